@@ -26,10 +26,14 @@ pub struct Status {
     /// Absolute path of the configuration file; `None` for a server without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_file: Option<PathBuf>,
+    /// Limits of the process and of the programs that it starts, in a few words; empty if they are unknown.
+    pub sandbox: String,
     /// Listening addresses as URLs or socket paths, ordered by port.
     pub listeners: Vec<String>,
     /// Number of workers of all listeners.
     pub workers: usize,
+    /// Number of restarts of workers that failed.
+    pub worker_restarts: u64,
     /// Number of connections that are open now.
     pub connections_open: u64,
     /// Number of accepted connections.
@@ -144,11 +148,14 @@ impl fmt::Display for Status {
                 format!("{} of memory, {cpu} of CPU time", text::bytes(self.memory_bytes)),
             )?;
         }
-        let workers = format!(
+        let mut workers = format!(
             "{} {}",
             self.workers,
             if self.workers == 1 { "thread" } else { "threads" }
         );
+        if self.worker_restarts > 0 {
+            workers += &format!(", restarts after failures: {}", text::count(self.worker_restarts));
+        }
         row("workers", workers)?;
         for (index, listener) in self.listeners.iter().enumerate() {
             row(
@@ -213,6 +220,9 @@ impl fmt::Display for Status {
             "cache",
             format!("{entries} files, {}, {share} hits", text::bytes(cache.bytes)),
         )?;
+        if !self.sandbox.is_empty() {
+            row("sandbox", text::sanitized(&self.sandbox, MAX_SHOWN))?;
+        }
         row("reloads", text::count(self.reloads))?;
         if self.log_drops > 0 {
             row(
@@ -262,8 +272,10 @@ mod tests {
             memory_bytes: 3 << 20,
             mode: Mode::Dev,
             config_file: Some("/etc/rocknet/rocknet.toml".into()),
+            sandbox: "programs are limited (seccomp)".into(),
             listeners: vec!["http://0.0.0.0:80".into(), "http://[::]:80".into()],
             workers: 8,
+            worker_restarts: 0,
             connections_open: 12,
             connections_total: 1_234,
             http3_ports: vec![443, 8443],
@@ -320,6 +332,7 @@ sent         5.0 GiB
 durations    a.test: 50 % within 1 µs, 99 % within 12.2 ms
              b.test: 50 % within 106.4 ms, 99 % within 1.5 s
 cache        42 files, 1.5 MiB, 90.0 % hits
+sandbox      programs are limited (seccomp)
 reloads      3
 ";
         assert_eq!(sample().to_string(), expected);
@@ -329,6 +342,7 @@ reloads      3
     fn problems_are_shown_only_if_there_are_any() {
         let status = Status {
             workers: 1,
+            worker_restarts: 3,
             tunnels_open: 1_000,
             log_drops: 1_000,
             last_reload_error: Some("rocknet.toml:3:1: unknown key `rot`\n  \u{1b}[31mdid you mean `root`?".into()),
@@ -336,7 +350,7 @@ reloads      3
         };
         let shown = status.to_string();
         for line in [
-            "workers      1 thread\n",
+            "workers      1 thread, restarts after failures: 3\n",
             "tunnels      1,000 open\n",
             "log          1,000 records lost: the disk or pipe is too slow, or full\n",
             "the last reload changed nothing:\n  rocknet.toml:3:1: unknown key `rot`\n    ?[31mdid you mean `root`?\n",

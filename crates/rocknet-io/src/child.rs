@@ -121,6 +121,8 @@ mod system {
             (directory.transpose()?, setup.parent_death_signal, setup.inherited);
         let prepare = move || {
             super::unblock_signals()?;
+            // Before the change of user, which may end the right to do this.
+            crate::sandbox::apply_to_program();
             if let Some((uid, gid, groups)) = &user {
                 set_thread_groups(groups)?;
                 set_thread_res_gid(*gid, *gid, *gid)?;

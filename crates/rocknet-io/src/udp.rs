@@ -83,6 +83,29 @@ fn bind_first(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// Prepares a UDP socket that another process has bound, as [`bind`] does with its own. Returns its address too.
+///
+/// # Errors
+///
+/// `Unsupported` for a socket of another family; other errors if the kernel lacks a required option.
+pub fn adopt(socket: OwnedFd) -> io::Result<(Address, OwnedFd)> {
+    let flags = rustix::io::fcntl_getfd(&socket)?;
+    rustix::io::fcntl_setfd(&socket, flags | rustix::io::FdFlags::CLOEXEC)?;
+    let socket = Socket::from(socket);
+    let bound = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
+    let only_v6 = bound.is_ipv4() || socket.only_v6()?;
+    socket.set_nonblocking(true)?;
+    enlarge_buffers(&socket);
+    system::enable_options(&socket, bound.is_ipv6())?;
+    Ok((Address::of(bound, only_v6), OwnedFd::from(socket)))
+}
+
+/// Requests large buffers. A smaller buffer than requested is acceptable.
+fn enlarge_buffers(socket: &Socket) {
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+}
+
 /// Creates a socket with the options of UDP sockets for `address`, but does not bind it.
 fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
@@ -90,9 +113,7 @@ fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(only_v6)?;
     }
-    // A smaller buffer than requested is acceptable.
-    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
-    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    enlarge_buffers(&socket);
     system::enable_options(&socket, address.is_ipv6())?;
     Ok(socket)
 }

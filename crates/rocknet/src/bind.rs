@@ -5,6 +5,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rocknet_io::inherited_sockets::InheritedSockets;
 use rocknet_io::socket::{Address, BindError, BindErrorKind, ListenOptions, Listener};
 
 use crate::listener::ListenerSockets;
@@ -15,12 +16,14 @@ use crate::transport::quic_secret::QuicKeys;
 /// privileges are dropped, because the kernel lets a socket share a port only with sockets of the same user.
 ///
 /// `held` are sockets of this server. An address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is
-/// shared until the held socket is closed. `quic` contains the addresses that also need UDP sockets. Addresses whose
+/// shared until the held socket is closed. Sockets of `inherited` are used for the addresses that they are bound to,
+/// and the rest stays in it. `quic` contains the addresses that also need UDP sockets. Addresses whose
 /// UDP port could not be bound are added to `quic_failures`.
 pub fn bind_all(
     addresses: &[Address],
     workers: usize,
     held: &[&Listener],
+    inherited: &mut InheritedSockets,
     quic: &BTreeSet<Address>,
     quic_keys: &QuicKeys,
     quic_failures: &mut Vec<QuicFailure>,
@@ -32,15 +35,31 @@ pub fn bind_all(
     let bind = |address: &Address| {
         let mut attempts = 1;
         loop {
-            let mut tcp = vec![bind_with_retry(address, options, held)?];
-            for _ in 1..workers {
-                tcp.push(tcp[0].sibling()?);
+            let mut tcp = inherited.take_listeners(address);
+            let is_inherited = !tcp.is_empty();
+            if !is_inherited {
+                tcp.push(bind_with_retry(address, options, held)?);
+            }
+            while tcp.len() < workers {
+                match tcp[0].sibling() {
+                    Ok(sibling) => tcp.push(sibling),
+                    // The kernel permits siblings to the account that created the first socket only.
+                    Err(error) if is_inherited => {
+                        let socket = tcp[0].try_clone().map_err(|_| error)?;
+                        tcp.push(socket);
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             if !quic.contains(address) {
                 return Ok((address.clone(), ListenerSockets { tcp, quic: Vec::new() }));
             }
             let keys = quic_keys.get();
-            let quic = keys.and_then(|keys| QuicSocket::bind(tcp[0].address(), workers, keys));
+            let inherited_udp = inherited.take_udp(address);
+            let quic = keys.and_then(|keys| match inherited_udp.is_empty() {
+                true => QuicSocket::bind(tcp[0].address(), tcp.len(), keys),
+                false => Ok(QuicSocket::adopt(inherited_udp, keys)),
+            });
             // The kernel chose the port number for TCP, and the UDP port with that number may be in use.
             let is_any_port = matches!(address, Address::Tcp { port: 0, .. });
             if quic.is_err() && is_any_port && attempts < ANY_PORT_ATTEMPTS {

@@ -12,6 +12,7 @@ use clap::{CommandFactory, Parser};
 use cli::{Arguments, Command, ExitStatus};
 use rocknet::gateway::accounts;
 use rocknet::handler::controller::isolated;
+use rocknet_io::service_manager::ServiceEnvironment;
 
 /// The allocator of the program. A connection consists of a few blocks with 128-byte alignment, which glibc enlarges by
 /// a third. With mimalloc, an idle connection needs a quarter less memory.
@@ -38,6 +39,8 @@ fn main() -> ExitCode {
         accounts::set_helper_program(program.clone());
         isolated::set_program(program);
     }
+    // Removed before other code runs: programs that the server starts must not notify the service manager.
+    let service = ServiceEnvironment::take();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -52,9 +55,9 @@ fn main() -> ExitCode {
         }
     };
     let done = match arguments.command {
-        None => cli::run::run_bare(&arguments.run),
-        Some(Command::Run(options)) => cli::run::run(&options),
-        Some(Command::Serve(options)) => cli::serve::run(&options),
+        None => cli::run::run_bare(&arguments.run, service),
+        Some(Command::Run(options)) => cli::run::run(&options, service),
+        Some(Command::Serve(options)) => cli::serve::run(&options, service),
         Some(Command::Status(options)) => cli::remote::status(&options),
         Some(Command::Sites(options)) => cli::remote::sites(&options),
         Some(Command::Reload(options)) => cli::remote::reload(&options),

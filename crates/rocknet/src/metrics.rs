@@ -23,6 +23,8 @@ pub struct WorkerCounters {
     pub bytes_sent: Counter,
     pub cache_hits: Counter,
     pub panics: Counter,
+    /// Restarts of the worker after it failed.
+    pub restarts: Counter,
     pub tunnels_total: Counter,
     pub tunnels_closed: Counter,
     /// Responses by class: 1xx to 5xx.
@@ -53,6 +55,7 @@ impl WorkerCounters {
             bytes_sent,
             cache_hits,
             panics,
+            restarts,
             tunnels_total,
             tunnels_closed,
             responses,
@@ -66,6 +69,7 @@ impl WorkerCounters {
         self.bytes_sent.add(bytes_sent.get());
         self.cache_hits.add(cache_hits.get());
         self.panics.add(panics.get());
+        self.restarts.add(restarts.get());
         self.tunnels_total.add(tunnels_total.get());
         self.tunnels_closed.add(tunnels_closed.get());
         for (own, more) in self.responses.iter().zip(responses) {

@@ -54,6 +54,7 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
             .map(|(address, secure)| listener_url(address, secure))
             .collect(),
         workers: bound.iter().map(|(.., workers)| workers).sum(),
+        worker_restarts: sum(|worker| worker.restarts.get()),
         connections_open: opened.saturating_sub(closed),
         connections_total: opened,
         http3_open: quic_opened.saturating_sub(quic_closed),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rocknet_config::model::{Config, Log};
 use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
+use rocknet_io::inherited_sockets::InheritedSockets;
 use rocknet_io::socket::{Address, BindError, Listener};
 
 use crate::backend::BackendChoice;
@@ -74,6 +75,11 @@ struct ServerState {
 
 /// Steps of a start that the program takes part in. `()` takes part in none.
 pub trait StartHooks {
+    /// Returns sockets that another process has bound. Those that no site listens on are closed, with a warning.
+    fn inherited_sockets(&mut self) -> InheritedSockets {
+        InheritedSockets::default()
+    }
+
     /// Called after the addresses are bound and before threads are started, so that it can drop privileges.
     ///
     /// # Errors
@@ -110,8 +116,17 @@ impl Server {
             quic_keys.get().map_err(StartError::Io)?;
         }
         let workers = worker_count(&config, addresses.len());
-        let mut bound =
-            bind_all(&addresses, workers, &[], &quic, &quic_keys, &mut quic_failures).map_err(StartError::Bind)?;
+        let mut inherited = hooks.inherited_sockets();
+        let mut bound = bind_all(
+            &addresses,
+            workers,
+            &[],
+            &mut inherited,
+            &quic,
+            &quic_keys,
+            &mut quic_failures,
+        )
+        .map_err(StartError::Bind)?;
         let quic: BTreeSet<Address> = bound
             .iter()
             .filter(|(_, sockets)| !sockets.quic.is_empty())
@@ -130,6 +145,9 @@ impl Server {
         hooks.log_opened(&config.log, &logger);
         quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
+        for unused in inherited.unused() {
+            tracing::warn!("a socket of the service manager is not used: {unused}");
+        }
         // The processes that run PHP are started with the privileges of the workers.
         accounts::apply_default(&mut config);
         let php = php::PhpManager::new(state_folder);
@@ -334,8 +352,9 @@ impl Server {
             .collect();
         let workers = worker_count(&snapshot.config, addresses.len());
         let held: Vec<&Listener> = state.listeners.values().map(ActiveListener::socket).collect();
-        let bound =
-            bind_all(&new, workers, &held, &quic, &self.quic_keys, &mut quic_failures).map_err(StartError::Bind)?;
+        let none = &mut InheritedSockets::default();
+        let bound = bind_all(&new, workers, &held, none, &quic, &self.quic_keys, &mut quic_failures)
+            .map_err(StartError::Bind)?;
         self.quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
         let kept = state
@@ -437,6 +456,15 @@ impl Server {
         certificates.stop(Instant::now() + JOIN_GRACE);
         self.shared.logger.flush_and_stop(JOIN_GRACE);
         clean
+    }
+
+    /// Returns the addresses of workers that have not run since the last call, and checks the workers again. A call
+    /// before the workers had time to run finds them all.
+    pub fn hung_workers(&self) -> Vec<Address> {
+        let mut state = self.state();
+        let listeners = state.listeners.iter_mut();
+        let hung = listeners.filter_map(|(address, listener)| listener.is_hung().then(|| address.clone()));
+        hung.collect()
     }
 
     /// Makes one worker panic, for tests of the restart.

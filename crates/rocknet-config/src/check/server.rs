@@ -76,6 +76,10 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         state: state.and_then(|node| path::folder(check, "state", node)),
         user,
         script_user,
+        sandbox_write: table
+            .and_then(|t| t.node("sandbox_write"))
+            .map(|node| path::folders(check, "sandbox_write", node))
+            .unwrap_or_default(),
         trusted_proxies: table
             .and_then(|t| t.node("trusted_proxies"))
             .map(|node| network::build(check, node))

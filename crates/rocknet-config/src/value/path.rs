@@ -87,6 +87,17 @@ pub(crate) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Pa
     Some(check.resolve(node.span, text))
 }
 
+/// Reads a list of folders, which need not exist.
+pub(crate) fn folders(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for (written, span) in typed::texts(node) {
+        if check_path(check, key, &written.value, span).is_some() {
+            all.push(check.resolve(span, &written.value));
+        }
+    }
+    all
+}
+
 /// Reads the destination of a log: a word or a file.
 pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Option<LogTarget> {
     let (words, example) = if key == "errors" {

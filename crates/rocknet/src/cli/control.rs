@@ -42,6 +42,9 @@ const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
 const LOCK_ATTEMPTS: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
+/// Time between two attempts to use an address that another server holds.
+pub const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
 /// Random bytes of a token, which is written in hexadecimal digits.
 const TOKEN_BYTES: usize = 32;
 
@@ -142,24 +145,78 @@ impl ControlAddresses {
     }
 }
 
-/// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
-/// created, is logged as a warning. The folder of the socket and the tokens are created if they do not exist.
-pub fn start(addresses: &ControlAddresses, control: &MainLoopControl) -> Vec<Server> {
-    let socket = addresses
-        .socket
-        .as_ref()
-        .map(|socket| (socket.display().to_string(), start_socket(socket, control)));
-    let listen = addresses
-        .listen
-        .map(|address| (address.to_string(), start_tcp(address, &addresses.state, control)));
-    let mut servers = Vec::new();
-    for (address, started) in socket.into_iter().chain(listen) {
-        match started {
-            Ok(server) => servers.push(server),
-            Err(error) => tracing::warn!("the control API is not available at {address}: {error}"),
+/// Servers of the control API.
+pub struct ControlServers {
+    addresses: ControlAddresses,
+    control: MainLoopControl,
+    /// `None` while the socket cannot be used.
+    socket: Option<Server>,
+    /// `None` while the TCP address cannot be used.
+    listen: Option<Server>,
+}
+
+impl ControlServers {
+    /// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
+    /// created, is logged as a warning, and tried again by [`ControlServers::retry`]. The folder of the socket and the
+    /// tokens are created if they do not exist.
+    pub fn start(addresses: ControlAddresses, control: MainLoopControl) -> ControlServers {
+        let mut servers = ControlServers {
+            addresses,
+            control,
+            socket: None,
+            listen: None,
+        };
+        for (address, error) in servers.start_missing() {
+            let seconds = RETRY_INTERVAL.as_secs();
+            tracing::warn!("the control API is not available at {address}: {error}; tried again every {seconds} s");
+        }
+        servers
+    }
+
+    /// Returns true if the API is served at each of its addresses.
+    pub fn is_complete(&self) -> bool {
+        self.addresses.socket.is_some() == self.socket.is_some()
+            && self.addresses.listen.is_some() == self.listen.is_some()
+    }
+
+    /// Starts the API at the addresses that could not be used so far.
+    pub fn retry(&mut self) {
+        let (had_socket, had_listen) = (self.socket.is_some(), self.listen.is_some());
+        for (address, error) in self.start_missing() {
+            tracing::debug!("the control API is still not available at {address}: {error}");
+        }
+        if let (false, Some(_), Some(path)) = (had_socket, &self.socket, &self.addresses.socket) {
+            tracing::info!("the control API is available at {}", path.display());
+        }
+        if let (false, Some(_), Some(address)) = (had_listen, &self.listen, self.addresses.listen) {
+            tracing::info!("the control API is available at {address}");
         }
     }
-    servers
+
+    /// Stops the servers after the requests in progress.
+    pub fn stop(self) {
+        for server in [self.socket, self.listen].into_iter().flatten() {
+            server.stop();
+        }
+    }
+
+    /// Starts the servers that do not run, and returns the addresses that cannot be used.
+    fn start_missing(&mut self) -> Vec<(String, StartError)> {
+        let mut failed = Vec::new();
+        if let (None, Some(path)) = (&self.socket, &self.addresses.socket) {
+            match start_socket(path, &self.control) {
+                Ok(server) => self.socket = Some(server),
+                Err(error) => failed.push((path.display().to_string(), error)),
+            }
+        }
+        if let (None, Some(address)) = (&self.listen, self.addresses.listen) {
+            match start_tcp(address, &self.addresses.state, &self.control) {
+                Ok(server) => self.listen = Some(server),
+                Err(error) => failed.push((address.to_string(), error)),
+            }
+        }
+        failed
+    }
 }
 
 fn start_socket(socket: &Path, control: &MainLoopControl) -> Result<Server, StartError> {

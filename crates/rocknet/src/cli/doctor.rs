@@ -13,9 +13,10 @@ use rocknet::certificates::storage::FileStorage;
 use rocknet::certificates::{ServerEnvironment, state_folder};
 use rocknet::gateway::php;
 use rocknet::trust::TrustState;
-use rocknet_config::model::{Config, Listen};
+use rocknet_config::model::{Config, Listen, Sandbox};
 use rocknet_config::{Code, Finding, Loaded};
 use rocknet_io::descriptors;
+use rocknet_io::sandbox;
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use serde_json::json;
 
@@ -44,6 +45,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         checks.extend(accounts::check(config));
         local_ca(config, &mut checks);
         checks.push(backend(config));
+        checks.push(sandbox_support(config));
         checks.extend(managed_php(config));
     }
     checks.push(open_files());
@@ -168,6 +170,31 @@ fn backend(config: &Config) -> Check {
     match BackendChoice::new(config.server.backend) {
         Ok(choice) => Check::good("sockets", choice.to_string()),
         Err(error) => Check::bad("sockets", error),
+    }
+}
+
+/// Checks which limits the kernel can set. `rocknet status` shows those in effect.
+fn sandbox_support(config: &Config) -> Check {
+    const SUBJECT: &str = "sandbox";
+    let configured = config.server.sandbox;
+    let support = [
+        ("seccomp", sandbox::can_deny_system_calls()),
+        ("Landlock of Linux 5.19", sandbox::can_limit_writes()),
+    ];
+    let lacking: Vec<_> = support
+        .iter()
+        .filter(|(_, is_there)| !is_there)
+        .map(|(name, _)| *name)
+        .collect();
+    let lacking = lacking.join(" and ");
+    match configured {
+        Sandbox::Off => Check::fair(SUBJECT, "switched off by `sandbox` below [server]"),
+        _ if lacking.is_empty() => Check::good(SUBJECT, "the kernel has seccomp and Landlock".to_owned()),
+        Sandbox::Strict => Check::bad(
+            SUBJECT,
+            format!("`sandbox = \"strict\"` needs {lacking}, which this system lacks"),
+        ),
+        Sandbox::Auto => Check::fair(SUBJECT, format!("this system lacks {lacking}")),
     }
 }
 

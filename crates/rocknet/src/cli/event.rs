@@ -11,6 +11,10 @@ pub enum Event {
     Reload,
     /// SIGUSR1: reopen the log files.
     Reopen,
+    /// Time to check the workers, for the watchdog of the service manager.
+    CheckWorkers,
+    /// Time to try again to serve the control API at addresses that were in use.
+    RetryControl,
     /// SIGTERM or SIGINT.
     Stop,
     /// A typed line.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::thread;
 
 use rocknet::inventory;
@@ -16,10 +17,13 @@ use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::time;
 
 use super::config_api::{self, ConfigApi};
+use super::control::{ControlServers, RETRY_INTERVAL};
 use super::event::Event;
 use super::launch::ConfigSource;
+use super::notifier::Notifier;
 use super::reload::{self, ReloadError, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
 use crate::console::{self, ConsoleLine};
@@ -38,6 +42,10 @@ pub struct MainLoop {
     pub start_settings: StartSettings,
     /// Level of the error log.
     pub error_log: Option<ErrorLog>,
+    /// Servers of the control API. The caller of [`MainLoop::run`] stops them.
+    pub control: Rc<RefCell<ControlServers>>,
+    /// Notifications to the service manager.
+    pub notifier: Notifier,
     /// True if commands can be typed.
     pub has_console: bool,
 }
@@ -50,6 +58,7 @@ impl MainLoop {
     /// Fails if the server is stopped immediately: by a second signal or command, or because the thread for an orderly
     /// stop cannot be started.
     pub async fn run(self, server: Server, mut events: EventQueues) -> Result<(), Failure> {
+        self.notifier.ready(&self.status_line(&server));
         let mut server = Some(server);
         while let Some(event) = events.next().await {
             match (event, &server) {
@@ -78,6 +87,8 @@ impl MainLoop {
                     // `reload` reports errors itself. The message about success is for typed commands only.
                     let _ = self.reload(server);
                 }
+                (Event::CheckWorkers, Some(server)) => self.notifier.check_workers(server),
+                (Event::RetryControl, Some(server)) => self.retry_control(server),
                 (Event::Reopen, Some(server)) => {
                     server.logger().reopen();
                     tracing::info!("log files were reopened");
@@ -115,6 +126,7 @@ impl MainLoop {
                     ConfigSource::File(file) => Some(file.clone()),
                     ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
                 },
+                sandbox: self.start_settings.sandbox.to_string(),
                 ..server.status()
             }))),
             Request::Sites => Ok(Reply::Sites(server.sites())),
@@ -138,10 +150,10 @@ impl MainLoop {
                 Ok(Reply::Config(Box::new(text)))
             }
             Request::CheckConfig(candidate) => Ok(Reply::Checked(self.config(server)?.check(candidate))),
-            Request::ReplaceConfig(replacement) => self.saved(self.config(server)?.replace(replacement)),
-            Request::EditConfig(edits) => self.saved(self.config(server)?.edit(edits)),
+            Request::ReplaceConfig(replacement) => self.save(server, |config| config.replace(replacement)),
+            Request::EditConfig(edits) => self.save(server, |config| config.edit(edits)),
             Request::ConfigHistory => self.config(server)?.changes().map(Reply::ConfigHistory),
-            Request::UndoConfig(undo) => self.saved(self.config(server)?.undo(undo)),
+            Request::UndoConfig(undo) => self.save(server, |config| config.undo(undo)),
             Request::Certificates => Ok(Reply::Certificates(inventory::certificates(server))),
             Request::Upstreams => Ok(Reply::Upstreams(inventory::upstreams(server))),
             Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
@@ -159,9 +171,14 @@ impl MainLoop {
         ConfigApi::new(server, &self.source, &self.start_settings, &self.state)
     }
 
-    /// Records the revision of a change that the server has loaded.
-    fn saved(&self, saved: Result<Saved, ApiError>) -> Result<Reply, ApiError> {
-        let saved = saved?;
+    /// Changes the configuration, and records the revision that the server has loaded.
+    fn save(
+        &self,
+        server: &Server,
+        change: impl FnOnce(&ConfigApi<'_>) -> Result<Saved, ApiError>,
+    ) -> Result<Reply, ApiError> {
+        let config = self.config(server)?;
+        let saved = self.as_reload(server, || change(&config))?;
         self.loaded_revision.replace(Some(saved.revision.clone()));
         Ok(Reply::Saved(saved))
     }
@@ -170,9 +187,45 @@ impl MainLoop {
         // If the file is changed while it is being loaded, this revision is too old. Clients then see the new text as
         // not loaded, which another reload corrects.
         let revision = config_api::current_revision(&self.source);
-        let done = reload::reload(server, &self.source, &self.start_settings)?;
+        let done = self.as_reload(server, || reload::reload(server, &self.source, &self.start_settings))?;
         self.loaded_revision.replace(revision);
         Ok(done)
+    }
+
+    /// Announces `reload` to the service manager, and its end even if it fails: the server then serves the old
+    /// configuration.
+    fn as_reload<T>(&self, server: &Server, reload: impl FnOnce() -> T) -> T {
+        self.notifier.reloading();
+        let result = reload();
+        self.notifier.ready(&self.status_line(server));
+        result
+    }
+
+    /// Returns the state of a server for the service manager.
+    fn status_line(&self, server: &Server) -> String {
+        let mut line = format!("sites: {}", server.snapshot().sites.len());
+        if !self.control.borrow().is_complete() {
+            line.push_str("; the control API is not available");
+        }
+        if let Some(error) = server.status().last_reload_error {
+            let first = error.lines().next().unwrap_or_default();
+            line = format!("{line}; the last reload failed: {first}");
+        }
+        line
+    }
+
+    /// Tries again to serve the control API.
+    fn retry_control(&self, server: &Server) {
+        let mut control = self.control.borrow_mut();
+        if control.is_complete() {
+            return;
+        }
+        control.retry();
+        let is_complete = control.is_complete();
+        drop(control);
+        if is_complete {
+            self.notifier.ready(&self.status_line(server));
+        }
     }
 
     /// Changes the level of the error log if a change is given, and returns the current levels.
@@ -204,6 +257,7 @@ impl MainLoop {
     /// Fails if the thread cannot be started. The server was then dropped, and its threads end with the process.
     fn stop(&self, server: Server) -> Result<(), Failure> {
         tracing::info!("stopping");
+        self.notifier.stopping();
         if self.has_console {
             print("Stopping after the responses in progress; Ctrl+C stops immediately.\n");
         }
@@ -308,6 +362,16 @@ pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()
         });
     }
     Ok(())
+}
+
+/// Sends an event whenever the control API is to be tried again.
+pub async fn schedule_retries(events: Sender<Event>) {
+    loop {
+        time::sleep(RETRY_INTERVAL).await;
+        if events.send(Event::RetryControl).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Starts a thread that sends an event for each typed line. The thread is not joined, because it may still wait for

@@ -1,5 +1,7 @@
 //! Reload: reads and checks the configuration, replaces it, and reports the result to the log and the terminal.
 
+use std::path::PathBuf;
+
 use rocknet::certificates::ServerEnvironment;
 use rocknet::server::Server;
 use rocknet_config::model::{self, LogTarget};
@@ -8,6 +10,7 @@ use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 
 use super::launch::ConfigSource;
+use super::sandbox::ActiveSandbox;
 use super::{print_error, print_report, print_warning};
 
 /// Settings that are read at start only, so that changing them needs a restart.
@@ -20,6 +23,10 @@ pub struct StartSettings {
     pub script_user_ignored: bool,
     /// True if standard input was a terminal at start.
     pub at_terminal: bool,
+    /// Limits of the process.
+    pub sandbox: ActiveSandbox,
+    /// Folder of the server's state.
+    pub state: PathBuf,
 }
 
 impl StartSettings {
@@ -32,6 +39,8 @@ impl StartSettings {
             user_ignored: config.server.user.is_some() && !privileges::is_root(),
             script_user_ignored: config.server.script_user.is_some() && !privileges::is_root(),
             at_terminal: is_terminal(StandardStream::Input),
+            sandbox: ActiveSandbox::default(),
+            state: PathBuf::new(),
         }
     }
 
@@ -45,6 +54,7 @@ impl StartSettings {
             ("server.user", old.user != now.user),
             ("server.state", old.state != now.state),
             ("server.backend", old.backend != now.backend),
+            ("server.sandbox", old.sandbox != now.sandbox),
             ("admin", self.admin != new.admin),
         ]
         .into_iter()
@@ -105,6 +115,14 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             }
         };
     let needs_restart = start_settings.needs_restart(&config);
+    let within_sandbox = start_settings.sandbox.check(&config, &start_settings.state, source);
+    if let Err(error) = within_sandbox {
+        server.set_last_reload_error(Some(error.clone()));
+        return Err(output.failed(&format!(
+            "{} is not reloaded, nothing has changed: {error}",
+            file.display()
+        )));
+    }
     if let Err(error) = server.reload(config) {
         return Err(output.failed(&format!(
             "{} is not reloaded, nothing has changed: {error}",
@@ -229,6 +247,7 @@ mod tests {
         check(|new| new.server.user = Some("x".into()), &["server.user"]);
         check(|new| new.server.state = Some("/x".into()), &["server.state"]);
         check(|new| new.server.backend = model::IoBackend::Epoll, &["server.backend"]);
+        check(|new| new.server.sandbox = model::Sandbox::Strict, &["server.sandbox"]);
         check(|new| new.admin.socket = model::ControlSocket::Off, &["admin"]);
         check(|new| new.limits.connections = Some(7), &[]);
     }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,18 +19,22 @@ use rocknet::server::{Server, StartError, StartHooks};
 use rocknet_config::model::{Log, LogTarget};
 use rocknet_config::{Code, Config, Report};
 use rocknet_control::SiteSummary;
+use rocknet_io::inherited_sockets::InheritedSockets;
 use rocknet_io::machine;
 use rocknet_io::privileges::{self, User};
+use rocknet_io::service_manager::ServiceEnvironment;
 use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
 
 use super::config_api;
-use super::control::{self, ControlAddresses, MainLoopControl};
+use super::control::{self, ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
-use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands};
+use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands, schedule_retries};
+use super::notifier::Notifier;
 use super::reload::{self, StartSettings};
+use super::sandbox::{ActiveSandbox, SandboxPlan};
 use super::search::resolved;
 use super::{Failure, banner, print, print_report, print_warning, trust};
 
@@ -51,22 +56,26 @@ pub struct RunningServer {
     /// Revision of the configuration file at start.
     loaded_revision: Option<String>,
     error_log: Option<ErrorLog>,
-    /// Servers of the control API.
-    control: Vec<Server>,
+    control: ControlServers,
+    notifier: Notifier,
     has_console: bool,
 }
 
 /// Starts a server and serves until it is stopped.
-pub fn run(config: Config, options: LaunchOptions) -> Result<(), Failure> {
-    start(config, options)?.serve()
+pub fn run(config: Config, options: LaunchOptions, mut service: ServiceEnvironment) -> Result<(), Failure> {
+    start(config, options, &mut service)?.serve()
 }
 
-/// Starts a server. Requests are served once this function returns.
-pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, NotStarted> {
+/// Starts a server. Requests are served once this function returns. Takes the sockets of `service`.
+pub fn start(
+    config: Config,
+    options: LaunchOptions,
+    service: &mut ServiceEnvironment,
+) -> Result<RunningServer, NotStarted> {
     // Signals are caught before any state exists that a signal could leave inconsistent. Neither this runtime nor its
     // signal handling starts a thread, so privileges can still be dropped.
     let runtime = Builder::new_current_thread()
-        .enable_io()
+        .enable_all()
         .build()
         .map_err(NotStarted::Io)?;
     let (sender, others) = channel(MAX_EVENTS);
@@ -74,7 +83,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
     let events = EventQueues { signals, others };
     catch_signals(&runtime, &signal_sender).map_err(NotStarted::Io)?;
 
-    let start_settings = StartSettings::new(&config);
+    let mut start_settings = StartSettings::new(&config);
     let loaded_revision = config_api::current_revision(&options.source);
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
     let user = match options.source {
@@ -92,6 +101,9 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         state: &state,
         scripts: &scripts,
         config: &start_config,
+        sockets: std::mem::take(&mut service.sockets),
+        sandbox: Some(SandboxPlan::new(&start_config, &state.folder, &options.source)),
+        active_sandbox: ActiveSandbox::default(),
         error_log: None,
     };
     let addresses = match options.source {
@@ -101,11 +113,14 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
     let server = Server::start(config, Vec::new(), &mut hooks).map_err(NotStarted::Start)?;
     tracing::debug!("{}", server.backend());
     let error_log = hooks.error_log;
+    tracing::debug!("sandbox: {}", hooks.active_sandbox);
+    start_settings.sandbox = hooks.active_sandbox;
+    start_settings.state.clone_from(&state.folder);
     let api = MainLoopControl {
         events: sender.clone(),
         logger: server.logger().clone(),
     };
-    let control = control::start(&addresses, &api);
+    let control = ControlServers::start(addresses, api);
     let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(RunningServer {
         runtime,
@@ -118,6 +133,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         loaded_revision,
         error_log,
         control,
+        notifier: Notifier::new(service.notify.clone(), service.watchdog),
         has_console,
     })
 }
@@ -129,13 +145,28 @@ struct ProgramStart<'a> {
     state: &'a StateFolder,
     scripts: &'a accounts::AccountPlan,
     config: &'a Config,
+    /// Sockets of the service manager.
+    sockets: InheritedSockets,
+    /// `None` once the sandbox is entered.
+    sandbox: Option<SandboxPlan>,
+    active_sandbox: ActiveSandbox,
     /// Set once the logs are open.
     error_log: Option<ErrorLog>,
 }
 
 impl StartHooks for ProgramStart<'_> {
+    fn inherited_sockets(&mut self) -> InheritedSockets {
+        std::mem::take(&mut self.sockets)
+    }
+
     fn before_threads(&mut self) -> Result<(), String> {
-        become_user(self.user, self.state, self.scripts, self.config)
+        let Some(sandbox) = self.sandbox.take() else {
+            return Ok(());
+        };
+        sandbox.prepare()?;
+        become_user(self.user, self.state, self.scripts, self.config)?;
+        self.active_sandbox = sandbox.enter()?;
+        Ok(())
     }
 
     fn log_opened(&mut self, log: &Log, logger: &Logger) {
@@ -167,25 +198,34 @@ impl RunningServer {
             loaded_revision,
             error_log,
             control,
+            notifier,
             has_console,
         } = self;
+        runtime.spawn(Notifier::schedule_checks(notifier.watchdog(), sender.clone()));
+        let is_complete = control.is_complete();
+        let control = Rc::new(RefCell::new(control));
+        if !is_complete {
+            runtime.spawn(schedule_retries(sender.clone()));
+        }
         let main_loop = MainLoop {
+            control: Rc::clone(&control),
             sender,
             source: options.source,
             state,
             loaded_revision: RefCell::new(loaded_revision),
             start_settings,
             error_log,
+            notifier,
             has_console,
         };
         let registries = Arc::clone(server.registries());
         let served = runtime.block_on(main_loop.run(server, events));
         // An immediate stop does not wait for clients of the API. Requests that are left get 503, because the main loop
         // has ended.
-        if served.is_ok() {
-            for server in control {
-                server.stop();
-            }
+        if served.is_ok()
+            && let Ok(control) = Rc::try_unwrap(control)
+        {
+            control.into_inner().stop();
         }
         // CGI programs are stopped even after an immediate stop, because their child processes do not end with this
         // process.
@@ -281,7 +321,8 @@ struct StateFolder {
     is_needed: bool,
 }
 
-/// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user.
+/// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user. In
+/// each case, programs that the server starts inherit no capability.
 fn become_user(
     user: Option<&str>,
     state: &StateFolder,
@@ -289,7 +330,8 @@ fn become_user(
     config: &Config,
 ) -> Result<(), String> {
     let Some(user) = user.filter(|_| privileges::is_root()) else {
-        return Ok(());
+        // A service manager passes the capability for low ports in the ambient set.
+        return privileges::stop_inheritance().map_err(|error| error.to_string());
     };
     let user = User::find(user).map_err(|error| error.to_string())?;
     let changed_owner = FileStorage::new(&state.folder).chown(user.uid, user.gid);

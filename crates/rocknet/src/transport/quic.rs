@@ -33,17 +33,21 @@ impl QuicSocket {
     ///
     /// Fails if the UDP port cannot be bound.
     pub fn bind(address: &Address, workers: usize, keys: &SharedKeys) -> io::Result<Vec<QuicSocket>> {
-        let forwarding = Forwarding::new(workers);
-        let sockets = udp::bind(address, workers)?;
+        Ok(QuicSocket::adopt(udp::bind(address, workers)?, keys))
+    }
+
+    /// Uses sockets that are bound to the same UDP port, one for each worker.
+    pub fn adopt(sockets: Vec<OwnedFd>, keys: &SharedKeys) -> Vec<QuicSocket> {
+        let forwarding = Forwarding::new(sockets.len());
         let numbered = (0..).zip(sockets);
-        Ok(numbered
+        numbered
             .map(|(worker, socket)| QuicSocket {
                 socket,
                 owner: Owner { generation: 0, worker },
                 keys: keys.clone(),
                 forwarding: forwarding.clone(),
             })
-            .collect())
+            .collect()
     }
 
     /// Creates the endpoint of a worker. Called on its event loop, and again if the worker is restarted.

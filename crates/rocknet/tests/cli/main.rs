@@ -6,13 +6,17 @@ mod commands;
 mod config;
 mod control;
 mod error_log;
+mod failures;
+mod hardening;
 mod http3;
 mod isolated;
 mod logs;
 mod php_versions;
 mod program;
 mod running;
+mod sandbox;
 mod service;
+mod service_manager;
 mod trust;
 #[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]

@@ -25,6 +25,8 @@ fn an_image_gets_the_files_of_the_service() {
         "ExecStart=/usr/local/bin/rocknet run -c /etc/rocknet/rocknet.toml",
         "User=rocknet",
         "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
+        "Type=notify-reload",
+        "WatchdogSec=30",
     ] {
         assert!(unit.lines().any(|found| found == line), "no {line} in {unit}");
     }
