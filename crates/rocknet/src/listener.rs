@@ -219,6 +219,7 @@ impl WorkerSlot {
                 }
                 Err(_) => tracing::error!(address = %self.address, "a worker panicked and is restarted"),
             }
+            self.counters.restarts.add(1);
             thread::sleep(RESTART_PAUSE);
         }
     }

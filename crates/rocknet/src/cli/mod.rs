@@ -19,6 +19,7 @@ pub mod logs;
 mod main_loop;
 pub mod man;
 mod output;
+pub mod php;
 mod reload;
 pub mod remote;
 pub mod run;
@@ -54,6 +55,7 @@ pub enum Command {
     Config(config::Options),
     Certs(remote::CertsOptions),
     Upstreams(remote::UpstreamsOptions),
+    Php(php::Options),
     Purge(remote::PurgeOptions),
     Logs(logs::Options),
     Top(top::Options),
