@@ -15,6 +15,7 @@ mod laravel;
 mod package;
 mod page_server;
 mod phpmyadmin;
+mod prometheus;
 mod push;
 mod server;
 mod session;
@@ -81,6 +82,8 @@ enum Step {
     Grpc,
     /// gunicorn, uvicorn and Node behind the proxy, restarted under load
     Upstreams,
+    /// Prometheus scrapes the metrics with a token, and the queries of the Grafana dashboard are valid
+    Prometheus,
     /// Autobahn's WebSocket cases, directly and through the proxy; needs Python 2.7
     Autobahn,
     /// Autobahn's cases of compressed messages; only runs if named, because it takes almost half an hour
@@ -156,6 +159,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         if is_selected(step) {
             steps.step(name, || work(&program));
         }
+    }
+    if is_selected(Step::Prometheus) {
+        packages::require(Purpose::Metrics)?;
+        steps.step("prometheus", || prometheus::run(&program));
     }
     if is_selected(Step::Streaming) {
         steps.step("streaming", || {

@@ -12,7 +12,7 @@ use rocknet_handler::{Handler, HandlerFuture, respond_with};
 use rocknet_proto::{KnownField, Status};
 
 use crate::tokens::{Failures, Tokens};
-use crate::{Control, guard};
+use crate::{Control, guard, metrics_text};
 
 /// Responds to the requests of the API.
 pub struct AdminHandler<C> {
@@ -42,8 +42,13 @@ impl<C: Control> AdminHandler<C> {
 impl<C: Control> Handler for AdminHandler<C> {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let shared = Arc::clone(&self.shared);
+        let wants_text = metrics_text::is_preferred(exchange.request.view().fields.by_name(b"accept"));
         respond_with(async move {
             match shared.reply(exchange).await {
+                Ok(Content::Reply(Reply::Metrics(text))) if wants_text => {
+                    let text = metrics_text::from_open_metrics(&text);
+                    with_type(Status::OK, metrics_text::PROMETHEUS_TEXT, text.into_bytes())
+                }
                 Ok(Content::Reply(Reply::Metrics(text))) => with_type(Status::OK, OPEN_METRICS, text.into_bytes()),
                 Ok(Content::Reply(reply)) => json(Status::OK, &reply),
                 Ok(Content::Events(stream)) => {

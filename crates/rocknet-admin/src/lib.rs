@@ -10,6 +10,7 @@
 
 mod guard;
 mod handler;
+mod metrics_text;
 mod tokens;
 
 use std::future::Future;

@@ -14,6 +14,7 @@ mod server;
 mod settings;
 mod site;
 mod tls;
+mod tracing;
 mod unknown;
 
 use crate::context::Check;
@@ -26,6 +27,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     keys::check(check, root);
     let (server, limits, log, cache) = server::build(check, root);
     let admin = server::admin(check, root.table("admin"));
+    let tracing = tracing::build(check, root.table("tracing"));
     let tls = tls::build(check, root.table("tls"));
     let context = site::SiteContext {
         user: server.user.as_deref(),
@@ -41,6 +43,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         log,
         cache,
         admin,
+        tracing,
         tls,
         sites: Vec::new(),
         files: check.sources.paths(),

@@ -23,6 +23,7 @@ mod settings;
 mod site;
 mod source_span;
 mod tls;
+mod tracing;
 mod upstream;
 mod with_defaults;
 
@@ -50,4 +51,5 @@ pub use settings::{Fallback, Priority, Redirect, Settings, Symlinks};
 pub use site::{Route, Site};
 pub use source_span::SourceSpan;
 pub use tls::{CertificateFiles, CertificateSource, ClientAuth, SiteTls, Tls, TlsVersion};
+pub use tracing::{SampleRatio, Tracing};
 pub use upstream::{Host, ProxyProtocol, Upstream, UpstreamRole, UpstreamTls, WeightedUpstream};

@@ -11,6 +11,7 @@ use crate::certificate::CertificateSummary;
 use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
 pub use crate::level::{Level, LogLevel, LogLevelChange};
 use crate::logs::LogFilter;
+use crate::php::{PhpPoolName, PhpPoolSummary};
 use crate::site::SiteSummary;
 use crate::status::Status;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
@@ -65,6 +66,10 @@ pub enum Request {
     DrainUpstream(UpstreamAddress),
     /// Ends the effect of [`Request::DrainUpstream`]; the reply is [`Done`].
     EnableUpstream(UpstreamAddress),
+    /// Queries the pools of PHP that the server runs; the reply is a list of [`PhpPoolSummary`].
+    PhpPools,
+    /// Starts new processes in a pool of PHP. The old ones complete their requests. The reply is [`Done`].
+    RestartPhpPool(PhpPoolName),
     /// Removes every file from the file cache; the reply is [`Done`].
     PurgeFileCache,
     /// Queries log lines; the reply is a stream of [`LogEvent`](crate::logs::LogEvent) as server-sent events.
@@ -97,6 +102,8 @@ pub enum Reply {
     Certificates(Vec<CertificateSummary>),
     /// Upstreams, in the order of their addresses.
     Upstreams(Vec<UpstreamSummary>),
+    /// Pools of PHP.
+    PhpPools(Vec<PhpPoolSummary>),
 }
 
 /// Message about an instruction that was carried out, or that was accepted.
@@ -337,6 +344,18 @@ const ENABLE_UPSTREAM: Endpoint = Endpoint::new(
     "Sends new clients to a drained upstream again.",
     |input| from_json(input).map(Request::EnableUpstream),
 );
+const PHP_POOLS: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/php",
+    "Pools of PHP that the server runs, with their processes and restarts.",
+    |input| without_body(input, Request::PhpPools),
+);
+const RESTART_PHP_POOL: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/php/restart",
+    "Starts new processes in a pool of PHP; the old ones complete their requests.",
+    |input| from_json(input).map(Request::RestartPhpPool),
+);
 const PURGE_FILE_CACHE: Endpoint = Endpoint::new(
     Method::Post,
     "/api/cache/purge",
@@ -356,7 +375,7 @@ const LOGS: Endpoint = Endpoint::new(
 .secret();
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 19] = [
+pub const ENDPOINTS: [&Endpoint; 21] = [
     &STATUS,
     &SITES,
     &RELOAD,
@@ -374,6 +393,8 @@ pub const ENDPOINTS: [&Endpoint; 19] = [
     &UPSTREAMS,
     &DRAIN_UPSTREAM,
     &ENABLE_UPSTREAM,
+    &PHP_POOLS,
+    &RESTART_PHP_POOL,
     &PURGE_FILE_CACHE,
     &LOGS,
 ];
@@ -399,6 +420,8 @@ impl Request {
             Request::Upstreams => &UPSTREAMS,
             Request::DrainUpstream(_) => &DRAIN_UPSTREAM,
             Request::EnableUpstream(_) => &ENABLE_UPSTREAM,
+            Request::PhpPools => &PHP_POOLS,
+            Request::RestartPhpPool(_) => &RESTART_PHP_POOL,
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
             Request::Logs(_) => &LOGS,
         }
@@ -413,6 +436,7 @@ impl Request {
             Request::EditConfig(edits) => to_json(edits),
             Request::UndoConfig(undo) => to_json(undo),
             Request::DrainUpstream(address) | Request::EnableUpstream(address) => to_json(address),
+            Request::RestartPhpPool(pool) => to_json(pool),
             Request::Status
             | Request::Sites
             | Request::Reload
@@ -423,6 +447,7 @@ impl Request {
             | Request::ConfigHistory
             | Request::Certificates
             | Request::Upstreams
+            | Request::PhpPools
             | Request::PurgeFileCache
             | Request::Logs(_) => None,
         }
@@ -494,6 +519,8 @@ mod tests {
             Request::Upstreams,
             Request::DrainUpstream(UpstreamAddress { address: "a".into() }),
             Request::EnableUpstream(UpstreamAddress { address: "a".into() }),
+            Request::PhpPools,
+            Request::RestartPhpPool(PhpPoolName { name: "8.2".into() }),
             Request::PurgeFileCache,
             Request::Logs(LogFilter::default()),
         ];

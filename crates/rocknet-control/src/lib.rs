@@ -24,6 +24,7 @@ pub mod command;
 pub mod config;
 mod level;
 pub mod logs;
+pub mod php;
 pub mod site;
 pub mod status;
 pub mod upstream;
@@ -34,6 +35,7 @@ pub use certificate::{CertificateList, CertificateSummary};
 #[cfg(unix)]
 pub use client::{Client, ClientError};
 pub use command::{Command, UnknownCommand};
+pub use php::{PhpPoolList, PhpPoolSummary, PhpState};
 pub use site::{SiteKind, SiteList, SiteSummary};
 pub use status::{Cache, Mode, Responses, SiteDurations, Status};
 pub use upstream::{UpstreamList, UpstreamState, UpstreamSummary};

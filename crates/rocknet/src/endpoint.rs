@@ -5,15 +5,16 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use rocknet_config::model::Settings;
+use rocknet_config::model::{Pattern, Settings};
 
 use crate::files::tree::Tree;
 use crate::gateway::accounts::Account;
 use crate::guard::{self, Guards};
 use crate::handler::Handler;
 use crate::handlers::{self, HandlerContext, HandlerEntry};
+use crate::metrics::RouteLabel;
 use crate::registries::Registries;
-use crate::route::{Route, ServerSettings, SiteLabel};
+use crate::route::{ROOT_PATTERN, Route, ServerSettings, SiteLabel};
 
 /// A route with its guards, its handler, and the directory trees that it serves.
 pub struct Endpoint {
@@ -53,13 +54,14 @@ pub struct EndpointContext<'a> {
 }
 
 impl Endpoint {
-    /// Creates the endpoint of a route. `headers`: the configured response header fields, and those that the server
-    /// adds.
+    /// Creates the endpoint of a route. `pattern`: the paths of the route; `None` for the site itself. `headers`: the
+    /// configured response header fields, and those that the server adds.
     ///
     /// # Errors
     ///
     /// The error names the setting that cannot be used.
     pub fn new(
+        pattern: Option<&Pattern>,
         settings: &Settings,
         headers: BTreeMap<String, String>,
         context: &EndpointContext<'_>,
@@ -72,7 +74,7 @@ impl Endpoint {
             Account::for_scripts(user).map_err(|error| format!("{subject}: {error}"))?;
         }
         let entry = handlers::choose(settings);
-        let route = Arc::new(context.route(settings, headers)?);
+        let route = Arc::new(context.route(pattern, settings, headers)?);
         let root = settings.root.as_deref();
         let tree = root
             .filter(|_| entry.serves_files)
@@ -106,6 +108,7 @@ impl Endpoint {
     /// Fails like [`Endpoint::new`].
     pub fn embedded(
         handler: Arc<dyn Handler>,
+        pattern: &Pattern,
         settings: &Settings,
         headers: BTreeMap<String, String>,
         context: &EndpointContext<'_>,
@@ -115,7 +118,7 @@ impl Endpoint {
             redirects: Default::default(),
             ..settings.clone()
         };
-        let route = Arc::new(context.route(settings, headers)?);
+        let route = Arc::new(context.route(Some(pattern), settings, headers)?);
         Ok(Endpoint {
             guards: guard::of_route(settings, context.registries)?,
             pages: context.pages(settings, &route),
@@ -162,9 +165,19 @@ impl Endpoint {
 }
 
 impl EndpointContext<'_> {
-    fn route(&self, settings: &Settings, headers: BTreeMap<String, String>) -> Result<Route, String> {
+    fn route(
+        &self,
+        pattern: Option<&Pattern>,
+        settings: &Settings,
+        headers: BTreeMap<String, String>,
+    ) -> Result<Route, String> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
         route.is_unguarded = self.is_unguarded;
+        route.pattern = pattern.map_or_else(|| ROOT_PATTERN.into(), |pattern| pattern.to_string().into());
+        route.number = self.registries.routes.number(&RouteLabel {
+            site: Arc::clone(&self.label.site),
+            route: Arc::clone(&route.pattern),
+        });
         Ok(route)
     }
 

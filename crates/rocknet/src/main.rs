@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         Some(Command::Config(options)) => cli::config::run(&options),
         Some(Command::Certs(options)) => cli::remote::certs(&options),
         Some(Command::Upstreams(options)) => cli::remote::upstreams(&options),
+        Some(Command::Php(options)) => cli::php::php(&options),
         Some(Command::Purge(options)) => cli::remote::purge(&options),
         Some(Command::Top(options)) => cli::top::run(&options),
         Some(Command::Logs(options)) => cli::logs::run(&options),

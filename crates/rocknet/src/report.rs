@@ -1,8 +1,10 @@
 //! Reports about a running server: counters for `status`, and URLs for `sites`.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rocknet_config::model::{self, HostPattern, Listen};
@@ -13,7 +15,7 @@ use rocknet_io::usage;
 use crate::certificates::SecureSite;
 use crate::clock::uptime_ms;
 use crate::files::cache::CacheStatus;
-use crate::metrics::{Metrics, WorkerCounters};
+use crate::metrics::{Histogram, Merge, Metrics, RouteLabels, WorkerCounters};
 use crate::site::Site;
 use crate::snapshot::Snapshot;
 
@@ -22,7 +24,12 @@ pub type BoundListener = (Address, Address, usize);
 
 /// Returns the state and counters of a server, except reloads, log drops and UDP ports, which
 /// [`Server::status`](crate::server::Server::status) adds.
-pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, cache: &CacheStatus) -> Status {
+pub fn status(
+    snapshot: &Snapshot,
+    bound: &[BoundListener],
+    (metrics, labels): (&Metrics, &RouteLabels),
+    cache: &CacheStatus,
+) -> Status {
     let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
     let class = |class: usize| metrics.sum(|worker| worker.responses[class - 1].get());
     // `opened` is read after `closed`, and a connection is counted as opened before it is counted as closed, so the
@@ -67,7 +74,7 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
             client_error: class(4),
             server_error: class(5),
         },
-        durations: durations(snapshot, metrics),
+        durations: durations(snapshot, metrics, labels),
         cache: Cache {
             entries: cache.entries.load(Ordering::Relaxed),
             bytes: cache.bytes.load(Ordering::Relaxed),
@@ -82,8 +89,13 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
 const MAX_TIMED_SITES: usize = 32;
 
 /// Returns the response durations of the sites with the most responses.
-fn durations(snapshot: &Snapshot, metrics: &Metrics) -> Vec<SiteDurations> {
-    let sums = metrics.durations();
+fn durations(snapshot: &Snapshot, metrics: &Metrics, labels: &RouteLabels) -> Vec<SiteDurations> {
+    let mut sums: HashMap<Arc<str>, Histogram> = HashMap::new();
+    for (number, counters) in metrics.routes() {
+        if let Some(label) = labels.label(number) {
+            sums.entry(label.site).or_default().merge(&counters.durations);
+        }
+    }
     let counted = |site: &Site| {
         let histogram = sums.get(&*site.name)?;
         Some(SiteDurations {

@@ -1,6 +1,6 @@
 //! The server as a whole: binds addresses, starts workers, replaces the configuration, drains and stops.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ use crate::gateway::accounts;
 use crate::gateway::php;
 use crate::listener::{ActiveListener, ListenerSockets, join_within};
 use crate::log::Logger;
-use crate::metrics::{Histogram, Metrics};
+use crate::metrics::Metrics;
 use crate::registries::Registries;
 use crate::report;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
@@ -70,7 +70,15 @@ struct ServerState {
     snapshot: Arc<Snapshot>,
     listeners: BTreeMap<Address, ActiveListener>,
     reloads: u64,
+    failed_reloads: u64,
     last_reload_error: Option<String>,
+}
+
+impl ServerState {
+    fn reload_failed(&mut self, error: String) {
+        self.failed_reloads += 1;
+        self.last_reload_error = Some(error);
+    }
 }
 
 /// Steps of a start that the program takes part in. `()` takes part in none.
@@ -186,6 +194,7 @@ impl Server {
             snapshot,
             listeners,
             reloads: 0,
+            failed_reloads: 0,
             last_reload_error: None,
         });
         Ok(Server {
@@ -226,13 +235,28 @@ impl Server {
             last_reload_error: state.last_reload_error.clone(),
             log_drops: self.shared.logger.drops(),
             http3_ports,
-            ..report::status(&state.snapshot, &bound, &self.metrics, self.shared.cache.status())
+            ..report::status(
+                &state.snapshot,
+                &bound,
+                (&self.metrics, &self.shared.registries.routes),
+                self.shared.cache.status(),
+            )
         }
     }
 
-    /// Returns the response durations by site.
-    pub fn durations(&self) -> HashMap<Box<str>, Histogram> {
-        self.metrics.durations()
+    /// Returns the counters of all workers.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Returns the number of configurations that were refused since the start.
+    pub fn failed_reloads(&self) -> u64 {
+        self.state().failed_reloads
+    }
+
+    /// Returns the PHP that the server runs itself.
+    pub fn php(&self) -> &php::PhpManager {
+        &self.php
     }
 
     /// Returns the sites with their URLs and handlers.
@@ -291,7 +315,7 @@ impl Server {
                 state.reloads += 1;
                 state.last_reload_error = None;
             }
-            Err(error) => state.last_reload_error = Some(error.to_string()),
+            Err(error) => state.reload_failed(error.to_string()),
         }
         result
     }
@@ -301,9 +325,13 @@ impl Server {
         self.state().last_reload_error.clone()
     }
 
-    /// Records the result of a reload: the error of a configuration that was rejected before [`Server::reload`] was
-    /// called, or the earlier result if a failed change of the configuration was undone.
-    pub fn set_last_reload_error(&self, error: Option<String>) {
+    /// Records the error of a configuration that was rejected before [`Server::reload`] was called.
+    pub fn reload_failed(&self, error: String) {
+        self.state().reload_failed(error);
+    }
+
+    /// Restores the result of an earlier reload, after a failed change of the configuration was undone.
+    pub fn restore_reload_error(&self, error: Option<String>) {
         self.state().last_reload_error = error;
     }
 

@@ -12,6 +12,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("rocknet-blocking", &["rocknet-config", "rocknet-io"]),
     ("rocknet-log", &["rocknet-config", "rocknet-io"]),
     ("rocknet-pages", &[]),
+    ("rocknet-telemetry", &["rocknet-config", "rocknet-io"]),
     ("rocknet-quic", &["rocknet-io"]),
     ("rocknet-routing", &["rocknet-config", "rocknet-proto"]),
     (
@@ -86,6 +87,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "rocknet-quic",
             "rocknet-proxy",
             "rocknet-routing",
+            "rocknet-telemetry",
         ],
     ),
     (

@@ -61,7 +61,7 @@ impl Rendered {
     }
 
     /// Renders the names of a map without its values, which may be secrets.
-    pub fn names(map: &BTreeMap<String, String>) -> Rendered {
+    pub fn names<V>(map: &BTreeMap<String, V>) -> Rendered {
         Rendered::Entries(map.keys().map(|name| (name.clone(), "…".to_owned())).collect())
     }
 
@@ -93,10 +93,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Returns a pattern as in the configuration.
 pub fn pattern(pattern: &Pattern) -> String {
-    match pattern {
-        Pattern::Exact(text) | Pattern::Glob(text) => text.clone(),
-        Pattern::Prefix(prefix) => format!("{prefix}*"),
-    }
+    pattern.to_string()
 }
 
 /// Renders a listener as in the configuration.

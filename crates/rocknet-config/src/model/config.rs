@@ -13,6 +13,7 @@ use super::settings::Settings;
 use super::site::Site;
 use super::source_span::SourceSpan;
 use super::tls::Tls;
+use super::tracing::Tracing;
 
 /// Whole, checked configuration. It owns all its data, so the configuration files are not read again. The default is
 /// the configuration of an empty file, which has no site.
@@ -28,6 +29,8 @@ pub struct Config {
     pub cache: Cache,
     /// Control API.
     pub admin: Admin,
+    /// Traces of requests.
+    pub tracing: Tracing,
     /// TLS settings of all sites that use TLS.
     pub tls: Tls,
     /// Sites in the order of their names, so that equal files give equal configurations.

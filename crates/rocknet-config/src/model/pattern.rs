@@ -1,5 +1,7 @@
 //! Patterns of paths and host names, and the matching of paths.
 
+use std::fmt;
+
 /// Pattern of paths. The most specific matching pattern takes effect: an exact path, then the longest prefix, then the
 /// glob with the most characters other than `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +32,16 @@ impl Pattern {
             Pattern::Exact(exact) => exact == path,
             Pattern::Prefix(prefix) => path.starts_with(prefix.as_str()),
             Pattern::Glob(glob) => glob_matches(glob.as_bytes(), path.as_bytes()),
+        }
+    }
+}
+
+/// Writes the pattern as in the configuration.
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Exact(text) | Pattern::Glob(text) => f.write_str(text),
+            Pattern::Prefix(prefix) => write!(f, "{prefix}*"),
         }
     }
 }

@@ -127,6 +127,7 @@ fn name(section: Section) -> &'static str {
         Section::Rotate => "rotate",
         Section::Cache => "cache",
         Section::Admin => "admin",
+        Section::Tracing => "tracing",
         Section::Site => "site",
         Section::SiteLimits => "site_limits",
         Section::SiteLog => "site_log",

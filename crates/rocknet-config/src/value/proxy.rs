@@ -1,6 +1,6 @@
 //! Parses `proxy`: the upstreams, and how requests are forwarded to them.
 
-mod headers;
+pub(crate) mod headers;
 mod health;
 mod mirror;
 mod upstreams;

@@ -161,7 +161,7 @@ impl<'s> ConfigApi<'s> {
             Err(error) => {
                 let restored = match self.write(after, before) {
                     Ok(()) => {
-                        self.server.set_last_reload_error(earlier_error);
+                        self.server.restore_reload_error(earlier_error);
                         "the file has its old text again".to_owned()
                     }
                     Err(error) => error.error,

@@ -313,7 +313,7 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
         // There is no request for guards to check.
         is_unguarded: true,
     };
-    Endpoint::new(settings, settings.headers.clone(), &context)
+    Endpoint::new(None, settings, settings.headers.clone(), &context)
 }
 
 /// Describes the PHP that runs a script. The result is appended to the description of the script.

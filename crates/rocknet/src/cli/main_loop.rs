@@ -158,6 +158,11 @@ impl MainLoop {
             Request::Upstreams => Ok(Reply::Upstreams(inventory::upstreams(server))),
             Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
             Request::EnableUpstream(upstream) => set_drained(server, &upstream.address, false),
+            Request::PhpPools => Ok(Reply::PhpPools(inventory::php_pools(server))),
+            Request::RestartPhpPool(pool) => match server.php().restart(&pool.name) {
+                0 => Err(ApiError::new(404, "there is no pool of PHP with this name")),
+                _ => Ok(done("PHP is restarting; the old processes complete their requests")),
+            },
             Request::PurgeFileCache => {
                 if !server.purge_file_cache() {
                     return Err(ApiError::new(503, "the file cache is busy; it will be emptied later"));

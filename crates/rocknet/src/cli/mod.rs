@@ -20,6 +20,7 @@ mod main_loop;
 pub mod man;
 mod notifier;
 mod output;
+pub mod php;
 mod reload;
 pub mod remote;
 pub mod run;
@@ -56,6 +57,7 @@ pub enum Command {
     Config(config::Options),
     Certs(remote::CertsOptions),
     Upstreams(remote::UpstreamsOptions),
+    Php(php::Options),
     Purge(remote::PurgeOptions),
     Logs(logs::Options),
     Top(top::Options),

@@ -98,7 +98,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             Ok(loaded) => loaded,
             Err(report) => {
                 let findings = report.to_string();
-                server.set_last_reload_error(Some(without_excerpts(&report)));
+                server.reload_failed(without_excerpts(&report));
                 output.show(&report);
                 let errors = match report.errors() {
                     1 => "1 error".to_owned(),
@@ -117,7 +117,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
     let needs_restart = start_settings.needs_restart(&config);
     let within_sandbox = start_settings.sandbox.check(&config, &start_settings.state, source);
     if let Err(error) = within_sandbox {
-        server.set_last_reload_error(Some(error.clone()));
+        server.reload_failed(error.clone());
         return Err(output.failed(&format!(
             "{} is not reloaded, nothing has changed: {error}",
             file.display()

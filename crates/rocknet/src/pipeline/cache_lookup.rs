@@ -139,7 +139,8 @@ where
         announce_preloads(cached, request, head, io);
         io.send(head, variant.map(|variant| (&**cached, variant)));
         let status = head.status;
-        return Some(Outcome::Sent { status, site });
+        let route = cached.tree.route.number;
+        return Some(Outcome::Sent { status, site, route });
     }
     if let Found::Script(_) = cached.entry.found {
         // A script runs for each request and needs more data than the entry has.

@@ -81,11 +81,15 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         let worker = Rc::clone(self.open.worker());
         let selected = match self.receive_hello(&worker).await {
             Ok(Some(selected)) => selected,
-            Ok(None) => return self.reject_plain_http().await,
+            Ok(None) => {
+                worker.counters.handshakes.failed.add(1);
+                return self.reject_plain_http().await;
+            }
             Err(error) => {
                 // The alert has been sent. There is no need to linger for a client that has sent nothing, because
                 // without unread bytes closing does not reset the connection.
                 if !self.acceptor.has_received_nothing() {
+                    worker.counters.handshakes.failed.add(1);
                     let (mut link, _) = self.acceptor.into_parts();
                     linger(&worker, &mut link, &self.deadline).await;
                 }
@@ -99,9 +103,12 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
             client,
             local,
         } = self;
-        let mut tls = acceptor.accept(selected.settings)?;
+        let mut tls = acceptor
+            .accept(selected.settings)
+            .inspect_err(|_| worker.counters.handshakes.failed.add(1))?;
         let outcome = deadline.within(poll_fn(|context| tls.poll_handshake(context))).await;
         if let Err(error) = or_timed_out(outcome).and_then(|outcome| outcome) {
+            worker.counters.handshakes.failed.add(1);
             if error.kind() == io::ErrorKind::TimedOut {
                 tls.abort_handshake();
             }
@@ -109,6 +116,7 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
             return Err(error);
         }
         drop(deadline);
+        worker.counters.handshakes.count(tls.negotiated().resumed);
         match selected.policy {
             Some(policy) => {
                 let secure = Rc::new(Handshake::new(policy, &tls.negotiated(), selected.name));

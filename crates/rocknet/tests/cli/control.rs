@@ -300,7 +300,7 @@ fn metrics_are_text() {
         "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n",
         "\nrocknet_requests_total 2\n",
         "\nrocknet_responses_total{class=\"4xx\"} 1\n",
-        "\nrocknet_response_duration_seconds_bucket{site=\"default\",le=\"+Inf\"} 2\n",
+        "\nrocknet_response_duration_seconds_bucket{site=\"default\",route=\"/*\",le=\"+Inf\"} 2\n",
         "\n# EOF\n",
     ] {
         assert!(response.contains(line), "{line:?} in {response}");

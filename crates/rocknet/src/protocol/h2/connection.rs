@@ -90,6 +90,7 @@ pub(super) enum State {
 impl<L: Link> Connection<L> {
     /// Creates a connection that waits for the preface of the client.
     pub fn new(core: ConnectionCore<L>) -> Connection<L> {
+        core.open.speaks(2);
         Connection {
             core,
             engine: ServerConnection::new(&CONFIG),

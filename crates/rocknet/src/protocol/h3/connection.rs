@@ -152,6 +152,8 @@ impl Connection {
         let Ok(policy) = Arc::clone(&info.context).downcast::<TlsPolicy>() else {
             return self.close(ErrorCode::InternalError);
         };
+        self.open.worker().counters.handshakes.count(info.resumed);
+        self.open.speaks(3);
         self.info.secure = Some(Rc::new(Handshake::of_quic(policy, &info)));
         self.state = State::Serving;
         match info.alpn.as_deref() {
