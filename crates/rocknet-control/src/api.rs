@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::CertificateSummary;
 use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
+use crate::dashboard::DashboardLink;
+use crate::doctor::DoctorCheck;
 pub use crate::level::Level;
 use crate::logs::LogFilter;
 use crate::site::SiteSummary;
@@ -49,6 +51,8 @@ pub enum Request {
     Config,
     /// Checks a text as the configuration; the reply is [`Checked`]. Nothing is changed.
     CheckConfig(Candidate),
+    /// Checks the text that edits would produce; the reply is [`Checked`]. Nothing is changed.
+    CheckEdits(Edits),
     /// Replaces the text of the configuration file and loads it; the reply is [`Saved`].
     ReplaceConfig(Replacement),
     /// Edits the configuration file and loads it; the reply is [`Saved`].
@@ -69,6 +73,10 @@ pub enum Request {
     PurgeFileCache,
     /// Queries log lines; the reply is a stream of [`LogEvent`](crate::logs::LogEvent) as server-sent events.
     Logs(LogFilter),
+    /// Checks the requirements of the server on its machine; the reply is a list of [`DoctorCheck`].
+    Doctor,
+    /// Creates a link that signs a browser in to the dashboard; the reply is a [`DashboardLink`].
+    DashboardLink,
 }
 
 /// Reply to a request that succeeded.
@@ -97,6 +105,10 @@ pub enum Reply {
     Certificates(Vec<CertificateSummary>),
     /// Upstreams, in the order of their addresses.
     Upstreams(Vec<UpstreamSummary>),
+    /// Checks of the requirements of the server.
+    Doctor(Vec<DoctorCheck>),
+    /// Link to the dashboard.
+    DashboardLink(DashboardLink),
 }
 
 /// Message about an instruction that was carried out, or that was accepted.
@@ -299,6 +311,12 @@ const CHECK_CONFIG: Endpoint = Endpoint::new(
     "Checks a text as the configuration, without a change.",
     |input| from_json(input).map(Request::CheckConfig),
 );
+const CHECK_EDITS: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/config/check-edits",
+    "Checks the text that edits would produce, without a change.",
+    |input| from_json(input).map(Request::CheckEdits),
+);
 const EDIT_CONFIG: Endpoint = Endpoint::new(
     Method::Post,
     "/api/config/edit",
@@ -360,8 +378,21 @@ const LOGS: Endpoint = Endpoint::new(
     },
 );
 
+const DOCTOR: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/doctor",
+    "Checks the requirements of the server on its machine.",
+    |input| without_body(input, Request::Doctor),
+);
+const DASHBOARD_LINK: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/dashboard/link",
+    "Creates a link that signs one browser in to the dashboard.",
+    |input| without_body(input, Request::DashboardLink),
+);
+
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 19] = [
+pub const ENDPOINTS: [&Endpoint; 22] = [
     &STATUS,
     &SITES,
     &RELOAD,
@@ -372,6 +403,7 @@ pub const ENDPOINTS: [&Endpoint; 19] = [
     &CONFIG,
     &REPLACE_CONFIG,
     &CHECK_CONFIG,
+    &CHECK_EDITS,
     &EDIT_CONFIG,
     &CONFIG_HISTORY,
     &UNDO_CONFIG,
@@ -381,6 +413,8 @@ pub const ENDPOINTS: [&Endpoint; 19] = [
     &ENABLE_UPSTREAM,
     &PURGE_FILE_CACHE,
     &LOGS,
+    &DOCTOR,
+    &DASHBOARD_LINK,
 ];
 
 impl Request {
@@ -396,6 +430,7 @@ impl Request {
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
             Request::Config => &CONFIG,
             Request::CheckConfig(_) => &CHECK_CONFIG,
+            Request::CheckEdits(_) => &CHECK_EDITS,
             Request::ReplaceConfig(_) => &REPLACE_CONFIG,
             Request::EditConfig(_) => &EDIT_CONFIG,
             Request::ConfigHistory => &CONFIG_HISTORY,
@@ -406,6 +441,8 @@ impl Request {
             Request::EnableUpstream(_) => &ENABLE_UPSTREAM,
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
             Request::Logs(_) => &LOGS,
+            Request::Doctor => &DOCTOR,
+            Request::DashboardLink => &DASHBOARD_LINK,
         }
     }
 
@@ -415,7 +452,7 @@ impl Request {
             Request::SetLogLevel(level) => to_json(&LogLevel { level: *level }),
             Request::CheckConfig(candidate) => to_json(candidate),
             Request::ReplaceConfig(replacement) => to_json(replacement),
-            Request::EditConfig(edits) => to_json(edits),
+            Request::CheckEdits(edits) | Request::EditConfig(edits) => to_json(edits),
             Request::UndoConfig(undo) => to_json(undo),
             Request::DrainUpstream(address) | Request::EnableUpstream(address) => to_json(address),
             Request::Status
@@ -429,7 +466,9 @@ impl Request {
             | Request::Certificates
             | Request::Upstreams
             | Request::PurgeFileCache
-            | Request::Logs(_) => None,
+            | Request::Logs(_)
+            | Request::Doctor
+            | Request::DashboardLink => None,
         }
     }
 
@@ -501,6 +540,12 @@ mod tests {
             Request::EnableUpstream(UpstreamAddress { address: "a".into() }),
             Request::PurgeFileCache,
             Request::Logs(LogFilter::default()),
+            Request::CheckEdits(Edits {
+                edits: Vec::new(),
+                revision: Some("a".into()),
+            }),
+            Request::Doctor,
+            Request::DashboardLink,
         ];
         assert_eq!(requests.len(), ENDPOINTS.len());
         for request in requests {

@@ -1,5 +1,6 @@
 //! Reports about a running server: counters for `status`, and URLs for `sites`.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -13,7 +14,7 @@ use rocknet_io::usage;
 use crate::certificates::SecureSite;
 use crate::clock::uptime_ms;
 use crate::files::cache::CacheStatus;
-use crate::metrics::{Metrics, WorkerCounters};
+use crate::metrics::{Histogram, Metrics, WorkerCounters};
 use crate::site::Site;
 use crate::snapshot::Snapshot;
 
@@ -33,6 +34,7 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
     let quic_opened = sum(|worker| worker.quic_total.get());
     let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
     let tunnels = sum(|worker| worker.tunnels_total.get());
+    let sums = metrics.durations();
     let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|names| names.secure);
     let mut listeners: Vec<_> = bound
         .iter()
@@ -66,7 +68,8 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
             client_error: class(4),
             server_error: class(5),
         },
-        durations: durations(snapshot, metrics),
+        durations: durations(snapshot, &sums),
+        duration_counts: duration_counts(&sums),
         cache: Cache {
             entries: cache.entries.load(Ordering::Relaxed),
             bytes: cache.bytes.load(Ordering::Relaxed),
@@ -81,8 +84,7 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
 const MAX_TIMED_SITES: usize = 32;
 
 /// Returns the response durations of the sites with the most responses.
-fn durations(snapshot: &Snapshot, metrics: &Metrics) -> Vec<SiteDurations> {
-    let sums = metrics.durations();
+fn durations(snapshot: &Snapshot, sums: &HashMap<Box<str>, Histogram>) -> Vec<SiteDurations> {
     let counted = |site: &Site| {
         let histogram = sums.get(&*site.name)?;
         Some(SiteDurations {
@@ -96,6 +98,17 @@ fn durations(snapshot: &Snapshot, metrics: &Metrics) -> Vec<SiteDurations> {
     sites.sort_by_key(|site| std::cmp::Reverse(site.responses));
     sites.truncate(MAX_TIMED_SITES);
     sites
+}
+
+/// Binary logarithms of the first and the last bound in microseconds of [`Status::duration_counts`]. Histograms put all
+/// durations above the last one into its bucket.
+const MIN_BITS: u32 = 3;
+const MAX_BITS: u32 = 27;
+
+/// Returns the number of responses of all sites below each power of two of microseconds, from [`MIN_BITS`] on.
+fn duration_counts(sums: &HashMap<Box<str>, Histogram>) -> Vec<u64> {
+    let below = |bits| sums.values().map(|histogram| histogram.count_below_power(bits)).sum();
+    (MIN_BITS..=MAX_BITS).map(below).collect()
 }
 
 /// Returns a summary of every site, in the order of names.

@@ -19,7 +19,7 @@ use rocknet::certificates::{SYSTEM_STATE_FOLDER, state_folder};
 use rocknet::log::Logger;
 use rocknet::server::{Server, StartError};
 use rocknet::snapshot::Mount;
-use rocknet_admin::{AdminHandler, Control, ReplyFuture, Tokens};
+use rocknet_admin::{AdminHandler, Control, Dashboard, ReplyFuture, Tokens};
 use rocknet_config::Config;
 use rocknet_config::model::{ControlSocket, Listen, Pattern};
 use rocknet_control::api::{ApiError, Request};
@@ -140,16 +140,25 @@ impl ControlAddresses {
 
 /// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
 /// created, is logged as a warning. The folder of the socket and the tokens are created if they do not exist.
+///
+/// The dashboard is part of the API over TCP. The socket only creates links to it.
 pub fn start(addresses: &ControlAddresses, control: &MainLoopControl) -> Vec<Server> {
+    let dashboard = Dashboard::new();
+    let api = |tokens| AdminHandler::new(control.clone(), tokens, Arc::clone(&dashboard));
+    // The socket is last, so that it never creates links to a dashboard that is not served yet.
+    let listen = addresses.listen.map(|address| {
+        let started = start_tcp(address, &addresses.state, api);
+        if let Ok((_, bound)) = &started {
+            dashboard.listens_at(*bound);
+        }
+        (address.to_string(), started.map(|(server, _)| server))
+    });
     let socket = addresses
         .socket
         .as_ref()
-        .map(|socket| (socket.display().to_string(), start_socket(socket, control)));
-    let listen = addresses
-        .listen
-        .map(|address| (address.to_string(), start_tcp(address, &addresses.state, control)));
+        .map(|socket| (socket.display().to_string(), start_socket(socket, api(None))));
     let mut servers = Vec::new();
-    for (address, started) in socket.into_iter().chain(listen) {
+    for (address, started) in listen.into_iter().chain(socket) {
         match started {
             Ok(server) => servers.push(server),
             Err(error) => tracing::warn!("the control API is not available at {address}: {error}"),
@@ -158,12 +167,17 @@ pub fn start(addresses: &ControlAddresses, control: &MainLoopControl) -> Vec<Ser
     servers
 }
 
-fn start_socket(socket: &Path, control: &MainLoopControl) -> Result<Server, StartError> {
+fn start_socket(socket: &Path, api: AdminHandler<MainLoopControl>) -> Result<Server, StartError> {
     create_folder(socket).map_err(StartError::Io)?;
-    start_at(Listen::Unix(socket.to_owned()), None, control)
+    start_at(Listen::Unix(socket.to_owned()), api)
 }
 
-fn start_tcp(address: SocketAddr, state: &Path, control: &MainLoopControl) -> Result<Server, StartError> {
+/// Starts the API at an address. Returns the server with the bound address.
+fn start_tcp(
+    address: SocketAddr,
+    state: &Path,
+    api: impl Fn(Option<Tokens>) -> AdminHandler<MainLoopControl>,
+) -> Result<(Server, SocketAddr), StartError> {
     let tokens = Tokens {
         full: token(state, "admin/token").map_err(StartError::Io)?,
         read: token(state, "admin/read-token").map_err(StartError::Io)?,
@@ -172,19 +186,21 @@ fn start_tcp(address: SocketAddr, state: &Path, control: &MainLoopControl) -> Re
         address: Some(address.ip()),
         port: address.port(),
     };
-    let server = start_at(listen, Some(tokens), control)?;
+    let server = start_at(listen, api(Some(tokens)))?;
+    let mut bound = address;
     for (_, address, _) in server.listeners() {
-        tracing::info!("the control API listens at http://{address}/");
+        bound.set_port(address.port().unwrap_or(bound.port()));
+        tracing::info!("the control API listens at http://{address}/, and `rocknet dashboard` opens its pages");
     }
-    Ok(server)
+    Ok((server, bound))
 }
 
-fn start_at(listen: Listen, tokens: Option<Tokens>, control: &MainLoopControl) -> Result<Server, StartError> {
+fn start_at(listen: Listen, api: AdminHandler<MainLoopControl>) -> Result<Server, StartError> {
     let config = Config::for_handlers(vec![listen]);
     let mount = Mount {
         site: config.sites[0].name.clone(),
         pattern: Pattern::Prefix("/".to_owned()),
-        handler: Arc::new(AdminHandler::new(control.clone(), tokens)),
+        handler: Arc::new(api),
     };
     Server::start(config, vec![mount], &mut ())
 }

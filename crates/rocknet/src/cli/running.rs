@@ -3,9 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet::certificates::state_folder;
@@ -31,7 +29,7 @@ use super::launch::{ConfigSource, LaunchOptions};
 use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands};
 use super::reload::{self, StartSettings};
 use super::search::resolved;
-use super::{Failure, banner, print, print_report, print_warning, trust};
+use super::{Failure, banner, browser, print, print_report, print_warning, trust};
 
 /// The reason why a server could not be started.
 pub enum NotStarted {
@@ -312,19 +310,7 @@ fn open_browser(sites: &[SiteSummary]) {
     else {
         return print_warning("a browser cannot open a Unix socket");
     };
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = std::process::Command::new(program);
-    match command
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-    {
-        // A thread waits for the process, so that it does not become a zombie.
-        Ok(mut child) => drop(thread::Builder::new().spawn(move || child.wait())),
-        Err(error) => print_warning(format_args!("the browser cannot be opened: {program}: {error}")),
-    }
+    browser::open(url);
 }
 
 impl From<NotStarted> for Failure {
