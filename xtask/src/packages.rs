@@ -151,6 +151,12 @@ const PACKAGES: &[Package] = &[
     ),
     package("node", "nodejs", &[Applications], "an upstream"),
     package(
+        "npm",
+        "npm",
+        &[Conform],
+        "installs axe-core, which judges the views of the dashboard",
+    ),
+    package(
         "/usr/share/nodejs/ws/package.json",
         "node-ws",
         &[Applications],

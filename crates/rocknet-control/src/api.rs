@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::CertificateSummary;
 use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
+use crate::dashboard::DashboardLink;
+use crate::doctor::DoctorCheck;
 pub use crate::level::{Level, LogLevel, LogLevelChange};
 use crate::logs::LogFilter;
 use crate::php::{PhpPoolName, PhpPoolSummary};
@@ -50,6 +52,8 @@ pub enum Request {
     Config,
     /// Checks a text as the configuration; the reply is [`Checked`]. Nothing is changed.
     CheckConfig(Candidate),
+    /// Checks the text that edits would produce; the reply is [`Checked`]. Nothing is changed.
+    CheckEdits(Edits),
     /// Replaces the text of the configuration file and loads it; the reply is [`Saved`].
     ReplaceConfig(Replacement),
     /// Edits the configuration file and loads it; the reply is [`Saved`].
@@ -74,6 +78,10 @@ pub enum Request {
     PurgeFileCache,
     /// Queries log lines; the reply is a stream of [`LogEvent`](crate::logs::LogEvent) as server-sent events.
     Logs(LogFilter),
+    /// Checks the requirements of the server on its machine; the reply is a list of [`DoctorCheck`].
+    Doctor,
+    /// Creates a link that signs a browser in to the dashboard; the reply is a [`DashboardLink`].
+    DashboardLink,
 }
 
 /// Reply to a request that succeeded.
@@ -104,6 +112,10 @@ pub enum Reply {
     Upstreams(Vec<UpstreamSummary>),
     /// Pools of PHP.
     PhpPools(Vec<PhpPoolSummary>),
+    /// Checks of the requirements of the server.
+    Doctor(Vec<DoctorCheck>),
+    /// Link to the dashboard.
+    DashboardLink(DashboardLink),
 }
 
 /// Message about an instruction that was carried out, or that was accepted.
@@ -300,6 +312,12 @@ const CHECK_CONFIG: Endpoint = Endpoint::new(
     "Checks a text as the configuration, without a change.",
     |input| from_json(input).map(Request::CheckConfig),
 );
+const CHECK_EDITS: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/config/check-edits",
+    "Checks the text that edits would produce, without a change.",
+    |input| from_json(input).map(Request::CheckEdits),
+);
 const EDIT_CONFIG: Endpoint = Endpoint::new(
     Method::Post,
     "/api/config/edit",
@@ -374,8 +392,21 @@ const LOGS: Endpoint = Endpoint::new(
 )
 .secret();
 
+const DOCTOR: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/doctor",
+    "Checks the requirements of the server on its machine.",
+    |input| without_body(input, Request::Doctor),
+);
+const DASHBOARD_LINK: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/dashboard/link",
+    "Creates a link that signs one browser in to the dashboard.",
+    |input| without_body(input, Request::DashboardLink),
+);
+
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 21] = [
+pub const ENDPOINTS: [&Endpoint; 24] = [
     &STATUS,
     &SITES,
     &RELOAD,
@@ -386,6 +417,7 @@ pub const ENDPOINTS: [&Endpoint; 21] = [
     &CONFIG,
     &REPLACE_CONFIG,
     &CHECK_CONFIG,
+    &CHECK_EDITS,
     &EDIT_CONFIG,
     &CONFIG_HISTORY,
     &UNDO_CONFIG,
@@ -397,6 +429,8 @@ pub const ENDPOINTS: [&Endpoint; 21] = [
     &RESTART_PHP_POOL,
     &PURGE_FILE_CACHE,
     &LOGS,
+    &DOCTOR,
+    &DASHBOARD_LINK,
 ];
 
 impl Request {
@@ -412,6 +446,7 @@ impl Request {
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
             Request::Config => &CONFIG,
             Request::CheckConfig(_) => &CHECK_CONFIG,
+            Request::CheckEdits(_) => &CHECK_EDITS,
             Request::ReplaceConfig(_) => &REPLACE_CONFIG,
             Request::EditConfig(_) => &EDIT_CONFIG,
             Request::ConfigHistory => &CONFIG_HISTORY,
@@ -424,6 +459,8 @@ impl Request {
             Request::RestartPhpPool(_) => &RESTART_PHP_POOL,
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
             Request::Logs(_) => &LOGS,
+            Request::Doctor => &DOCTOR,
+            Request::DashboardLink => &DASHBOARD_LINK,
         }
     }
 
@@ -433,7 +470,7 @@ impl Request {
             Request::SetLogLevel(change) => to_json(change),
             Request::CheckConfig(candidate) => to_json(candidate),
             Request::ReplaceConfig(replacement) => to_json(replacement),
-            Request::EditConfig(edits) => to_json(edits),
+            Request::CheckEdits(edits) | Request::EditConfig(edits) => to_json(edits),
             Request::UndoConfig(undo) => to_json(undo),
             Request::DrainUpstream(address) | Request::EnableUpstream(address) => to_json(address),
             Request::RestartPhpPool(pool) => to_json(pool),
@@ -449,7 +486,9 @@ impl Request {
             | Request::Upstreams
             | Request::PhpPools
             | Request::PurgeFileCache
-            | Request::Logs(_) => None,
+            | Request::Logs(_)
+            | Request::Doctor
+            | Request::DashboardLink => None,
         }
     }
 
@@ -523,6 +562,12 @@ mod tests {
             Request::RestartPhpPool(PhpPoolName { name: "8.2".into() }),
             Request::PurgeFileCache,
             Request::Logs(LogFilter::default()),
+            Request::CheckEdits(Edits {
+                edits: Vec::new(),
+                revision: Some("a".into()),
+            }),
+            Request::Doctor,
+            Request::DashboardLink,
         ];
         assert_eq!(requests.len(), ENDPOINTS.len());
         for request in requests {

@@ -22,6 +22,8 @@ pub mod certificate;
 pub mod client;
 pub mod command;
 pub mod config;
+pub mod dashboard;
+pub mod doctor;
 mod level;
 pub mod logs;
 pub mod php;

@@ -52,6 +52,10 @@ pub struct Status {
     pub responses: Responses,
     /// Response times of the busiest sites, busiest first.
     pub durations: Vec<SiteDurations>,
+    /// Number of responses of all sites by response time: the entry at index `i` counts the responses that took less
+    /// than `8 << i` microseconds. The last one counts all. Clients compute the percentiles of an interval from two
+    /// such lists.
+    pub duration_counts: Vec<u64>,
     /// State of the file cache.
     pub cache: Cache,
     /// Number of log records dropped because a disk or pipe was too slow or full.
@@ -303,6 +307,7 @@ mod tests {
                     p99_us: 1_572_863,
                 },
             ],
+            duration_counts: vec![1, 2],
             cache: Cache {
                 entries: 42,
                 bytes: 1_572_864,

@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         Some(Command::Php(options)) => cli::php::php(&options),
         Some(Command::Purge(options)) => cli::remote::purge(&options),
         Some(Command::Top(options)) => cli::top::run(&options),
+        Some(Command::Dashboard(options)) => cli::dashboard::run(&options),
         Some(Command::Logs(options)) => cli::logs::run(&options),
         Some(Command::Check(options)) => cli::check::run(&options),
         Some(Command::Fmt(options)) => cli::fmt::run(&options),

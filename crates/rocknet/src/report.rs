@@ -40,6 +40,7 @@ pub fn status(
     let quic_opened = sum(|worker| worker.quic_total.get());
     let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
     let tunnels = sum(|worker| worker.tunnels_total.get());
+    let sums = durations_by_site(metrics, labels);
     let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|names| names.secure);
     let mut listeners: Vec<_> = bound
         .iter()
@@ -74,7 +75,8 @@ pub fn status(
             client_error: class(4),
             server_error: class(5),
         },
-        durations: durations(snapshot, metrics, labels),
+        durations: durations(snapshot, &sums),
+        duration_counts: duration_counts(&sums),
         cache: Cache {
             entries: cache.entries.load(Ordering::Relaxed),
             bytes: cache.bytes.load(Ordering::Relaxed),
@@ -88,14 +90,19 @@ pub fn status(
 /// Maximum number of sites with durations: `status` is a short overview, and a server may have ten thousand sites.
 const MAX_TIMED_SITES: usize = 32;
 
-/// Returns the response durations of the sites with the most responses.
-fn durations(snapshot: &Snapshot, metrics: &Metrics, labels: &RouteLabels) -> Vec<SiteDurations> {
+/// Returns the response durations since the start, by name of the site.
+fn durations_by_site(metrics: &Metrics, labels: &RouteLabels) -> HashMap<Arc<str>, Histogram> {
     let mut sums: HashMap<Arc<str>, Histogram> = HashMap::new();
     for (number, counters) in metrics.routes() {
         if let Some(label) = labels.label(number) {
             sums.entry(label.site).or_default().merge(&counters.durations);
         }
     }
+    sums
+}
+
+/// Returns the response durations of the sites with the most responses.
+fn durations(snapshot: &Snapshot, sums: &HashMap<Arc<str>, Histogram>) -> Vec<SiteDurations> {
     let counted = |site: &Site| {
         let histogram = sums.get(&*site.name)?;
         Some(SiteDurations {
@@ -109,6 +116,17 @@ fn durations(snapshot: &Snapshot, metrics: &Metrics, labels: &RouteLabels) -> Ve
     sites.sort_by_key(|site| std::cmp::Reverse(site.responses));
     sites.truncate(MAX_TIMED_SITES);
     sites
+}
+
+/// Binary logarithms of the first and the last bound in microseconds of [`Status::duration_counts`]. Histograms put all
+/// durations above the last one into its bucket.
+const MIN_BITS: u32 = 3;
+const MAX_BITS: u32 = 27;
+
+/// Returns the number of responses of all sites below each power of two of microseconds, from [`MIN_BITS`] on.
+fn duration_counts(sums: &HashMap<Arc<str>, Histogram>) -> Vec<u64> {
+    let below = |bits| sums.values().map(|histogram| histogram.count_below_power(bits)).sum();
+    (MIN_BITS..=MAX_BITS).map(below).collect()
 }
 
 /// Returns a summary of every site, in the order of names.

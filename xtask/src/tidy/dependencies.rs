@@ -92,7 +92,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "rocknet-admin",
-        &["rocknet-control", "rocknet-handler", "rocknet-proto"],
+        &["rocknet-control", "rocknet-handler", "rocknet-io", "rocknet-proto"],
     ),
     ("rocknet-gui", &["rocknet-config", "rocknet-control"]),
 ];

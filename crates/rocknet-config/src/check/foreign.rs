@@ -52,7 +52,9 @@ const RATE: Advice = Unsupported(
     "remove it; priority = \"low\" on a route protects the other routes from a flood, and `connections` in [limits] bounds \
      the whole server",
 );
-const METRICS: Advice = Later("the dashboard");
+const METRICS: Advice = Equivalent(
+    "remove it, and write listen = \"127.0.0.1:7625\" below [admin]: that address has the dashboard, and metrics at /metrics",
+);
 const PASSWORDS: Advice = Equivalent(
     "write auth = { bob = \"…\" } with a hash from rocknet hash-password, or auth = { file = \"htpasswd\" }",
 );

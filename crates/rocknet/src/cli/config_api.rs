@@ -103,13 +103,29 @@ impl<'s> ConfigApi<'s> {
     /// Status 409 if the file has another revision, 422 if an edit cannot be applied, and those of [`ConfigApi::save`].
     pub fn edit(&self, edits: &Edits) -> Result<Saved, ApiError> {
         let before = self.read()?;
-        self.expect(&before, edits.revision.as_deref())?;
-        let mut editor = Editor::new(&before).map_err(|report| self.invalid(&report))?;
+        let after = self.edited(&before, edits)?;
+        let what: Vec<String> = edits.edits.iter().map(Edit::to_string).collect();
+        self.save(&what.join(", "), &before, &after)
+    }
+
+    /// Checks the text that edits would produce.
+    ///
+    /// # Errors
+    ///
+    /// Status 409 if the file has another revision, 422 if an edit cannot be applied.
+    pub fn check_edits(&self, edits: &Edits) -> Result<Checked, ApiError> {
+        let text = self.edited(&self.read()?, edits)?;
+        Ok(self.check(&Candidate { text }))
+    }
+
+    /// Returns the text after edits.
+    fn edited(&self, before: &str, edits: &Edits) -> Result<String, ApiError> {
+        self.expect(before, edits.revision.as_deref())?;
+        let mut editor = Editor::new(before).map_err(|report| self.invalid(&report))?;
         for edit in &edits.edits {
             apply(&mut editor, edit).map_err(|error| ApiError::new(422, format!("cannot {edit}: {error}")))?;
         }
-        let what: Vec<String> = edits.edits.iter().map(Edit::to_string).collect();
-        self.save(&what.join(", "), &before, &editor.to_string())
+        Ok(editor.to_string())
     }
 
     /// Returns the changes, the latest first.

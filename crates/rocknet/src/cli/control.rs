@@ -19,7 +19,7 @@ use rocknet::certificates::{SYSTEM_STATE_FOLDER, state_folder};
 use rocknet::log::{FollowedLog, Logger};
 use rocknet::server::{Server, StartError};
 use rocknet::snapshot::Mount;
-use rocknet_admin::{AdminHandler, Control, ReplyFuture, Tokens};
+use rocknet_admin::{AdminHandler, Control, Dashboard, ReplyFuture, Tokens};
 use rocknet_config::Config;
 use rocknet_config::model::{ControlSocket, Listen, Pattern};
 use rocknet_control::api::{ApiError, Request};
@@ -153,6 +153,8 @@ pub struct ControlServers {
     socket: Option<Server>,
     /// `None` while the TCP address cannot be used.
     listen: Option<Server>,
+    /// Part of the API over TCP. The socket only creates links to it.
+    dashboard: Arc<Dashboard>,
 }
 
 impl ControlServers {
@@ -165,6 +167,7 @@ impl ControlServers {
             control,
             socket: None,
             listen: None,
+            dashboard: Dashboard::new(),
         };
         for (address, error) in servers.start_missing() {
             let seconds = RETRY_INTERVAL.as_secs();
@@ -203,28 +206,38 @@ impl ControlServers {
     /// Starts the servers that do not run, and returns the addresses that cannot be used.
     fn start_missing(&mut self) -> Vec<(String, StartError)> {
         let mut failed = Vec::new();
-        if let (None, Some(path)) = (&self.socket, &self.addresses.socket) {
-            match start_socket(path, &self.control) {
-                Ok(server) => self.socket = Some(server),
-                Err(error) => failed.push((path.display().to_string(), error)),
+        let api = |tokens| AdminHandler::new(self.control.clone(), tokens, Arc::clone(&self.dashboard));
+        // The socket is last, so that it never creates links to a dashboard that is not served yet.
+        if let (None, Some(address)) = (&self.listen, self.addresses.listen) {
+            match start_tcp(address, &self.addresses.state, api) {
+                Ok((server, bound)) => {
+                    self.dashboard.listens_at(bound);
+                    self.listen = Some(server);
+                }
+                Err(error) => failed.push((address.to_string(), error)),
             }
         }
-        if let (None, Some(address)) = (&self.listen, self.addresses.listen) {
-            match start_tcp(address, &self.addresses.state, &self.control) {
-                Ok(server) => self.listen = Some(server),
-                Err(error) => failed.push((address.to_string(), error)),
+        if let (None, Some(path)) = (&self.socket, &self.addresses.socket) {
+            match start_socket(path, api(None)) {
+                Ok(server) => self.socket = Some(server),
+                Err(error) => failed.push((path.display().to_string(), error)),
             }
         }
         failed
     }
 }
 
-fn start_socket(socket: &Path, control: &MainLoopControl) -> Result<Server, StartError> {
+fn start_socket(socket: &Path, api: AdminHandler<MainLoopControl>) -> Result<Server, StartError> {
     create_folder(socket).map_err(StartError::Io)?;
-    start_at(Listen::Unix(socket.to_owned()), None, control)
+    start_at(Listen::Unix(socket.to_owned()), api)
 }
 
-fn start_tcp(address: SocketAddr, state: &Path, control: &MainLoopControl) -> Result<Server, StartError> {
+/// Starts the API at an address. Returns the server with the bound address.
+fn start_tcp(
+    address: SocketAddr,
+    state: &Path,
+    api: impl Fn(Option<Tokens>) -> AdminHandler<MainLoopControl>,
+) -> Result<(Server, SocketAddr), StartError> {
     let tokens = Tokens {
         full: token(state, "admin/token").map_err(StartError::Io)?,
         read: token(state, "admin/read-token").map_err(StartError::Io)?,
@@ -233,19 +246,21 @@ fn start_tcp(address: SocketAddr, state: &Path, control: &MainLoopControl) -> Re
         address: Some(address.ip()),
         port: address.port(),
     };
-    let server = start_at(listen, Some(tokens), control)?;
+    let server = start_at(listen, api(Some(tokens)))?;
+    let mut bound = address;
     for (_, address, _) in server.listeners() {
-        tracing::info!("the control API listens at http://{address}/");
+        bound.set_port(address.port().unwrap_or(bound.port()));
+        tracing::info!("the control API listens at http://{address}/, and `rocknet dashboard` opens its pages");
     }
-    Ok(server)
+    Ok((server, bound))
 }
 
-fn start_at(listen: Listen, tokens: Option<Tokens>, control: &MainLoopControl) -> Result<Server, StartError> {
+fn start_at(listen: Listen, api: AdminHandler<MainLoopControl>) -> Result<Server, StartError> {
     let config = Config::for_handlers(vec![listen]);
     let mount = Mount {
         site: config.sites[0].name.clone(),
         pattern: Pattern::Prefix("/".to_owned()),
-        handler: Arc::new(AdminHandler::new(control.clone(), tokens)),
+        handler: Arc::new(api),
     };
     Server::start(config, vec![mount], &mut ())
 }

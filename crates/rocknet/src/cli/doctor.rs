@@ -21,7 +21,8 @@ use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use serde_json::json;
 
 use super::{ExitStatus, Failure, print, search, trust};
-use verdict::{Check, Verdict};
+pub use verdict::Check;
+use verdict::Verdict;
 
 /// Check the requirements of the server on this machine, and show what is missing
 #[derive(Debug, clap::Args)]
@@ -34,13 +35,26 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let mut checks = Vec::new();
     let file = options.file.named().map(Path::to_path_buf).or_else(search::find);
     let file = file.map(|file| search::absolute(&file));
-    let config = configuration(file.as_deref(), &mut checks);
+    let checks = checks(file.as_deref(), &BTreeSet::new());
+    print_checks(&checks, options.json);
+    if checks.iter().any(|check| check.verdict == Verdict::Bad) {
+        return Err(Failure::Reported(ExitStatus::Failed));
+    }
+    Ok(())
+}
+
+/// Runs all checks for a configuration. `served`: addresses that the calling server listens at.
+pub fn checks(file: Option<&Path>, served: &BTreeSet<Address>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let config = configuration(file, &mut checks);
     if let Some(config) = &config {
-        ports(config, &mut checks);
-        checks.extend(quic::check(config, MAX_PORTS));
+        ports(config, served, &mut checks);
+        // The running server has reported UDP ports that it could not open.
+        if served.is_empty() {
+            checks.extend(quic::check(config, MAX_PORTS));
+        }
         state(config, &mut checks);
         checks.extend(accounts::check(config));
         local_ca(config, &mut checks);
@@ -49,11 +63,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         checks.extend(managed_php(config));
     }
     checks.push(open_files());
-    print_checks(&checks, options.json);
-    if checks.iter().any(|check| check.verdict == Verdict::Bad) {
-        return Err(Failure::Reported(ExitStatus::Failed));
-    }
-    Ok(())
+    checks
 }
 
 fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config> {
@@ -108,7 +118,7 @@ fn of_site(finding: &Finding) -> Check {
 }
 
 /// Binds each TCP address and closes the socket again, because no other check is as reliable.
-fn ports(config: &Config, checks: &mut Vec<Check>) {
+fn ports(config: &Config, served: &BTreeSet<Address>, checks: &mut Vec<Check>) {
     let all: BTreeSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
     for listen in all.into_iter().take(MAX_PORTS) {
         let Listen::Tcp { address, port } = listen else {
@@ -118,6 +128,10 @@ fn ports(config: &Config, checks: &mut Vec<Check>) {
             ip: *address,
             port: *port,
         };
+        if served.contains(&address) {
+            checks.push(Check::good("port", format!("{address} is served")));
+            continue;
+        }
         checks.push(match Listener::bind(&address, ListenOptions::default()) {
             Ok(_) => Check::good("port", format!("{address} can be bound")),
             Err(error) => match &error.kind {

@@ -12,6 +12,7 @@ use rocknet::server::Server;
 use rocknet_config::model;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, Reply, Request};
 use rocknet_control::config::Saved;
+use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::{Command, Status};
 use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::Runtime;
@@ -21,7 +22,8 @@ use tokio::time;
 
 use super::config_api::{self, ConfigApi};
 use super::control::{ControlServers, RETRY_INTERVAL};
-use super::event::Event;
+use super::doctor;
+use super::event::{ControlRequest, Event};
 use super::launch::ConfigSource;
 use super::notifier::Notifier;
 use super::reload::{self, ReloadError, StartSettings};
@@ -106,6 +108,9 @@ impl MainLoop {
                         self.stop(server)?;
                     }
                 }
+                (Event::Control(request), Some(server)) if matches!(request.request, Request::Doctor) => {
+                    self.check_requirements(request, server);
+                }
                 (Event::Control(request), Some(server)) => {
                     let reply = self.reply(&request.request, server);
                     request.reply(reply);
@@ -138,7 +143,9 @@ impl MainLoop {
                     ..ApiError::new(422, error.message)
                 }),
             // The API serves them without the main loop.
-            Request::Logs(_) => Err(ApiError::new(500, "log lines are a stream")),
+            Request::Logs(_) | Request::DashboardLink => Err(ApiError::new(500, "the API has to serve this request")),
+            // `run` handles it, because it takes long.
+            Request::Doctor => Err(ApiError::new(500, "the checks take too long for the main loop")),
             // `run` handles it, because it takes the server.
             Request::Stop => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
@@ -150,6 +157,7 @@ impl MainLoop {
                 Ok(Reply::Config(Box::new(text)))
             }
             Request::CheckConfig(candidate) => Ok(Reply::Checked(self.config(server)?.check(candidate))),
+            Request::CheckEdits(edits) => self.config(server)?.check_edits(edits).map(Reply::Checked),
             Request::ReplaceConfig(replacement) => self.save(server, |config| config.replace(replacement)),
             Request::EditConfig(edits) => self.save(server, |config| config.edit(edits)),
             Request::ConfigHistory => self.config(server)?.changes().map(Reply::ConfigHistory),
@@ -169,6 +177,27 @@ impl MainLoop {
                 }
                 Ok(done("the file cache is empty"))
             }
+        }
+    }
+
+    /// Checks the requirements on a thread of its own, because the checks start programs and wait for disks.
+    fn check_requirements(&self, request: ControlRequest, server: &Server) {
+        let file = match &self.source {
+            ConfigSource::File(file) => Some(file.clone()),
+            ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
+        };
+        let served = server
+            .listeners()
+            .into_iter()
+            .map(|(configured, ..)| configured)
+            .collect();
+        let check = move || {
+            let checks = doctor::checks(file.as_deref(), &served);
+            request.reply(Ok(Reply::Doctor(checks.iter().map(DoctorCheck::from).collect())));
+        };
+        // If the thread cannot be started, the request is dropped, and its client gets 503.
+        if let Err(error) = thread::Builder::new().name("rn-doctor".to_owned()).spawn(check) {
+            tracing::warn!("the requirements cannot be checked, because no thread can be started: {error}");
         }
     }
 

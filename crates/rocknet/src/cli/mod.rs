@@ -1,11 +1,13 @@
 //! The command line: defines its arguments. Each command has a file in this folder.
 
 mod banner;
+mod browser;
 pub mod check;
 pub mod completions;
 pub mod config;
 mod config_api;
 mod control;
+pub mod dashboard;
 pub mod doctor;
 mod event;
 mod exit;
@@ -61,6 +63,7 @@ pub enum Command {
     Purge(remote::PurgeOptions),
     Logs(logs::Options),
     Top(top::Options),
+    Dashboard(dashboard::Options),
     Check(check::Options),
     Fmt(fmt::Options),
     Explain(explain::Options),

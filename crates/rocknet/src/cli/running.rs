@@ -3,10 +3,8 @@
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet::certificates::state_folder;
@@ -36,7 +34,7 @@ use super::notifier::Notifier;
 use super::reload::{self, StartSettings};
 use super::sandbox::{ActiveSandbox, SandboxPlan};
 use super::search::resolved;
-use super::{Failure, banner, print, print_report, print_warning, trust};
+use super::{Failure, banner, browser, print, print_report, print_warning, trust};
 
 /// The reason why a server could not be started.
 pub enum NotStarted {
@@ -354,19 +352,7 @@ fn open_browser(sites: &[SiteSummary]) {
     else {
         return print_warning("a browser cannot open a Unix socket");
     };
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = std::process::Command::new(program);
-    match command
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-    {
-        // A thread waits for the process, so that it does not become a zombie.
-        Ok(mut child) => drop(thread::Builder::new().spawn(move || child.wait())),
-        Err(error) => print_warning(format_args!("the browser cannot be opened: {program}: {error}")),
-    }
+    browser::open(url);
 }
 
 impl From<NotStarted> for Failure {

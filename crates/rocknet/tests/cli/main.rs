@@ -5,6 +5,7 @@ mod certificates;
 mod commands;
 mod config;
 mod control;
+mod dashboard;
 mod error_log;
 mod failures;
 mod hardening;
