@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rocknet_control::api::{
-    ApiError, ENDPOINTS, EVENT_STREAM, Endpoint, Input, JSON, MAX_REQUEST_BODY, OPEN_METRICS, Permission, Reply,
-    Request,
+    ApiError, ENDPOINTS, EVENT_STREAM, Endpoint, Input, JSON, MAX_REQUEST_BODY, OPEN_API, OPEN_METRICS, Permission,
+    Reply, Request,
 };
 use rocknet_handler::exchange::{Client, Exchange, RequestBody};
 use rocknet_handler::response::{Body, ErrorPage, Response, Stream};
@@ -50,6 +50,7 @@ impl<C: Control> Handler for AdminHandler<C> {
                     with_type(Status::OK, metrics_text::PROMETHEUS_TEXT, text.into_bytes())
                 }
                 Ok(Content::Reply(Reply::Metrics(text))) => with_type(Status::OK, OPEN_METRICS, text.into_bytes()),
+                Ok(Content::Reply(Reply::OpenApi(text))) => with_type(Status::OK, JSON, text.into()),
                 Ok(Content::Reply(reply)) => json(Status::OK, &reply),
                 Ok(Content::Events(stream)) => {
                     let mut response = with_type(Status::OK, EVENT_STREAM, Vec::new());
@@ -110,6 +111,7 @@ impl<C: Control> Shared<C> {
         };
         match endpoint.parse(&input)? {
             Request::Logs(filter) => Ok(Content::Events(self.control.follow_logs(filter))),
+            Request::OpenApi => Ok(Content::Reply(Reply::OpenApi(OPEN_API))),
             request => Ok(Content::Reply(self.control.execute(request).await?)),
         }
     }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::CertificateSummary;
 use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
+use crate::doctor::Diagnosis;
+use crate::explanation::{ExplainUrl, UrlExplanation};
 pub use crate::level::Level;
 use crate::logs::LogFilter;
 use crate::php::{PhpPoolName, PhpPoolSummary};
@@ -25,6 +27,9 @@ pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; cha
 
 /// Media type of server-sent events.
 pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// Description of the API in OpenAPI 3.1, with a newline at the end.
+pub const OPEN_API: &str = include_str!("../../../docs/openapi.json");
 
 /// Media type of all other bodies.
 pub const JSON: &str = "application/json";
@@ -72,6 +77,12 @@ pub enum Request {
     RestartPhpPool(PhpPoolName),
     /// Removes every file from the file cache; the reply is [`Done`].
     PurgeFileCache,
+    /// Runs the checks of `rocknet doctor`; the reply is a [`Diagnosis`].
+    Doctor,
+    /// Queries what a URL leads to; the reply is a [`UrlExplanation`].
+    Explain(ExplainUrl),
+    /// Queries the description of the API; the reply is [`OPEN_API`].
+    OpenApi,
     /// Queries log lines; the reply is a stream of [`LogEvent`](crate::logs::LogEvent) as server-sent events.
     Logs(LogFilter),
 }
@@ -104,10 +115,17 @@ pub enum Reply {
     Upstreams(Vec<UpstreamSummary>),
     /// Pools of PHP.
     PhpPools(Vec<PhpPoolSummary>),
+    /// Results of checks.
+    Diagnosis(Diagnosis),
+    /// Explanation of a URL.
+    Explanation(Box<UrlExplanation>),
+    /// Description of the API, which is JSON already.
+    OpenApi(&'static str),
 }
 
 /// Message about an instruction that was carried out, or that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Done {
     /// Text for the operator, without a newline at the end.
     pub message: String,
@@ -115,6 +133,7 @@ pub struct Done {
 
 /// Level of the error log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogLevel {
     /// Minimum severity of the messages that are written.
     pub level: Level,
@@ -122,6 +141,7 @@ pub struct LogLevel {
 
 /// Reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApiError {
     /// Status code of HTTP. It is not part of the body.
     #[serde(skip)]
@@ -369,6 +389,28 @@ const PURGE_FILE_CACHE: Endpoint = Endpoint::new(
     |input| without_body(input, Request::PurgeFileCache),
 );
 
+const DOCTOR: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/doctor",
+    "Checks of the machine and the configuration, each with its remedy.",
+    |input| without_body(input, Request::Doctor),
+);
+const EXPLAIN: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/explain",
+    "Site, route and effective settings of the URL in `url`, and what it leads to.",
+    |input| {
+        let url = ExplainUrl::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::Explain(url))
+    },
+)
+.secret();
+const OPEN_API_DOCUMENT: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/openapi.json",
+    "This description of the API.",
+    |input| without_body(input, Request::OpenApi),
+);
 const LOGS: Endpoint = Endpoint::new(
     Method::Get,
     "/api/logs",
@@ -380,7 +422,7 @@ const LOGS: Endpoint = Endpoint::new(
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 21] = [
+pub const ENDPOINTS: [&Endpoint; 24] = [
     &STATUS,
     &SITES,
     &RELOAD,
@@ -401,6 +443,9 @@ pub const ENDPOINTS: [&Endpoint; 21] = [
     &PHP_POOLS,
     &RESTART_PHP_POOL,
     &PURGE_FILE_CACHE,
+    &DOCTOR,
+    &EXPLAIN,
+    &OPEN_API_DOCUMENT,
     &LOGS,
 ];
 
@@ -428,6 +473,9 @@ impl Request {
             Request::PhpPools => &PHP_POOLS,
             Request::RestartPhpPool(_) => &RESTART_PHP_POOL,
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
+            Request::Doctor => &DOCTOR,
+            Request::Explain(_) => &EXPLAIN,
+            Request::OpenApi => &OPEN_API_DOCUMENT,
             Request::Logs(_) => &LOGS,
         }
     }
@@ -454,6 +502,9 @@ impl Request {
             | Request::Upstreams
             | Request::PhpPools
             | Request::PurgeFileCache
+            | Request::Doctor
+            | Request::Explain(_)
+            | Request::OpenApi
             | Request::Logs(_) => None,
         }
     }
@@ -462,6 +513,7 @@ impl Request {
     pub fn query(&self) -> Option<String> {
         match self {
             Request::Logs(filter) => Some(filter.query()),
+            Request::Explain(url) => Some(url.query()),
             _ => None,
         }
     }
@@ -527,6 +579,9 @@ mod tests {
             Request::PhpPools,
             Request::RestartPhpPool(PhpPoolName { name: "8.2".into() }),
             Request::PurgeFileCache,
+            Request::Doctor,
+            Request::Explain(ExplainUrl { url: "/".into() }),
+            Request::OpenApi,
             Request::Logs(LogFilter::default()),
         ];
         assert_eq!(requests.len(), ENDPOINTS.len());

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Severity of a message in the error log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// The server, or a site, does not work as configured.

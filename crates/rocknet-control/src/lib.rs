@@ -22,8 +22,12 @@ pub mod certificate;
 pub mod client;
 pub mod command;
 pub mod config;
+pub mod doctor;
+pub mod explanation;
 mod level;
 pub mod logs;
+#[cfg(feature = "schema")]
+pub mod openapi;
 pub mod php;
 pub mod site;
 pub mod status;

@@ -2,7 +2,6 @@
 
 mod accounts;
 mod quic;
-mod verdict;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,12 +14,12 @@ use rocknet::gateway::php;
 use rocknet::trust::TrustState;
 use rocknet_config::model::{Config, Listen};
 use rocknet_config::{Code, Finding, Loaded};
+use rocknet_control::doctor::{Check, Diagnosis, Verdict};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
-use serde_json::json;
 
+use super::remote::print_json;
 use super::{ExitStatus, Failure, print, search, trust};
-use verdict::{Check, Verdict};
 
 /// Check the requirements of the server on this machine, and show what is missing
 #[derive(Debug, clap::Args)]
@@ -33,13 +32,33 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let mut checks = Vec::new();
     let file = options.file.named().map(Path::to_path_buf).or_else(search::find);
     let file = file.map(|file| search::absolute(&file));
-    let config = configuration(file.as_deref(), &mut checks);
+    let checks = checks(file.as_deref(), true);
+    if options.json {
+        print_json(&Diagnosis { checks: checks.clone() })?;
+    } else {
+        print_checks(&checks);
+    }
+    if checks.iter().any(|check| check.verdict == Verdict::Bad) {
+        return Err(Failure::Reported(ExitStatus::Failed));
+    }
+    Ok(())
+}
+
+/// Runs the checks for the server of this process. Its ports are in use, so they are not bound.
+pub fn checks_while_running(file: Option<&Path>) -> Vec<Check> {
+    checks(file, false)
+}
+
+fn checks(file: Option<&Path>, binds_ports: bool) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let config = configuration(file, &mut checks);
     if let Some(config) = &config {
-        ports(config, &mut checks);
-        checks.extend(quic::check(config, MAX_PORTS));
+        if binds_ports {
+            ports(config, &mut checks);
+            checks.extend(quic::check(config, MAX_PORTS));
+        }
         state(config, &mut checks);
         checks.extend(accounts::check(config));
         local_ca(config, &mut checks);
@@ -47,11 +66,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         checks.extend(managed_php(config));
     }
     checks.push(open_files());
-    print_checks(&checks, options.json);
-    if checks.iter().any(|check| check.verdict == Verdict::Bad) {
-        return Err(Failure::Reported(ExitStatus::Failed));
-    }
-    Ok(())
+    checks
 }
 
 fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config> {
@@ -195,15 +210,7 @@ fn open_files() -> Check {
     Check::good("open files", format!("{limit} at most"))
 }
 
-fn print_checks(checks: &[Check], json: bool) {
-    if json {
-        let check = |check: &Check| {
-            let verdict = check.verdict.word();
-            json!({ "check": check.subject, "verdict": verdict, "found": check.found })
-        };
-        let checks: Vec<_> = checks.iter().map(check).collect();
-        return print(format_args!("{:#}\n", json!({ "checks": checks })));
-    }
+fn print_checks(checks: &[Check]) {
     let mut out = String::new();
     for check in checks {
         let _ = writeln!(out, "{:4}  {:14} {}", check.verdict.word(), check.subject, check.found);

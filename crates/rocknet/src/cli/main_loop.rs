@@ -9,7 +9,7 @@ use rocknet::inventory;
 use rocknet::log::ErrorLog;
 use rocknet::server::Server;
 use rocknet_config::model;
-use rocknet_control::api::{ApiError, Done, Level, LogLevel, Reply, Request};
+use rocknet_control::api::{ApiError, Done, Level, LogLevel, OPEN_API, Reply, Request};
 use rocknet_control::config::Saved;
 use rocknet_control::{Command, Status};
 use rocknet_io::terminal::{StandardStream, is_terminal};
@@ -19,6 +19,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::config_api::{self, ConfigApi};
 use super::event::Event;
+use super::inspection;
 use super::launch::ConfigSource;
 use super::reload::{self, ReloadError, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
@@ -95,6 +96,9 @@ impl MainLoop {
                         self.stop(server)?;
                     }
                 }
+                (Event::Control(request), Some(server)) if inspection::is_inspection(&request.request) => {
+                    inspection::start(request, server, &self.source);
+                }
                 (Event::Control(request), Some(server)) => {
                     let reply = self.reply(&request.request, server);
                     request.reply(reply);
@@ -127,6 +131,9 @@ impl MainLoop {
                 }),
             // The API serves them without the main loop.
             Request::Logs(_) => Err(ApiError::new(500, "log lines are a stream")),
+            Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
+            // `run` starts a thread for them.
+            Request::Doctor | Request::Explain(_) => Err(ApiError::new(500, "the request was not started")),
             // `run` handles it, because it takes the server.
             Request::Stop => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),

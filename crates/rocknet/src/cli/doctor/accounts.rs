@@ -8,7 +8,7 @@ use rocknet::gateway::accounts;
 use rocknet_config::model::{CertificateSource, Config, Settings, Site};
 use rocknet_io::privileges::{self, User};
 
-use super::verdict::Check;
+use rocknet_control::doctor::Check;
 
 const SUBJECT: &str = "accounts";
 

@@ -6,7 +6,7 @@ use rocknet::snapshot::quic_addresses;
 use rocknet_config::model::Config;
 use rocknet_io::udp;
 
-use super::verdict::Check;
+use rocknet_control::doctor::Check;
 
 const SUBJECT: &str = "HTTP/3";
 
