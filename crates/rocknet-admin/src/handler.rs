@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rocknet_control::api::{
-    ApiError, ENDPOINTS, EVENT_STREAM, Endpoint, Input, OPEN_METRICS, Permission, Reply, Request,
+    ApiError, ENDPOINTS, EVENT_STREAM, Endpoint, Input, JSON, OPEN_API, OPEN_METRICS, Permission, Reply, Request,
 };
 use rocknet_handler::exchange::{Client, Exchange};
 use rocknet_handler::response::{Body, Response, Stream};
@@ -63,6 +63,7 @@ impl<C: Control> Handler for AdminHandler<C> {
                     with_type(Status::OK, metrics_text::PROMETHEUS_TEXT, text.into_bytes())
                 }
                 Ok(Content::Reply(Reply::Metrics(text))) => with_type(Status::OK, OPEN_METRICS, text.into_bytes()),
+                Ok(Content::Reply(Reply::OpenApi(text))) => with_type(Status::OK, JSON, text.as_bytes().to_vec()),
                 Ok(Content::Reply(reply)) => json(Status::OK, &reply),
                 Ok(Content::Events(stream)) => with_type(Status::OK, EVENT_STREAM, Body::Stream(stream)),
                 Err(Rejected { error, allow }) => {
@@ -143,6 +144,7 @@ impl<C: Control> Shared<C> {
                 Ok(Content::Events(Box::new(Heartbeat::new(lines, &exchange.services))))
             }
             Request::DashboardLink => Ok(Content::Reply(Reply::DashboardLink(self.dashboard.link()?))),
+            Request::OpenApi => Ok(Content::Reply(Reply::OpenApi(OPEN_API))),
             request => Ok(Content::Reply(self.control.execute(request).await?)),
         }
     }

@@ -11,6 +11,7 @@ use crate::certificate::CertificateSummary;
 use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
 use crate::dashboard::DashboardLink;
 use crate::doctor::DoctorCheck;
+use crate::explanation::{ExplainUrl, UrlExplanation};
 pub use crate::level::{Level, LogLevel, LogLevelChange};
 use crate::logs::LogFilter;
 use crate::php::{PhpPoolName, PhpPoolSummary};
@@ -27,6 +28,9 @@ pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; cha
 
 /// Media type of server-sent events.
 pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// Description of the API in OpenAPI 3.1, with a newline at the end.
+pub const OPEN_API: &str = include_str!("../../../docs/openapi.json");
 
 /// Media type of all other bodies.
 pub const JSON: &str = "application/json";
@@ -76,6 +80,10 @@ pub enum Request {
     RestartPhpPool(PhpPoolName),
     /// Removes every file from the file cache; the reply is [`Done`].
     PurgeFileCache,
+    /// Queries what a URL leads to; the reply is a [`UrlExplanation`].
+    Explain(ExplainUrl),
+    /// Queries the description of the API; the reply is [`OPEN_API`].
+    OpenApi,
     /// Queries log lines; the reply is a stream of [`LogEvent`](crate::logs::LogEvent) as server-sent events.
     Logs(LogFilter),
     /// Checks the requirements of the server on its machine; the reply is a list of [`DoctorCheck`].
@@ -116,10 +124,15 @@ pub enum Reply {
     Doctor(Vec<DoctorCheck>),
     /// Link to the dashboard.
     DashboardLink(DashboardLink),
+    /// Explanation of a URL.
+    Explanation(Box<UrlExplanation>),
+    /// Description of the API, which is JSON already.
+    OpenApi(&'static str),
 }
 
 /// Message about an instruction that was carried out, or that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Done {
     /// Text for the operator, without a newline at the end.
     pub message: String,
@@ -127,6 +140,7 @@ pub struct Done {
 
 /// Reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApiError {
     /// Status code of HTTP. It is not part of the body.
     #[serde(skip)]
@@ -381,6 +395,28 @@ const PURGE_FILE_CACHE: Endpoint = Endpoint::new(
     |input| without_body(input, Request::PurgeFileCache),
 );
 
+const DOCTOR: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/doctor",
+    "Checks of the machine and the configuration, each with its remedy.",
+    |input| without_body(input, Request::Doctor),
+);
+const EXPLAIN: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/explain",
+    "Site, route and effective settings of the URL in `url`, and what it leads to.",
+    |input| {
+        let url = ExplainUrl::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::Explain(url))
+    },
+)
+.secret();
+const OPEN_API_DOCUMENT: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/openapi.json",
+    "This description of the API.",
+    |input| without_body(input, Request::OpenApi),
+);
 const LOGS: Endpoint = Endpoint::new(
     Method::Get,
     "/api/logs",
@@ -392,12 +428,6 @@ const LOGS: Endpoint = Endpoint::new(
 )
 .secret();
 
-const DOCTOR: Endpoint = Endpoint::new(
-    Method::Get,
-    "/api/doctor",
-    "Checks the requirements of the server on its machine.",
-    |input| without_body(input, Request::Doctor),
-);
 const DASHBOARD_LINK: Endpoint = Endpoint::new(
     Method::Post,
     "/api/dashboard/link",
@@ -406,7 +436,7 @@ const DASHBOARD_LINK: Endpoint = Endpoint::new(
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 24] = [
+pub const ENDPOINTS: [&Endpoint; 26] = [
     &STATUS,
     &SITES,
     &RELOAD,
@@ -428,8 +458,10 @@ pub const ENDPOINTS: [&Endpoint; 24] = [
     &PHP_POOLS,
     &RESTART_PHP_POOL,
     &PURGE_FILE_CACHE,
-    &LOGS,
     &DOCTOR,
+    &EXPLAIN,
+    &OPEN_API_DOCUMENT,
+    &LOGS,
     &DASHBOARD_LINK,
 ];
 
@@ -458,8 +490,10 @@ impl Request {
             Request::PhpPools => &PHP_POOLS,
             Request::RestartPhpPool(_) => &RESTART_PHP_POOL,
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
-            Request::Logs(_) => &LOGS,
             Request::Doctor => &DOCTOR,
+            Request::Explain(_) => &EXPLAIN,
+            Request::OpenApi => &OPEN_API_DOCUMENT,
+            Request::Logs(_) => &LOGS,
             Request::DashboardLink => &DASHBOARD_LINK,
         }
     }
@@ -486,8 +520,10 @@ impl Request {
             | Request::Upstreams
             | Request::PhpPools
             | Request::PurgeFileCache
-            | Request::Logs(_)
             | Request::Doctor
+            | Request::Explain(_)
+            | Request::OpenApi
+            | Request::Logs(_)
             | Request::DashboardLink => None,
         }
     }
@@ -496,6 +532,7 @@ impl Request {
     pub fn query(&self) -> Option<String> {
         match self {
             Request::Logs(filter) => Some(filter.query()),
+            Request::Explain(url) => Some(url.query()),
             _ => None,
         }
     }
@@ -561,12 +598,14 @@ mod tests {
             Request::PhpPools,
             Request::RestartPhpPool(PhpPoolName { name: "8.2".into() }),
             Request::PurgeFileCache,
+            Request::Doctor,
+            Request::Explain(ExplainUrl { url: "/".into() }),
+            Request::OpenApi,
             Request::Logs(LogFilter::default()),
             Request::CheckEdits(Edits {
                 edits: Vec::new(),
                 revision: Some("a".into()),
             }),
-            Request::Doctor,
             Request::DashboardLink,
         ];
         assert_eq!(requests.len(), ENDPOINTS.len());

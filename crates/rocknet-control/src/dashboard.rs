@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A link that signs one browser in to the dashboard.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DashboardLink {
     /// URL with a code that is valid once.

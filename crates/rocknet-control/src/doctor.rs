@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DoctorVerdict {
     /// The requirement is met.
@@ -32,6 +33,7 @@ impl DoctorVerdict {
 
 /// A check with its result.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DoctorCheck {
     /// Subject, such as `port`.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Severity of a message in the error log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// The server, or a site, does not work as configured.
@@ -47,6 +48,7 @@ const MAX_MODULE: usize = 128;
 
 /// Levels of the error log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogLevel {
     /// Minimum severity of the messages that are written.
     pub level: Level,
@@ -57,6 +59,7 @@ pub struct LogLevel {
 
 /// Change of the level of the error log, or of one module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LogLevelChange {
     /// New level.

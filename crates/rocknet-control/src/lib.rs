@@ -24,8 +24,11 @@ pub mod command;
 pub mod config;
 pub mod dashboard;
 pub mod doctor;
+pub mod explanation;
 mod level;
 pub mod logs;
+#[cfg(feature = "schema")]
+pub mod openapi;
 pub mod php;
 pub mod site;
 pub mod status;

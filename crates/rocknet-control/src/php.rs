@@ -10,6 +10,7 @@ use crate::text;
 
 /// State of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PhpState {
     /// Accepts requests.
@@ -38,6 +39,7 @@ impl PhpState {
 
 /// A pool: a php-fpm with the processes that it starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PhpPoolSummary {
     /// Name: the version, with the account if a site names one, such as `8.2` or `8.2@alice`.
@@ -62,6 +64,7 @@ pub struct PhpPoolSummary {
 
 /// Pool that an instruction is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PhpPoolName {
     /// Name of the pool, as in the list of pools.

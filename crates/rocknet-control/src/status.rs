@@ -9,6 +9,7 @@ use crate::text;
 
 /// State and counters of the server at one moment. Counters are totals since start unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Status {
     /// Version of RockNet.
@@ -68,6 +69,7 @@ pub struct Status {
 
 /// Mode of the server, which selects the defaults of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Production.
@@ -79,6 +81,7 @@ pub enum Mode {
 
 /// Number of final responses by the first digit of their status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Responses {
     /// 2xx.
@@ -98,6 +101,7 @@ pub struct Responses {
 /// Response times of one site in microseconds. A response time is measured from the request head until the whole
 /// response is queued for the socket.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SiteDurations {
     /// Name of the site.
@@ -112,6 +116,7 @@ pub struct SiteDurations {
 
 /// The file cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Cache {
     /// Number of files in memory now.

@@ -10,9 +10,8 @@ use rocknet::inventory;
 use rocknet::log::ErrorLog;
 use rocknet::server::Server;
 use rocknet_config::model;
-use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, Reply, Request};
+use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, OPEN_API, Reply, Request};
 use rocknet_control::config::Saved;
-use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::{Command, Status};
 use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::Runtime;
@@ -22,8 +21,8 @@ use tokio::time;
 
 use super::config_api::{self, ConfigApi};
 use super::control::{ControlServers, RETRY_INTERVAL};
-use super::doctor;
-use super::event::{ControlRequest, Event};
+use super::event::Event;
+use super::inspection;
 use super::launch::ConfigSource;
 use super::notifier::Notifier;
 use super::reload::{self, ReloadError, StartSettings};
@@ -108,8 +107,8 @@ impl MainLoop {
                         self.stop(server)?;
                     }
                 }
-                (Event::Control(request), Some(server)) if matches!(request.request, Request::Doctor) => {
-                    self.check_requirements(request, server);
+                (Event::Control(request), Some(server)) if inspection::is_inspection(&request.request) => {
+                    inspection::start(request, server, &self.source);
                 }
                 (Event::Control(request), Some(server)) => {
                     let reply = self.reply(&request.request, server);
@@ -144,8 +143,9 @@ impl MainLoop {
                 }),
             // The API serves them without the main loop.
             Request::Logs(_) | Request::DashboardLink => Err(ApiError::new(500, "the API has to serve this request")),
-            // `run` handles it, because it takes long.
-            Request::Doctor => Err(ApiError::new(500, "the checks take too long for the main loop")),
+            Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
+            // `run` starts a thread for them.
+            Request::Doctor | Request::Explain(_) => Err(ApiError::new(500, "the request was not started")),
             // `run` handles it, because it takes the server.
             Request::Stop => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
@@ -177,27 +177,6 @@ impl MainLoop {
                 }
                 Ok(done("the file cache is empty"))
             }
-        }
-    }
-
-    /// Checks the requirements on a thread of its own, because the checks start programs and wait for disks.
-    fn check_requirements(&self, request: ControlRequest, server: &Server) {
-        let file = match &self.source {
-            ConfigSource::File(file) => Some(file.clone()),
-            ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
-        };
-        let served = server
-            .listeners()
-            .into_iter()
-            .map(|(configured, ..)| configured)
-            .collect();
-        let check = move || {
-            let checks = doctor::checks(file.as_deref(), &served);
-            request.reply(Ok(Reply::Doctor(checks.iter().map(DoctorCheck::from).collect())));
-        };
-        // If the thread cannot be started, the request is dropped, and its client gets 503.
-        if let Err(error) = thread::Builder::new().name("rn-doctor".to_owned()).spawn(check) {
-            tracing::warn!("the requirements cannot be checked, because no thread can be started: {error}");
         }
     }
 

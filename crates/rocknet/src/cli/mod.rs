@@ -15,6 +15,7 @@ pub mod explain;
 pub mod fmt;
 pub mod hash_password;
 pub mod import;
+mod inspection;
 mod launch;
 mod log_feed;
 pub mod logs;

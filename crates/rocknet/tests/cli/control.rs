@@ -13,7 +13,7 @@ use crate::program::{ProgramFolder, ProgramOutput};
 
 const SITE: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
 
-fn home() -> ProgramFolder {
+pub fn home() -> ProgramFolder {
     ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", SITE)])
 }
 
@@ -196,7 +196,7 @@ fn the_socket_of_a_killed_server_is_replaced() {
 }
 
 /// Sends a request to the control socket, and returns the whole response.
-fn exchange(dir: &ProgramFolder, request: &str) -> String {
+pub fn exchange(dir: &ProgramFolder, request: &str) -> String {
     let mut stream = UnixStream::connect(dir.path().join("control.sock")).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut response = String::new();
@@ -362,6 +362,51 @@ fn every_endpoint_rejects_what_is_not_for_it() {
     assert_eq!(status, 413);
     // The server has not been stopped by any of these requests.
     assert!(success(dir.run(&["status"])).contains("RockNet"));
+}
+
+#[test]
+fn php_is_listed_and_urls_are_explained() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    assert_eq!(success(dir.run(&["php"])), "the server runs no PHP\n");
+    assert_eq!(json(&success(dir.run(&["php", "--json"]))), serde_json::json!([]));
+    let refused = dir.run(&["php", "--restart", "8.2"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.err.contains("there is no pool of PHP with this name"),
+        "{refused:?}"
+    );
+    // The command and the API give the same explanation.
+    let printed = json(&success(dir.run(&["explain", "--json", "/index.html"])));
+    let request = "GET /api/explain?url=%2Findex.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let response = exchange(&dir, request);
+    let explained = json(response.split_once("\r\n\r\n").unwrap().1);
+    // The command may name the file by a relative path.
+    let settings = |explanation: &serde_json::Value| -> Vec<(String, String)> {
+        let all = explanation["settings"].as_array().unwrap().iter();
+        all.map(|setting| (setting["key"].to_string(), setting["value"].to_string()))
+            .collect()
+    };
+    assert_eq!(settings(&printed), settings(&explained));
+    assert!(settings(&explained).len() > 10, "{explained}");
+    assert_eq!(printed["leads_to"], explained["leads_to"]);
+    assert_eq!(explained["site"], "default");
+    let leads_to = explained["leads_to"].as_str().unwrap();
+    assert!(
+        leads_to.starts_with("the file ") && leads_to.ends_with("www/index.html"),
+        "{leads_to}"
+    );
+    for (query, status) in [
+        ("url=ftp%3A%2F%2Fa", 400),
+        ("", 400),
+        ("url=http%3A%2F%2Fa.test%3A1%2F", 404),
+    ] {
+        let response = exchange(&dir, &request.replace("url=%2Findex.html", query));
+        assert!(
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{query}: {response}"
+        );
+    }
 }
 
 #[test]
