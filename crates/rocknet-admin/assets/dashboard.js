@@ -167,7 +167,7 @@ const sample = (name) => (detail) => (alive(), document.dispatchEvent(new Custom
 const stream = follow("/events", { history: sample("history"), message: sample("sample") }, (state) => {
   state === "live" ? alive() : connection(state);
 });
-if ($("live") && location.pathname !== "/doctor" && location.pathname !== "/history")
+if ($("live") && !["/doctor", "/history", "/php"].includes(location.pathname))
   setInterval(() => document.hidden || document.body.dataset.connection === "lost" || renew(), RENEW_MS);
 show(document);
 

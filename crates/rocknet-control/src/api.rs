@@ -13,6 +13,7 @@ use crate::dashboard::DashboardLink;
 use crate::doctor::DoctorCheck;
 pub use crate::level::Level;
 use crate::logs::LogFilter;
+use crate::php::PhpSummary;
 use crate::site::SiteSummary;
 use crate::status::Status;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
@@ -75,6 +76,8 @@ pub enum Request {
     Logs(LogFilter),
     /// Checks the requirements of the server on its machine; the reply is a list of [`DoctorCheck`].
     Doctor,
+    /// Queries the installed versions of PHP and their use; the reply is a [`PhpSummary`].
+    Php,
     /// Creates a link that signs a browser in to the dashboard; the reply is a [`DashboardLink`].
     DashboardLink,
 }
@@ -107,6 +110,8 @@ pub enum Reply {
     Upstreams(Vec<UpstreamSummary>),
     /// Checks of the requirements of the server.
     Doctor(Vec<DoctorCheck>),
+    /// Versions of PHP and their use.
+    Php(PhpSummary),
     /// Link to the dashboard.
     DashboardLink(DashboardLink),
 }
@@ -384,6 +389,12 @@ const DOCTOR: Endpoint = Endpoint::new(
     "Checks the requirements of the server on its machine.",
     |input| without_body(input, Request::Doctor),
 );
+const PHP: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/php",
+    "Installed versions of PHP, and the sites that use PHP.",
+    |input| without_body(input, Request::Php),
+);
 const DASHBOARD_LINK: Endpoint = Endpoint::new(
     Method::Post,
     "/api/dashboard/link",
@@ -392,7 +403,7 @@ const DASHBOARD_LINK: Endpoint = Endpoint::new(
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 22] = [
+pub const ENDPOINTS: [&Endpoint; 23] = [
     &STATUS,
     &SITES,
     &RELOAD,
@@ -414,6 +425,7 @@ pub const ENDPOINTS: [&Endpoint; 22] = [
     &PURGE_FILE_CACHE,
     &LOGS,
     &DOCTOR,
+    &PHP,
     &DASHBOARD_LINK,
 ];
 
@@ -442,6 +454,7 @@ impl Request {
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
             Request::Logs(_) => &LOGS,
             Request::Doctor => &DOCTOR,
+            Request::Php => &PHP,
             Request::DashboardLink => &DASHBOARD_LINK,
         }
     }
@@ -468,6 +481,7 @@ impl Request {
             | Request::PurgeFileCache
             | Request::Logs(_)
             | Request::Doctor
+            | Request::Php
             | Request::DashboardLink => None,
         }
     }
@@ -545,6 +559,7 @@ mod tests {
                 revision: Some("a".into()),
             }),
             Request::Doctor,
+            Request::Php,
             Request::DashboardLink,
         ];
         assert_eq!(requests.len(), ENDPOINTS.len());

@@ -26,6 +26,7 @@ pub mod dashboard;
 pub mod doctor;
 mod level;
 pub mod logs;
+pub mod php;
 pub mod site;
 pub mod status;
 pub mod upstream;

@@ -3,11 +3,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rocknet_config::model::{self, CertificateSource, HostPattern};
+use rocknet_control::php::PhpUse;
 use rocknet_control::{CertificateSummary, UpstreamState, UpstreamSummary};
 
 use crate::certificates::{Certificate, CertificateStore, SecureSite};
 use crate::clock::uptime_ms;
 use crate::exposition::{self, Measured};
+use crate::gateway::php::PhpSockets;
 use crate::proxy::Upstream;
 use crate::server::Server;
 
@@ -19,6 +21,41 @@ pub fn metrics(server: &Server) -> String {
         upstreams: &upstreams(server),
         certificates: &certificates(server),
     })
+}
+
+/// Returns the uses of PHP, in the order of the sites.
+pub fn php_uses(server: &Server) -> Vec<PhpUse> {
+    let snapshot = server.snapshot();
+    let mut uses = Vec::new();
+    for site in &snapshot.config.sites {
+        let routes = site.routes.iter().map(|route| &route.settings);
+        let all = std::iter::once(&site.settings).chain(routes);
+        for php in all.filter_map(|settings| settings.php.as_ref()) {
+            let php_use = php_use(&site.name, php, server.php_sockets());
+            // Routes inherit the PHP of their site.
+            if !uses.contains(&php_use) {
+                uses.push(php_use);
+            }
+        }
+    }
+    uses
+}
+
+fn php_use(site: &str, php: &model::Php, sockets: &PhpSockets) -> PhpUse {
+    let (version, address, fault) = match php {
+        model::Php::External(host) => (None, host.to_string(), None),
+        model::Php::Managed { version, socket } => (
+            Some(version.to_string()),
+            format!("unix:{}", socket.display()),
+            sockets.failure(socket),
+        ),
+    };
+    PhpUse {
+        site: site.to_owned(),
+        version,
+        address,
+        fault,
+    }
 }
 
 /// Seconds of a day.

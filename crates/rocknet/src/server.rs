@@ -242,6 +242,11 @@ impl Server {
         &self.shared.registries
     }
 
+    /// Returns the states of the php-fpm processes that this server runs.
+    pub fn php_sockets(&self) -> &Arc<php::PhpSockets> {
+        self.php.sockets()
+    }
+
     /// Returns the logger of this server.
     pub fn logger(&self) -> &Logger {
         &self.shared.logger

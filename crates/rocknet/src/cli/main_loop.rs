@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::thread;
 
+use rocknet::gateway::php;
 use rocknet::inventory;
 use rocknet::log::ErrorLog;
 use rocknet::server::Server;
@@ -12,6 +13,7 @@ use rocknet_config::model;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, Reply, Request};
 use rocknet_control::config::Saved;
 use rocknet_control::doctor::DoctorCheck;
+use rocknet_control::php::{InstalledPhp, PhpSummary};
 use rocknet_control::{Command, Status};
 use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::Runtime;
@@ -100,6 +102,9 @@ impl MainLoop {
                 (Event::Control(request), Some(server)) if matches!(request.request, Request::Doctor) => {
                     self.check_requirements(request, server);
                 }
+                (Event::Control(request), Some(server)) if matches!(request.request, Request::Php) => {
+                    list_php(request, server);
+                }
                 (Event::Control(request), Some(server)) => {
                     let reply = self.reply(&request.request, server);
                     request.reply(reply);
@@ -132,8 +137,8 @@ impl MainLoop {
                 }),
             // The API serves them without the main loop.
             Request::Logs(_) | Request::DashboardLink => Err(ApiError::new(500, "the API has to serve this request")),
-            // `run` handles it, because it takes long.
-            Request::Doctor => Err(ApiError::new(500, "the checks take too long for the main loop")),
+            // `run` handles them, because they take long.
+            Request::Doctor | Request::Php => Err(ApiError::new(500, "this takes too long for the main loop")),
             // `run` handles it, because it takes the server.
             Request::Stop => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
@@ -176,10 +181,7 @@ impl MainLoop {
             let checks = doctor::checks(file.as_deref(), &served);
             request.reply(Ok(Reply::Doctor(checks.iter().map(DoctorCheck::from).collect())));
         };
-        // If the thread cannot be started, the request is dropped, and its client gets 503.
-        if let Err(error) = thread::Builder::new().name("rn-doctor".to_owned()).spawn(check) {
-            tracing::warn!("the requirements cannot be checked, because no thread can be started: {error}");
-        }
+        start_thread("rn-doctor", check);
     }
 
     fn config<'s>(&'s self, server: &'s Server) -> Result<ConfigApi<'s>, ApiError> {
@@ -245,6 +247,26 @@ impl MainLoop {
     /// terminal fails.
     fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
+    }
+}
+
+/// Lists the versions of PHP on a thread of its own, because that may start programs.
+fn list_php(request: ControlRequest, server: &Server) {
+    let uses = inventory::php_uses(server);
+    start_thread("rn-php-list", move || {
+        let installed = php::installed().into_iter().map(|installed| InstalledPhp {
+            version: installed.version(),
+            program: installed.program,
+        });
+        let installed = installed.collect();
+        request.reply(Ok(Reply::Php(PhpSummary { installed, uses })));
+    });
+}
+
+/// Starts a thread that replies to a request. If it cannot be started, the request is dropped, and its client gets 503.
+fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) {
+    if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(work) {
+        tracing::warn!("a request of the control API failed, because no thread can be started: {error}");
     }
 }
 

@@ -11,6 +11,7 @@ pub fn empty(session: &mut DashboardSession) -> Result<(), Failure> {
         ("/websites", "No websites yet"),
         ("/upstreams", "No upstreams"),
         ("/certificates", "No certificates"),
+        ("/php", "No website runs PHP."),
         ("/history", "No changes yet"),
     ] {
         session.open(view)?;

@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use rocknet_control::api::Done;
 use rocknet_control::logs::LogFilter;
+use rocknet_control::php::{InstalledPhp, PhpUse};
 use rocknet_handler::response::Stream;
 
 use super::*;
@@ -70,6 +71,18 @@ impl Control for FakeServer {
                 what: hostile(),
                 diff: format!("+{HOSTILE}\n-{HOSTILE}\n"),
             }])),
+            Request::Php => Ok(Reply::Php(PhpSummary {
+                installed: vec![InstalledPhp {
+                    version: hostile(),
+                    program: HOSTILE.into(),
+                }],
+                uses: vec![PhpUse {
+                    site: hostile(),
+                    version: Some(hostile()),
+                    address: hostile(),
+                    fault: Some(hostile()),
+                }],
+            })),
             Request::Doctor => Ok(Reply::Doctor(vec![DoctorCheck {
                 check: hostile(),
                 found: hostile(),
