@@ -64,10 +64,12 @@ impl DashboardSession {
         self.no_errors("/login")
     }
 
-    /// Opens a view and waits until it shows live data.
+    /// Opens a view and waits until it shows live data and its form can be used.
     pub fn open(&mut self, view: &str) -> Result<(), Failure> {
         self.browser.open(&format!("{}{view}", self.url))?;
-        self.browser.wait_for("document.body.dataset.connection === 'live'")
+        self.browser.wait_for(
+            "document.body.dataset.connection === 'live' && !document.querySelector('form:not([data-ready])')",
+        )
     }
 
     /// Fails if the browser has reported errors.

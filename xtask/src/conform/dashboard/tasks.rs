@@ -87,7 +87,9 @@ fn add(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Resu
 fn edit(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Result<(), Failure> {
     session.open("/websites")?;
     session.click(&format!("[data-key='{name}'] a.button"))?;
-    session.shows("Edit a website")?;
+    session
+        .browser
+        .wait_for("document.querySelector('[data-mode=edit][data-ready]')")?;
     session.fill("folder", "www")?;
     session.click("form .actions button")?;
     session.shows(&format!("{name} is changed."))?;
