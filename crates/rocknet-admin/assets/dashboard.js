@@ -136,6 +136,10 @@ const INSTRUCTIONS = {
     notice("good", (await call("POST", "/api/upstreams/enable", { address: name })).message);
     await renew();
   },
+  async restart({ name }) {
+    notice("good", (await call("POST", "/api/php/restart", { name })).message);
+    await renew();
+  },
   async remove({ name }) {
     const reply = await call("POST", "/api/config/edit", { edits: [{ op: "remove", path: ["site", name] }] });
     if (!$("live")) return location.assign("/websites");
@@ -167,7 +171,7 @@ const sample = (name) => (detail) => (alive(), document.dispatchEvent(new Custom
 const stream = follow("/events", { history: sample("history"), message: sample("sample") }, (state) => {
   state === "live" ? alive() : connection(state);
 });
-if ($("live") && location.pathname !== "/doctor" && location.pathname !== "/history")
+if ($("live") && !["/doctor", "/history", "/php"].includes(location.pathname))
   setInterval(() => document.hidden || document.body.dataset.connection === "lost" || renew(), RENEW_MS);
 show(document);
 

@@ -24,6 +24,7 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   login({ token: form.elements.token.value });
 });
+form.dataset.ready = "";
 const code = location.hash.slice(1);
 if (code) {
   // The code is valid once, and does not belong into the history.

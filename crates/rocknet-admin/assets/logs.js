@@ -59,4 +59,5 @@ $("log-filter").addEventListener("input", async ({ target }) => {
   }
 });
 $("log-filter").addEventListener("submit", (event) => event.preventDefault());
+$("log-filter").dataset.ready = "";
 start();

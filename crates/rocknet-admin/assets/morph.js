@@ -3,7 +3,7 @@
 /** Changes `old` into `fresh`. Elements are matched by `data-key` or `id`, else by their order. */
 export function morph(old, fresh) {
   for (const { name } of [...old.attributes])
-    if (!fresh.hasAttribute(name) && name !== "open" && name !== "disabled") old.removeAttribute(name);
+    if (!fresh.hasAttribute(name) && name !== "open" && name !== "aria-busy") old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   const keyed = new Map();
   for (const child of old.children) if (key(child)) keyed.set(key(child), child);

@@ -93,5 +93,6 @@ form.querySelector("[data-do=revert]").addEventListener("click", () => {
   check();
 });
 addEventListener("beforeunload", (event) => text.value !== loaded && event.preventDefault());
+form.dataset.ready = "";
 number();
 check();

@@ -132,4 +132,6 @@ form.addEventListener("submit", async (event) => {
     delete form.dataset.saving;
   }
 });
+// Before this script has run, the method `dialog` keeps the browser from sending the form, which would lose the input.
+form.dataset.ready = "";
 if (isNew) switchKind();

@@ -34,7 +34,7 @@ pub fn run(program: &Path, pictures: Option<&Path>) -> Result<(), Failure> {
     }
     println!("all views are accessible and fit on a small screen");
     if let Some(folder) = pictures {
-        session.pictures(folder)?;
+        session.pictures(folder, &site)?;
     }
     states::loading(&mut session)?;
     states::errors(&mut session, &site)?;

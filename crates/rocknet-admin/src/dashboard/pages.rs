@@ -7,6 +7,7 @@ use form_urlencoded::{byte_serialize, parse};
 use rocknet_control::api::{ApiError, Level, LogLevel, Permission, Reply, Request};
 use rocknet_control::config::{Change, ConfigText};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
+use rocknet_control::php::{PhpPoolSummary, PhpState};
 use rocknet_control::text;
 use rocknet_control::{
     CertificateSummary, SiteKind, SiteSummary, Status as ServerStatus, UpstreamState, UpstreamSummary,
@@ -28,6 +29,7 @@ pub enum PageKind {
     Certificates,
     Settings,
     History,
+    Php,
     Doctor,
     Login,
     Logout,
@@ -38,12 +40,13 @@ pub enum PageKind {
 }
 
 /// Views with their paths and their names in the navigation.
-const VIEWS: [(PageKind, &str, &str); 8] = [
+const VIEWS: [(PageKind, &str, &str); 9] = [
     (PageKind::Overview, "/", "Overview"),
     (PageKind::Websites, "/websites", "Websites"),
     (PageKind::Logs, "/logs", "Logs"),
     (PageKind::Upstreams, "/upstreams", "Upstreams"),
     (PageKind::Certificates, "/certificates", "Certificates"),
+    (PageKind::Php, "/php", "PHP"),
     (PageKind::Settings, "/settings", "Settings"),
     (PageKind::History, "/history", "History"),
     (PageKind::Doctor, "/doctor", "Doctor"),
@@ -160,6 +163,13 @@ struct HistoryPage<'a> {
 }
 
 #[derive(Template)]
+#[template(path = "php.html")]
+struct PhpPage<'a> {
+    frame: Frame<'a>,
+    pools: Vec<PhpPoolSummary>,
+}
+
+#[derive(Template)]
 #[template(path = "doctor.html")]
 struct DoctorPage<'a> {
     frame: Frame<'a>,
@@ -265,6 +275,7 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
             Reply::Upstreams(upstreams) => rendered(&UpstreamsPage { frame, upstreams }),
             Reply::Certificates(certificates) => rendered(&CertificatesPage { frame, certificates }),
             Reply::Config(config) => rendered(&SettingsPage { frame, config: *config }),
+            Reply::PhpPools(pools) => rendered(&PhpPage { frame, pools }),
             Reply::Doctor(checks) => rendered(&DoctorPage { frame, checks }),
             _ => return Err(other_reply()),
         },
@@ -282,6 +293,7 @@ fn request(page: PageKind) -> Option<Request> {
         PageKind::Certificates => Request::Certificates,
         PageKind::Settings => Request::Config,
         PageKind::History => Request::ConfigHistory,
+        PageKind::Php => Request::PhpPools,
         PageKind::Doctor => Request::Doctor,
         PageKind::AddWebsite | PageKind::Login | PageKind::Logout | PageKind::Events | PageKind::Asset => return None,
     })

@@ -9,7 +9,7 @@ const CONFIG: &str = "[server]\nstate = \"state\"\n[admin]\nlisten = \"127.0.0.1
                       [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
 
 /// Views, and the other paths that need a session.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "/",
     "/websites",
     "/websites/add",
@@ -17,6 +17,7 @@ const PAGES: [&str; 10] = [
     "/logs",
     "/upstreams",
     "/certificates",
+    "/php",
     "/settings",
     "/history",
     "/doctor",

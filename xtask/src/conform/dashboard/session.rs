@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 /// Paths of all views.
-pub const VIEWS: [&str; 10] = [
+pub const VIEWS: [&str; 11] = [
     "/",
     "/websites",
     "/websites/add",
@@ -16,6 +16,7 @@ pub const VIEWS: [&str; 10] = [
     "/logs",
     "/upstreams",
     "/certificates",
+    "/php",
     "/settings",
     "/history",
     "/doctor",
@@ -24,6 +25,9 @@ pub const VIEWS: [&str; 10] = [
 /// Screen of a laptop, and the smallest one that the dashboard supports.
 const WIDE: Viewport = Viewport(1280, 860);
 const NARROW: Viewport = Viewport(360, 740);
+
+/// Seconds of load that the charts in the pictures show.
+const LOAD_SECONDS: u32 = 60;
 
 /// Rules of axe-core that are checked: WCAG 2.2 up to AA, and what its authors recommend beyond.
 const RULES: &str = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']";
@@ -60,10 +64,12 @@ impl DashboardSession {
         self.no_errors("/login")
     }
 
-    /// Opens a view and waits until it shows live data.
+    /// Opens a view and waits until it shows live data and its form can be used.
     pub fn open(&mut self, view: &str) -> Result<(), Failure> {
         self.browser.open(&format!("{}{view}", self.url))?;
-        self.browser.wait_for("document.body.dataset.connection === 'live'")
+        self.browser.wait_for(
+            "document.body.dataset.connection === 'live' && !document.querySelector('form:not([data-ready])')",
+        )
     }
 
     /// Fails if the browser has reported errors.
@@ -112,13 +118,19 @@ impl DashboardSession {
         }
     }
 
-    /// Writes pictures for the documentation.
-    pub fn pictures(&mut self, folder: &Path) -> Result<(), Failure> {
+    /// Writes pictures for the documentation. Before, the charts get a load that changes.
+    pub fn pictures(&mut self, folder: &Path, site: &DashboardSite) -> Result<(), Failure> {
         fs::create_dir_all(folder)?;
+        self.open("/")?;
+        for second in 0..LOAD_SECONDS {
+            let wave = (second as f64 / 4.0).sin() * 150.0 + (second % 7) as f64 * 20.0;
+            site.visit_times((300.0 + wave) as usize)?;
+            self.browser
+                .evaluate("new Promise(done => document.addEventListener('sample', () => done(0), { once: true }))")?;
+        }
         for (name, view, scheme) in [
             ("dashboard.png", "/", "light"),
-            ("dashboard-websites.png", "/websites", "light"),
-            ("dashboard-settings.png", "/settings", "dark"),
+            ("dashboard-websites.png", "/websites", "dark"),
         ] {
             self.browser.prefer(scheme)?;
             self.open(view)?;

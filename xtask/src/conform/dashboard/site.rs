@@ -71,7 +71,7 @@ impl DashboardSite {
 
     /// Starts a server with three websites.
     pub fn full(program: &Path) -> Result<DashboardSite, Failure> {
-        let folder = tempfile::tempdir()?;
+        let folder = tempfile::Builder::new().prefix("rocknet-").tempdir()?;
         let www = folder.path().join("www");
         fs::create_dir(&www)?;
         fs::create_dir(folder.path().join("garden"))?;
@@ -110,13 +110,18 @@ impl DashboardSite {
         Ok(link.trim().to_owned())
     }
 
-    /// Sends requests to the websites.
+    /// Sends the usual number of requests to a website.
     pub fn visit(&self) -> Result<(), Failure> {
+        self.visit_times(REQUESTS)
+    }
+
+    /// Sends requests to a website, over one connection.
+    pub fn visit_times(&self, requests: usize) -> Result<(), Failure> {
         let RunningSite::Serving(server) = &self.server else {
             return Ok(());
         };
         let mut stream = TcpStream::connect(("127.0.0.1", server.port()?))?;
-        for _ in 0..REQUESTS {
+        for _ in 0..requests {
             stream.write_all(b"GET / HTTP/1.1\r\nHost: files.localhost\r\n\r\n")?;
             let mut received = [0; 1024];
             if stream.read(&mut received)? == 0 {

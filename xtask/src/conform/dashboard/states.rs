@@ -11,6 +11,7 @@ pub fn empty(session: &mut DashboardSession) -> Result<(), Failure> {
         ("/websites", "No websites yet"),
         ("/upstreams", "No upstreams"),
         ("/certificates", "No certificates"),
+        ("/php", "No website has PHP that the server runs."),
         ("/history", "No changes yet"),
     ] {
         session.open(view)?;
@@ -117,7 +118,9 @@ pub fn errors(session: &mut DashboardSession, site: &DashboardSite) -> Result<()
 pub fn read_only(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
     session.open("/")?;
     session.click("[data-do=logout]")?;
-    session.browser.wait_for("location.pathname === '/login'")?;
+    session
+        .browser
+        .wait_for("location.pathname === '/login' && document.querySelector('form[data-ready]')")?;
     session.accessible("/login")?;
     session.fill("token", "wrong")?;
     session.browser.press("Enter")?;

@@ -36,6 +36,14 @@ fn overview(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), 
         .browser
         .wait_for("document.querySelector('#sites th')?.textContent === 'files.localhost'")?;
     expect(session, "document.activeElement.dataset.do === 'reload'")?;
+    // The question before a stop can be left by keyboard, which stops nothing.
+    session.browser.press("Tab")?;
+    session.browser.press("Enter")?;
+    session.browser.wait_for("document.querySelector('dialog[open]')")?;
+    session.accessible("/ with a question")?;
+    session.browser.press("Escape")?;
+    session.browser.wait_for("!document.querySelector('dialog')")?;
+    expect(session, "document.activeElement.dataset.do === 'stop'")?;
     session.no_errors("/")
 }
 
@@ -79,7 +87,9 @@ fn add(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Resu
 fn edit(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Result<(), Failure> {
     session.open("/websites")?;
     session.click(&format!("[data-key='{name}'] a.button"))?;
-    session.shows("Edit a website")?;
+    session
+        .browser
+        .wait_for("document.querySelector('[data-mode=edit][data-ready]')")?;
     session.fill("folder", "www")?;
     session.click("form .actions button")?;
     session.shows(&format!("{name} is changed."))?;

@@ -1,5 +1,6 @@
 //! Tests of the pages with replies of a server that does not exist.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -45,7 +46,10 @@ impl Control for FakeServer {
                 fault: Some(hostile()),
                 ..SiteSummary::default()
             }])),
-            Request::LogLevel => Ok(Reply::LogLevel(LogLevel { level: Level::Info })),
+            Request::LogLevel => Ok(Reply::LogLevel(LogLevel {
+                level: Level::Info,
+                modules: BTreeMap::new(),
+            })),
             Request::Upstreams => Ok(Reply::Upstreams(vec![UpstreamSummary {
                 address: hostile(),
                 ..UpstreamSummary::default()
@@ -69,6 +73,11 @@ impl Control for FakeServer {
                 unix_time: 0,
                 what: hostile(),
                 diff: format!("+{HOSTILE}\n-{HOSTILE}\n"),
+            }])),
+            Request::PhpPools => Ok(Reply::PhpPools(vec![PhpPoolSummary {
+                name: hostile(),
+                fault: Some(hostile()),
+                ..PhpPoolSummary::default()
             }])),
             Request::Doctor => Ok(Reply::Doctor(vec![DoctorCheck {
                 check: hostile(),
