@@ -65,7 +65,9 @@ pub struct Registries {
     pub encoder_limit: EncoderLimit,
     /// Writer of the traces of QUIC connections.
     pub qlog: Arc<QlogWriter>,
+    /// Id of the next directory tree.
     tree_ids: AtomicU32,
+    /// Number of the next snapshot.
     generations: AtomicU64,
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
-/// Returns a pattern as in the configuration.
+/// Returns a pattern as it is written in the configuration.
 pub fn pattern(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Exact(text) | Pattern::Glob(text) => text.clone(),
@@ -99,7 +99,7 @@ pub fn pattern(pattern: &Pattern) -> String {
     }
 }
 
-/// Renders a listener as in the configuration.
+/// Renders a listener as it is written in the configuration.
 pub(crate) fn listen(listen: &Listen) -> String {
     match listen {
         Listen::Tcp { address: None, port } => port.to_string(),

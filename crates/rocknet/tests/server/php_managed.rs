@@ -105,6 +105,7 @@ fn sites_share_one_php_fpm_which_is_restarted_when_killed() {
     }
 }
 
+/// Returns true if the process is the master process of a php-fpm.
 fn is_master(pid: Pid) -> bool {
     let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_pid())).unwrap_or_default();
     line.starts_with(b"php-fpm: master")

@@ -7,6 +7,7 @@ use super::proxy_balance::{balanced, list, numbered};
 use super::support::Running;
 use super::support::upstream::Upstream;
 
+/// Drains an upstream or enables it again. Returns the number of known upstreams with its URL.
 fn set_drained(server: &Running, upstream: &Upstream, is_drained: bool) -> usize {
     let upstreams = &server.server().registries().upstreams;
     upstreams.set_drained(&upstream.url(), is_drained)
