@@ -67,7 +67,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     conflict::check(check, &sites);
     config.sites = sites.into_iter().map(|checked| checked.site).collect();
     config.sites.sort_by(|a, b| a.name.cmp(&b.name));
-    // This step follows the sites, because the spool must hold the largest request body that any of them accepts.
+    // The sites must be complete here, because the spool must hold the largest request body that any site accepts.
     server::fit_spool_disk(check, root, &mut config);
     config
 }

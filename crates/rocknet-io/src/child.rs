@@ -82,7 +82,7 @@ pub fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
 }
 
 /// Returns whether a group whose leader has been waited for still has members. First reaps the members that have ended
-/// and are children of this process. The kernel does not reuse the number of a group that has members.
+/// and are children of this process. While a group has members, the kernel gives its number to no other group.
 pub fn group_has_members(leader: u32) -> bool {
     let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) else {
         return false;
@@ -217,6 +217,7 @@ mod tests {
         command.spawn().unwrap()
     }
 
+    /// Reads the first line of the output. Also returns the reader, because dropping it would close the pipe.
     fn line(child: &mut Child) -> (String, BufReader<std::process::ChildStdout>) {
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -269,6 +270,7 @@ mod tests {
         .unwrap()
         .0;
         assert_eq!(child.wait().unwrap().signal(), Some(9));
+        // The parent-death signal has ended only the shell. This call ends the second program.
         let _ = signal_group(child.id(), Signal::KILL);
     }
 
@@ -291,6 +293,7 @@ mod tests {
         prepare(&mut command, setup).unwrap();
         let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
         assert_eq!(output, format!("{}\nkept\nclosed\n", directory.display()));
+        // The name of a directory must not contain a NUL byte.
         let mut command = Command::new("sh");
         let setup = ChildSetup {
             directory: Some(Path::new("a\0b")),

@@ -203,7 +203,7 @@ impl UdpSocket {
     }
 
     /// Sends the datagrams of `transmit` that the socket takes without waiting, and removes them from `transmit`.
-    /// Returns true if that was all of them.
+    /// Returns true if no datagram is left.
     ///
     /// # Errors
     ///

@@ -133,7 +133,7 @@ pub struct Request<'a> {
     pub version: Version,
     /// Protocols that the client offers to switch to: the first `Upgrade` line in HTTP/1.1, which is a list, or
     /// `:protocol` of an extended CONNECT (RFC 8441, RFC 9220). `None` in HTTP/1.0, and in HTTP/1.1 if the request has
-    /// a body, because `Upgrade` is ignored there.
+    /// a body, because `Upgrade` is ignored in these requests.
     pub upgrade: Option<&'a [u8]>,
     /// Header fields.
     pub fields: Fields<'a>,

@@ -25,6 +25,7 @@ pub struct Endpoint {
     /// Entry of `handler` in the table of handlers. CGI programs have another entry, so [`Endpoint::entry_for`] returns
     /// the entry of a path.
     pub entry: &'static HandlerEntry,
+    /// Handler of every path that does not lead to a CGI program.
     handler: Arc<dyn Handler>,
     /// Handler of CGI programs, if the route has a folder of programs.
     programs: Option<Arc<dyn Handler>>,
@@ -141,6 +142,7 @@ impl Endpoint {
         self.programs_at(path).map_or(self.entry, |_| &handlers::CGI)
     }
 
+    /// Returns the handler of CGI programs if the path leads to a program.
     fn programs_at(&self, path: &str) -> Option<&Arc<dyn Handler>> {
         let is_program = self.tree.as_ref().is_some_and(|tree| tree.is_program(path));
         self.programs.as_ref().filter(|_| is_program)

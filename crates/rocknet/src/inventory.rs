@@ -89,6 +89,7 @@ pub fn certificates(server: &Server) -> Vec<CertificateSummary> {
         .collect()
 }
 
+/// Returns the certificates of one site, or an entry without names if the site has none.
 fn of_site(
     site: &model::Site,
     secure: &SecureSite,

@@ -73,7 +73,9 @@ pub struct Registries {
     pub routes: Arc<RouteLabels>,
     /// Exporter of the traces of requests.
     pub traces: TraceExporter,
+    /// Id of the next directory tree.
     tree_ids: AtomicU32,
+    /// Number of the next snapshot.
     generations: AtomicU64,
 }
 

@@ -210,6 +210,7 @@ pub fn quic_addresses(config: &Config) -> BTreeSet<Address> {
         .collect()
 }
 
+/// Returns the ports at which a site listens on all addresses.
 fn wildcard_ports(config: &Config) -> HashSet<u16> {
     config
         .sites
@@ -241,6 +242,7 @@ impl ListenerSites {
     }
 }
 
+/// Returns the port of `listen` if it is for all addresses; `None` for port 0.
 fn wildcard_port(listen: &Listen) -> Option<u16> {
     match listen {
         // The kernel chooses a separate port for each socket that is bound to port 0.

@@ -75,6 +75,7 @@ pub struct Worker {
     pub trusts_proxies: Cell<bool>,
     /// True once the worker is stopping: connections close after their response.
     stopping: Cell<bool>,
+    /// Number of open connections.
     connections: Cell<usize>,
     /// Woken when a connection closes, because the accept loop waits for room or for the last connection.
     close_waker: RefCell<Option<Waker>>,
@@ -111,7 +112,7 @@ pub struct Ticks {
     pub send: u32,
     /// Time that a handler has for a response, or for the next piece of its body.
     pub answer: u32,
-    /// The same for a client that has closed its sending side.
+    /// Like `answer`, but for a client that has closed its sending side.
     pub half_closed: u32,
     /// Time that an idle connection stays open.
     pub keep_alive: u32,

@@ -91,12 +91,12 @@ pub(crate) fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
-/// Returns a pattern as in the configuration.
+/// Returns a pattern as it is written in the configuration.
 pub fn pattern(pattern: &Pattern) -> String {
     pattern.to_string()
 }
 
-/// Renders a listener as in the configuration.
+/// Renders a listener as it is written in the configuration.
 pub(crate) fn listen(listen: &Listen) -> String {
     match listen {
         Listen::Tcp { address: None, port } => port.to_string(),

@@ -287,6 +287,7 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Spool(field!(disk))]),
 ];
 
+/// Reads `workers`: a number of threads, or a word.
 fn workers(kind: &Kind, node: &Node) -> Option<Workers> {
     match node.value {
         Value::Integer(_) => u16::read(kind, node).map(Workers::Count),

@@ -61,8 +61,8 @@ impl Config {
         Config::one_site(Mode::Dev, vec![listen], settings)
     }
 
-    /// Returns the configuration of a small server whose responses come only from handlers that the program mounts: one
-    /// site without a root, one worker, few connections, and no log.
+    /// Returns the configuration of a small server whose responses come only from handlers that the embedding program
+    /// mounts: one site without a root, one worker, few connections, and no log.
     pub fn for_handlers(listen: Vec<Listen>) -> Config {
         let mut config = Config::one_site(Mode::Prod, listen, Settings::default());
         config.server.workers = Workers::Count(1);
@@ -75,6 +75,7 @@ impl Config {
         config
     }
 
+    /// Returns a configuration with one site for every name, without TLS.
     fn one_site(mode: Mode, listen: Vec<Listen>, settings: Settings) -> Config {
         let limits = Limits::default();
         let name = match &listen[..] {

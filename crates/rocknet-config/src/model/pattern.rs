@@ -46,6 +46,7 @@ impl fmt::Display for Pattern {
     }
 }
 
+/// Returns true if a glob matches a path: from its beginning, or from the beginning of any segment.
 fn glob_matches(glob: &[u8], path: &[u8]) -> bool {
     // A pattern without a leading `/` begins with `*` and is matched against the end of the path. Its first `*` can
     // absorb the beginning of a segment, so starting in the middle of a segment adds no matches.

@@ -98,7 +98,7 @@ with_defaults! {
         /// the system has that user and a configuration file was read; otherwise the server stays root.
         pub user: Option<String> = None,
         /// User that runs scripts of sites that set no `user`, if the server was started as root; `None`: the first
-        /// usual account that exists.
+        /// existing account of a fixed list, such as `www-data`.
         pub script_user: Option<String> = None,
         /// Limits of the process and of the programs that it starts.
         pub sandbox: Sandbox = Sandbox::default(),

@@ -127,6 +127,8 @@ pub fn markdown() -> String {
     page
 }
 
+/// Writes a chapter: the title, the paragraph `intro` if it is not empty, a table of the keys, and an entry for each
+/// key.
 fn write_section(page: &mut String, title: &str, intro: &str, sections: &[Section]) {
     let _ = write!(page, "\n## {title}\n");
     if !intro.is_empty() {
@@ -205,10 +207,12 @@ fn summary(key: &Key) -> String {
     key.doc[..end].trim_end_matches('.').to_owned()
 }
 
+/// Returns a text for a cell of a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
+/// Writes the entry of a key. `section`: the section that the entry belongs to. `name`: the qualified name of the key.
 fn entry(page: &mut String, section: Section, key: &Key, name: &str) {
     let _ = write!(page, "\n### `{name}`\n\n{}\n\n", wrapped(key.doc));
     if !matches!(key.kind, Kind::Any) {
@@ -350,6 +354,7 @@ fn is_later(key: &Key) -> bool {
     matches!(key.availability, Availability::Later(_))
 }
 
+/// Writes the chapter about the keys of later versions.
 fn later(page: &mut String) {
     page.push_str(
         "\n## Not available yet\n\nThese keys are reserved for later versions. They are refused, so that no setting is silently \

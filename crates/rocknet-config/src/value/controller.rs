@@ -41,4 +41,5 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
     Some(Controller { library, name })
 }
 
+/// Help for a `controller` that names no valid function.
 const EXAMPLE: &str = "write the library, a colon and the name: \"controllers/hello.so:hello\"";

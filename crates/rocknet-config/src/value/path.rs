@@ -155,6 +155,7 @@ pub(crate) fn word_or_file(
 
 /// Returns `None` and reports the error if a text is empty or cannot be the path that was meant.
 fn check_path(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
+    // Text as it is written in the file, with its quotes and escape sequences.
     let raw = check.sources.slice(span);
     let error = if text.is_empty() {
         Some((
@@ -239,6 +240,7 @@ pub(crate) fn path_error(text: &str) -> Option<(String, String)> {
     Some((format!("\"{}\" {}", short(text), error.0), error.1.to_owned()))
 }
 
+/// Returns true if a text contains `%` and two hexadecimal digits.
 fn percent_encoded(text: &str) -> bool {
     let hex = |b: Option<&u8>| b.is_some_and(u8::is_ascii_hexdigit);
     let bytes = text.as_bytes();

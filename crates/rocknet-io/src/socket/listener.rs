@@ -240,10 +240,13 @@ pub fn bind_next_free(
 /// Sharing mode of the address of a new socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PortSharing {
+    /// Binding fails if any other socket is bound to the address.
     Exclusive,
+    /// Binding succeeds beside other sockets with `SO_REUSEPORT`.
     Shared,
 }
 
+/// Opens a listening socket. `only_v6` is the option `IPV6_V6ONLY` of a socket for IPv6.
 fn open_tcp_socket(
     address: SocketAddr,
     only_v6: bool,

@@ -19,6 +19,7 @@ fn on_both(test: impl AsyncFn()) {
     }
 }
 
+/// Binds a socket. `[::]` stands for all addresses of both IP versions.
 fn bind(address: &str) -> UdpSocket {
     let address: SocketAddr = address.parse().expect("an address");
     let address = Address::Tcp {
@@ -56,6 +57,7 @@ async fn receive(socket: &UdpSocket, count: usize) -> (Vec<Vec<u8>>, Vec<super::
 #[test]
 fn marks_and_addresses_are_sent_and_received() {
     on_both(async || {
+        // Receiving socket, sending socket, destination of the datagrams, and source of the datagrams.
         for (ours, theirs, target, from) in [
             ("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1", "127.0.0.1"),
             // Several local addresses, of which the sender chooses one.
@@ -105,6 +107,7 @@ fn a_port_that_is_in_use_is_not_bound_for_ipv4_alone() {
 #[test]
 fn many_datagrams_share_one_call() {
     on_both(async || {
+        // Address of both sockets, length of a datagram, number of datagrams, and length of the last one.
         for (address, segment, count, last) in [
             ("127.0.0.1:0", 1200, 50, 700),
             ("127.0.0.1:0", 1000, MAX_SEGMENTS, 900),
@@ -170,6 +173,7 @@ fn invalid_sends_fail_and_the_socket_stays_usable() {
         let (ours, theirs) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
         let bytes = vec![1; MAX_TRANSMIT_BYTES + 1];
         let to = ours.local_address().expect("bound");
+        // Total length in bytes, and length of a datagram.
         for (length, segment) in [
             (MAX_TRANSMIT_BYTES + 1, MAX_TRANSMIT_BYTES),
             (10, 0),

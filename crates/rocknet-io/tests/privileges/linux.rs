@@ -13,7 +13,7 @@ use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use rocknet_testing::{Need, skip};
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// Each case runs in its own process.
+/// Name and function of each case. Each case runs in its own process.
 const CASES: [(&str, fn()); 6] = [
     ("becomes_the_user_permanently", becomes_the_user_permanently),
     (
@@ -37,6 +37,7 @@ const CASE: &str = "ROCKNET_TEST_PRIVILEGES";
 /// because the case itself has no permission to do so.
 const DIRECTORY: &str = "ROCKNET_TEST_DIRECTORY";
 
+/// Runs every case in a child process. In such a child, runs the case that [`CASE`] names.
 pub fn run() -> ExitCode {
     if let Ok(case) = env::var(CASE) {
         let (_, run) = CASES

@@ -33,6 +33,7 @@ pub struct ConnectionInfo {
 /// Data of an access-log line that the request does not contain.
 struct AccessLogContext<'a> {
     status: Status,
+    /// Bytes of the response body, or bytes sent through the tunnel.
     sent: u64,
     /// `None` if the request could not be parsed.
     duration_us: Option<u64>,
@@ -58,8 +59,9 @@ impl ConnectionInfo {
     }
 
     /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
-    /// `duration_us`: time to the response. If it was not measured, this is the time to the last response that was
-    /// measured. `site` and `route`: numbers of the site in `config`, and of the route in the metrics.
+    /// `sent`: bytes of the response body. `duration_us`: time from the request to the response, or, if it was not
+    /// measured, that of the last measured response. `site` and `route`: numbers of the site in
+    /// `config`, and of the route in the metrics.
     #[inline]
     pub fn record_ready(
         &mut self,
@@ -92,9 +94,10 @@ impl ConnectionInfo {
         }
     }
 
-    /// Records a response of a request with a context; [`ConnectionInfo::record_ready`] records all others. The log
-    /// line of a request that could not be parsed has no data of the request. `sent`: bytes of the response body or
-    /// tunnel. `is_tunnel`: true for a tunnel, whose duration is not counted.
+    /// Records a response of a request with a context; [`ConnectionInfo::record_ready`] records responses without
+    /// one. The log line of a request that could not be parsed has no data of the request. `sent`: bytes of the
+    /// response body or tunnel. `is_tunnel`: true for a tunnel, whose duration is not counted in the histogram of the
+    /// route.
     pub fn record(&mut self, worker: &Worker, context: &RequestContext, status: Status, sent: u64, is_tunnel: bool) {
         let duration_us = microseconds(context.started.elapsed());
         let counted = CountedResponse {
@@ -124,6 +127,7 @@ impl ConnectionInfo {
         }
     }
 
+    /// Writes an access-log line. `request`: `None` if the request could not be parsed.
     fn log(
         &mut self,
         worker: &Worker,

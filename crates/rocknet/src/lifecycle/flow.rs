@@ -111,6 +111,7 @@ enum Next {
     Stage(Stage),
     /// The whole response is queued, with this many bytes of its body.
     Complete(Status, u64),
+    /// The exchange is gone, so there is nothing to record.
     Gone,
 }
 
@@ -167,8 +168,7 @@ fn respond<R: Responder>(
     }
 }
 
-/// Counts and logs the panic of a handler, and responds with 500 in its place. Aborts the exchange if no response may
-/// be started.
+/// Counts and logs the panic of a handler, and responds with 500. Aborts the exchange if no response may be started.
 #[cold]
 pub fn respond_panicked<R: Responder>(
     worker: &Rc<Worker>,

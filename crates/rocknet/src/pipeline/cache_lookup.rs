@@ -167,6 +167,7 @@ where
     )))
 }
 
+/// Announces the files that a page needs, if this is the first visit of the client.
 #[inline]
 fn announce_preloads(cached: &CachedEntry, request: &Request<'_>, head: &PreparedHeads, io: &mut impl PipelineIo) {
     if let Some(preloads) = &cached.preloads

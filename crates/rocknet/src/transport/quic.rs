@@ -21,8 +21,10 @@ use crate::worker::{OpenConnection, Worker};
 /// UDP socket of one worker, with the state that it shares with the other workers of its address.
 pub struct QuicSocket {
     socket: OwnedFd,
+    /// Identifies the worker in the connection IDs that it issues.
     owner: Owner,
     keys: SharedKeys,
+    /// Passes datagrams to the worker that owns their connection.
     forwarding: Forwarding,
 }
 

@@ -41,13 +41,14 @@ pub struct PendingHandshake<L> {
     open: OpenConnection,
     deadline: Deadline,
     client: Client,
+    /// Local address of the connection, set only if sites are selected by it.
     local: Option<IpAddr>,
 }
 
 /// The TLS configuration selected for a client.
 struct SelectedConfig {
     settings: Arc<ServerConfig>,
-    /// `None` for an ACME challenge, which needs only the handshake.
+    /// TLS policy of the site; `None` for an ACME challenge, which needs only the handshake.
     policy: Option<Arc<TlsPolicy>>,
     /// Server name that the client sent (SNI).
     name: Option<Box<str>>,
@@ -77,6 +78,7 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         }
     }
 
+    /// Performs the handshake, and starts the protocol that it selected.
     async fn perform(mut self) -> io::Result<()> {
         let worker = Rc::clone(self.open.worker());
         let selected = match self.receive_hello(&worker).await {
@@ -278,6 +280,7 @@ fn or_timed_out<T>(found: Option<T>) -> io::Result<T> {
     found.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
+/// Renders the response to a plain-HTTP request on a port that uses TLS.
 fn plain_http_response(worker: &Worker) -> SendQueue {
     const HINT: &str = "This port uses HTTPS, but the request was plain HTTP: write https:// before the address.";
     let (status, mut page) = (Status::BAD_REQUEST, Vec::new());

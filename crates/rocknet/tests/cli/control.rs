@@ -17,6 +17,7 @@ pub fn home() -> ProgramFolder {
     ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", SITE)])
 }
 
+/// Asserts that the program succeeded without messages, and returns its output.
 #[track_caller]
 fn success(output: ProgramOutput) -> String {
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
@@ -37,7 +38,7 @@ fn a_running_server_is_queried_and_controlled() {
         status.contains(&format!("process {}\n", server.id())) && status.contains("\nrequests     1\n"),
         "{status}"
     );
-    // Requests of the API are in no counter.
+    // Requests to the control API are not counted.
     let status = json(&success(dir.run(&["status", "--json"])));
     assert_eq!(status["requests"], 1);
     assert_eq!(status["connections_total"], 1);
@@ -260,6 +261,7 @@ fn requests_over_tcp_need_a_token() {
                 "{response}"
             );
         }
+        // Attempts with wrong tokens are limited; the right token is still accepted.
         let wrong = (0..30)
             .map(|_| fetch(address, "GET /api/status", "0000").0)
             .collect::<Vec<_>>();

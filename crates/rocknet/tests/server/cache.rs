@@ -402,6 +402,7 @@ fn open_files_are_bounded() {
 
 #[test]
 fn memory_is_bounded() {
+    /// Memory limit of the cache in bytes, less than a third of the size of all files.
     const LIMIT: u64 = 1 << 20;
     const FILES: usize = 200;
     let folder = Folder::with(&[]);

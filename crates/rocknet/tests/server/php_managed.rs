@@ -144,6 +144,7 @@ fn pools_are_listed_and_restarted() {
     assert!(has_exited(master));
 }
 
+/// Returns true if the process is the master process of a php-fpm.
 fn is_master(pid: Pid) -> bool {
     let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_pid())).unwrap_or_default();
     line.starts_with(b"php-fpm: master")

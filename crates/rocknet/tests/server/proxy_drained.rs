@@ -7,6 +7,7 @@ use super::proxy_balance::{balanced, list, numbered};
 use super::support::Running;
 use super::support::upstream::Upstream;
 
+/// Drains an upstream or enables it again. Returns false if no upstream has its URL.
 fn set_drained(server: &Running, upstream: &Upstream, is_drained: bool) -> bool {
     let upstreams = &server.server().registries().upstreams;
     upstreams.set_drained(&upstream.url(), is_drained)

@@ -86,6 +86,7 @@ fn a_worker_that_dies_again_and_again_is_restarted_later_each_time() {
 
 #[test]
 fn a_worker_that_dies_under_load_releases_its_resources() {
+    /// Size of a file that exceeds the kernel buffers of both sides.
     const LARGE: u64 = 24 << 20;
     let server = Running::start(folder(), &(workers(1) + &site("")));
     server.folder.sparse("www/large.bin", LARGE);

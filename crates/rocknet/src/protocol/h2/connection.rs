@@ -62,6 +62,7 @@ pub struct Connection<L: Link> {
 /// HTTP/2 connection that a request with `Upgrade: h2c` starts.
 pub struct Upgraded {
     engine: ServerConnection,
+    /// Stream on which the response to the upgrade request is sent.
     id: StreamId,
     request: OwnedRequest,
 }

@@ -444,7 +444,8 @@ fn pushes_are_checked_like_requests_of_the_client() {
     let right = basic("bob", "secret");
     let right = right.split_once(": ").expect("a value").1;
     let (kept, taken_back) = (None, Some(Reason::CANCEL));
-    // `Ym9iOndyb25n` is `bob:wrong`.
+    // `Ym9iOndyb25n` is `bob:wrong`. `expected` has the error codes of the three pushes, in the order of the key
+    // `push`.
     for (password, forwarded, expected) in [
         (None, None, [taken_back, kept, kept]),
         (Some(right), None, [kept, kept, kept]),
