@@ -5,7 +5,12 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::{env, fs};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+use std::{env, fs, thread};
+
+/// Time without output after which a command is checked for its end.
+const OUTPUT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Returns a command that starts in the root of the checkout.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
@@ -35,18 +40,32 @@ pub fn run(command: &mut Command) -> Result<(), Failure> {
 }
 
 /// Runs `command` with its output shown, and passes each line of stdout to `line`. An error contains the command.
+///
+/// A program that `command` has left behind may keep its output open. It is not waited for.
 pub fn run_by_lines(command: &mut Command, mut line: impl FnMut(&str)) -> Result<(), Failure> {
     let failed = |command: &Command, error| format!("{}: {error}", shown(command));
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| failed(command, error))?;
-    let mut lines = BufReader::new(child.stdout.take().ok_or("stdout is not a pipe")?);
-    let mut bytes = Vec::new();
-    while lines.read_until(b'\n', &mut bytes)? > 0 {
-        std::io::stdout().write_all(&bytes)?;
-        line(String::from_utf8_lossy(&bytes).trim_end());
-        bytes.clear();
+    let mut output = BufReader::new(child.stdout.take().ok_or("stdout is not a pipe")?);
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        while output.read_until(b'\n', &mut bytes).is_ok_and(|count| count > 0)
+            && sender.send(std::mem::take(&mut bytes)).is_ok()
+        {}
+    });
+    loop {
+        match lines.recv_timeout(OUTPUT_PAUSE) {
+            Ok(bytes) => {
+                std::io::stdout().write_all(&bytes)?;
+                line(String::from_utf8_lossy(&bytes).trim_end());
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_some() => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
     }
     let status = child.wait().map_err(|error| failed(command, error))?;
     if status.success() {

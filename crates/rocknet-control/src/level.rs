@@ -64,7 +64,7 @@ pub struct LogLevel {
 pub struct LogLevelChange {
     /// New level.
     pub level: Level,
-    /// Path of the module, such as `rocknet_proxy` or `rocknet_proxy::health_check`; `None`: all modules without a
+    /// Path of the module, such as `rocknet_proxy` or `rocknet_proxy::background`; `None`: all modules without a
     /// level of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
@@ -91,7 +91,7 @@ impl LogLevelChange {
         if self.module.as_ref().is_none_or(is_path) {
             return Ok(());
         }
-        Err("`module` must be a path such as `rocknet_proxy` or `rocknet_proxy::health_check`".to_owned())
+        Err("`module` must be a path such as `rocknet_proxy` or `rocknet_proxy::background`".to_owned())
     }
 }
 

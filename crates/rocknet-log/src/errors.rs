@@ -87,7 +87,7 @@ impl ErrorLog {
         self.logger.renew_interest();
     }
 
-    /// Changes the level of a module, such as `rocknet_proxy::health_check`, and of the modules in it, until
+    /// Changes the level of a module, such as `rocknet_proxy::background`, and of the modules in it, until
     /// [`Logger::reconfigure`]. Returns false if too many modules have a level of their own.
     pub fn set_module_level(&self, module: &str, level: Level) -> bool {
         let is_set = self.logger.shared.levels.set_module(module, level);

@@ -50,8 +50,8 @@ pub(crate) fn tcp(text: &str) -> Option<Host> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     // A name whose last label is a number would be parsed as an IPv4 address by other programs.
     let last = host.rsplit('.').next().unwrap_or_default();
-    let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
-    let is_valid_name = host.len() <= MAX_NAME && host.bytes().all(is_name) && !is_number;
+    let is_number = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+    let is_valid_name = !host.is_empty() && host.len() <= MAX_NAME && host.bytes().all(is_name) && !is_number;
     is_valid_name.then(|| Host::Name(host.to_owned(), port))
 }
 

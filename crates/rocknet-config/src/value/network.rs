@@ -14,12 +14,17 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
     for (written, span) in typed::texts(node) {
         match network(&written.value) {
             // Addresses of peers are compared in their IPv4 form.
-            Some(Network::Ip { ip, .. }) if ip.to_canonical() != ip => {
+            Some(Network::Ip { ip, length }) if ip.to_canonical() != ip => {
                 let message = format!(
                     "\"{}\" is an IPv4 address in the form of IPv6",
                     short(written.as_written())
                 );
-                check.bad_text(written, span, message, format!("write \"{}\"", ip.to_canonical()));
+                // The first 96 bits mark the form.
+                let help = match length.checked_sub(96) {
+                    Some(length) => format!("write \"{}/{length}\"", ip.to_canonical()),
+                    None => "write the network of IPv4 addresses".to_owned(),
+                };
+                check.bad_text(written, span, message, help);
             }
             Some(network) => all.push(network),
             None => {

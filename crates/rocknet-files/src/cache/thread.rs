@@ -467,6 +467,8 @@ impl CacheThread {
     fn insert(&mut self, key: &Key, entry: Arc<Entry>) -> Arc<Entry> {
         let state = self.entries.entry(key.clone()).or_default();
         let current = state.stored.as_ref().map(|stored| Arc::clone(&stored.entry));
+        // A purge may have retired the stored entry while it was being loaded again.
+        let current = current.filter(|current| !current.is_retired());
         match current {
             // The later lookup counts, regardless of the order of arrival.
             Some(current) if current.is_same(&entry) || current.checked_ms() > entry.checked_ms() => {
@@ -515,7 +517,11 @@ impl CacheThread {
         let result = match outcome {
             // If the new entry equals the stored one, for example because a file is still missing, all workers keep the
             // stored entry.
-            LoadOutcome::New(entry) if current.as_ref().is_some_and(|current| current.is_same(&entry)) => {
+            LoadOutcome::New(entry)
+                if current
+                    .as_ref()
+                    .is_some_and(|current| !current.is_retired() && current.is_same(&entry)) =>
+            {
                 if let Some(current) = &current {
                     current.mark_checked(entry.checked_ms());
                 }

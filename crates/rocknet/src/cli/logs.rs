@@ -1,5 +1,7 @@
 //! `rocknet logs`: shows the log lines of a running server.
 
+use std::io;
+
 use rocknet_control::ClientError;
 use rocknet_control::api::{Level, Request};
 use rocknet_control::logs::{LogEvent, LogFilter, LogKind};
@@ -59,7 +61,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         } else {
             try_print(format_args!("{}\n", event.line))
         };
-        is_closed = printed.is_err();
+        is_closed = printed
+            .as_ref()
+            .is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
         printed.map_err(ClientError::Io)
     };
     let streamed = options.target.stream(&request, show);

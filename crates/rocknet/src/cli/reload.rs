@@ -98,7 +98,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             Ok(loaded) => loaded,
             Err(report) => {
                 let findings = report.to_string();
-                server.reload_failed(without_excerpts(&report));
+                server.reload_failed(positions(&report));
                 output.show(&report);
                 let errors = match report.errors() {
                     1 => "1 error".to_owned(),
@@ -147,12 +147,17 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
     Ok(done)
 }
 
-/// Returns the errors of a report, a line for each. It does not show lines of the file, which may contain secrets,
-/// because every client of the control API may read it.
-fn without_excerpts(report: &Report) -> String {
+/// Returns the positions of the errors of a report, a line for each. It shows neither lines of the file nor messages,
+/// which may quote a value, because every client of the control API may read it.
+fn positions(report: &Report) -> String {
     let errors = report.findings.iter().filter(|finding| finding.is_error());
     let lines: Vec<String> = errors
-        .map(|finding| format!("{}{}", location(finding), finding.message))
+        .map(|finding| {
+            format!(
+                "{}the configuration has an error; `rocknet check` shows it",
+                location(finding)
+            )
+        })
         .collect();
     lines.join("\n")
 }

@@ -60,9 +60,10 @@ fn print_samples(options: &Options, client: &mut Reconnecting<'_>) -> Result<(),
         let now = query(client)?;
         let sample = Sample::between(&before, &now);
         let json = serde_json::to_string(&sample).map_err(|error| Failure::Failed(error.to_string()))?;
-        if try_print(format_args!("{json}\n")).is_err() {
+        match try_print(format_args!("{json}\n")) {
             // The reader of the output has seen enough (`rocknet top --json | head`).
-            return Ok(());
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            printed => printed.map_err(|error| Failure::Failed(format!("cannot write the output: {error}")))?,
         }
         before = now;
         left = left.map(|left| left - 1);

@@ -85,18 +85,23 @@ pub fn replace(path: &Path, expected: &str, text: &str) -> Result<(), ReplaceErr
 ///
 /// # Errors
 ///
-/// Fails if the process is not in the group. Members of the group could otherwise not read the new file, or members of
-/// another group could.
+/// Fails if the process is not in the group, and the group has other rights than all other users. Members of the group
+/// could otherwise not read the new file, or members of another group could.
 fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
     if fchown(new, Some(old.uid()), Some(old.gid())).is_ok() {
         return Ok(());
     }
     // Only root may give files away. Otherwise the new file belongs to the user of the server, who may write the old
     // one.
-    fchown(new, None, Some(old.gid())).map_err(|error| {
-        let message = format!("its group {} cannot be kept: {error}", old.gid());
-        io::Error::new(error.kind(), message)
-    })
+    let (of_group, of_others) = (old.mode() >> 3 & 7, old.mode() & 7);
+    match fchown(new, None, Some(old.gid())) {
+        Err(error) if of_group != of_others => {
+            let gid = old.gid();
+            let message = format!("its group {gid} cannot be kept, because the server is not in it: {error}");
+            Err(io::Error::new(error.kind(), message))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// File beside the configuration file that replaces it. Dropped before, it is removed.
