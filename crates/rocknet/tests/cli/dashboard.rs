@@ -270,7 +270,7 @@ fn the_read_token_shows_no_secrets_and_changes_nothing() {
     let own = format!("{cookie}Sec-Fetch-Site: same-origin\r\n");
     for page in PAGES {
         let reply = dashboard.send("GET", page, &cookie, "");
-        let is_secret = ["/settings", "/history"].contains(&page) || page.starts_with("/websites/");
+        let is_secret = ["/logs", "/settings", "/history"].contains(&page) || page.starts_with("/websites/");
         assert_eq!(reply.status, if is_secret { 403 } else { 200 }, "{page}");
         let changes = [
             "data-do=\"reload\"",
@@ -288,6 +288,7 @@ fn the_read_token_shows_no_secrets_and_changes_nothing() {
         ("GET", "/api/status", 200),
         ("GET", "/api/doctor", 200),
         ("GET", "/api/config", 403),
+        ("GET", "/api/logs", 403),
         ("POST", "/api/reload", 403),
         ("POST", "/api/dashboard/link", 403),
     ] {

@@ -130,12 +130,12 @@ pub fn read_only(session: &mut DashboardSession, site: &DashboardSite) -> Result
     session.fill("token", &token)?;
     session.browser.press("Enter")?;
     session.shows("Read only")?;
-    for view in ["/settings", "/history", "/websites/add"] {
+    for view in ["/logs", "/settings", "/history", "/websites/add"] {
         session.browser.open(&format!("{}{view}", session.url))?;
         session.shows("this view needs the full token")?;
         session.accessible(&format!("{view} without permission"))?;
     }
-    for view in ["/", "/websites", "/upstreams", "/logs"] {
+    for view in ["/", "/websites", "/upstreams"] {
         session.open(view)?;
         let changes = "document.querySelector('[data-do]:not([data-do=logout]), #written') === null";
         if session.browser.evaluate(changes)? != true {
