@@ -124,7 +124,7 @@ pub fn read_only(session: &mut DashboardSession, site: &DashboardSite) -> Result
     session.accessible("/login")?;
     session.fill("token", "wrong")?;
     session.browser.press("Enter")?;
-    session.shows("this is not a token of this server")?;
+    session.shows("this is not a token or the password of this server")?;
     session.accessible("/login with an error")?;
     let token = site.read_token()?;
     session.fill("token", &token)?;
