@@ -210,9 +210,8 @@ impl Dashboard {
             });
         };
         match self.sessions.begin(permission, now) {
-            Some(secret) => {
-                json(Status::OK, &value!({ "message": "signed in" })).with("Set-Cookie", session::set_cookie(&secret, self.is_secure()))
-            }
+            Some(secret) => json(Status::OK, &value!({ "message": "signed in" }))
+                .with("Set-Cookie", session::set_cookie(&secret, self.is_secure())),
             None => failed(&no_random()),
         }
     }

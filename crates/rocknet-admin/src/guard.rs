@@ -47,9 +47,7 @@ impl AllowedHosts {
         };
         let host = parsed.lower_host(&mut buffer);
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        LOCAL_HOSTS.contains(&host)
-            || self.names.iter().any(|name| name == host)
-            || self.any_address && address.is_ok()
+        LOCAL_HOSTS.contains(&host) || self.names.iter().any(|name| name == host) || self.any_address && address.is_ok()
     }
 }
 
@@ -113,7 +111,8 @@ mod tests {
             Ok(ServerEvent::Request { .. }) => {}
             other => panic!("{bytes}: {other:?}"),
         }
-        check(&index.view(bytes.as_bytes()), has_body, &AllowedHosts::default()).map_or_else(|error| error.status, |_| 200)
+        check(&index.view(bytes.as_bytes()), has_body, &AllowedHosts::default())
+            .map_or_else(|error| error.status, |_| 200)
     }
 
     #[test]

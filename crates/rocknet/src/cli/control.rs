@@ -278,11 +278,7 @@ fn start_tcp(
     Ok((server, port))
 }
 
-fn start_at(
-    listen: Listen,
-    tls: Option<SiteTls>,
-    api: AdminHandler<MainLoopControl>,
-) -> Result<Server, StartError> {
+fn start_at(listen: Listen, tls: Option<SiteTls>, api: AdminHandler<MainLoopControl>) -> Result<Server, StartError> {
     let mut config = Config::for_handlers(vec![listen.clone()]);
     if let Some(tls) = tls {
         let site = &mut config.sites[0];

@@ -257,7 +257,10 @@ fn other_machines_are_admitted_by_the_password_over_tls() {
     assert_eq!(status(&["-u", "root:pass word"]), 401);
     assert_eq!(status(&["-u", "admin:pass word", "-H", "Host: evil.test"]), 403);
     assert_eq!(status(&["-u", "admin:pass word", "-H", "Host: 10.0.0.1"]), 200);
-    assert_eq!(status(&["-u", "admin:pass word", "-H", "Origin: http://admin.test"]), 403);
+    assert_eq!(
+        status(&["-u", "admin:pass word", "-H", "Origin: http://admin.test"]),
+        403
+    );
     let token = format!("Authorization: Bearer {}", dir.read("state/admin/read-token").trim());
     assert_eq!(status(&["-H", &token]), 200);
     // Without TLS nothing is served.
@@ -279,7 +282,10 @@ fn other_machines_are_admitted_by_the_password_over_tls() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let response = sign_in("pass word");
-    assert!(response.starts_with("HTTP/2 200") || response.starts_with("HTTP/1.1 200"), "{response}");
+    assert!(
+        response.starts_with("HTTP/2 200") || response.starts_with("HTTP/1.1 200"),
+        "{response}"
+    );
     assert!(response.contains("; SameSite=Strict; Secure"), "{response}");
     let response = sign_in("wrong");
     assert!(response.contains(" 401"), "{response}");

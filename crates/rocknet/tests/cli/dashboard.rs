@@ -219,7 +219,11 @@ fn sessions_begin_with_a_token_or_a_link_and_end() {
         ("{}", 400, "either a token or a code"),
         ("{\"token\":\"a\",\"code\":\"b\"}", 400, "either a token or a code"),
         ("{\"token\":\"\"}", 401, "not a token or the password of this server"),
-        ("{\"token\":\"0000\"}", 401, "not a token or the password of this server"),
+        (
+            "{\"token\":\"0000\"}",
+            401,
+            "not a token or the password of this server",
+        ),
         ("{\"code\":\"\"}", 401, "this link has expired or was used already"),
     ] {
         let reply = match body {

@@ -120,7 +120,11 @@ impl<L: Link> Connection<L> {
         self.held_bytes += head.bytes().len() + size_of::<OwnedRequest>();
         let mut stream = RequestStream::new(id, head_only);
         stream.body = receiver;
-        self.hold_exchange(worker, stream, held.unwrap_or(HeldRequest::Request { request: owned, body }));
+        self.hold_exchange(
+            worker,
+            stream,
+            held.unwrap_or(HeldRequest::Request { request: owned, body }),
+        );
     }
 
     /// Holds the request for the upgrade to HTTP/2, which has no body.
