@@ -9,7 +9,6 @@ mod pages;
 mod samples;
 mod session;
 
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -24,8 +23,8 @@ use serde_json::json as value;
 
 use crate::Control;
 use crate::content::{self, failed, json, with_type};
-use crate::guard::{DASHBOARD_HOST, Origin};
-use crate::tokens::{Failures, Tokens};
+use crate::guard::{AllowedHosts, DASHBOARD_HOST, Origin};
+use crate::tcp_access::TcpAccess;
 use feed::{SharedSamples, StatusFeed};
 pub use pages::PageKind;
 use session::Sessions;
@@ -41,8 +40,8 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
 pub struct Dashboard {
     sessions: Arc<Sessions>,
     samples: Arc<SharedSamples>,
-    /// Address at which the dashboard is served.
-    address: OnceLock<SocketAddr>,
+    /// URL of the dashboard without a path, such as `http://rocknet.localhost:7625`.
+    url: OnceLock<String>,
     /// Path of the folder with scripts and styles.
     assets: OnceLock<String>,
 }
@@ -52,15 +51,14 @@ pub struct DashboardRequest<'r> {
     pub exchange: &'r Exchange,
     pub origin: Origin,
     pub body: &'r [u8],
-    pub tokens: Option<&'r Tokens>,
-    pub failures: &'r Failures,
+    pub access: Option<&'r TcpAccess>,
 }
 
 /// Body of a request that begins a session: one of the two.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Login {
-    /// Token of the server.
+    /// Token or password of the server.
     token: Option<String>,
     /// Code of a link.
     code: Option<String>,
@@ -78,10 +76,18 @@ impl Dashboard {
         Arc::new(Dashboard::default())
     }
 
-    /// Records the address at which the dashboard is served.
-    pub fn listens_at(&self, address: SocketAddr) {
-        // The address is set once, when the server has bound it.
-        let _ = self.address.set(address);
+    /// Records that the dashboard is served at a port, to clients of these hosts. Links lead to the first of their
+    /// names, or to a name of this machine that no site has.
+    pub fn listens_at(&self, port: u16, hosts: &AllowedHosts) {
+        let scheme = if hosts.is_secure { "https" } else { "http" };
+        let host = hosts.names.first().map_or(DASHBOARD_HOST, String::as_str);
+        // The URL is set once, when the server has bound its address.
+        let _ = self.url.set(format!("{scheme}://{host}:{port}"));
+    }
+
+    /// Returns true if the dashboard is served over TLS.
+    fn is_secure(&self) -> bool {
+        self.url.get().is_some_and(|url| url.starts_with("https:"))
     }
 
     /// Creates a link that signs a browser in.
@@ -90,16 +96,15 @@ impl Dashboard {
     ///
     /// Status 404 if the dashboard is not served.
     pub(crate) fn link(&self) -> Result<DashboardLink, ApiError> {
-        let Some(address) = self.address.get() else {
+        let Some(url) = self.url.get() else {
             let message = "this server has no dashboard: set `listen = \"127.0.0.1:7625\"` below [admin], and start the \
                            server again";
             return Err(ApiError::new(404, message));
         };
         let code = self.sessions.create_link(Instant::now()).ok_or_else(no_random)?;
-        let port = address.port();
         Ok(DashboardLink {
             // The code is in the fragment, which browsers neither send to servers nor in the field `Referer`.
-            url: format!("http://{DASHBOARD_HOST}:{port}/login#{code}"),
+            url: format!("{url}/login#{code}"),
             lifetime_s: session::LINK_LIFETIME.as_secs(),
         })
     }
@@ -139,7 +144,7 @@ impl Dashboard {
                 Some(asset) => asset.response(&exchange.path, self.assets()),
                 None => failed(&ApiError::new(404, "there is no such file")),
             },
-            (PageKind::Login, _) if method == "POST" => self.login(request),
+            (PageKind::Login, _) if method == "POST" => self.login(request).await,
             (PageKind::Login, _) => self.html(Status::OK, pages::login(self.assets())),
             (PageKind::Logout, visitor) => {
                 if let Some(visitor) = visitor {
@@ -171,8 +176,8 @@ impl Dashboard {
         }
     }
 
-    /// Begins a session for a token or for the code of a link.
-    fn login(&self, request: &DashboardRequest<'_>) -> Response {
+    /// Begins a session for a token, for the password, or for the code of a link.
+    async fn login(&self, request: &DashboardRequest<'_>) -> Response {
         let login: Login = match serde_json::from_slice(request.body) {
             Ok(login) => login,
             Err(error) => return failed(&ApiError::new(400, format!("the body is not valid: {error}"))),
@@ -180,9 +185,14 @@ impl Dashboard {
         let now = Instant::now();
         let (permission, message) = match (&login.token, &login.code) {
             (Some(token), None) => {
-                let header = format!("Bearer {}", token.trim());
-                let permission = request.tokens.and_then(|tokens| tokens.permission(header.as_bytes()));
-                (permission, "this is not a token of this server")
+                let permission = match request.access {
+                    Some(access) => access.permission_of_text(request.exchange, token).await,
+                    None => Ok(None),
+                };
+                match permission {
+                    Ok(permission) => (permission, "this is not a token or the password of this server"),
+                    Err(error) => return failed(&error),
+                }
             }
             (None, Some(code)) => {
                 let is_valid = self.sessions.use_link(code, now);
@@ -192,16 +202,16 @@ impl Dashboard {
             _ => return failed(&ApiError::new(400, "the body needs either a token or a code")),
         };
         let Some(permission) = permission else {
-            let error = request.failures.count(request.exchange.services.clock.uptime_ms());
-            return failed(&match error.status {
-                401 => ApiError::new(401, message),
-                _ => error,
+            let now_ms = request.exchange.services.clock.uptime_ms();
+            let error = request.access.map(|access| access.failures.count(now_ms));
+            return failed(&match error {
+                Some(error) if error.status != 401 => error,
+                _ => ApiError::new(401, message),
             });
         };
         match self.sessions.begin(permission, now) {
-            Some(secret) => {
-                json(Status::OK, &value!({ "message": "signed in" })).with("Set-Cookie", session::set_cookie(&secret))
-            }
+            Some(secret) => json(Status::OK, &value!({ "message": "signed in" }))
+                .with("Set-Cookie", session::set_cookie(&secret, self.is_secure())),
             None => failed(&no_random()),
         }
     }

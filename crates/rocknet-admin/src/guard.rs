@@ -4,8 +4,11 @@
 //! that is changed to a local address after the page was loaded (DNS rebinding). Such requests have the origin or the
 //! host of that page.
 
+use std::net::IpAddr;
+
 use rocknet_control::api::{ApiError, JSON};
 use rocknet_proto::request::Request;
+use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
 /// Host of the dashboard in the links that the server creates. Cookies do not distinguish ports, so sites on
 /// `localhost` and `127.0.0.1` get the cookie of a dashboard there. No site has this host.
@@ -24,19 +27,45 @@ pub enum Origin {
     Unknown,
 }
 
+/// Hosts by which clients may address the server, and the scheme of its URLs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowedHosts {
+    /// Names in lower case, beside those of this machine.
+    pub names: Vec<String>,
+    /// Accepts every IP address, for a server that other machines can reach. A page that a browser has loaded by a name
+    /// cannot send requests with an address as host.
+    pub any_address: bool,
+    /// True if the server uses TLS.
+    pub is_secure: bool,
+}
+
+impl AllowedHosts {
+    fn contain(&self, authority: &[u8]) -> bool {
+        let mut buffer = [0; HOST_BUFFER];
+        let Some(parsed) = Authority::parse(authority) else {
+            return false;
+        };
+        let host = parsed.lower_host(&mut buffer);
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        LOCAL_HOSTS.contains(&host) || self.names.iter().any(|name| name == host) || self.any_address && address.is_ok()
+    }
+}
+
 /// Rejects requests of pages of other origins, and bodies of another media type than JSON.
 ///
 /// # Errors
 ///
 /// Status 403 or 415.
-pub fn check(request: &Request<'_>, has_body: bool) -> Result<Origin, ApiError> {
-    if !is_local_host(request.authority) {
-        return Err(ApiError::new(403, "the host of the request is not this machine"));
+pub fn check(request: &Request<'_>, has_body: bool, hosts: &AllowedHosts) -> Result<Origin, ApiError> {
+    if !hosts.contain(request.authority) {
+        let message = "the host of the request is not this machine; `hosts` below [admin] names others";
+        return Err(ApiError::new(403, message));
     }
+    let scheme: &[u8] = if hosts.is_secure { b"https://" } else { b"http://" };
     let fields = &request.fields;
     let mut own = Origin::Unknown;
     for origin in fields.by_name(b"origin") {
-        if origin.strip_prefix(b"http://") != Some(request.authority) {
+        if origin.strip_prefix(scheme) != Some(request.authority) {
             return Err(other_origin());
         }
         own = Origin::Own;
@@ -57,13 +86,6 @@ pub fn check(request: &Request<'_>, has_body: bool) -> Result<Origin, ApiError> 
 
 fn other_origin() -> ApiError {
     ApiError::new(403, "requests of other origins are not accepted")
-}
-
-fn is_local_host(authority: &[u8]) -> bool {
-    LOCAL_HOSTS.iter().any(|host| {
-        let port = authority.strip_prefix(host.as_bytes());
-        port.is_some_and(|port| port.is_empty() || port.starts_with(b":"))
-    })
 }
 
 /// Returns true for the media type of JSON, with or without parameters.
@@ -89,7 +111,8 @@ mod tests {
             Ok(ServerEvent::Request { .. }) => {}
             other => panic!("{bytes}: {other:?}"),
         }
-        check(&index.view(bytes.as_bytes()), has_body).map_or_else(|error| error.status, |_| 200)
+        check(&index.view(bytes.as_bytes()), has_body, &AllowedHosts::default())
+            .map_or_else(|error| error.status, |_| 200)
     }
 
     #[test]
@@ -119,13 +142,35 @@ mod tests {
     }
 
     #[test]
+    fn a_server_for_other_machines_has_further_hosts() {
+        let hosts = AllowedHosts {
+            names: vec!["admin.example.com".into()],
+            any_address: true,
+            is_secure: true,
+        };
+        for (host, expected) in [
+            ("admin.example.com:7625", true),
+            ("Admin.Example.com", true),
+            ("10.0.0.1:7625", true),
+            ("[2001:db8::1]:7625", true),
+            ("localhost", true),
+            ("example.com", false),
+            ("10.0.0.1.example.com", false),
+            ("", false),
+        ] {
+            assert_eq!(hosts.contain(host.as_bytes()), expected, "{host}");
+        }
+        assert!(!AllowedHosts::default().contain(b"10.0.0.1"));
+    }
+
+    #[test]
     fn pages_of_the_own_origin_are_recognized() {
         let origin = |fields: &str| {
             let bytes = format!("GET / HTTP/1.1\r\nHost: localhost:7625\r\n{fields}\r\n");
             let mut index = RequestIndex::default();
             let received = ServerConnection::new().receive(&Limits::default(), bytes.as_bytes(), &mut index);
             assert!(matches!(received, Ok(ServerEvent::Request { .. })), "{received:?}");
-            check(&index.view(bytes.as_bytes()), false).map_err(|error| error.status)
+            check(&index.view(bytes.as_bytes()), false, &AllowedHosts::default()).map_err(|error| error.status)
         };
         for (fields, expected) in [
             ("", Ok(Origin::Unknown)),

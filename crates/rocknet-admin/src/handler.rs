@@ -14,9 +14,9 @@ use rocknet_proto::{KnownField, Status};
 
 use crate::content::{failed, json, read, with_type};
 use crate::dashboard::{Dashboard, DashboardRequest, PageKind};
-use crate::guard::Origin;
+use crate::guard::{AllowedHosts, Origin};
 use crate::heartbeat::Heartbeat;
-use crate::tokens::{Failures, Tokens};
+use crate::tcp_access::TcpAccess;
 use crate::{Control, guard, metrics_text};
 
 /// Responds to the requests of the API, and over TCP to those of the dashboard.
@@ -26,20 +26,21 @@ pub struct AdminHandler<C> {
 
 struct Shared<C> {
     control: C,
-    tokens: Option<Tokens>,
-    failures: Failures,
+    access: Option<TcpAccess>,
+    /// Hosts at a Unix socket.
+    local_hosts: AllowedHosts,
     dashboard: Arc<Dashboard>,
 }
 
 impl<C: Control> AdminHandler<C> {
-    /// Creates the handler. `control` executes the requests. `tokens` admit requests that arrive over TCP; without
-    /// them, only requests over a Unix socket are admitted. All handlers of a server share the `dashboard`.
-    pub fn new(control: C, tokens: Option<Tokens>, dashboard: Arc<Dashboard>) -> AdminHandler<C> {
+    /// Creates the handler. `control` executes the requests. `access` admits requests that arrive over TCP; without
+    /// it, only requests over a Unix socket are admitted. All handlers of a server share the `dashboard`.
+    pub fn new(control: C, access: Option<TcpAccess>, dashboard: Arc<Dashboard>) -> AdminHandler<C> {
         AdminHandler {
             shared: Arc::new(Shared {
                 control,
-                tokens,
-                failures: Failures::default(),
+                access,
+                local_hosts: AllowedHosts::default(),
                 dashboard,
             }),
         }
@@ -103,10 +104,14 @@ impl From<ApiError> for Rejected {
 }
 
 impl<C: Control> Shared<C> {
+    fn hosts(&self) -> &AllowedHosts {
+        self.access.as_ref().map_or(&self.local_hosts, |access| &access.hosts)
+    }
+
     /// Responds to a request of the dashboard.
     async fn page(&self, page: PageKind, mut exchange: Exchange) -> Response {
         let has_body = !exchange.body.is_empty();
-        let origin = match guard::check(&exchange.request.view(), has_body) {
+        let origin = match guard::check(&exchange.request.view(), has_body, self.hosts()) {
             Ok(origin) => origin,
             Err(error) => return self.dashboard.refused(&error),
         };
@@ -118,8 +123,7 @@ impl<C: Control> Shared<C> {
             exchange: &exchange,
             origin,
             body: &body,
-            tokens: self.tokens.as_ref(),
-            failures: &self.failures,
+            access: self.access.as_ref(),
         };
         self.dashboard.respond(page, &request, &self.control).await
     }
@@ -127,8 +131,8 @@ impl<C: Control> Shared<C> {
     async fn reply(&self, mut exchange: Exchange) -> Result<Content, Rejected> {
         let request = exchange.request.view();
         let method = exchange.request.view().method.as_str().unwrap_or_default();
-        let origin = guard::check(&request, !exchange.body.is_empty())?;
-        let permission = self.permission(&exchange, origin)?;
+        let origin = guard::check(&request, !exchange.body.is_empty(), self.hosts())?;
+        let permission = self.permission(&exchange, origin).await?;
         let endpoint = find(method, &exchange.path)?;
         if permission < endpoint.permission {
             return Err(ApiError::new(403, "this token does not permit this request").into());
@@ -151,14 +155,16 @@ impl<C: Control> Shared<C> {
 
     /// Returns the permission of the client. A client of the Unix socket has every permission, because the file system
     /// has admitted it.
-    fn permission(&self, exchange: &Exchange, origin: Origin) -> Result<Permission, ApiError> {
+    async fn permission(&self, exchange: &Exchange, origin: Origin) -> Result<Permission, ApiError> {
         if exchange.peer == Client::Local {
             return Ok(Permission::Full);
         }
         let authorization = exchange.request.view().fields.get(KnownField::Authorization);
-        let tokens = self.tokens.as_ref();
-        if let Some((tokens, value)) = tokens.zip(authorization)
-            && let Some(permission) = tokens.permission(value)
+        let Some(access) = &self.access else {
+            return Err(ApiError::new(401, "this address admits no request"));
+        };
+        if let Some(value) = authorization
+            && let Some(permission) = access.permission(exchange, value).await?
         {
             return Ok(permission);
         }
@@ -169,7 +175,7 @@ impl<C: Control> Shared<C> {
         {
             return Ok(permission);
         }
-        Err(self.failures.count(exchange.services.clock.uptime_ms()))
+        Err(access.failures.count(exchange.services.clock.uptime_ms()))
     }
 }
 

@@ -2,7 +2,7 @@
 //! replies as JSON or as pages.
 //!
 //! ```text
-//! request ─▶ guard.rs: host, origin, media type ─▶ tokens.rs, except on a Unix socket
+//! request ─▶ guard.rs: host, origin, media type ─▶ tcp_access.rs, except on a Unix socket
 //!         │                                        or dashboard/session.rs: the cookie of a browser
 //!         ├─▶ endpoints of rocknet-control ─▶ Control::execute ─▶ reply as JSON
 //!         └─▶ dashboard.rs: pages, assets and events ─▶ Control::execute ─▶ HTML
@@ -17,6 +17,7 @@ mod guard;
 mod handler;
 mod heartbeat;
 mod metrics_text;
+mod tcp_access;
 mod tokens;
 
 use std::future::Future;
@@ -27,7 +28,9 @@ use rocknet_control::logs::LogFilter;
 use rocknet_handler::response::Stream;
 
 pub use dashboard::Dashboard;
+pub use guard::AllowedHosts;
 pub use handler::AdminHandler;
+pub use tcp_access::TcpAccess;
 pub use tokens::Tokens;
 
 /// Future of the reply to a request.

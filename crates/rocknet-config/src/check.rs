@@ -2,6 +2,7 @@
 
 mod access;
 mod acme;
+mod admin;
 mod application;
 mod conflict;
 pub(crate) mod foreign;
@@ -26,7 +27,7 @@ use crate::model::Config;
 pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     keys::check(check, root);
     let (server, limits, log, cache) = server::build(check, root);
-    let admin = server::admin(check, root.table("admin"));
+    let admin = admin::build(check, root.table("admin"));
     let tracing = tracing::build(check, root.table("tracing"));
     let tls = tls::build(check, root.table("tls"));
     let context = site::SiteContext {

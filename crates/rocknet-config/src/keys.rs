@@ -26,7 +26,7 @@ mod upstream_connection;
 pub use crate::binding::{Kind, Section};
 pub use crate::choice::Word;
 pub use crate::model::MAX_PROGRAMS;
-pub use key::{Availability, Key, Literal};
+pub use key::Key;
 
 use std::sync::LazyLock;
 

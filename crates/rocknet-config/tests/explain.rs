@@ -3,7 +3,7 @@
 mod fixture;
 
 use rocknet_config::explain;
-use rocknet_config::keys::{self, Availability, Kind, Section};
+use rocknet_config::keys::{self, Kind, Section};
 
 use fixture::{config_with, parse};
 
@@ -39,7 +39,7 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
 fn explain_shows_every_key_of_a_site_and_a_route() {
     let mut seen = 0;
     for section in Section::ALL {
-        for key in keys::within(*section).filter(|key| key.availability == Availability::Now) {
+        for key in keys::within(*section) {
             let Some((row, is_table)) = row_of(*section, key.name) else {
                 continue;
             };

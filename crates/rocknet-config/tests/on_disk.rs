@@ -49,7 +49,7 @@ fn a_file_and_its_sites_are_read_from_disk() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_to_the_main_file_does_not_loop() {
+fn links_to_the_main_file_and_to_the_own_folder_do_not_loop() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("sites")).unwrap();
     let main = dir.path().join("rocknet.toml");
@@ -79,6 +79,7 @@ fn ten_thousand_files_are_one_configuration() {
             .files
             .insert(format!("/etc/rocknet/sites/{i}.toml").into(), text);
     }
+    // The current folder of this environment is /etc/rocknet.
     let loaded = rocknet_config::load(Path::new("rocknet.toml"), &environment).unwrap();
     assert_eq!(loaded.config.sites.len(), 10_000);
     assert_eq!(loaded.config.files.len(), 10_001);

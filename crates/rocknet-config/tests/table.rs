@@ -4,7 +4,7 @@ mod fixture;
 
 use std::path::{Path, PathBuf};
 
-use rocknet_config::keys::{self, Availability, Key, Kind, Section};
+use rocknet_config::keys::{self, Key, Kind, Section};
 use rocknet_config::model::RuleAction;
 use rocknet_config::{Config, reference};
 
@@ -138,7 +138,7 @@ fn every_key_is_listed_once_and_documented() {
             let same = key.sections.iter().any(|section| keys::find(*section, name).is_some());
             assert!(!same, "{}: `{name}` is a key of RockNet itself", key.name);
         }
-        if key.availability == Availability::Now && !matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) {
+        if !matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) {
             // The keys of these small tables need no example of their own.
             let small = [
                 Section::Events,
@@ -153,22 +153,6 @@ fn every_key_is_listed_once_and_documented() {
             assert!(small || !key.example.is_empty(), "{} has no example", key.name);
         }
     }
-}
-
-#[test]
-fn a_key_of_a_later_version_is_refused_as_not_available() {
-    let mut seen = 0;
-    for key in keys::all() {
-        if let Availability::Later(feature) = key.availability {
-            for section in key.sections {
-                let report = parse(&config_with(*section, &format!("{} = {{}}", key.name))).unwrap_err();
-                let text = report.to_string();
-                assert!(text.contains("not available yet") && text.contains(feature), "{text}");
-                seen += 1;
-            }
-        }
-    }
-    assert!(seen > 0, "{seen}");
 }
 
 /// Checks that docs/limits.md names every limit.
@@ -223,7 +207,7 @@ fn the_schema_has_every_key_and_resolves_its_references() {
         );
     }
     let text = schema.to_string();
-    for key in keys::all().filter(|key| !matches!(key.availability, Availability::Later(_))) {
+    for key in keys::all() {
         assert!(text.contains(&format!("\"{}\":", key.name)), "{}", key.name);
         assert!(reference::markdown().contains(key.name), "{}", key.name);
     }

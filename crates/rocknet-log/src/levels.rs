@@ -12,6 +12,8 @@ const MAX_MODULES: usize = 16;
 /// Levels that messages must have to be written.
 pub(super) struct Levels {
     general: AtomicU8,
+    /// General level of the last [`Levels::reset`], which [`Levels::set_general`] keeps.
+    configured: AtomicU8,
     /// False if no module has a level of its own, so that messages take no lock then.
     has_modules: AtomicBool,
     /// Levels by the path of the module.
@@ -22,6 +24,7 @@ impl Levels {
     pub(super) fn new(general: Level) -> Levels {
         Levels {
             general: AtomicU8::new(general as u8),
+            configured: AtomicU8::new(general as u8),
             has_modules: AtomicBool::new(false),
             modules: RwLock::default(),
         }
@@ -32,9 +35,15 @@ impl Levels {
         by_rank(self.general.load(Ordering::Relaxed))
     }
 
+    /// Returns the general level of the last [`Levels::reset`].
+    pub(super) fn configured(&self) -> Level {
+        by_rank(self.configured.load(Ordering::Relaxed))
+    }
+
     /// Sets the general level, and removes those of modules.
     pub(super) fn reset(&self, general: Level) {
         self.general.store(general as u8, Ordering::Relaxed);
+        self.configured.store(general as u8, Ordering::Relaxed);
         let mut modules = self.modules.write().unwrap_or_else(PoisonError::into_inner);
         modules.clear();
         self.has_modules.store(false, Ordering::Release);
@@ -125,8 +134,10 @@ mod tests {
         assert_eq!(levels.most_verbose(), Level::Debug);
         levels.set_general(Level::Trace);
         assert_eq!((levels.most_verbose(), levels.of("a")), (Level::Trace, Level::Error));
+        assert_eq!(levels.configured(), Level::Info);
         levels.reset(Level::Warn);
         assert_eq!((levels.of("a"), levels.most_verbose()), (Level::Warn, Level::Warn));
+        assert_eq!(levels.configured(), Level::Warn);
     }
 
     #[test]

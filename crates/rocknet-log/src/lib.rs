@@ -120,7 +120,7 @@ impl Logger {
     }
 
     /// Applies the level, error log and rotation of a new configuration, and removes the levels of modules.
-    /// [`Logger::sink`] then opens its access logs. The general level remains unchanged if `ROCKNET_LOG` has set it. A
+    /// [`Logger::sink`] then opens its access logs. If `ROCKNET_LOG` has set the general level, it becomes that one again. A
     /// log that is not requested again is closed after some time without lines.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl Logger {
         if !self.shared.level_is_fixed.load(Ordering::Relaxed) {
             self.set_level(log.level);
         } else {
-            self.set_level(self.shared.levels.general());
+            self.set_level(self.shared.levels.configured());
         }
         Ok(())
     }

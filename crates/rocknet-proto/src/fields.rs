@@ -342,9 +342,9 @@ mod tests {
         assert_eq!(fields.view(&bytes).get_all(KnownField::Accept).count(), 0);
     }
 
-    /// An index that is used with other bytes yields empty values and does not panic.
+    /// An index that is used with bytes that are too short yields empty values and does not panic.
     #[test]
-    fn foreign_bytes_yield_empty_values() {
+    fn spans_beyond_the_bytes_yield_empty_values() {
         let (_, fields) = index(&[("host", "example.com")]);
         assert_eq!(fields.view(b"ab").get(KnownField::Host), Some(b"".as_slice()));
         assert_eq!(fields.view(b"").iter().next(), Some((b"".as_slice(), b"".as_slice())));

@@ -105,8 +105,8 @@ scgi = "127.0.0.1:5"
     let calls = std::fs::read_to_string(&calls).expect("the calls");
     for port in 1..=5 {
         let count = calls.matches(&format!("htons({port})")).count() as u32;
-        // At most one call per address in half a second is expected. Up to three addresses share a port: the literal
-        // address, and two addresses of the name.
+        // Each upstream is expected to make at most one call per address in half a second. A port has up to three
+        // addresses of upstreams: 127.0.0.1, and the two addresses of `localhost`.
         let most = (elapsed.as_millis() / 500 + 2) as u32 * 3;
         assert!(count > 0 && count <= most, "port {port}: {count} calls in {elapsed:?}");
         assert!(count < ROUNDS, "port {port}: {count} calls for {ROUNDS} requests");

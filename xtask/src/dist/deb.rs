@@ -10,6 +10,10 @@ const SOURCES: [(&str, &str); 8] = [
     ("LICENSE-APACHE", "usr/share/doc/rocknet/LICENSE-APACHE"),
     ("LICENSE-MIT", "usr/share/doc/rocknet/LICENSE-MIT"),
     ("packaging/debian/copyright", "usr/share/doc/rocknet/copyright"),
+    (
+        "packaging/grafana/rocknet.json",
+        "usr/share/doc/rocknet/examples/grafana.json",
+    ),
     ("packaging/index.html", "usr/share/rocknet/index.html"),
     ("packaging/rocknet.service", "usr/lib/systemd/system/rocknet.service"),
     ("packaging/rocknet.sysusers", "usr/lib/sysusers.d/rocknet.conf"),

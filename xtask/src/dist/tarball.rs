@@ -11,6 +11,7 @@ const SOURCES: [&str; 7] = [
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "README.md",
+    "packaging/grafana/rocknet.json",
     "packaging/rocknet.service",
     "packaging/rocknet.toml",
     "packaging/scripts.conf",

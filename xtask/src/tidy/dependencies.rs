@@ -92,7 +92,14 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "rocknet-admin",
-        &["rocknet-control", "rocknet-handler", "rocknet-io", "rocknet-proto"],
+        &[
+            "rocknet-access",
+            "rocknet-config",
+            "rocknet-control",
+            "rocknet-handler",
+            "rocknet-io",
+            "rocknet-proto",
+        ],
     ),
     ("rocknet-gui", &["rocknet-config", "rocknet-control"]),
 ];

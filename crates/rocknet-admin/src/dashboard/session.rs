@@ -147,9 +147,11 @@ pub fn secret_in<'v>(mut cookies: impl Iterator<Item = &'v [u8]>) -> Option<&'v 
 
 /// Returns the value of `Set-Cookie` that begins a session in a browser. The cookie ends with the browser.
 ///
-/// It has no attribute `Secure`, because the dashboard is served without TLS, on addresses of this machine only.
-pub fn set_cookie(secret: &str) -> String {
-    format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict")
+/// `is_secure`: true if the dashboard is served over TLS, so that the browser sends the cookie over TLS only. Without TLS
+/// the dashboard has addresses of this machine only.
+pub fn set_cookie(secret: &str, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}")
 }
 
 /// Returns the value of `Set-Cookie` that removes the cookie.
@@ -217,7 +219,7 @@ mod tests {
         assert_eq!(found(&["a=b", "rocknet_session=xyz;c=d"]), Some("xyz"));
         assert_eq!(found(&["xrocknet_session=xyz", "rocknet_session"]), None);
         assert_eq!(found(&[]), None);
-        for value in [set_cookie("x"), clear_cookie()] {
+        for value in [set_cookie("x", false), set_cookie("x", true), clear_cookie()] {
             assert!(value.contains("; HttpOnly; SameSite=Strict"), "{value}");
         }
     }

@@ -5,8 +5,6 @@ use crate::choice::Word;
 /// Kind of the values that a key accepts.
 #[derive(Debug)]
 pub enum Kind {
-    /// Any value. Used for keys that are reserved for a later version of RockNet.
-    Any,
     /// `true` or `false`.
     Boolean,
     /// Whole number.

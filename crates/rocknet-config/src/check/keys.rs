@@ -4,7 +4,7 @@ use crate::check::unknown;
 use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::keys::{self, Availability, Key, Kind, Literal, Section, Word};
+use crate::keys::{self, Key, Kind, Section, Word};
 use crate::message::{alternatives, nearest, quoted, short};
 use crate::units::{self, UnitError};
 
@@ -17,7 +17,7 @@ pub(super) fn check(check: &mut Check<'_>, root: &Table) {
 fn table(check: &mut Check<'_>, section: Section, header: &str, written: &Table) {
     for (name, entry) in written.in_order() {
         match keys::find(section, name) {
-            Some(key) => known_key(check, key, entry),
+            Some(key) => value(check, key, &key.kind, &entry.node),
             // The parser has already reported the missing value, and most lines without a value are not keys at all.
             None if matches!(entry.node.value, Value::Broken) => {}
             None => unknown::report(check, section, header, name, entry),
@@ -25,35 +25,10 @@ fn table(check: &mut Check<'_>, section: Section, header: &str, written: &Table)
     }
 }
 
-/// Checks that a key is available in this version, and then its value.
-fn known_key(check: &mut Check<'_>, key: &Key, entry: &Entry) {
-    let node = &entry.node;
-    match key.availability {
-        Availability::Now => {}
-        Availability::Later(feature) => {
-            return check.not_available(key.name, feature, entry.key, "remove it until then");
-        }
-        Availability::Only { value, feature } => {
-            let (fits, required) = match (value, &node.value) {
-                (_, Value::Broken) => return,
-                (Literal::False, Value::Boolean(false)) => (true, "false".to_owned()),
-                (Literal::False, _) => (false, "false".to_owned()),
-                (Literal::Text(word), Value::Text(text)) => (text.value == word, format!("\"{word}\"")),
-                (Literal::Text(word), _) => (false, format!("\"{word}\"")),
-            };
-            if !fits {
-                let help = format!("write `{} = {required}` until then", key.name);
-                return check.not_available(key.name, feature, entry.key, &help);
-            }
-        }
-    }
-    value(check, key, &key.kind, node);
-}
-
 /// Checks a value against its kind.
 fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     match (kind, &node.value) {
-        (Kind::Any, _) | (_, Value::Broken) => {}
+        (_, Value::Broken) => {}
         (Kind::Boolean, Value::Boolean(_)) | (Kind::Text(_), Value::Text(_)) => {}
         (Kind::Integer { min, max }, Value::Integer(number)) => {
             if number < min || number > max {
@@ -143,7 +118,6 @@ fn unnamed(check: &mut Check<'_>, key: &Key, name: &str, section: Section, writt
 /// [`Kind::Either`] of the alternatives `kinds`.
 fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind], node: &Node) {
     let fits = |kind: &&Kind| match (kind, &node.value) {
-        (Kind::Any, _) => true,
         (Kind::Choice(words), Value::Text(text)) => words.iter().any(|word| word.text == text.value),
         (Kind::Text(_) | Kind::Duration { .. }, Value::Text(_)) => true,
         (Kind::Size { .. } | Kind::Rate { .. }, _) => is_measure(node),
@@ -343,7 +317,6 @@ fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
 /// Returns a noun phrase for the values of a kind, for messages.
 fn kind_words(kind: &Kind) -> String {
     match kind {
-        Kind::Any => "any value".to_owned(),
         Kind::Boolean => "true or false".to_owned(),
         Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Duration { .. } => "a duration such as \"10s\"".to_owned(),

@@ -1,7 +1,7 @@
 //! Checks the listeners of a site: ports, addresses with ports, Unix sockets.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::context::Check;
 use crate::file::{Node, Text, Value};
@@ -153,31 +153,23 @@ pub(super) fn without_scheme(check: &mut Check<'_>, item: &Node) -> Option<Liste
             None
         }
         (Listen::Tcp { .. }, _) => {
-            let message = "a listener is named here without a scheme";
+            let message = "a scheme is not allowed here";
             check.error(Code::BadValue, item.span, message, "write a port or \"IP:port\"");
             None
         }
     }
 }
 
-/// Reads an address of this machine that other machines cannot reach. A bare port is a port of 127.0.0.1.
-pub(super) fn loopback(check: &mut Check<'_>, node: &Node) -> Option<SocketAddr> {
-    const HELP: &str = "write a port, \"127.0.0.1:7625\" or \"[::1]:7625\"";
+/// Reads the address of the control API. A bare port is a port of 127.0.0.1.
+pub(super) fn of_admin(check: &mut Check<'_>, node: &Node) -> Option<SocketAddr> {
     match listener(check, node, Some(Ipv4Addr::LOCALHOST.into()))? {
-        (
-            Listen::Tcp {
-                address: Some(ip),
-                port,
-            },
-            ListenScheme::Unspecified | ListenScheme::Http,
-        ) if ip.is_loopback() => Some(SocketAddr::new(ip, port)),
-        (Listen::Tcp { .. }, ListenScheme::Https) => {
-            check.error(Code::BadValue, node.span, "`listen` of [admin] has no TLS", HELP);
-            None
+        (Listen::Tcp { address, port }, ListenScheme::Unspecified) => {
+            Some(SocketAddr::new(address.unwrap_or(Ipv6Addr::UNSPECIFIED.into()), port))
         }
         (Listen::Tcp { .. }, _) => {
-            let message = "`listen` of [admin] takes an address that other machines cannot reach";
-            check.error(Code::Dangerous, node.span, message, HELP);
+            let message = "`listen` of [admin] takes no scheme: it uses TLS if `cert` is set";
+            let help = "write a port, \"127.0.0.1:7625\" or \"[::1]:7625\"";
+            check.error(Code::BadValue, node.span, message, help);
             None
         }
         (Listen::Unix(_), _) => {

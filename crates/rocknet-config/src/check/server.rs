@@ -1,17 +1,14 @@
 //! Checks `[server]`, `[limits]`, `[log]`, `[cache]` and `[admin]`.
 
-use super::{http3, listen};
+use super::http3;
 use crate::binding::{self, Section};
-use crate::choice::Choice;
 use crate::context::Check;
 use crate::file::{Node, Table};
 use crate::finding::Code;
-use crate::model::{
-    AccessLog, Admin, Cache, Config, ControlSocket, Events, Http3, Limits, Log, LogTarget, Server, Spool,
-};
+use crate::model::{AccessLog, Cache, Config, Events, Http3, Limits, Log, LogTarget, Server, Spool};
 use crate::units;
 use crate::value::network;
-use crate::value::path::{self, WordOrFile};
+use crate::value::path;
 
 /// Returns the settings of `[server]`, `[limits]`, `[log]` and `[cache]`.
 pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log, Cache) {
@@ -96,23 +93,6 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
     };
     binding::read(check, Section::Server, table, &mut server);
     server
-}
-
-/// Returns the settings of `[admin]`.
-pub(super) fn admin(check: &mut Check<'_>, table: Option<&Table>) -> Admin {
-    let socket = table.and_then(|table| table.node("socket"));
-    let socket = socket
-        .and_then(|node| path::word_or_file(check, "socket", node, ControlSocket::WORDS, "/run/rocknet/control.sock"));
-    let listen = table.and_then(|table| table.node("listen"));
-    let mut admin = Admin {
-        listen: listen.and_then(|node| listen::loopback(check, node)),
-        socket: socket.map_or_else(ControlSocket::default, |found| match found {
-            WordOrFile::Word(word) => ControlSocket::of(word).unwrap_or_default(),
-            WordOrFile::File(file) => ControlSocket::File(file),
-        }),
-    };
-    binding::read(check, Section::Admin, table, &mut admin);
-    admin
 }
 
 fn spool(check: &mut Check<'_>, table: Option<&Table>) -> Spool {

@@ -71,8 +71,9 @@ pub(super) fn site(
     })
 }
 
-/// Reads the origin of the certificate from the table `tls` of a site; `None` after an error.
-fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
+/// Returns the certificates that `cert`, `key` and `ocsp` of a table name, or the issuer of a site's certificate. Returns
+/// `None` after an error was reported.
+pub(super) fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     let Some(cert) = table.node("cert") else {
         for key in ["key", "ocsp"] {
             if let Some(entry) = table.entries.get(key) {

@@ -4,7 +4,7 @@ use crate::check::foreign::{self, Advice};
 use crate::context::Check;
 use crate::file::{Entry, Origin, Table};
 use crate::finding::{Code, Severity};
-use crate::keys::{self, Availability, Section};
+use crate::keys::{self, Section};
 use crate::message::{nearest, short};
 use crate::source::Span;
 
@@ -129,6 +129,5 @@ fn names(section: Section) -> impl Iterator<Item = &'static str> {
 
 /// Returns the keys of a section that this version supports, for the help.
 fn listed(section: Section) -> String {
-    let now = keys::within(section).filter(|key| !matches!(key.availability, Availability::Later(_)));
-    now.map(|key| key.name).collect::<Vec<_>>().join(", ")
+    names(section).collect::<Vec<_>>().join(", ")
 }

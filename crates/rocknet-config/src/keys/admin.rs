@@ -1,10 +1,12 @@
 //! Keys of `[admin]`.
 
 use super::target::Target;
-use super::{Availability, Key, Kind, Section};
+use super::{Key, Kind, Section};
 use crate::binding::{Rendered, bound};
 use crate::choice::Choice;
 use crate::model::ControlSocket;
+
+const FILE: Kind = Kind::Text("PEM file");
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(
@@ -39,11 +41,12 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Admin],
         Kind::Either(&[
             Kind::Integer { min: 1, max: 65_535 },
-            Kind::Text("address of this machine with a port, `127.0.0.1:PORT` or `[::1]:PORT`"),
+            Kind::Text("address with a port, such as `127.0.0.1:PORT`"),
         ]),
-        "Address of the dashboard, and of the control API for programs that cannot use a Unix socket, such as Prometheus. \
-         Requests need a token from the folder `admin` of the state folder: `token`, or `read-token` for requests that \
-         change nothing. A change takes effect after a restart.",
+        "Address on which the control API is also served, for programs that cannot use a Unix socket, such as Prometheus, \
+         and for browsers. A port is one of 127.0.0.1. Requests need a token from the folder `admin` of the state folder: \
+         `token`, or `read-token` for requests that change nothing; or `password`. An address that other machines can \
+         reach requires `password` and `cert`. A change takes effect after a restart.",
     )
     .sets(&[Target::Admin(bound!(
         render | admin,
@@ -56,8 +59,57 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "password",
         &[Section::Admin],
-        Kind::Any,
-        "Password for control from other machines.",
+        Kind::Text("hash of the password"),
+        "Hash of a password that admits every request at `listen`, from `rocknet hash-password`. Programs send it as the \
+         user `admin` by HTTP Basic authentication. A change takes effect after a restart.",
     )
-    .available(Availability::Later("control from other machines")),
+    .sets(&[Target::Admin(bound!(
+        render | admin,
+        _ | match &admin.password {
+            Some(_) => Rendered::Value("…".to_owned()),
+            None => Rendered::Unset,
+        }
+    ))])
+    .example(
+        "listen = \"127.0.0.1:7625\"\npassword = \"$2y$10$Vm9xkTqW3uL5pYc8nZr1deJ0aHsG7bKfXoQiRwEtCvBnMzLyPuSdK\"",
+    ),
+    Key::new(
+        "cert",
+        &[Section::Admin],
+        Kind::Several(&FILE),
+        "Certificate with its chain for TLS at `listen`; a list has one file for each type of key. A changed file is \
+         reloaded within seconds.",
+    )
+    .sets(&[Target::Admin(bound!(
+        render | admin,
+        _ | Rendered::some_paths(admin.certificates.iter().map(|files| &files.cert))
+    ))])
+    .example("cert = \"admin.pem\""),
+    Key::new(
+        "key",
+        &[Section::Admin],
+        Kind::Several(&FILE),
+        "Private key of `cert`; a list in its order. Without it the key is read from the file of the certificate.",
+    )
+    .sets(&[Target::Admin(bound!(
+        render | admin,
+        _ | Rendered::some_paths(admin.certificates.iter().map(|files| &files.key))
+    ))])
+    .example("cert = \"admin.pem\"\nkey = \"admin.key\""),
+    Key::new(
+        "hosts",
+        &[Section::Admin],
+        Kind::Several(&Kind::Text("host name")),
+        "Names by which clients address the server at `listen`, beside `localhost` and IP addresses. Requests with \
+         another name in `Host` get 403, because a web page could have made a browser send them. A change takes effect \
+         after a restart.",
+    )
+    .sets(&[Target::Admin(bound!(
+        render | admin,
+        _ | match &admin.hosts[..] {
+            [] => Rendered::Unset,
+            hosts => Rendered::texts(hosts),
+        }
+    ))])
+    .example("hosts = [\"admin.example.com\"]"),
 ];

@@ -24,35 +24,8 @@ pub struct Key {
     /// Example: lines of TOML in the section of the key, or with a header of their own. Empty if the key has no
     /// example.
     pub example: &'static str,
-    /// Versions in which the key has an effect.
-    pub availability: Availability,
     /// Names of the setting in other servers. If the operator writes one of them, the check proposes this key.
     pub foreign_names: &'static [&'static str],
-}
-
-/// Versions in which a key has an effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Availability {
-    /// This version.
-    Now,
-    /// A later version that adds this feature. Until then, the key is refused.
-    Later(&'static str),
-    /// This version, with one value only.
-    Only {
-        /// Accepted value.
-        value: Literal,
-        /// Feature of a later version that brings the other values.
-        feature: &'static str,
-    },
-}
-
-/// Value of a key that has an effect before its feature is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Literal {
-    /// `false`.
-    False,
-    /// A string.
-    Text(&'static str),
 }
 
 impl Key {
@@ -82,7 +55,6 @@ impl Key {
             targets: &[],
             group: None,
             example: "",
-            availability: Availability::Now,
             foreign_names: &[],
         }
     }
@@ -115,11 +87,6 @@ impl Key {
 
     pub(super) const fn example(mut self, text: &'static str) -> Key {
         self.example = text;
-        self
-    }
-
-    pub(super) const fn available(mut self, availability: Availability) -> Key {
-        self.availability = availability;
         self
     }
 

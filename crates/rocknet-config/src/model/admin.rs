@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::password_hash::PasswordHash;
+use super::tls::CertificateFiles;
 use super::with_defaults::with_defaults;
 use crate::choice::choice;
 
@@ -25,8 +27,15 @@ with_defaults! {
     pub struct Admin {
         /// Unix socket.
         pub socket: ControlSocket = ControlSocket::default(),
-        /// Loopback address at which the control API is also served, to requests with a token; `None`: only the Unix
-        /// socket serves it.
+        /// Address on which requests need a token or the password; `None`: no address. Other machines can reach it only
+        /// if `password` and `certificates` are set.
         pub listen: Option<SocketAddr> = None,
+        /// Hash of the password that admits every request; `None`: tokens only.
+        pub password: Option<PasswordHash> = None,
+        /// Certificates for TLS at `listen`; empty: without TLS.
+        pub certificates: Vec<CertificateFiles> = Vec::new(),
+        /// Names by which clients address the server at `listen`, in lower case, in addition to `localhost` and IP
+        /// addresses.
+        pub hosts: Vec<String> = Vec::new(),
     }
 }

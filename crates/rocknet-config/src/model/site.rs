@@ -30,7 +30,7 @@ pub struct Site {
     pub http3: Http3,
     /// Access log.
     pub access: AccessLog,
-    /// Settings of the root route: for paths that no route matches.
+    /// Settings of the site itself, for paths that match none of `routes`.
     pub settings: Settings,
     /// Routes, sorted by the derived order of [`Pattern`]. This order is not the precedence: the most specific pattern
     /// that matches takes effect.

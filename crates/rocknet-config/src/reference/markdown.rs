@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::keys::{self, Availability, Key, Kind, Literal, Section, Word};
+use crate::keys::{self, Key, Kind, Section, Word};
 use crate::units;
 
 const HEAD: &str = r#"<!-- Generated from the table of keys in crates/rocknet-config: change it there, then run `cargo xtask docs`. -->
@@ -123,7 +123,6 @@ pub fn markdown() -> String {
         "",
         &[Section::Rule],
     );
-    later(&mut page);
     page
 }
 
@@ -139,8 +138,8 @@ fn write_section(page: &mut String, title: &str, intro: &str, sections: &[Sectio
     for section in sections {
         // A key that several sections may contain is described in the first of them.
         for key in keys::within(*section).filter(|key| key.sections.first() == Some(section)) {
-            // Top-level sections and keys of later versions have chapters of their own.
-            if matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) && *section == Section::Top || is_later(key) {
+            // Top-level sections have chapters of their own.
+            if matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) && *section == Section::Top {
                 continue;
             }
             let name = qualified(*section, key);
@@ -215,9 +214,7 @@ fn cell(text: &str) -> String {
 /// Writes the entry of a key. `section`: the section that the entry belongs to. `name`: the qualified name of the key.
 fn entry(page: &mut String, section: Section, key: &Key, name: &str) {
     let _ = write!(page, "\n### `{name}`\n\n{}\n\n", wrapped(key.doc));
-    if !matches!(key.kind, Kind::Any) {
-        let _ = writeln!(page, "- Takes: {}", takes(&key.kind));
-    }
+    let _ = writeln!(page, "- Takes: {}", takes(&key.kind));
     words(page, &key.kind);
     let default = key.default_value();
     if !default.is_empty() {
@@ -230,16 +227,6 @@ fn entry(page: &mut String, section: Section, key: &Key, name: &str) {
     };
     if !names.is_empty() {
         let _ = writeln!(page, "- Valid in: {}", names.join(", "));
-    }
-    if let Availability::Only { value, feature } = key.availability {
-        let value = match value {
-            Literal::False => "false".to_owned(),
-            Literal::Text(word) => format!("\"{word}\""),
-        };
-        let _ = writeln!(
-            page,
-            "- Available now: only `{value}`; other values come with {feature}"
-        );
     }
     if !key.example.is_empty() {
         let _ = write!(page, "\n```toml\n{}\n```\n", key.example);
@@ -310,7 +297,6 @@ fn holds_words(kind: &Kind) -> bool {
 fn takes(kind: &Kind) -> String {
     let span = |ms: u64| units::format_duration(std::time::Duration::from_millis(ms));
     match kind {
-        Kind::Any => "any value".to_owned(),
         Kind::Boolean => "`true` or `false`".to_owned(),
         Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Duration { min_ms, max_ms } => format!("a duration from {} to {}", span(*min_ms), span(*max_ms)),
@@ -339,37 +325,14 @@ fn takes(kind: &Kind) -> String {
         }
         Kind::Tables { name, .. } => format!("a table for each {name}"),
         Kind::Either(kinds) => {
-            let parts: Vec<_> = (kinds.iter().filter(|kind| !matches!(kind, Kind::Any)))
+            let parts: Vec<_> = kinds
+                .iter()
                 .map(|kind| match kind {
                     Kind::Choice(_) => "one of the words below".to_owned(),
                     kind => takes(kind),
                 })
                 .collect();
             parts.join("; or ")
-        }
-    }
-}
-
-fn is_later(key: &Key) -> bool {
-    matches!(key.availability, Availability::Later(_))
-}
-
-/// Writes the chapter about the keys of later versions.
-fn later(page: &mut String) {
-    page.push_str(
-        "\n## Not available yet\n\nThese keys are reserved for later versions. They are refused, so that no setting is silently \
-         without effect.\n\n| key | valid in | comes with |\n|---|---|---|\n",
-    );
-    for key in keys::all() {
-        if let Availability::Later(feature) = key.availability {
-            let names = key.sections.iter().map(|section| match section {
-                Section::Top => "top".to_owned(),
-                Section::Site => "site".to_owned(),
-                Section::Route => "route".to_owned(),
-                section => format!("`{}`", section.header()),
-            });
-            let names = names.collect::<Vec<_>>().join(" and ");
-            let _ = writeln!(page, "| `{}` | {names} | {feature} |", key.name);
         }
     }
 }

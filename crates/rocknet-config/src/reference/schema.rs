@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::keys::{self, Availability, Key, Kind, Literal, Section, Word};
+use crate::keys::{self, Key, Kind, Section, Word};
 
 /// Returns the content of `docs/rocknet.schema.json`. It uses draft 7 of JSON Schema, which editors for TOML support
 /// best.
@@ -44,8 +44,7 @@ fn sorted(value: Value) -> Value {
 /// Returns the schema of the table of a section.
 fn table(section: Section) -> Value {
     let mut properties = Map::new();
-    // Keys of later versions are omitted, so that an editor marks them as errors, as the check does.
-    for key in keys::within(section).filter(|key| !matches!(key.availability, Availability::Later(_))) {
+    for key in keys::within(section) {
         properties.insert(key.name.to_owned(), property(key));
     }
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
@@ -53,16 +52,7 @@ fn table(section: Section) -> Value {
 
 /// Returns the schema of the value of a key, with its documentation and default.
 fn property(key: &Key) -> Value {
-    let mut value = match key.availability {
-        Availability::Only {
-            value: Literal::False, ..
-        } => json!({ "const": false }),
-        Availability::Only {
-            value: Literal::Text(word),
-            ..
-        } => json!({ "const": word }),
-        Availability::Now | Availability::Later(_) => shape(&key.kind),
-    };
+    let mut value = shape(&key.kind);
     if let Value::Object(value) = &mut value {
         value.insert("description".to_owned(), json!(key.doc));
         // A TOML default is also JSON if it is a number, a string, true, false, a list of these or an empty table.
@@ -77,7 +67,6 @@ fn property(key: &Key) -> Value {
 fn shape(kind: &Kind) -> Value {
     let variable = json!({ "$ref": "#/definitions/variable" });
     match kind {
-        Kind::Any => json!({}),
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Duration { .. } => text_or(&variable, "^([0-9]+(ms|[smhdw]))+$", None),

@@ -22,6 +22,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
         "the value is neither true nor false",
         "write true or false, or put a string in quotes",
     ),
+    // The parser also calls a missing value invalid.
     ("invalid value", "the value after `=` is missing", NO_VALUE),
     ("extra `=`", "there is one `=` too many", "write `key = value`"),
     ("extra assignment", "there is one `=` too many", "write `key = value`"),
@@ -100,8 +101,8 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ),
     (
         "unexpected leading zero",
-        "numbers cannot begin with 0",
-        "remove the 0, or write it as a string in quotes",
+        "a decimal number cannot have a leading zero",
+        "remove the leading zero, or write it as a string in quotes",
     ),
     (
         "integers with a radix",
@@ -140,7 +141,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Help for a key without a value.
+/// Help for a missing value after `=`.
 const NO_VALUE: &str = "write a string in quotes, a number, true, false or a [list]";
 
 /// Help for an invalid escape sequence.
@@ -230,7 +231,8 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
     }
     let text = sources.text(span.file);
     let before = text.get(..span.start as usize)?;
-    // An escape sequence has at most eight digits after its letter, so the backslash is near.
+    // The error is inside or just after the escape sequence, so the last backslash before it on the same line begins
+    // the sequence.
     let backslash = before.rfind('\\')?;
     let line = before.rfind('\n').map_or(0, |at| at + 1);
     let escape = Span::new(span.file, backslash, backslash + 1);

@@ -8,6 +8,7 @@ use crate::file::{Node, Table, Value};
 use crate::finding::{Code, Severity};
 use crate::message::short;
 use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, is_user_name};
+use crate::source::Span;
 use crate::value::path;
 
 /// Maximum number of users in one `auth`. A larger number belongs in a password file, whose changes take effect
@@ -110,21 +111,29 @@ fn users(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, PasswordHash>
             continue;
         }
         let Some(written) = entry.node.written() else { continue };
-        match PasswordHash::parse(&written.value) {
-            Ok(hash) => drop(users.insert(name.to_owned(), hash)),
-            Err(error) => {
-                let help = match error {
-                    HashError::TooCostly(_) => "create a new hash with `rocknet hash-password`",
-                    HashError::Empty | HashError::PlainText | HashError::Refused(_) | HashError::Malformed(_) => {
-                        "write a hash from `rocknet hash-password`"
-                    }
-                };
-                let message = format!("the password of `{}` {error}", short(name));
-                check.error(Code::BadValue, entry.node.span, message, help);
-            }
+        let what = format!("the password of `{}`", short(name));
+        if let Some(hash) = password_hash(check, &written.value, entry.node.span, &what) {
+            users.insert(name.to_owned(), hash);
         }
     }
     users
+}
+
+/// Parses the hash of a password. `what`: subject of the error message, such as "the password".
+pub(crate) fn password_hash(check: &mut Check<'_>, text: &str, span: Span, what: &str) -> Option<PasswordHash> {
+    match PasswordHash::parse(text) {
+        Ok(hash) => Some(hash),
+        Err(error) => {
+            let help = match error {
+                HashError::TooCostly(_) => "create a new hash with `rocknet hash-password`",
+                HashError::Empty | HashError::PlainText | HashError::Refused(_) | HashError::Malformed(_) => {
+                    "write a hash from `rocknet hash-password`"
+                }
+            };
+            check.error(Code::BadValue, span, format!("{what} {error}"), help);
+            None
+        }
+    }
 }
 
 /// Help for an `auth` without users.

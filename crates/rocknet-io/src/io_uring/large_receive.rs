@@ -1,7 +1,9 @@
-//! Large receives: a connection that fills two provided buffers in one turn is read by `recv(2)` directly into the
-//! task's buffer, and the ring only polls for readiness.
+//! Large receives: a connection that sends much data is read by `recv(2)` directly into the task's buffer, and the ring
+//! only waits for readiness. A connection enters this mode if it fills two provided buffers in one turn of the event
+//! loop, or if its first receive fills a large buffer.
 //!
-//! Compared with a multishot receive, this saves a copy. Nothing is received until the task polls. The data of a task
+//! Compared with a multishot receive, this saves a copy. Nothing is received until the task calls `poll_receive`. The
+//! data of a task
 //! that does not receive therefore remains in the socket, and no operation has to be cancelled to keep it there.
 
 use std::io;
@@ -15,7 +17,8 @@ use super::slot::{ReceiveEnd, ReceiveState};
 use super::state::RingState;
 use crate::pipe::Pipe;
 
-/// Number of steps that one large receive counts ([`Driver::count_steps`]), because it may read 64 KiB.
+/// Number of steps that one large receive is counted as by [`Driver::count_steps`]. It may read 64 KiB, and an ordinary
+/// receive, which is one step, reads a provided buffer at most.
 const STEPS: u32 = 8;
 
 impl Driver {

@@ -45,15 +45,17 @@ impl SeededRng {
 /// Probabilities of faults, in percent, and the sizes of the queues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FaultProfile {
-    /// Probability that a call makes no progress on an operation.
+    /// Probability that a call of `enter` makes no progress on an operation.
     pub slow: usize,
-    /// Probability that an operation ends with a temporary error, or with fewer bytes than possible.
+    /// Probability of another fault: an operation fails, handles fewer bytes than possible or reports readiness without
+    /// cause, a cancellation comes too late, or `enter` leaves operations in the queue.
     pub faults: usize,
-    /// Probability that a connection is lost.
+    /// Probability that a send, or a receive without the ring, breaks its connection. A receive by the ring does so
+    /// with a fifth of this probability.
     pub losses: usize,
-    /// Probability that a call of the ring fails temporarily.
+    /// Probability that `enter` fails temporarily.
     pub refusals: usize,
-    /// Probability that a call of the ring fails permanently, in thousandths instead of percent.
+    /// Probability that `enter` fails permanently, in thousandths instead of percent.
     pub breaks: usize,
     /// Size of the submission queue.
     pub submissions: usize,
@@ -76,7 +78,7 @@ pub(super) struct SimulatedKernel {
     stock: Option<BufferStock>,
     /// Inodes of the sockets whose connections were lost.
     pub lost: Rc<RefCell<HashSet<u64>>>,
-    /// True once a call of the ring has failed permanently.
+    /// True once `enter` has failed permanently.
     pub broken: bool,
     /// Number of receives without the ring.
     pub direct_calls: usize,
@@ -187,6 +189,8 @@ impl SimulatedKernel {
         !self.queue.is_empty()
     }
 
+    /// Returns true if the kernel asks for a call of `enter`, to continue operations in flight. Random, because they may
+    /// progress at any time.
     pub fn has_work(&mut self) -> bool {
         !self.in_flight.is_empty() && self.rng.chance(50)
     }
@@ -280,8 +284,8 @@ impl SimulatedKernel {
         self.ready.pop_front()
     }
 
-    /// Cancels all submitted operations except some file operations, which a kernel thread may already run. Always
-    /// returns true, because no other operation can still write to memory.
+    /// Cancels all submitted operations except some file operations, which a kernel thread may already run. Returns true
+    /// if all operations other than file operations have ended, which is always so here.
     pub fn cancel_all(&mut self) -> bool {
         for started in std::mem::take(&mut self.in_flight) {
             if started.is_file_operation() && self.rng.chance(70) {
@@ -350,11 +354,11 @@ impl SimulatedKernel {
         });
     }
 
-    /// Marks the operation with the `user_data` `of` as cancelled. Posts a completion only if the cancellation failed,
+    /// Marks the operation whose `user_data` is `target` as cancelled. `user_data` is that of the cancellation. Posts a completion only if the cancellation failed,
     /// as `IOSQE_CQE_SKIP_SUCCESS` requests.
-    fn cancel(&mut self, of: u64, user_data: u64) {
+    fn cancel(&mut self, target: u64, user_data: u64) {
         let missed = self.rng.chance(self.profile.faults);
-        match self.in_flight.iter_mut().find(|started| started.user_data == of) {
+        match self.in_flight.iter_mut().find(|started| started.user_data == target) {
             // Behaves as if the kernel were handling the operation at that moment, so the operation is not cancelled.
             Some(_) if missed => self.complete(user_data, -libc::EALREADY, false, None),
             Some(started) => started.cancelled = true,
@@ -512,7 +516,7 @@ impl SimulatedKernel {
     #[allow(unsafe_code)]
     fn take_back_buffers(&mut self) {
         let Some(stock) = &mut self.stock else { return };
-        // SAFETY: the queue lives as long as the driver and has this number of entries. The tail is part of the first
+        // SAFETY: the queue lives as long as the driver and has `stock.count` entries. The tail is part of the first
         // entry.
         let tail = unsafe { ptr::read_volatile(BufRingEntry::tail(stock.queue)) };
         while stock.head != tail {

@@ -42,6 +42,7 @@ pub(crate) fn read_head(
 ) -> Result<RequestHead, ParseError<Refusal>> {
     index.clear();
     let mut at = 0;
+    // A bare LF is not skipped; the request line is then refused.
     if let Some(b'\r' | b'\n') = window.first() {
         at = empty_lines(window)?;
     }
@@ -313,7 +314,8 @@ fn classify(line: &[u8], limits: &Limits) -> Refusal {
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit() => {
             Refusal::Version
         }
-        // `PRI * …` may be a damaged preface of HTTP/2, see `Refusal::may_be_preface`.
+        // `PRI * …` may be a damaged preface of HTTP/2. It is therefore an unknown protocol rather than a bad version,
+        // see `Refusal::may_be_preface`.
         _ if is_target(target) && method != b"PRI" => Refusal::VersionSyntax,
         _ => Refusal::UnknownProtocol,
     }

@@ -430,13 +430,18 @@ impl ServerConnection {
         if self.early_priorities.is_empty() && self.early_priorities.capacity() > 0 {
             self.early_priorities = Vec::new();
         }
+        if self.ending.is_empty() && self.ending.capacity() > 0 {
+            self.ending = Vec::new();
+        }
     }
 
     /// Returns the memory used in bytes, tables included.
     pub fn memory(&self) -> usize {
         let block = self.block.as_ref().map_or(0, |block| block.memory());
         let early = self.early_priorities.capacity() * size_of::<(u32, Priority)>();
-        size_of::<Self>() + self.streams.memory() + self.decoder.memory() + self.encoder.memory() + block + early
+        let ending = self.ending.capacity() * size_of::<StreamId>();
+        let tables = self.streams.memory() + self.decoder.memory() + self.encoder.memory();
+        size_of::<Self>() + tables + block + early + ending
     }
 }
 

@@ -393,12 +393,16 @@ impl ServerConnection {
         if self.early_priorities.is_empty() && self.early_priorities.capacity() > 0 {
             self.early_priorities = Vec::new();
         }
+        if self.reprioritized.is_empty() && self.reprioritized.capacity() > 0 {
+            self.reprioritized = Vec::new();
+        }
     }
 
     /// Returns the memory used in bytes, tables included.
     pub fn memory(&self) -> usize {
         let early = self.early_priorities.capacity() * size_of::<(u64, Priority)>();
+        let changed = self.reprioritized.capacity() * size_of::<(StreamId, Priority)>();
         let tables = self.decoder.memory() + self.encoder.memory() + self.streams.memory();
-        size_of::<Self>() + tables + early + self.control.capacity() + self.unidirectional.memory()
+        size_of::<Self>() + tables + early + changed + self.control.capacity() + self.unidirectional.memory()
     }
 }

@@ -10,7 +10,7 @@ use crate::status::Status;
 pub(crate) const STATIC_PREFIX: [u8; 2] = [0, 0];
 
 /// Appends field lines that refer only to the static table, so that they are valid on every connection. Names must be
-/// in lower case. [`STATIC_PREFIX`] precedes the first field line.
+/// in lower case. The caller must write [`STATIC_PREFIX`] before the first field line.
 pub(crate) fn encode_static<'a>(fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>, out: &mut Vec<u8>) {
     for (name, value) in fields {
         encode_static_field(name, value, out);
@@ -96,7 +96,7 @@ mod tests {
             (b"server", b"\x01", &[0x5f, 92 - 15, 1, 1]),
             (b"set-cookie", b"\x01", &[0x7e, 1, 1]),
             (b"\x01", b"\x02", &[0x21, 1, 1, 2]),
-            // A literal name of 12 coded bytes that must never be indexed.
+            // A field that must never be indexed. Its literal name has 12 bytes after Huffman coding.
             (b"www-authenticate", b"", &[0x3f, 5]),
         ];
         let mut expected_all = Vec::new();
@@ -104,7 +104,7 @@ mod tests {
             let (mut out, text) = (Vec::new(), String::from_utf8_lossy(name));
             encode_static_field(name, value, &mut out);
             assert!(out.starts_with(expected), "{text}: {out:?}");
-            // Only `www-authenticate` has 16 bytes. Its coded name and the length of its empty value follow `expected`.
+            // Only `www-authenticate` has 16 bytes. Its Huffman-coded name and the length of its empty value follow `expected`.
             assert_eq!(
                 out.len(),
                 expected.len() + if name.len() == 16 { 12 + 1 } else { 0 },

@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn encoded_paths_decode_to_themselves(decoded in "(/[a-z %?#'é\\-]{1,5}[a-z]){1,5}/?") {
+        fn paths_survive_encoding_and_decoding(decoded in "(/[a-z %?#'é\\-]{1,5}[a-z]){1,5}/?") {
             // Skips paths that are not safe, such as `/con`, a device name of Windows.
             prop_assume!(SafePath::from_decoded(&decoded).is_ok());
             let encoded = path_text(decoded.as_bytes());

@@ -19,9 +19,9 @@ use rocknet::certificates::{SYSTEM_STATE_FOLDER, state_folder};
 use rocknet::log::{FollowedLog, Logger};
 use rocknet::server::{Server, StartError};
 use rocknet::snapshot::Mount;
-use rocknet_admin::{AdminHandler, Control, Dashboard, ReplyFuture, Tokens};
+use rocknet_admin::{AdminHandler, AllowedHosts, Control, Dashboard, ReplyFuture, TcpAccess, Tokens};
 use rocknet_config::Config;
-use rocknet_config::model::{ControlSocket, Listen, Pattern};
+use rocknet_config::model::{Admin, CertificateSource, ControlSocket, Listen, Pattern, SiteTls, Tls};
 use rocknet_control::api::{ApiError, Request};
 use rocknet_control::logs::{LogFilter, LogKind};
 use rocknet_handler::response::Stream;
@@ -119,7 +119,8 @@ impl Control for MainLoopControl {
 /// Addresses of the API.
 pub struct ControlAddresses {
     socket: Option<PathBuf>,
-    listen: Option<SocketAddr>,
+    /// Settings of the TCP address, if there is one.
+    admin: Admin,
     /// Folder of the server's state, which contains the tokens.
     state: PathBuf,
 }
@@ -129,7 +130,7 @@ impl ControlAddresses {
     pub fn new(config: &Config, state: &Path) -> ControlAddresses {
         ControlAddresses {
             socket: socket(config, state),
-            listen: config.admin.listen,
+            admin: config.admin.clone(),
             state: state.to_owned(),
         }
     }
@@ -139,7 +140,7 @@ impl ControlAddresses {
     pub fn of_environment(state: &Path) -> ControlAddresses {
         ControlAddresses {
             socket: socket_of_environment().flatten(),
-            listen: None,
+            admin: Admin::default(),
             state: state.to_owned(),
         }
     }
@@ -179,7 +180,7 @@ impl ControlServers {
     /// Returns true if the API is served at each of its addresses.
     pub fn is_complete(&self) -> bool {
         self.addresses.socket.is_some() == self.socket.is_some()
-            && self.addresses.listen.is_some() == self.listen.is_some()
+            && self.addresses.admin.listen.is_some() == self.listen.is_some()
     }
 
     /// Starts the API at the addresses that could not be used so far.
@@ -191,7 +192,7 @@ impl ControlServers {
         if let (false, Some(_), Some(path)) = (had_socket, &self.socket, &self.addresses.socket) {
             tracing::info!("the control API is available at {}", path.display());
         }
-        if let (false, Some(_), Some(address)) = (had_listen, &self.listen, self.addresses.listen) {
+        if let (false, Some(_), Some(address)) = (had_listen, &self.listen, self.addresses.admin.listen) {
             tracing::info!("the control API is available at {address}");
         }
     }
@@ -206,12 +207,12 @@ impl ControlServers {
     /// Starts the servers that do not run, and returns the addresses that cannot be used.
     fn start_missing(&mut self) -> Vec<(String, StartError)> {
         let mut failed = Vec::new();
-        let api = |tokens| AdminHandler::new(self.control.clone(), tokens, Arc::clone(&self.dashboard));
+        let api = |access| AdminHandler::new(self.control.clone(), access, Arc::clone(&self.dashboard));
         // The socket is last, so that it never creates links to a dashboard that is not served yet.
-        if let (None, Some(address)) = (&self.listen, self.addresses.listen) {
-            match start_tcp(address, &self.addresses.state, api) {
-                Ok((server, bound)) => {
-                    self.dashboard.listens_at(bound);
+        if let (None, Some(address)) = (&self.listen, self.addresses.admin.listen) {
+            match start_tcp(address, &self.addresses, api) {
+                Ok((server, port)) => {
+                    self.dashboard.listens_at(port, &allowed_hosts(&self.addresses.admin));
                     self.listen = Some(server);
                 }
                 Err(error) => failed.push((address.to_string(), error)),
@@ -229,15 +230,25 @@ impl ControlServers {
 
 fn start_socket(socket: &Path, api: AdminHandler<MainLoopControl>) -> Result<Server, StartError> {
     create_folder(socket).map_err(StartError::Io)?;
-    start_at(Listen::Unix(socket.to_owned()), api)
+    start_at(Listen::Unix(socket.to_owned()), None, api)
 }
 
-/// Starts the API at an address. Returns the server with the bound address.
+/// Returns the hosts by which clients may address the server.
+fn allowed_hosts(admin: &Admin) -> AllowedHosts {
+    AllowedHosts {
+        names: admin.hosts.clone(),
+        any_address: admin.listen.is_some_and(|address| !address.ip().is_loopback()),
+        is_secure: !admin.certificates.is_empty(),
+    }
+}
+
+/// Starts the API at an address. Returns the server with the bound port.
 fn start_tcp(
     address: SocketAddr,
-    state: &Path,
-    api: impl Fn(Option<Tokens>) -> AdminHandler<MainLoopControl>,
-) -> Result<(Server, SocketAddr), StartError> {
+    addresses: &ControlAddresses,
+    api: impl Fn(Option<TcpAccess>) -> AdminHandler<MainLoopControl>,
+) -> Result<(Server, u16), StartError> {
+    let ControlAddresses { admin, state, .. } = addresses;
     let tokens = Tokens {
         full: token(state, "admin/token").map_err(StartError::Io)?,
         read: token(state, "admin/read-token").map_err(StartError::Io)?,
@@ -246,17 +257,35 @@ fn start_tcp(
         address: Some(address.ip()),
         port: address.port(),
     };
-    let server = start_at(listen, api(Some(tokens)))?;
-    let mut bound = address;
+    let mut key = [0; 32];
+    rand::fill(&mut key).map_err(|_| StartError::Io(no_random()))?;
+    let access = TcpAccess::new(tokens, admin.password.clone(), allowed_hosts(admin), key);
+    let tls = (!admin.certificates.is_empty()).then(|| SiteTls {
+        source: CertificateSource::Files(admin.certificates.clone()),
+        min: Tls::default().min,
+        client: None,
+        redirect: false,
+        early_data: false,
+        hsts: Duration::ZERO,
+    });
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let server = start_at(listen, tls, api(Some(access)))?;
+    let mut port = address.port();
     for (_, address, _) in server.listeners() {
-        bound.set_port(address.port().unwrap_or(bound.port()));
-        tracing::info!("the control API listens at http://{address}/, and `rocknet dashboard` opens its pages");
+        port = address.port().unwrap_or(port);
+        tracing::info!("the control API listens at {scheme}://{address}/, and `rocknet dashboard` opens its pages");
     }
-    Ok((server, bound))
+    Ok((server, port))
 }
 
-fn start_at(listen: Listen, api: AdminHandler<MainLoopControl>) -> Result<Server, StartError> {
-    let config = Config::for_handlers(vec![listen]);
+fn start_at(listen: Listen, tls: Option<SiteTls>, api: AdminHandler<MainLoopControl>) -> Result<Server, StartError> {
+    let mut config = Config::for_handlers(vec![listen.clone()]);
+    if let Some(tls) = tls {
+        let site = &mut config.sites[0];
+        site.tls = Some(tls);
+        site.secure = vec![listen];
+        site.http3.enabled = false;
+    }
     let mount = Mount {
         site: config.sites[0].name.clone(),
         pattern: Pattern::Prefix("/".to_owned()),
@@ -287,10 +316,14 @@ fn token(state: &Path, name: &str) -> io::Result<String> {
         return Ok(token);
     }
     let mut bytes = [0; TOKEN_BYTES];
-    rand::fill(&mut bytes).map_err(|_| io::Error::other("the system provides no random numbers"))?;
+    rand::fill(&mut bytes).map_err(|_| no_random())?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     storage.write(name, format!("{token}\n").as_bytes(), Access::Owner)?;
     Ok(token)
+}
+
+fn no_random() -> io::Error {
+    io::Error::other("the system provides no random numbers")
 }
 
 /// Creates the folder of the socket if it does not exist. In the state folder, it is for the server's user only;

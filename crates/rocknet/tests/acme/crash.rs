@@ -118,7 +118,7 @@ fn certificates_are_ordered_in_the_strict_sandbox() {
     let (ip, root) = (pebble.ip(), pebble.root());
     let config = format!(
         "[server]\nstate = \"state\"\nsandbox = \"strict\"\n[log]\nerrors = \"errors.log\"\n[tls]\nca = \"{}\"\n\
-         ca_root = \"{}\"\n[site.\"a.example.com\"]\nroot = \".\"\nlisten = [\"https://{ip}:{TLS_PORT}\"]\n",
+         ca_root = \"{}\"\nchallenge = \"tls-alpn-01\"\n[site.\"a.example.com\"]\nroot = \".\"\nlisten = [\"https://{ip}:{TLS_PORT}\"]\n",
         pebble.ca().url,
         root.display()
     );

@@ -218,8 +218,12 @@ fn sessions_begin_with_a_token_or_a_link_and_end() {
         ("{", 400, "the body is not valid"),
         ("{}", 400, "either a token or a code"),
         ("{\"token\":\"a\",\"code\":\"b\"}", 400, "either a token or a code"),
-        ("{\"token\":\"\"}", 401, "not a token of this server"),
-        ("{\"token\":\"0000\"}", 401, "not a token of this server"),
+        ("{\"token\":\"\"}", 401, "not a token or the password of this server"),
+        (
+            "{\"token\":\"0000\"}",
+            401,
+            "not a token or the password of this server",
+        ),
         ("{\"code\":\"\"}", 401, "this link has expired or was used already"),
     ] {
         let reply = match body {
@@ -270,7 +274,7 @@ fn the_read_token_shows_no_secrets_and_changes_nothing() {
     let own = format!("{cookie}Sec-Fetch-Site: same-origin\r\n");
     for page in PAGES {
         let reply = dashboard.send("GET", page, &cookie, "");
-        let is_secret = ["/settings", "/history"].contains(&page) || page.starts_with("/websites/");
+        let is_secret = ["/logs", "/settings", "/history"].contains(&page) || page.starts_with("/websites/");
         assert_eq!(reply.status, if is_secret { 403 } else { 200 }, "{page}");
         let changes = [
             "data-do=\"reload\"",
@@ -288,6 +292,7 @@ fn the_read_token_shows_no_secrets_and_changes_nothing() {
         ("GET", "/api/status", 200),
         ("GET", "/api/doctor", 200),
         ("GET", "/api/config", 403),
+        ("GET", "/api/logs", 403),
         ("POST", "/api/reload", 403),
         ("POST", "/api/dashboard/link", 403),
     ] {

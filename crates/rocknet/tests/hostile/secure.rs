@@ -63,7 +63,7 @@ impl SecureServer {
         let peak = self.server.peak();
         assert!(
             peak <= before + kib,
-            "memory grew from {before} KiB, to {peak} at the most"
+            "memory grew from {before} KiB to a peak of {peak} KiB, more than the permitted {kib} KiB"
         );
         self.server.wait_for("connections close", |status| status.open == 0);
         let (status, errors) = self.server.stop();

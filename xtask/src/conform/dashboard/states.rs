@@ -124,18 +124,18 @@ pub fn read_only(session: &mut DashboardSession, site: &DashboardSite) -> Result
     session.accessible("/login")?;
     session.fill("token", "wrong")?;
     session.browser.press("Enter")?;
-    session.shows("this is not a token of this server")?;
+    session.shows("this is not a token or the password of this server")?;
     session.accessible("/login with an error")?;
     let token = site.read_token()?;
     session.fill("token", &token)?;
     session.browser.press("Enter")?;
     session.shows("Read only")?;
-    for view in ["/settings", "/history", "/websites/add"] {
+    for view in ["/logs", "/settings", "/history", "/websites/add"] {
         session.browser.open(&format!("{}{view}", session.url))?;
         session.shows("this view needs the full token")?;
         session.accessible(&format!("{view} without permission"))?;
     }
-    for view in ["/", "/websites", "/upstreams", "/logs"] {
+    for view in ["/", "/websites", "/upstreams"] {
         session.open(view)?;
         let changes = "document.querySelector('[data-do]:not([data-do=logout]), #written') === null";
         if session.browser.evaluate(changes)? != true {

@@ -93,6 +93,7 @@ impl<L: Link> Connection<L> {
         let request = head.request();
         let head_only = request.method == Method::Head;
         let site = config.site(self.core.info.local(), request.authority);
+        let owned = Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
         let (body, channel) = exchange::RequestBody::channel();
         let mut receiver = None;
         let held = if end {
@@ -104,18 +105,26 @@ impl<L: Link> Connection<L> {
             receiver = Some(BodyReceiver::new(channel, false));
             None
         } else {
-            let limit = body_limit(config, site, &request, self.core.info.secure.is_some());
+            let is_secure = self.core.info.secure.is_some();
+            let limit = body_limit(config, site, &request, is_secure);
             let refused = self.engine.set_body_limit(id, limit).err();
             if refused.is_none() {
                 receiver = Some(BodyReceiver::new(channel, expects_continue));
             }
-            refused.map(|refusal| HeldRequest::Refusal(refusal, RequestContext::unparsed(config, None)))
+            refused.map(|refusal| {
+                let connection = (self.core.info.local(), is_secure);
+                let context = RequestContext::new(config, site, None, connection, || Rc::clone(&owned));
+                HeldRequest::Refusal(refusal, Rc::new(context))
+            })
         };
-        let request = Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
         self.held_bytes += head.bytes().len() + size_of::<OwnedRequest>();
         let mut stream = RequestStream::new(id, head_only);
         stream.body = receiver;
-        self.hold_exchange(worker, stream, held.unwrap_or(HeldRequest::Request { request, body }));
+        self.hold_exchange(
+            worker,
+            stream,
+            held.unwrap_or(HeldRequest::Request { request: owned, body }),
+        );
     }
 
     /// Holds the request for the upgrade to HTTP/2, which has no body.

@@ -128,7 +128,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no test has failed while it was locked")
 }
 
-/// Reads the next request with its body; `None` at the end of the connection.
+/// Reads the next request with its body; `None` if the connection ends before the request line. A request that is cut
+/// between field lines, or before a chunk size, is returned as far as it came.
 pub fn request(reader: &mut impl BufRead) -> io::Result<Option<ReceivedRequest>> {
     let Some(first) = line(reader)? else { return Ok(None) };
     let mut incoming = ReceivedRequest {
