@@ -6,7 +6,7 @@ use super::release::Release;
 use crate::Failure;
 
 /// Files of the checkout in the package: path in the checkout, and installed path.
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 9] = [
     ("LICENSE-APACHE", "usr/share/doc/rocknet/LICENSE-APACHE"),
     ("LICENSE-MIT", "usr/share/doc/rocknet/LICENSE-MIT"),
     ("packaging/debian/copyright", "usr/share/doc/rocknet/copyright"),

@@ -6,7 +6,7 @@ use super::release::Release;
 use crate::Failure;
 
 /// Files of the checkout in the tarball.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "CHANGELOG.md",
     "LICENSE-APACHE",
     "LICENSE-MIT",

@@ -71,8 +71,8 @@ pub(super) fn site(
     })
 }
 
-/// Returns the certificates that `cert`, `key` and `ocsp` of a table name, or the issuer of a site's certificate. Returns
-/// `None` after an error was reported.
+/// Returns the certificates that `cert`, `key` and `ocsp` of a table name, or the issuer of a site's certificate.
+/// Returns `None` after an error was reported.
 pub(super) fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     let Some(cert) = table.node("cert") else {
         for key in ["key", "ocsp"] {

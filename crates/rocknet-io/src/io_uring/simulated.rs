@@ -189,8 +189,8 @@ impl SimulatedKernel {
         !self.queue.is_empty()
     }
 
-    /// Returns true if the kernel asks for a call of `enter`, to continue operations in flight. Random, because they may
-    /// progress at any time.
+    /// Returns true if the kernel asks for a call of `enter`, to continue operations in flight. Random, because they
+    /// may progress at any time.
     pub fn has_work(&mut self) -> bool {
         !self.in_flight.is_empty() && self.rng.chance(50)
     }
@@ -284,8 +284,8 @@ impl SimulatedKernel {
         self.ready.pop_front()
     }
 
-    /// Cancels all submitted operations except some file operations, which a kernel thread may already run. Returns true
-    /// if all operations other than file operations have ended, which is always so here.
+    /// Cancels all submitted operations except some file operations, which a kernel thread may already run. Returns
+    /// true if all operations other than file operations have ended, which is always so here.
     pub fn cancel_all(&mut self) -> bool {
         for started in std::mem::take(&mut self.in_flight) {
             if started.is_file_operation() && self.rng.chance(70) {
@@ -354,8 +354,8 @@ impl SimulatedKernel {
         });
     }
 
-    /// Marks the operation whose `user_data` is `target` as cancelled. `user_data` is that of the cancellation. Posts a completion only if the cancellation failed,
-    /// as `IOSQE_CQE_SKIP_SUCCESS` requests.
+    /// Marks the operation whose `user_data` is `target` as cancelled. `user_data` is that of the cancellation. Posts a
+    /// completion only if the cancellation failed, as `IOSQE_CQE_SKIP_SUCCESS` requests.
     fn cancel(&mut self, target: u64, user_data: u64) {
         let missed = self.rng.chance(self.profile.faults);
         match self.in_flight.iter_mut().find(|started| started.user_data == target) {

@@ -260,7 +260,8 @@ fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut Re
         head.expects_continue = head.body != BodyFraming::None;
     }
     // A server may ignore Upgrade (RFC 9110 §7.8). It is ignored for requests with a body, because the bytes of the new
-    // protocol would follow a body that the handler may not read. Refusing the request would break `curl --http2 -d`.
+    // protocol would follow the body, which the handler might not read. Refusing the request would break `curl --http2
+    // -d`.
     head.wants_upgrade = options.upgrade && fields.contains(KnownField::Upgrade) && head.body == BodyFraming::None;
     if head.wants_upgrade {
         index.upgrade = index.fields.value_span(KnownField::Upgrade);

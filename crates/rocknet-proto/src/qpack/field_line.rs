@@ -104,7 +104,8 @@ mod tests {
             let (mut out, text) = (Vec::new(), String::from_utf8_lossy(name));
             encode_static_field(name, value, &mut out);
             assert!(out.starts_with(expected), "{text}: {out:?}");
-            // Only `www-authenticate` has 16 bytes. Its Huffman-coded name and the length of its empty value follow `expected`.
+            // Only `www-authenticate` has 16 bytes. Its Huffman-coded name and the length of its empty value follow
+            // `expected`.
             assert_eq!(
                 out.len(),
                 expected.len() + if name.len() == 16 { 12 + 1 } else { 0 },

@@ -8,7 +8,8 @@ use super::{Failure, browser, print};
 
 /// Print a link that signs a browser in to the dashboard of the running server
 ///
-/// The link works only once, and expires after five minutes. Whichever browser opens it first is signed in and can control the server.
+/// The link works only once, and expires after five minutes. Whichever browser opens it first is signed in and can
+/// control the server.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Open the link in the browser

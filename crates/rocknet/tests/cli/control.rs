@@ -346,9 +346,9 @@ fn requests_over_tcp_need_a_token() {
     }
     assert_eq!(tokens[0], tokens[1]);
     for (listen, message) in [
-        ("\"0.0.0.0:7625\"", "takes an address that other machines cannot reach"),
-        ("\"[::]:7625\"", "takes an address that other machines cannot reach"),
-        ("\"https://127.0.0.1:7625\"", "has no TLS"),
+        ("\"0.0.0.0:7625\"", "needs `password` and `cert`"),
+        ("\"[::]:7625\"", "needs `password` and `cert`"),
+        ("\"https://127.0.0.1:7625\"", "takes no scheme"),
         ("\"unix:/run/x\"", "takes no Unix socket"),
         ("0", "`listen`"),
     ] {
