@@ -13,6 +13,7 @@ pub use crate::level::Level;
 use crate::logs::LogFilter;
 use crate::site::SiteSummary;
 use crate::status::Status;
+use crate::upgrade::UpgradeOrder;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
 
 /// Maximum size in bytes of the body of a request: a configuration of the maximum size, in which JSON escapes half of
@@ -39,6 +40,9 @@ pub enum Request {
     Reload,
     /// Finishes the requests in progress and ends the server; the reply is [`Done`].
     Stop,
+    /// Starts a new process that takes over, and ends this one after the requests in progress; the reply is [`Done`]. If
+    /// the new process fails, this one continues.
+    Upgrade(UpgradeOrder),
     /// Queries the metrics; the reply is text in the format of OpenMetrics.
     Metrics,
     /// Queries the level of the error log; the reply is a [`LogLevel`].
@@ -260,6 +264,18 @@ const STOP: Endpoint = Endpoint::new(
     "Finishes the requests in progress and ends the server.",
     |input| without_body(input, Request::Stop),
 );
+const UPGRADE: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/upgrade",
+    "Starts a new process that takes over without a gap.",
+    |input| {
+        let order = match input.body {
+            [] => UpgradeOrder::default(),
+            _ => from_json(input)?,
+        };
+        Ok(Request::Upgrade(order))
+    },
+);
 const LOG_LEVEL: Endpoint = Endpoint::new(Method::Get, "/api/log-level", "Level of the error log.", |input| {
     without_body(input, Request::LogLevel)
 });
@@ -361,11 +377,12 @@ const LOGS: Endpoint = Endpoint::new(
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 19] = [
+pub const ENDPOINTS: [&Endpoint; 20] = [
     &STATUS,
     &SITES,
     &RELOAD,
     &STOP,
+    &UPGRADE,
     &METRICS,
     &LOG_LEVEL,
     &SET_LOG_LEVEL,
@@ -391,6 +408,7 @@ impl Request {
             Request::Sites => &SITES,
             Request::Reload => &RELOAD,
             Request::Stop => &STOP,
+            Request::Upgrade(_) => &UPGRADE,
             Request::Metrics => &METRICS,
             Request::LogLevel => &LOG_LEVEL,
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
@@ -417,6 +435,7 @@ impl Request {
             Request::ReplaceConfig(replacement) => to_json(replacement),
             Request::EditConfig(edits) => to_json(edits),
             Request::UndoConfig(undo) => to_json(undo),
+            Request::Upgrade(order) => to_json(order),
             Request::DrainUpstream(address) | Request::EnableUpstream(address) => to_json(address),
             Request::Status
             | Request::Sites
@@ -470,6 +489,10 @@ mod tests {
             Request::Sites,
             Request::Reload,
             Request::Stop,
+            Request::Upgrade(UpgradeOrder {
+                binary: Some("/a".into()),
+                timeout: Some(3),
+            }),
             Request::Metrics,
             Request::LogLevel,
             Request::SetLogLevel(Level::Debug),

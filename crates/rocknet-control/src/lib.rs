@@ -26,6 +26,7 @@ mod level;
 pub mod logs;
 pub mod site;
 pub mod status;
+pub mod upgrade;
 pub mod upstream;
 
 pub mod text;

@@ -1,6 +1,7 @@
 //! Prepares child processes. Each leads its own process group, can run as another user, and can be killed when the
 //! thread that started it ends.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -91,6 +92,15 @@ pub fn group_has_members(leader: u32) -> bool {
     while matches!(waitpgid(group, WaitOptions::NOHANG), Ok(Some(_))) {}
     // EPERM: this process must not signal the member, which runs as another user. But the member exists.
     matches!(test_kill_process_group(group), Ok(()) | Err(Errno::PERM))
+}
+
+/// Sets the name that `ps` shows for the process, at most 15 bytes. To be called on the main thread. A program that was
+/// executed from an open file has a number as its name. Does nothing on systems other than Linux.
+pub fn set_process_name(name: &CStr) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_name(name);
+    #[cfg(not(target_os = "linux"))]
+    let _ = name;
 }
 
 #[cfg(target_os = "linux")]

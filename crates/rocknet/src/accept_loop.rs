@@ -21,6 +21,25 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Minimum time between two log lines about the same kind of failure.
 const LOG_INTERVAL_MS: u64 = 10_000;
 
+/// Times of the end of a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct StopTimes {
+    /// Time after which the remaining connections are cut.
+    pub within: Duration,
+    /// Time for which connections without a request in progress stay open. After it they are closed.
+    pub idle_grace: Duration,
+}
+
+impl From<Duration> for StopTimes {
+    /// Returns the times of a stop that closes idle connections immediately.
+    fn from(within: Duration) -> StopTimes {
+        StopTimes {
+            within,
+            idle_grace: Duration::ZERO,
+        }
+    }
+}
+
 /// Reason for the end of an accept loop, or for its failure to start.
 pub enum LoopExit {
     /// The worker was stopped. `clean` is true if no connection had to be cut.
@@ -46,6 +65,8 @@ pub struct AcceptLoop<'w> {
     quic_paused_until: Option<Tick>,
     /// Tick at which the remaining connections are cut.
     stop_deadline: Option<Tick>,
+    /// Tick at which the connections without a request in progress close, while the worker stops.
+    idle_deadline: Option<Tick>,
     /// Uptime in ms at which a shortage was last logged.
     shortage_logged_ms: Option<u64>,
     /// Uptime in ms at which a failure of the UDP socket was last logged.
@@ -63,6 +84,7 @@ impl<'w> AcceptLoop<'w> {
             paused_until: None,
             quic_paused_until: None,
             stop_deadline: None,
+            idle_deadline: None,
             shortage_logged_ms: None,
             quic_error_logged_ms: None,
         })
@@ -87,8 +109,8 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
-    /// Stops accepting. Connections that have not finished after `within` are cut. Further calls have no effect.
-    pub fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
+    /// Stops accepting. Connections that have not finished at the end of `times` are cut. Further calls have no effect.
+    pub fn stop(&mut self, context: &mut Context<'_>, times: StopTimes) {
         if self.stop_deadline.is_none() {
             // Connections in the accept queue of the socket are established from the client's point of view. So at most
             // `MAX_ACCEPTS_PER_POLL` of them are accepted before the socket is closed.
@@ -98,8 +120,13 @@ impl<'w> AcceptLoop<'w> {
                 endpoint.stop();
             }
             self.start_ticking();
-            self.stop_deadline = Some(self.tick_after(within));
-            self.worker.stop();
+            self.stop_deadline = Some(self.tick_after(times.within));
+            if times.idle_grace.is_zero() {
+                self.worker.stop(times.within);
+            } else {
+                self.idle_deadline = Some(self.tick_after(times.idle_grace));
+                self.worker.begin_drain(times.within);
+            }
         }
     }
 
@@ -110,6 +137,10 @@ impl<'w> AcceptLoop<'w> {
             return Poll::Ready(LoopExit::Failed(error));
         }
         self.accept_quic(context);
+        let now = self.worker.wheel.now();
+        if self.idle_deadline.take_if(|deadline| !deadline.is_later(now)).is_some() {
+            self.worker.close_idle();
+        }
         if let Some(stop_deadline) = self.stop_deadline {
             self.worker.on_close(context.waker());
             let open = self.worker.connections();

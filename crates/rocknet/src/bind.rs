@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rocknet_io::socket::{Address, BindError, BindErrorKind, ListenOptions, Listener};
 
 use crate::listener::ListenerSockets;
+use crate::takeover::{InheritedAddress, InheritedSockets};
 use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 
@@ -24,15 +25,29 @@ pub fn bind_all(
     quic: &BTreeSet<Address>,
     quic_keys: &QuicKeys,
     quic_failures: &mut Vec<QuicFailure>,
+    inherited: &mut InheritedSockets,
 ) -> Result<BTreeMap<Address, ListenerSockets>, BindError> {
     let options = ListenOptions {
         reuse_port: workers > 1,
         ..ListenOptions::default()
     };
+    let (mut adopted, mut new) = (BTreeMap::new(), Vec::new());
+    for address in addresses {
+        match inherited.take(address) {
+            Some(sockets) => drop(adopted.insert(address.clone(), adopt(address, sockets, workers))),
+            None => new.push(address),
+        }
+    }
+    let held: Vec<&Listener> = held
+        .iter()
+        .copied()
+        .chain(inherited.listeners())
+        .chain(adopted.values().map(|sockets| &sockets.tcp[0]))
+        .collect();
     let bind = |address: &Address| {
         let mut attempts = 1;
         loop {
-            let mut tcp = vec![bind_with_retry(address, options, held)?];
+            let mut tcp = vec![bind_with_retry(address, options, &held)?];
             for _ in 1..workers {
                 tcp.push(tcp[0].sibling()?);
             }
@@ -51,7 +66,31 @@ pub fn bind_all(
             return Ok((address.clone(), ListenerSockets { tcp, quic }));
         }
     };
-    addresses.iter().map(bind).collect()
+    let bound: Result<Vec<_>, BindError> = new.into_iter().map(bind).collect();
+    drop(held);
+    adopted.extend(bound?);
+    Ok(adopted)
+}
+
+/// Returns the sockets of an address that another process has bound. Each socket needs a worker, so there may be more of
+/// them than `workers`. There are fewer if the kernel admits no further socket, because the first ones were bound by
+/// another user.
+fn adopt(address: &Address, inherited: InheritedAddress, workers: usize) -> ListenerSockets {
+    let mut tcp = inherited.streams;
+    while tcp.len() < workers {
+        match tcp[0]
+            .permit_siblings()
+            .map_err(|error| error.to_string())
+            .and_then(|()| tcp[0].sibling().map_err(|error| error.to_string()))
+        {
+            Ok(sibling) => tcp.push(sibling),
+            Err(error) => {
+                tracing::warn!(%address, "the address keeps {} workers: {error}", tcp.len());
+                break;
+            }
+        }
+    }
+    ListenerSockets { tcp, quic: Vec::new() }
 }
 
 /// Maximum number of ports of the kernel's choice that are tried for TCP and UDP together.

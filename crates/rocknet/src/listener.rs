@@ -14,7 +14,7 @@ use rocknet_io::runtime::Runtime;
 use rocknet_io::socket::{Address, Listener};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::accept_loop::{AcceptLoop, LoopExit};
+use crate::accept_loop::{AcceptLoop, LoopExit, StopTimes};
 use crate::backend::Backend;
 use crate::metrics::Metrics;
 use crate::snapshot::Snapshot;
@@ -34,9 +34,9 @@ pub enum WorkerCommand {
         /// UDP socket of the worker, if HTTP/3 is switched on at an address that did not have it.
         quic: Option<QuicSocket>,
     },
-    /// Stops accepting, and ends the worker once its connections have finished or `within` has passed.
+    /// Stops accepting, and ends the worker once its connections have finished or the times are over.
     Stop {
-        within: Duration,
+        times: StopTimes,
         /// Dropped once the worker has closed its listening socket.
         released: mpsc::Sender<()>,
     },
@@ -54,8 +54,8 @@ pub struct ListenerSockets {
 
 /// A listening address with its worker threads.
 pub struct ActiveListener {
-    /// Keeps the address bound while no worker runs.
-    socket: Listener,
+    /// Sockets of the workers, at least one. They keep the address bound while no worker runs.
+    sockets: Vec<Arc<Listener>>,
     has_quic: bool,
     workers: Vec<WorkerHandle>,
 }
@@ -84,17 +84,17 @@ impl ActiveListener {
         let ListenerSockets { tcp, quic } = sockets;
         let has_quic = !quic.is_empty();
         let mut quic = quic.into_iter();
-        let first = tcp.first().ok_or(io::ErrorKind::InvalidInput)?;
-        let socket = first.try_clone()?;
-        let mut workers = Vec::with_capacity(tcp.len());
-        for (number, worker_socket) in tcp.into_iter().enumerate() {
+        let sockets: Vec<Arc<Listener>> = tcp.into_iter().map(Arc::new).collect();
+        let first = sockets.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut workers = Vec::with_capacity(sockets.len());
+        for (number, worker_socket) in sockets.iter().enumerate() {
             let (commands, received) = unbounded_channel();
-            let label = socket
+            let label = first
                 .local_port()
                 .map_or_else(|| "unix".to_owned(), |port| port.to_string());
             let slot = WorkerSlot {
                 address: address.clone(),
-                listener: Some(worker_socket),
+                listener: Some(Arc::clone(worker_socket)),
                 quic: quic.next(),
                 connections,
                 shared: shared.clone(),
@@ -108,20 +108,20 @@ impl ActiveListener {
             workers.push(WorkerHandle { commands, thread });
         }
         Ok(ActiveListener {
-            socket,
+            sockets,
             has_quic,
             workers,
         })
     }
 
-    /// Returns one of the listening sockets of this address.
-    pub fn socket(&self) -> &Listener {
-        &self.socket
+    /// Returns the listening sockets of this address.
+    pub fn sockets(&self) -> &[Arc<Listener>] {
+        &self.sockets
     }
 
     /// Returns the address that is bound, with the port that the kernel chose for port 0.
     pub fn bound(&self) -> &Address {
-        self.socket.address()
+        self.sockets[0].address()
     }
 
     /// Returns true if the workers have UDP sockets.
@@ -156,12 +156,12 @@ impl ActiveListener {
         }
     }
 
-    /// Stops accepting. Connections that have not finished after `within` are cut.
-    pub fn stop(self, within: Duration) -> StoppingListener {
+    /// Stops accepting. Connections that have not finished at the end of `times` are cut.
+    pub fn stop(self, times: StopTimes) -> StoppingListener {
         let (released, all_released) = mpsc::channel();
         let stop = |worker: WorkerHandle| {
             let released = released.clone();
-            let _ = worker.commands.send(WorkerCommand::Stop { within, released });
+            let _ = worker.commands.send(WorkerCommand::Stop { times, released });
             worker.thread
         };
         StoppingListener {
@@ -191,7 +191,7 @@ struct WorkerSlot {
     address: Address,
     /// `None` once the worker is stopping. While any descriptor of the socket is open, the kernel assigns connections
     /// to it that a successor on the same port would otherwise accept.
-    listener: Option<Listener>,
+    listener: Option<Arc<Listener>>,
     /// UDP socket of the worker, if the address serves HTTP/3.
     quic: Option<QuicSocket>,
     /// Maximum number of open connections.
@@ -288,14 +288,14 @@ impl WorkerSlot {
                             },
                         }
                     }
-                    Some(WorkerCommand::Stop { within, released }) => {
+                    Some(WorkerCommand::Stop { times, released }) => {
                         (self.listener, self.quic) = (None, None);
-                        accept_loop.stop(context, within);
+                        accept_loop.stop(context, times);
                         drop(released);
                     }
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
                     None => {
-                        accept_loop.stop(context, Duration::ZERO);
+                        accept_loop.stop(context, Duration::ZERO.into());
                         break;
                     }
                 }

@@ -1,10 +1,12 @@
-//! The server as a whole: binds addresses, starts workers, replaces the configuration, drains and stops.
+//! The server as a whole: binds addresses, starts workers, and replaces the configuration.
+
+mod end;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rocknet_config::model::{Config, Log};
 use rocknet_control::{SiteSummary, Status};
@@ -20,13 +22,14 @@ use crate::clock::uptime_ms;
 use crate::files::cache::FileCache;
 use crate::gateway::accounts;
 use crate::gateway::php;
-use crate::listener::{ActiveListener, ListenerSockets, join_within};
+use crate::listener::{ActiveListener, ListenerSockets};
 use crate::log::Logger;
 use crate::metrics::{Histogram, Metrics};
 use crate::registries::Registries;
 use crate::report;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
 use crate::spool;
+use crate::takeover::InheritedSockets;
 use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 use crate::worker::Shared;
@@ -34,10 +37,6 @@ use crate::worker::Shared;
 /// Maximum wait until all workers have closed the sockets of a removed address. A running worker closes its socket in
 /// its next poll. A failed worker is restarted within this time, and then closes its socket.
 const RELEASE_GRACE: Duration = Duration::from_secs(1);
-/// Time for worker threads to end after the workers' own deadline.
-const JOIN_GRACE: Duration = Duration::from_secs(1);
-/// Time for the processes of isolated controllers to end after the last request.
-const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
 /// Error of a start or a reload.
 #[derive(Debug)]
@@ -85,6 +84,20 @@ pub trait StartHooks {
 
     /// Called once the logs are open, before anything is logged.
     fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
+
+    /// Returns the sockets that the server adopts from a previous process. Called first, and once.
+    fn inherited(&mut self) -> InheritedSockets {
+        InheritedSockets::default()
+    }
+
+    /// Called when everything but the workers has started. Afterwards the server accepts connections.
+    ///
+    /// # Errors
+    ///
+    /// The message with which the start fails.
+    fn before_serving(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 impl StartHooks for () {}
@@ -100,6 +113,7 @@ impl Server {
         // The uptime counts from here.
         uptime_ms();
         descriptors::raise();
+        let mut inherited = hooks.inherited();
         let addresses = crate::snapshot::addresses(&config);
         // Determined once, because the default is another folder after `before_threads` has changed the user.
         let state_folder = state_folder(&config);
@@ -110,8 +124,16 @@ impl Server {
             quic_keys.get().map_err(StartError::Io)?;
         }
         let workers = worker_count(&config, addresses.len());
-        let mut bound =
-            bind_all(&addresses, workers, &[], &quic, &quic_keys, &mut quic_failures).map_err(StartError::Bind)?;
+        let mut bound = bind_all(
+            &addresses,
+            workers,
+            &[],
+            &quic,
+            &quic_keys,
+            &mut quic_failures,
+            &mut inherited,
+        )
+        .map_err(StartError::Bind)?;
         let quic: BTreeSet<Address> = bound
             .iter()
             .filter(|(_, sockets)| !sockets.quic.is_empty())
@@ -137,6 +159,10 @@ impl Server {
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
         let snapshot =
             Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic).map_err(StartError::Setup)?;
+        if inherited.is_takeover() {
+            // A site that the previous process serves would lose TLS.
+            check_certificates(&snapshot)?;
+        }
         let snapshot = Arc::new(snapshot);
         let config = &snapshot.config;
         // The pool starts even without files in the configuration, because a reload may add some.
@@ -153,10 +179,15 @@ impl Server {
             certificates,
             registries,
         };
-        let workers = worker_count(config, bound.len());
-        let threads = workers * bound.len().max(1);
+        let threads = bound.values().map(|sockets| sockets.tcp.len()).sum::<usize>().max(1);
         let connections = connections_per_worker(&snapshot, threads);
 
+        hooks.before_serving().map_err(StartError::Setup)?;
+        bound
+            .values()
+            .flat_map(|sockets| &sockets.tcp)
+            .for_each(Listener::own_socket_file);
+        inherited.close_rest();
         let metrics = Metrics::default();
         let mut listeners = BTreeMap::new();
         while let Some((address, sockets)) = bound.pop_first() {
@@ -311,14 +342,7 @@ impl Server {
         let snapshot = Arc::new(snapshot);
         // A site without a usable certificate would lose TLS. The configuration in use has working certificates, so the
         // new one is rejected.
-        let errors: Vec<_> = snapshot
-            .certificate_errors()
-            .take(MAX_REPORTED_ERRORS)
-            .map(|(site, error)| format!("site {site}: {error}"))
-            .collect();
-        if !errors.is_empty() {
-            return Err(StartError::Setup(errors.join("; ")));
-        }
+        check_certificates(&snapshot)?;
         let addresses: Vec<Address> = snapshot.listeners.keys().cloned().collect();
         let new: Vec<Address> = addresses
             .iter()
@@ -326,9 +350,19 @@ impl Server {
             .cloned()
             .collect();
         let workers = worker_count(&snapshot.config, addresses.len());
-        let held: Vec<&Listener> = state.listeners.values().map(ActiveListener::socket).collect();
-        let bound =
-            bind_all(&new, workers, &held, &quic, &self.quic_keys, &mut quic_failures).map_err(StartError::Bind)?;
+        let held = state.listeners.values().flat_map(ActiveListener::sockets);
+        let held: Vec<&Listener> = held.map(Arc::as_ref).collect();
+        let mut inherited = InheritedSockets::default();
+        let bound = bind_all(
+            &new,
+            workers,
+            &held,
+            &quic,
+            &self.quic_keys,
+            &mut quic_failures,
+            &mut inherited,
+        )
+        .map_err(StartError::Bind)?;
         self.quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
         let kept = state
@@ -369,7 +403,7 @@ impl Server {
             .collect();
         let stopping: Vec<_> = gone
             .iter()
-            .filter_map(|address| Some(state.listeners.remove(address)?.stop(within)))
+            .filter_map(|address| Some(state.listeners.remove(address)?.stop(within.into())))
             .collect();
         for (address, listener) in &mut state.listeners {
             listener.swap(&snapshot, connections, added_quic.remove(address).unwrap_or_default());
@@ -397,47 +431,26 @@ impl Server {
         Ok(())
     }
 
-    /// Stops the server: no new connections are accepted, responses in progress finish, and connections that are still
-    /// open at the deadline are cut. Returns true if all workers ended in time and none has cut a connection.
-    ///
-    /// Afterwards all threads and child processes of the server have ended, and its descriptors are closed. Calls that
-    /// cannot be interrupted are the exception: a name lookup, or access to a disk that does not respond.
-    pub fn stop(self) -> bool {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let within = state.snapshot.config.limits.shutdown;
-        let threads = state
-            .listeners
-            .into_values()
-            .flat_map(|listener| listener.stop(within).threads)
-            .collect();
-        let clean = join_within(threads, within + JOIN_GRACE);
-        let Shared {
-            pool,
-            cache,
-            certificates,
-            registries,
-            ..
-        } = &self.shared;
-        pool.stop(JOIN_GRACE);
-        drop(state.snapshot);
-        // The registries are stopped after the last request, and the log after all other components, because they write
-        // to it.
-        if !registries.stop(Instant::now() + LIBRARY_GRACE) {
-            tracing::warn!("a thread or process of the server did not end in time and is abandoned");
-        }
-        self.php.stop();
-        cache.stop(Instant::now() + JOIN_GRACE);
-        certificates.stop(Instant::now() + JOIN_GRACE);
-        self.shared.logger.flush_and_stop(JOIN_GRACE);
-        clean
-    }
-
     /// Makes one worker panic, for tests of the restart.
     #[doc(hidden)]
     pub fn kill_worker(&self) {
         if let Some(listener) = self.state().listeners.values().next() {
             listener.kill_worker();
         }
+    }
+}
+
+/// Returns an error if a site has no usable certificate.
+fn check_certificates(snapshot: &Snapshot) -> Result<(), StartError> {
+    let errors: Vec<_> = snapshot
+        .certificate_errors()
+        .take(MAX_REPORTED_ERRORS)
+        .map(|(site, error)| format!("site {site}: {error}"))
+        .collect();
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(StartError::Setup(errors.join("; ")))
     }
 }
 

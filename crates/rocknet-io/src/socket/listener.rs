@@ -171,6 +171,34 @@ impl Listener {
         Self::from_tcp_socket(socket, options)
     }
 
+    /// Takes over a listening socket of a previous process of this server, like [`Listener::from_descriptor`]. Once
+    /// [`Listener::own_socket_file`] was called, the file of a Unix socket is removed with the last listener bound to
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Listener::from_descriptor`]. A missing file of a Unix socket is no error.
+    pub fn take_over(socket: OwnedFd) -> io::Result<Self> {
+        let mut listener = Self::from_descriptor(socket)?;
+        if let Address::Unix(path) = &listener.address {
+            listener.file = SocketFile::existing(path).ok().map(Arc::new);
+        }
+        Ok(listener)
+    }
+
+    /// Permits siblings even if the socket was bound without `reuse_port`. Without effect for a socket file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system call does.
+    pub fn permit_siblings(&mut self) -> io::Result<()> {
+        if self.address.port().is_some() && !self.options.reuse_port {
+            SockRef::from(&self.socket).set_reuse_port(true)?;
+            self.options.reuse_port = true;
+        }
+        Ok(())
+    }
+
     /// Returns the bound address.
     pub fn address(&self) -> &Address {
         &self.address
@@ -186,6 +214,14 @@ impl Listener {
     pub fn keep_socket_file(&self) {
         if let Some(file) = &self.file {
             file.keep();
+        }
+    }
+
+    /// Removes the socket file again when the last listener bound to it is dropped, because the process that the socket
+    /// was taken over from leaves the file to this one.
+    pub fn own_socket_file(&self) {
+        if let Some(file) = &self.file {
+            file.own();
         }
     }
 

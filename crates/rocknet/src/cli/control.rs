@@ -17,8 +17,9 @@ use aws_lc_rs::rand;
 use rocknet::certificates::storage::{Access, FileStorage, Storage};
 use rocknet::certificates::{SYSTEM_STATE_FOLDER, state_folder};
 use rocknet::log::Logger;
-use rocknet::server::{Server, StartError};
-use rocknet::snapshot::Mount;
+use rocknet::server::{Server, StartError, StartHooks};
+use rocknet::snapshot::{Mount, addresses};
+use rocknet::takeover::InheritedSockets;
 use rocknet_admin::{AdminHandler, Control, ReplyFuture, Tokens};
 use rocknet_config::Config;
 use rocknet_config::model::{ControlSocket, Listen, Pattern};
@@ -140,14 +141,20 @@ impl ControlAddresses {
 
 /// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
 /// created, is logged as a warning. The folder of the socket and the tokens are created if they do not exist.
-pub fn start(addresses: &ControlAddresses, control: &MainLoopControl) -> Vec<Server> {
-    let socket = addresses
-        .socket
-        .as_ref()
-        .map(|socket| (socket.display().to_string(), start_socket(socket, control)));
-    let listen = addresses
-        .listen
-        .map(|address| (address.to_string(), start_tcp(address, &addresses.state, control)));
+///
+/// `inherited`: sockets of a previous process, which are adopted.
+pub fn start(addresses: &ControlAddresses, control: &MainLoopControl, inherited: InheritedSockets) -> Vec<Server> {
+    let mut adoption = Adoption(inherited);
+    let socket = addresses.socket.as_ref().map(|socket| {
+        (
+            socket.display().to_string(),
+            start_socket(socket, control, &mut adoption),
+        )
+    });
+    let listen = addresses.listen.map(|address| {
+        let started = start_tcp(address, &addresses.state, control, &mut adoption);
+        (address.to_string(), started)
+    });
     let mut servers = Vec::new();
     for (address, started) in socket.into_iter().chain(listen) {
         match started {
@@ -155,15 +162,33 @@ pub fn start(addresses: &ControlAddresses, control: &MainLoopControl) -> Vec<Ser
             Err(error) => tracing::warn!("the control API is not available at {address}: {error}"),
         }
     }
+    adoption.0.close_rest();
     servers
 }
 
-fn start_socket(socket: &Path, control: &MainLoopControl) -> Result<Server, StartError> {
-    create_folder(socket).map_err(StartError::Io)?;
-    start_at(Listen::Unix(socket.to_owned()), None, control)
+/// Sockets of a previous process that are left for the next server of the API.
+struct Adoption(InheritedSockets);
+
+/// Start of one server of the API, which adopts the socket of its address.
+struct ServerAdoption(InheritedSockets);
+
+impl StartHooks for ServerAdoption {
+    fn inherited(&mut self) -> InheritedSockets {
+        std::mem::take(&mut self.0)
+    }
 }
 
-fn start_tcp(address: SocketAddr, state: &Path, control: &MainLoopControl) -> Result<Server, StartError> {
+fn start_socket(socket: &Path, control: &MainLoopControl, adoption: &mut Adoption) -> Result<Server, StartError> {
+    create_folder(socket).map_err(StartError::Io)?;
+    start_at(Listen::Unix(socket.to_owned()), None, control, adoption)
+}
+
+fn start_tcp(
+    address: SocketAddr,
+    state: &Path,
+    control: &MainLoopControl,
+    adoption: &mut Adoption,
+) -> Result<Server, StartError> {
     let tokens = Tokens {
         full: token(state, "admin/token").map_err(StartError::Io)?,
         read: token(state, "admin/read-token").map_err(StartError::Io)?,
@@ -172,21 +197,27 @@ fn start_tcp(address: SocketAddr, state: &Path, control: &MainLoopControl) -> Re
         address: Some(address.ip()),
         port: address.port(),
     };
-    let server = start_at(listen, Some(tokens), control)?;
+    let server = start_at(listen, Some(tokens), control, adoption)?;
     for (_, address, _) in server.listeners() {
         tracing::info!("the control API listens at http://{address}/");
     }
     Ok(server)
 }
 
-fn start_at(listen: Listen, tokens: Option<Tokens>, control: &MainLoopControl) -> Result<Server, StartError> {
+fn start_at(
+    listen: Listen,
+    tokens: Option<Tokens>,
+    control: &MainLoopControl,
+    adoption: &mut Adoption,
+) -> Result<Server, StartError> {
     let config = Config::for_handlers(vec![listen]);
     let mount = Mount {
         site: config.sites[0].name.clone(),
         pattern: Pattern::Prefix("/".to_owned()),
         handler: Arc::new(AdminHandler::new(control.clone(), tokens)),
     };
-    Server::start(config, vec![mount], &mut ())
+    let own = adoption.0.split(&addresses(&config));
+    Server::start(config, vec![mount], &mut ServerAdoption(own))
 }
 
 /// Reads a token from the state folder, and creates it first if it does not exist.

@@ -11,14 +11,18 @@ use rocknet::server::Server;
 use rocknet_config::model;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, Reply, Request};
 use rocknet_control::config::Saved;
+use rocknet_control::upgrade::UpgradeOrder;
 use rocknet_control::{Command, Status};
+use rocknet_io::child;
 use rocknet_io::terminal::{StandardStream, is_terminal};
+use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::config_api::{self, ConfigApi};
 use super::event::Event;
+use super::handover::{Handover, HandoverContext};
 use super::launch::ConfigSource;
 use super::reload::{self, ReloadError, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
@@ -49,14 +53,23 @@ impl MainLoop {
     ///
     /// Fails if the server is stopped immediately: by a second signal or command, or because the thread for an orderly
     /// stop cannot be started.
-    pub async fn run(self, server: Server, mut events: EventQueues) -> Result<(), Failure> {
+    pub async fn run(self, server: Server, mut control: Vec<Server>, mut events: EventQueues) -> Result<(), Failure> {
         let mut server = Some(server);
+        let mut handover = Handover::default();
+        let context = HandoverContext {
+            source: &self.source,
+            state: &self.state,
+            sender: &self.sender,
+        };
         while let Some(event) = events.next().await {
             match (event, &server) {
                 (Event::Stopped(clean), _) => {
                     if !clean {
                         print_warning("some connections did not finish in time and were cut");
                     }
+                    // An immediate stop does not wait for clients of the API. Requests that are left get 503.
+                    drop(events);
+                    stop_all(control);
                     return Ok(());
                 }
                 (Event::Stop | Event::Line(ConsoleLine::Command(Command::Quit)), Some(_)) => {
@@ -73,6 +86,30 @@ impl MainLoop {
                     if let Some(server) = server.take() {
                         self.stop(server)?;
                     }
+                }
+                (Event::Upgrade, Some(server)) => {
+                    handover.begin(&UpgradeOrder::default(), None, (server, &control), &context);
+                }
+                (Event::Prepared(started), Some(server)) => {
+                    if started.is_ok() {
+                        leave_sockets(server, &control, true);
+                    }
+                    handover.permit(started, &self.sender);
+                }
+                (Event::Upgraded(Ok(process)), Some(_)) => {
+                    handover.succeed(process);
+                    if let Some(server) = server.take() {
+                        self.hand_over(server, std::mem::take(&mut control))?;
+                    }
+                }
+                (Event::Upgraded(Err(error)), Some(server)) => {
+                    leave_sockets(server, &control, false);
+                    handover.fail(&error);
+                }
+                // This process was told to stop, and so is its successor.
+                (Event::Upgraded(Ok(process)), None) => drop(child::signal_group(process, Signal::TERM)),
+                (Event::Reload, Some(_)) if handover.is_in_progress() => {
+                    tracing::warn!("not reloaded: an upgrade is in progress, which reads the configuration");
                 }
                 (Event::Reload, Some(server)) => {
                     // `reload` reports errors itself. The message about success is for typed commands only.
@@ -94,6 +131,14 @@ impl MainLoop {
                     if let Some(server) = server.take() {
                         self.stop(server)?;
                     }
+                }
+                (Event::Control(request), Some(server)) if matches!(request.request, Request::Upgrade(_)) => {
+                    if let Request::Upgrade(order) = request.request.clone() {
+                        handover.begin(&order, Some(request), (server, &control), &context);
+                    }
+                }
+                (Event::Control(request), Some(_)) if handover.is_in_progress() && changes(&request.request) => {
+                    request.reply(Err(ApiError::new(409, "an upgrade is in progress")));
                 }
                 (Event::Control(request), Some(server)) => {
                     let reply = self.reply(&request.request, server);
@@ -128,7 +173,7 @@ impl MainLoop {
             // The API serves them without the main loop.
             Request::Logs(_) => Err(ApiError::new(500, "log lines are a stream")),
             // `run` handles it, because it takes the server.
-            Request::Stop => Err(ApiError::new(503, "the server is stopping")),
+            Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
             Request::SetLogLevel(level) => self.log_level(Some(*level)),
@@ -212,11 +257,53 @@ impl MainLoop {
         }
     }
 
+    /// Ends on a separate thread after another process has taken over.
+    ///
+    /// # Errors
+    ///
+    /// As [`MainLoop::stop`].
+    fn hand_over(&self, server: Server, control: Vec<Server>) -> Result<(), Failure> {
+        let sender = self.sender.clone();
+        let end = move || {
+            // Clients of the API that wait for a reply of this process get it.
+            let control = thread::spawn(move || stop_all(control));
+            let clean = server.hand_over();
+            let _ = control.join();
+            let _ = sender.blocking_send(Event::Stopped(clean));
+        };
+        let started = thread::Builder::new().name("rn-handover".to_owned()).spawn(end);
+        started.map(drop).map_err(|error| {
+            Failure::Failed(format!(
+                "stopped immediately and cut the responses in progress: {error}"
+            ))
+        })
+    }
+
     /// Returns true if the terminal of standard input was closed after the start. After a hangup, `isatty` on the old
     /// terminal fails.
     fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
     }
+}
+
+fn stop_all(servers: Vec<Server>) {
+    for server in servers {
+        server.stop();
+    }
+}
+
+/// Leaves the socket files to a process that takes over, or takes them back.
+fn leave_sockets(server: &Server, control: &[Server], leaves: bool) {
+    server.leave_socket_files(leaves);
+    control.iter().for_each(|server| server.leave_socket_files(leaves));
+}
+
+/// Returns true for requests that change the configuration, which the new process of an upgrade may have read already.
+fn changes(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Reload | Request::ReplaceConfig(_) | Request::EditConfig(_) | Request::UndoConfig(_)
+    )
 }
 
 /// Drains the upstreams with an address, or ends that.
@@ -281,11 +368,12 @@ fn from_model(level: model::Level) -> Level {
 /// Fails if a signal handler cannot be installed.
 pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()> {
     let _inside = runtime.enter();
-    let table: [(SignalKind, fn() -> Event); 4] = [
+    let table: [(SignalKind, fn() -> Event); 5] = [
         (SignalKind::terminate(), || Event::Stop),
         (SignalKind::interrupt(), || Event::Stop),
         (SignalKind::hangup(), || Event::Reload),
         (SignalKind::user_defined1(), || Event::Reopen),
+        (SignalKind::user_defined2(), || Event::Upgrade),
     ];
     for (kind, event) in table {
         let (mut signals, events) = (signal(kind)?, events.clone());

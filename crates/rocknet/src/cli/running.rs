@@ -15,6 +15,7 @@ use rocknet::gateway::php;
 use rocknet::log::{ErrorLog, Logger, init_errors};
 use rocknet::report::MAX_FOLDERS_CHECKED;
 use rocknet::server::{Server, StartError, StartHooks};
+use rocknet::takeover::{InheritedSockets, Predecessor};
 use rocknet_config::model::{Log, LogTarget};
 use rocknet_config::{Code, Config, Report};
 use rocknet_control::SiteSummary;
@@ -62,7 +63,7 @@ pub fn run(config: Config, options: LaunchOptions) -> Result<(), Failure> {
 }
 
 /// Starts a server. Requests are served once this function returns.
-pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, NotStarted> {
+pub fn start(mut config: Config, options: LaunchOptions) -> Result<RunningServer, NotStarted> {
     // Signals are caught before any state exists that a signal could leave inconsistent. Neither this runtime nor its
     // signal handling starts a thread, so privileges can still be dropped.
     let runtime = Builder::new_current_thread()
@@ -74,7 +75,11 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
     let events = EventQueues { signals, others };
     catch_signals(&runtime, &signal_sender).map_err(NotStarted::Io)?;
 
-    let start_settings = StartSettings::new(&config);
+    let mut start_settings = StartSettings::new(&config);
+    let predecessor = options.predecessor.clone();
+    if let Some(predecessor) = &predecessor {
+        take_over_rights(predecessor, &mut config, &mut start_settings);
+    }
     let loaded_revision = config_api::current_revision(&options.source);
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
     let user = match options.source {
@@ -92,6 +97,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         state: &state,
         scripts: &scripts,
         config: &start_config,
+        predecessor: predecessor.as_deref(),
         error_log: None,
     };
     let addresses = match options.source {
@@ -105,7 +111,9 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
         events: sender.clone(),
         logger: server.logger().clone(),
     };
-    let control = control::start(&addresses, &api);
+    let inherited = predecessor.as_deref().map(Predecessor::control);
+    let control = control::start(&addresses, &api, inherited.unwrap_or_default());
+    announce_ready(predecessor.as_deref());
     let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(RunningServer {
         runtime,
@@ -122,6 +130,29 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
     })
 }
 
+/// Applies what the previous process knows from its start: the folder of its state, and the rights that it has dropped.
+fn take_over_rights(predecessor: &Predecessor, config: &mut Config, start_settings: &mut StartSettings) {
+    config
+        .server
+        .state
+        .get_or_insert_with(|| predecessor.state_folder.clone());
+    if predecessor.has_dropped_root {
+        accounts::inherit_dropped_rights();
+    }
+    // The previous process has switched to the user already.
+    (start_settings.user_ignored, start_settings.script_user_ignored) = (false, false);
+}
+
+/// Announces that requests are served. Called once, after everything has started.
+fn announce_ready(predecessor: Option<&Predecessor>) {
+    if let Some(predecessor) = predecessor {
+        match predecessor.ready() {
+            Ok(()) => tracing::info!("process {} has taken over", std::process::id()),
+            Err(error) => tracing::warn!("the old process has ended during the upgrade: {error}"),
+        }
+    }
+}
+
 /// Steps of the program during the start of its server.
 struct ProgramStart<'a> {
     /// Account to switch to.
@@ -129,6 +160,7 @@ struct ProgramStart<'a> {
     state: &'a StateFolder,
     scripts: &'a accounts::AccountPlan,
     config: &'a Config,
+    predecessor: Option<&'a Predecessor>,
     /// Set once the logs are open.
     error_log: Option<ErrorLog>,
 }
@@ -140,6 +172,14 @@ impl StartHooks for ProgramStart<'_> {
 
     fn log_opened(&mut self, log: &Log, logger: &Logger) {
         self.error_log = Some(init_errors(log, logger));
+    }
+
+    fn inherited(&mut self) -> InheritedSockets {
+        self.predecessor.map(Predecessor::sites).unwrap_or_default()
+    }
+
+    fn before_serving(&mut self) -> Result<(), String> {
+        self.predecessor.map_or(Ok(()), Predecessor::prepared)
     }
 }
 
@@ -179,14 +219,7 @@ impl RunningServer {
             has_console,
         };
         let registries = Arc::clone(server.registries());
-        let served = runtime.block_on(main_loop.run(server, events));
-        // An immediate stop does not wait for clients of the API. Requests that are left get 503, because the main loop
-        // has ended.
-        if served.is_ok() {
-            for server in control {
-                server.stop();
-            }
-        }
+        let served = runtime.block_on(main_loop.run(server, control, events));
         // CGI programs are stopped even after an immediate stop, because their child processes do not end with this
         // process.
         registries.programs.stop(Instant::now() + CGI_STOP_TIMEOUT);
@@ -207,7 +240,10 @@ impl RunningServer {
             ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
         };
         notes.extend(trust::hint(&self.server.snapshot().config, file));
-        print(banner::start_block(sites, &notes, shows_colour(StandardStream::Output)));
+        let is_upgrade = self.options.predecessor.is_some();
+        if !is_upgrade {
+            print(banner::start_block(sites, &notes, shows_colour(StandardStream::Output)));
+        }
         // Warnings are also written to the error log, unless it is standard error.
         let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
         for warning in self.warnings() {
@@ -226,7 +262,9 @@ impl RunningServer {
             });
         }
         let has_file = matches!(self.options.source, ConfigSource::File(_));
-        print(banner::stop_hint(self.has_console, has_file));
+        if !is_upgrade {
+            print(banner::stop_hint(self.has_console, has_file));
+        }
     }
 
     /// Returns the warnings that only the start can determine.

@@ -14,6 +14,7 @@ mod program;
 mod running;
 mod service;
 mod trust;
+mod upgrade;
 #[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]
 mod wire;
