@@ -100,6 +100,13 @@ impl<'w> AcceptLoop<'w> {
         self.quic = Some(endpoint);
     }
 
+    /// Reads the UDP socket, or leaves its datagrams to another process.
+    pub fn set_receiving_quic(&mut self, receives: bool) {
+        if let Some(endpoint) = &mut self.quic {
+            endpoint.set_receiving(receives);
+        }
+    }
+
     /// Uses the current configuration of the worker for new QUIC connections.
     pub fn reconfigure_quic(&mut self) {
         if let Some(endpoint) = &mut self.quic

@@ -33,10 +33,22 @@ pub fn bind_all(
     };
     let (mut adopted, mut new) = (BTreeMap::new(), Vec::new());
     for address in addresses {
-        match inherited.take(address) {
-            Some(sockets) => drop(adopted.insert(address.clone(), adopt(address, sockets, workers))),
-            None => new.push(address),
-        }
+        let Some(InheritedAddress { streams, udp }) = inherited.take(address) else {
+            new.push(address);
+            continue;
+        };
+        let tcp = with_siblings(address, streams, workers);
+        let quic = if !quic.contains(address) {
+            Vec::new()
+        } else {
+            let relays = inherited.relays(address);
+            let sockets = quic_keys.get().and_then(|keys| match udp.is_empty() {
+                true => QuicSocket::bind(tcp[0].address(), tcp.len(), &keys),
+                false => Ok(QuicSocket::adopt(udp, &keys, &relays)),
+            });
+            quic_or_none(sockets, address, quic_failures)
+        };
+        adopted.insert(address.clone(), ListenerSockets { tcp, quic });
     }
     let held: Vec<&Listener> = held
         .iter()
@@ -55,7 +67,7 @@ pub fn bind_all(
                 return Ok((address.clone(), ListenerSockets { tcp, quic: Vec::new() }));
             }
             let keys = quic_keys.get();
-            let quic = keys.and_then(|keys| QuicSocket::bind(tcp[0].address(), workers, keys));
+            let quic = keys.and_then(|keys| QuicSocket::bind(tcp[0].address(), workers, &keys));
             // The kernel chose the port number for TCP, and the UDP port with that number may be in use.
             let is_any_port = matches!(address, Address::Tcp { port: 0, .. });
             if quic.is_err() && is_any_port && attempts < ANY_PORT_ATTEMPTS {
@@ -72,25 +84,22 @@ pub fn bind_all(
     Ok(adopted)
 }
 
-/// Returns the sockets of an address that another process has bound. Each socket needs a worker, so there may be more of
-/// them than `workers`. There are fewer if the kernel admits no further socket, because the first ones were bound by
-/// another user.
-fn adopt(address: &Address, inherited: InheritedAddress, workers: usize) -> ListenerSockets {
-    let mut tcp = inherited.streams;
-    while tcp.len() < workers {
-        match tcp[0]
-            .permit_siblings()
-            .map_err(|error| error.to_string())
-            .and_then(|()| tcp[0].sibling().map_err(|error| error.to_string()))
-        {
-            Ok(sibling) => tcp.push(sibling),
+/// Adds siblings to the listening sockets of an address that another process has bound, up to `workers`. Each socket
+/// needs a worker, so there may be more of them than `workers`. There are fewer if the kernel admits no further socket,
+/// because the first ones were bound by another user.
+fn with_siblings(address: &Address, mut sockets: Vec<Listener>, workers: usize) -> Vec<Listener> {
+    while sockets.len() < workers {
+        let permitted = sockets[0].permit_siblings().map_err(|error| error.to_string());
+        let sibling = permitted.and_then(|()| sockets[0].sibling().map_err(|error| error.to_string()));
+        match sibling {
+            Ok(sibling) => sockets.push(sibling),
             Err(error) => {
-                tracing::warn!(%address, "the address keeps {} workers: {error}", tcp.len());
+                tracing::warn!(%address, "the address keeps {} workers: {error}", sockets.len());
                 break;
             }
         }
     }
-    ListenerSockets { tcp, quic: Vec::new() }
+    sockets
 }
 
 /// Maximum number of ports of the kernel's choice that are tried for TCP and UDP together.

@@ -40,6 +40,12 @@ pub enum WorkerCommand {
         /// Dropped once the worker has closed its listening socket.
         released: mpsc::Sender<()>,
     },
+    /// Reads the UDP socket, or leaves its datagrams to another process.
+    ReceiveQuic {
+        receives: bool,
+        /// Dropped once the worker does so.
+        applied: mpsc::Sender<()>,
+    },
     /// Makes the worker panic, for tests of the restart.
     #[doc(hidden)]
     Panic,
@@ -56,7 +62,8 @@ pub struct ListenerSockets {
 pub struct ActiveListener {
     /// Sockets of the workers, at least one. They keep the address bound while no worker runs.
     sockets: Vec<Arc<Listener>>,
-    has_quic: bool,
+    /// UDP sockets of the workers; empty if the address does not serve HTTP/3.
+    quic: Vec<QuicSocket>,
     workers: Vec<WorkerHandle>,
 }
 
@@ -82,8 +89,7 @@ impl ActiveListener {
         snapshot: &Arc<Snapshot>,
     ) -> io::Result<ActiveListener> {
         let ListenerSockets { tcp, quic } = sockets;
-        let has_quic = !quic.is_empty();
-        let mut quic = quic.into_iter();
+        let mut worker_quic = quic.clone().into_iter();
         let sockets: Vec<Arc<Listener>> = tcp.into_iter().map(Arc::new).collect();
         let first = sockets.first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut workers = Vec::with_capacity(sockets.len());
@@ -95,7 +101,8 @@ impl ActiveListener {
             let slot = WorkerSlot {
                 address: address.clone(),
                 listener: Some(Arc::clone(worker_socket)),
-                quic: quic.next(),
+                quic: worker_quic.next(),
+                receives_quic: true,
                 connections,
                 shared: shared.clone(),
                 counters: metrics.register(),
@@ -107,11 +114,7 @@ impl ActiveListener {
                 .spawn(move || slot.supervise(received))?;
             workers.push(WorkerHandle { commands, thread });
         }
-        Ok(ActiveListener {
-            sockets,
-            has_quic,
-            workers,
-        })
+        Ok(ActiveListener { sockets, quic, workers })
     }
 
     /// Returns the listening sockets of this address.
@@ -126,7 +129,21 @@ impl ActiveListener {
 
     /// Returns true if the workers have UDP sockets.
     pub fn has_quic(&self) -> bool {
-        self.has_quic
+        !self.quic.is_empty()
+    }
+
+    /// Returns the UDP sockets of the workers.
+    pub fn quic_sockets(&self) -> &[QuicSocket] {
+        &self.quic
+    }
+
+    /// Lets the workers read their UDP sockets, or leave the datagrams to another process. `applied` is dropped by each
+    /// worker once it does so.
+    pub fn receive_quic(&self, receives: bool, applied: &mpsc::Sender<()>) {
+        for worker in &self.workers {
+            let applied = applied.clone();
+            let _ = worker.commands.send(WorkerCommand::ReceiveQuic { receives, applied });
+        }
     }
 
     /// Returns the number of workers.
@@ -137,7 +154,7 @@ impl ActiveListener {
     /// Replaces the configuration of all workers. `connections` is the maximum number of open connections per worker.
     /// `quic`: UDP sockets, one for each worker, that are added; empty if none are.
     pub fn swap(&mut self, snapshot: &Arc<Snapshot>, connections: usize, quic: Vec<QuicSocket>) {
-        self.has_quic |= !quic.is_empty();
+        self.quic.extend(quic.iter().cloned());
         let mut quic = quic.into_iter();
         for worker in &self.workers {
             let _ = worker.commands.send(WorkerCommand::Swap {
@@ -194,6 +211,8 @@ struct WorkerSlot {
     listener: Option<Arc<Listener>>,
     /// UDP socket of the worker, if the address serves HTTP/3.
     quic: Option<QuicSocket>,
+    /// False while another process reads the UDP socket.
+    receives_quic: bool,
     /// Maximum number of open connections.
     connections: usize,
     shared: Shared,
@@ -263,7 +282,10 @@ impl WorkerSlot {
             Err(error) => return LoopExit::Failed(error),
         };
         match self.quic.as_ref().map(|quic| quic.endpoint(&worker)) {
-            Some(Ok(endpoint)) => accept_loop.add_quic(endpoint),
+            Some(Ok(endpoint)) => {
+                accept_loop.add_quic(endpoint);
+                accept_loop.set_receiving_quic(self.receives_quic);
+            }
             Some(Err(error)) => return LoopExit::Failed(error),
             None => {}
         }
@@ -292,6 +314,11 @@ impl WorkerSlot {
                         (self.listener, self.quic) = (None, None);
                         accept_loop.stop(context, times);
                         drop(released);
+                    }
+                    Some(WorkerCommand::ReceiveQuic { receives, applied }) => {
+                        self.receives_quic = receives;
+                        accept_loop.set_receiving_quic(receives);
+                        drop(applied);
                     }
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
                     None => {

@@ -12,6 +12,7 @@ use rocknet_config::model::{Config, Log};
 use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, Listener};
+use rocknet_quic::Relay;
 
 use crate::backend::BackendChoice;
 use crate::bind::{QuicFailure, bind_all, quic_or_none};
@@ -62,6 +63,8 @@ pub struct Server {
     state: Mutex<ServerState>,
     /// Stopped after the last request.
     php: php::PhpManager,
+    /// Older processes that still serve QUIC connections.
+    relays: Vec<Relay>,
 }
 
 struct ServerState {
@@ -118,7 +121,7 @@ impl Server {
         // Determined once, because the default is another folder after `before_threads` has changed the user.
         let state_folder = state_folder(&config);
         let quic = quic_addresses(&config);
-        let (quic_keys, mut quic_failures) = (QuicKeys::new(&state_folder), Vec::new());
+        let (quic_keys, mut quic_failures) = (QuicKeys::new(&state_folder, inherited.generation()), Vec::new());
         if !quic.is_empty() {
             // Loaded with the privileges of the start, which may be necessary to create the state folder.
             quic_keys.get().map_err(StartError::Io)?;
@@ -187,6 +190,7 @@ impl Server {
             .values()
             .flat_map(|sockets| &sockets.tcp)
             .for_each(Listener::own_socket_file);
+        let relays = inherited.all_relays().to_vec();
         inherited.close_rest();
         let metrics = Metrics::default();
         let mut listeners = BTreeMap::new();
@@ -209,6 +213,7 @@ impl Server {
             mounts,
             state,
             php,
+            relays,
         })
     }
 
@@ -330,7 +335,7 @@ impl Server {
         quic.retain(|address| match state.listeners.get(address) {
             Some(kept) if !kept.has_quic() => {
                 let keys = self.quic_keys.get();
-                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), keys));
+                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys));
                 let sockets = quic_or_none(sockets, address, &mut quic_failures);
                 let is_bound = !sockets.is_empty();
                 added_quic.insert(address.clone(), sockets);

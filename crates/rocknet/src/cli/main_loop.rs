@@ -93,6 +93,7 @@ impl MainLoop {
                 (Event::Prepared(started), Some(server)) => {
                     if started.is_ok() {
                         leave_sockets(server, &control, true);
+                        server.receive_quic(false);
                     }
                     handover.permit(started, &self.sender);
                 }
@@ -104,6 +105,7 @@ impl MainLoop {
                 }
                 (Event::Upgraded(Err(error)), Some(server)) => {
                     leave_sockets(server, &control, false);
+                    server.receive_quic(true);
                     handover.fail(&error);
                 }
                 // This process was told to stop, and so is its successor.

@@ -1,8 +1,13 @@
 //! The end of a server: a stop, or the handover to another process.
 
+use std::collections::HashMap;
 use std::io;
-use std::sync::PoisonError;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{PoisonError, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use rocknet_quic::{Forwarding, RelayReceiver};
 
 use super::Server;
 use crate::accept_loop::StopTimes;
@@ -76,8 +81,6 @@ impl Server {
     ///
     /// Fails if no descriptor is free.
     pub fn offered_sockets(&self) -> io::Result<Vec<OfferedSocket>> {
-        use std::os::fd::AsFd;
-
         let mut offered = Vec::new();
         for (address, listener) in &self.state().listeners {
             for socket in listener.sockets() {
@@ -87,8 +90,63 @@ impl Server {
                     socket: socket.as_fd().try_clone_to_owned()?,
                 });
             }
+            for socket in listener.quic_sockets() {
+                offered.push(OfferedSocket {
+                    kind: SocketKind::Udp,
+                    address: address.clone(),
+                    socket: socket.as_fd().try_clone_to_owned()?,
+                });
+            }
         }
         Ok(offered)
+    }
+
+    /// Returns the number of this process for its QUIC connection IDs.
+    pub fn generation(&self) -> u16 {
+        self.quic_keys.generation()
+    }
+
+    /// Starts a thread that passes datagrams from a process that takes over to the QUIC connections of this process.
+    /// Returns the channels of this process and of older ones, with their generations; none if the server has no UDP
+    /// sockets.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no descriptor is free, or the thread cannot be started.
+    pub fn offered_relays(&self) -> io::Result<Vec<(u16, OwnedFd)>> {
+        let inboxes: HashMap<String, Forwarding> = self
+            .state()
+            .listeners
+            .iter()
+            .filter_map(|(address, listener)| {
+                let quic = listener.quic_sockets().first()?;
+                Some((address.to_string(), quic.forwarding().clone()))
+            })
+            .collect();
+        if inboxes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (receiver, channel) = RelayReceiver::pair()?;
+        thread::Builder::new()
+            .name("rn-relay".to_owned())
+            .spawn(move || receiver.run(&inboxes))?;
+        let mut offered = vec![(self.generation(), channel)];
+        for relay in &self.relays {
+            offered.push((relay.generation(), relay.as_fd().try_clone_to_owned()?));
+        }
+        Ok(offered)
+    }
+
+    /// Lets the workers read their UDP sockets, or leave the datagrams to another process. Returns when all of them do,
+    /// at the latest after a second.
+    pub fn receive_quic(&self, receives: bool) {
+        let (applied, all_applied) = mpsc::channel();
+        for listener in self.state().listeners.values() {
+            listener.receive_quic(receives, &applied);
+        }
+        drop(applied);
+        // Never receives a value: the channel is closed once all workers have dropped their end.
+        let _ = all_applied.recv_timeout(JOIN_GRACE);
     }
 
     /// Leaves the socket files to a process that takes over, or with `false` removes them at the end as usual.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use rocknet_io::socket::{Address, Listener};
+use rocknet_quic::{Relay, Relays};
 
 /// Sockets that a server adopts in place of binding them. By default there are none: the process has no predecessor.
 #[derive(Default)]
@@ -11,6 +12,7 @@ pub struct InheritedSockets {
     addresses: BTreeMap<Address, InheritedAddress>,
     is_takeover: bool,
     generation: u16,
+    relays: Vec<Relay>,
 }
 
 /// Sockets of one address.
@@ -30,6 +32,7 @@ impl InheritedSockets {
             addresses: BTreeMap::new(),
             is_takeover: true,
             generation,
+            relays: Vec::new(),
         }
     }
 
@@ -53,7 +56,23 @@ impl InheritedSockets {
             addresses: own,
             is_takeover: self.is_takeover,
             generation: self.generation,
+            relays: self.relays.clone(),
         }
+    }
+
+    /// Adds a relay to an older process, which still serves its QUIC connections.
+    pub fn add_relay(&mut self, relay: Relay) {
+        self.relays.push(relay);
+    }
+
+    /// Returns the relays for the UDP sockets of an address.
+    pub fn relays(&self, address: &Address) -> Relays {
+        Relays::new(address.to_string(), self.relays.clone())
+    }
+
+    /// Returns all relays.
+    pub fn all_relays(&self) -> &[Relay] {
+        &self.relays
     }
 
     /// Returns a listening socket of each address that was not taken.

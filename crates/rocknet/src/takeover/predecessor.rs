@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rocknet_io::child;
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::socket::Listener;
+use rocknet_quic::Relay;
 
 use super::inherited::InheritedSockets;
 use super::message::{MAX_MESSAGE, MAX_SOCKETS, SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
@@ -92,11 +93,16 @@ impl Predecessor {
         let mut control = InheritedSockets::new(generation);
         for _ in 0..=MAX_SOCKETS {
             let (message, socket) = self.receive()?;
-            let ToNew::Socket { group, kind, address } = message else {
-                return match message {
-                    ToNew::End => Ok(Received { sites, control }),
-                    _ => Err("the upgrade has an unexpected message".to_owned()),
-                };
+            let (group, kind, address) = match (message, socket.is_some()) {
+                (ToNew::Socket { group, kind, address }, _) => (group, kind, address),
+                (ToNew::Relay { generation }, true) => {
+                    if let Some(channel) = socket {
+                        sites.add_relay(Relay::new(generation, channel));
+                    }
+                    continue;
+                }
+                (ToNew::End, _) => return Ok(Received { sites, control }),
+                _ => return Err("the upgrade has an unexpected message".to_owned()),
             };
             let socket = socket.ok_or_else(|| format!("the socket of {address} was not received"))?;
             let group = match group {

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ pub struct Offer {
     pub arguments: Vec<OsString>,
     /// Sockets of the sites and of the control API.
     pub sockets: Vec<(SocketGroup, OfferedSocket)>,
+    /// Channels to this process and older ones for datagrams of their QUIC connections, with the generations.
+    pub relays: Vec<(u16, OwnedFd)>,
     /// Number of the new process for its QUIC connection IDs.
     pub generation: u16,
     /// True if this process was started as root without scripts, so that the new process must not run any.
@@ -115,6 +117,11 @@ impl Successor {
             has_dropped_root: offer.has_dropped_root,
         })?;
         self.send(&ToNew::StateFolder(offer.state_folder))?;
+        for (generation, channel) in offer.relays {
+            self.channel.set_send_timeout(self.left())?;
+            let message = ToNew::Relay { generation }.encode();
+            self.channel.send(&message, Some(channel.as_fd()), Blocking::Yes)?;
+        }
         for (group, OfferedSocket { kind, address, socket }) in offer.sockets {
             self.channel.set_send_timeout(self.left())?;
             let message = ToNew::Socket { group, kind, address }.encode();

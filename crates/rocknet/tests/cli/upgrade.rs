@@ -4,17 +4,16 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::load::{Load, TIMEOUT, connect};
 use crate::program::{ProgramFolder, Server};
 
 /// Size of the file that is downloaded slowly. It is larger than the socket buffers.
 const LARGE: u64 = 64 << 20;
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server whose successors end with the test.
 struct Upgradable {
@@ -96,66 +95,13 @@ fn wait_for_end(process: u32) {
     }
 }
 
-/// Receives a response with `Content-Length`, and returns its head.
-fn receive(stream: &mut TcpStream) -> std::io::Result<String> {
-    let mut received = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        let text = String::from_utf8_lossy(&received);
-        if let Some((head, body)) = text.split_once("\r\n\r\n")
-            && body == "home"
-        {
-            return Ok(head.to_owned());
-        }
-        match stream.read(&mut buffer)? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            size => received.extend_from_slice(&buffer[..size]),
-        }
-    }
-}
-
-fn connect(authority: &str) -> TcpStream {
-    let stream = TcpStream::connect(authority).expect("a connection");
-    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
-    stream.set_nodelay(true).expect("an option");
-    stream
-}
-
-/// Sends requests until `ends`, each on the connection of the previous one unless the response ends it.
-fn request_until(ends: &AtomicBool, authority: &str, keeps_alive: bool, count: &AtomicU64) {
-    let field = if keeps_alive { "" } else { "Connection: close\r\n" };
-    let mut stream = connect(authority);
-    while !ends.load(Ordering::Relaxed) {
-        write!(stream, "GET / HTTP/1.1\r\nHost: localhost\r\n{field}\r\n").expect("a request");
-        let head = receive(&mut stream).expect("a response");
-        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-        if head.to_ascii_lowercase().contains("\r\nconnection: close") {
-            stream = connect(authority);
-        }
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Waits until `count` has grown by some requests.
-fn wait_for_requests(count: &AtomicU64) {
-    let deadline = Instant::now() + TIMEOUT;
-    let target = count.load(Ordering::Relaxed) + 50;
-    while count.load(Ordering::Relaxed) < target {
-        assert!(Instant::now() < deadline, "no requests were served");
-        thread::yield_now();
-    }
-}
-
 fn no_request_is_lost(backend: &str) {
     let program = Upgradable::start(backend);
     let first = program.server.id();
     let authority = program.server.authority().to_owned();
-    let (ends, kept, new) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let load = Load::default();
     thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| request_until(&ends, &authority, true, &kept));
-            scope.spawn(|| request_until(&ends, &authority, false, &new));
-        }
+        load.start(scope, &authority);
         let mut download = connect(&authority);
         write!(
             download,
@@ -165,11 +111,9 @@ fn no_request_is_lost(backend: &str) {
         download.read_exact(&mut [0; 1000]).expect("a part of the response");
 
         let second = program.upgrade();
-        wait_for_requests(&kept);
-        wait_for_requests(&new);
+        load.wait_for_requests();
         let third = program.upgrade();
-        wait_for_requests(&kept);
-        wait_for_requests(&new);
+        load.wait_for_requests();
         wait_for_end(second);
         assert!(
             Path::new(&format!("/proc/{first}/exe")).exists(),
@@ -180,7 +124,7 @@ fn no_request_is_lost(backend: &str) {
         assert!(rest > LARGE - 1000, "{rest}");
         wait_for_end(first);
         assert_eq!(program.process(), third);
-        ends.store(true, Ordering::Relaxed);
+        load.end();
     });
     let stopped = program.dir.run(&["stop"]);
     assert_eq!(stopped.out, "stopping after the responses in progress\nstopped\n");
