@@ -51,8 +51,8 @@ pub enum LoopExit {
 /// Accepts the connections of one worker and advances its time.
 pub struct AcceptLoop<'w> {
     worker: &'w Rc<Worker>,
-    /// `None` once the worker is stopping.
-    acceptor: Option<Acceptor>,
+    /// Sockets of this worker; none once the worker is stopping.
+    acceptors: Vec<Acceptor>,
     /// QUIC endpoint of the same address, if the address accepts QUIC connections.
     quic: Option<QuicEndpoint>,
     /// Maximum number of open connections.
@@ -74,10 +74,10 @@ pub struct AcceptLoop<'w> {
 }
 
 impl<'w> AcceptLoop<'w> {
-    pub fn new(worker: &'w Rc<Worker>, acceptor: Acceptor, max_connections: usize) -> io::Result<AcceptLoop<'w>> {
+    pub fn new(worker: &'w Rc<Worker>, acceptors: Vec<Acceptor>, max_connections: usize) -> io::Result<AcceptLoop<'w>> {
         Ok(AcceptLoop {
             worker,
-            acceptor: Some(acceptor),
+            acceptors,
             quic: None,
             max_connections,
             ticker: Ticker::new(worker.wheel.tick_length())?,
@@ -116,13 +116,30 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
-    /// Stops accepting. Connections that have not finished at the end of `times` are cut. Further calls have no effect.
-    pub fn stop(&mut self, context: &mut Context<'_>, times: StopTimes) {
+    /// Replaces the listening sockets. A stopping worker gets none.
+    pub fn set_acceptors(&mut self, acceptors: Vec<Acceptor>) {
         if self.stop_deadline.is_none() {
+            self.acceptors = acceptors;
+        }
+    }
+
+    /// Stops accepting. Connections that have not finished at the end of `times` are cut. A further call can only
+    /// shorten the times.
+    pub fn stop(&mut self, context: &mut Context<'_>, times: StopTimes) {
+        if let Some(deadline) = self.stop_deadline {
+            let earlier = self.tick_after(times.within);
+            if deadline.is_later(earlier) {
+                self.stop_deadline = Some(earlier);
+            }
+            if times.idle_grace.is_zero() {
+                self.idle_deadline = None;
+                self.worker.stop(times.within);
+            }
+        } else {
             // Connections in the accept queue of the socket are established from the client's point of view. So at most
             // `MAX_ACCEPTS_PER_POLL` of them are accepted before the socket is closed.
             let _ = self.accept(context);
-            self.acceptor = None;
+            self.acceptors.clear();
             if let Some(endpoint) = &mut self.quic {
                 endpoint.stop();
             }
@@ -196,17 +213,21 @@ impl<'w> AcceptLoop<'w> {
     }
 
     fn accept(&mut self, context: &mut Context<'_>) -> Option<io::Error> {
+        (0..self.acceptors.len()).find_map(|index| self.accept_from(index, context))
+    }
+
+    /// Accepts connections of one socket. Returns the error of a socket that has failed.
+    fn accept_from(&mut self, index: usize, context: &mut Context<'_>) -> Option<io::Error> {
         if is_paused(&mut self.paused_until, self.worker.wheel.now()) {
             return None;
         }
         for _ in 0..MAX_ACCEPTS_PER_POLL {
-            let acceptor = self.acceptor.as_ref()?;
             if self.worker.connections() >= self.max_connections {
                 // This task is woken when a connection closes.
                 self.worker.on_close(context.waker());
                 return None;
             }
-            match acceptor.poll_accept(context) {
+            match self.acceptors[index].poll_accept(context) {
                 Poll::Pending => return None,
                 Poll::Ready(Ok((socket, peer))) => {
                     self.start_ticking();

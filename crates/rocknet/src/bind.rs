@@ -37,7 +37,8 @@ pub fn bind_all(
             new.push(address);
             continue;
         };
-        let tcp = with_siblings(address, streams, workers);
+        let mut tcp = streams;
+        tcp.extend(siblings(address, &tcp[0], workers.saturating_sub(tcp.len())));
         let quic = if !quic.contains(address) {
             Vec::new()
         } else {
@@ -84,22 +85,25 @@ pub fn bind_all(
     Ok(adopted)
 }
 
-/// Adds siblings to the listening sockets of an address that another process has bound, up to `workers`. Each socket
-/// needs a worker, so there may be more of them than `workers`. There are fewer if the kernel admits no further socket,
-/// because the first ones were bound by another user.
-fn with_siblings(address: &Address, mut sockets: Vec<Listener>, workers: usize) -> Vec<Listener> {
-    while sockets.len() < workers {
-        let permitted = sockets[0].permit_siblings().map_err(|error| error.to_string());
-        let sibling = permitted.and_then(|()| sockets[0].sibling().map_err(|error| error.to_string()));
-        match sibling {
-            Ok(sibling) => sockets.push(sibling),
+/// Binds `count` further sockets to the address of a listening socket, for more workers. There are fewer if the kernel
+/// admits no further socket, because the first ones were bound by another user.
+pub fn siblings(address: &Address, first: &Listener, count: usize) -> Vec<Listener> {
+    let mut siblings = Vec::new();
+    while siblings.len() < count {
+        let first = first.try_clone().and_then(|mut first| {
+            first.permit_siblings()?;
+            Ok(first)
+        });
+        let sibling = first.map_err(|error| error.to_string());
+        match sibling.and_then(|first| first.sibling().map_err(|error| error.to_string())) {
+            Ok(sibling) => siblings.push(sibling),
             Err(error) => {
-                tracing::warn!(%address, "the address keeps {} workers: {error}", sockets.len());
+                tracing::warn!(%address, "the number of workers is not raised: {error}");
                 break;
             }
         }
     }
-    sockets
+    siblings
 }
 
 /// Maximum number of ports of the kernel's choice that are tried for TCP and UDP together.

@@ -34,6 +34,8 @@ pub enum WorkerCommand {
         /// UDP socket of the worker, if HTTP/3 is switched on at an address that did not have it.
         quic: Option<QuicSocket>,
     },
+    /// Replaces the listening sockets of the worker, at least one.
+    Listen(Vec<Arc<Listener>>),
     /// Stops accepting, and ends the worker once its connections have finished or the times are over.
     Stop {
         times: StopTimes,
@@ -65,6 +67,8 @@ pub struct ActiveListener {
     /// UDP sockets of the workers; empty if the address does not serve HTTP/3.
     quic: Vec<QuicSocket>,
     workers: Vec<WorkerHandle>,
+    /// Workers that a reload has stopped, and that still serve their connections.
+    retired: Vec<WorkerHandle>,
 }
 
 struct WorkerHandle {
@@ -75,46 +79,94 @@ struct WorkerHandle {
 
 impl ActiveListener {
     /// Starts a worker for each of `sockets`, because the kernel spreads connections over all sockets of an address,
-    /// even those that no worker accepts from. `connections` is the maximum number of open connections per worker.
+    /// even those that no worker accepts from.
     ///
     /// # Errors
     ///
     /// Fails if `sockets` is empty, a socket cannot be duplicated, or a thread cannot be started.
-    pub fn start(
-        address: &Address,
-        sockets: ListenerSockets,
-        connections: usize,
-        shared: &Shared,
-        metrics: &Metrics,
-        snapshot: &Arc<Snapshot>,
-    ) -> io::Result<ActiveListener> {
+    pub fn start(address: &Address, sockets: ListenerSockets, start: &WorkerStart<'_>) -> io::Result<ActiveListener> {
         let ListenerSockets { tcp, quic } = sockets;
-        let mut worker_quic = quic.clone().into_iter();
-        let sockets: Vec<Arc<Listener>> = tcp.into_iter().map(Arc::new).collect();
-        let first = sockets.first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut workers = Vec::with_capacity(sockets.len());
-        for (number, worker_socket) in sockets.iter().enumerate() {
+        if tcp.is_empty() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let workers = tcp.len();
+        let mut listener = ActiveListener {
+            sockets: tcp.into_iter().map(Arc::new).collect(),
+            quic,
+            workers: Vec::with_capacity(workers),
+            retired: Vec::new(),
+        };
+        listener.start_workers(address, workers, start)?;
+        Ok(listener)
+    }
+
+    /// Starts workers until there are `count` of them. Each has the sockets that [`sockets_of`] gives it.
+    fn start_workers(&mut self, address: &Address, count: usize, start: &WorkerStart<'_>) -> io::Result<()> {
+        let label = self.sockets[0]
+            .local_port()
+            .map_or_else(|| "unix".to_owned(), |port| port.to_string());
+        for number in self.workers.len()..count {
             let (commands, received) = unbounded_channel();
-            let label = first
-                .local_port()
-                .map_or_else(|| "unix".to_owned(), |port| port.to_string());
             let slot = WorkerSlot {
                 address: address.clone(),
-                listener: Some(Arc::clone(worker_socket)),
-                quic: worker_quic.next(),
+                listeners: sockets_of(&self.sockets, number, count),
+                quic: self.quic.get(number).cloned(),
                 receives_quic: true,
-                connections,
-                shared: shared.clone(),
-                counters: metrics.register(),
-                snapshot: Arc::clone(snapshot),
-                max_events: snapshot.config.server.events.batch,
+                connections: start.connections,
+                shared: start.shared.clone(),
+                counters: start.metrics.register(),
+                snapshot: Arc::clone(start.snapshot),
+                max_events: start.snapshot.config.server.events.batch,
             };
             let thread = thread::Builder::new()
                 .name(format!("rn-{label}-{number}"))
                 .spawn(move || slot.supervise(received))?;
-            workers.push(WorkerHandle { commands, thread });
+            self.workers.push(WorkerHandle { commands, thread });
         }
-        Ok(ActiveListener { sockets, quic, workers })
+        Ok(())
+    }
+
+    /// Returns the number of workers that the address has after [`ActiveListener::resize`] to `wanted`. The UDP sockets
+    /// stay with their workers, so their number is the minimum.
+    pub fn target_workers(&self, wanted: usize) -> usize {
+        wanted.max(self.quic.len()).max(1)
+    }
+
+    /// Changes the number of workers. No connection is lost: removed workers serve their connections for at most
+    /// `times`, and the others accept from their sockets. `added`: new sockets, at least as many as the missing ones.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a thread cannot be started. The workers that were started before remain.
+    pub fn resize(
+        &mut self,
+        address: &Address,
+        wanted: usize,
+        added: Vec<Listener>,
+        times: StopTimes,
+        start: &WorkerStart<'_>,
+    ) -> io::Result<()> {
+        self.retired.retain(|worker| !worker.thread.is_finished());
+        self.sockets.extend(added.into_iter().map(Arc::new));
+        // Without enough sockets, there are fewer workers.
+        let count = self.target_workers(wanted).min(self.sockets.len());
+        if count == self.workers.len() {
+            return Ok(());
+        }
+        let started = self.start_workers(address, count, start);
+        let count = count.min(self.workers.len());
+        let (released, _) = mpsc::channel();
+        // The remaining workers listen to all sockets before the others stop.
+        for (number, worker) in self.workers.iter().take(count).enumerate() {
+            let listeners = sockets_of(&self.sockets, number, count);
+            let _ = worker.commands.send(WorkerCommand::Listen(listeners));
+        }
+        for worker in self.workers.drain(count..) {
+            let released = released.clone();
+            let _ = worker.commands.send(WorkerCommand::Stop { times, released });
+            self.retired.push(worker);
+        }
+        started
     }
 
     /// Returns the listening sockets of this address.
@@ -156,7 +208,8 @@ impl ActiveListener {
     pub fn swap(&mut self, snapshot: &Arc<Snapshot>, connections: usize, quic: Vec<QuicSocket>) {
         self.quic.extend(quic.iter().cloned());
         let mut quic = quic.into_iter();
-        for worker in &self.workers {
+        // Removed workers use the new configuration too, so that the old one is freed.
+        for worker in self.workers.iter().chain(&self.retired) {
             let _ = worker.commands.send(WorkerCommand::Swap {
                 snapshot: Arc::clone(snapshot),
                 connections,
@@ -182,7 +235,7 @@ impl ActiveListener {
             worker.thread
         };
         StoppingListener {
-            threads: self.workers.into_iter().map(stop).collect(),
+            threads: self.workers.into_iter().chain(self.retired).map(stop).collect(),
             all_released,
         }
     }
@@ -203,12 +256,26 @@ impl StoppingListener {
     }
 }
 
+/// What a new worker is started with.
+pub struct WorkerStart<'a> {
+    /// Maximum number of open connections.
+    pub connections: usize,
+    pub shared: &'a Shared,
+    pub metrics: &'a Metrics,
+    pub snapshot: &'a Arc<Snapshot>,
+}
+
+/// Returns the sockets of a worker: each socket has one worker, also if there are more sockets than workers.
+fn sockets_of(sockets: &[Arc<Listener>], worker: usize, workers: usize) -> Vec<Arc<Listener>> {
+    sockets.iter().skip(worker).step_by(workers.max(1)).cloned().collect()
+}
+
 /// State of a worker that survives a restart of the worker.
 struct WorkerSlot {
     address: Address,
-    /// `None` once the worker is stopping. While any descriptor of the socket is open, the kernel assigns connections
-    /// to it that a successor on the same port would otherwise accept.
-    listener: Option<Arc<Listener>>,
+    /// Empty once the worker is stopping. While any descriptor of a socket is open, the kernel assigns connections to it
+    /// that a successor on the same port would otherwise accept.
+    listeners: Vec<Arc<Listener>>,
     /// UDP socket of the worker, if the address serves HTTP/3.
     quic: Option<QuicSocket>,
     /// False while another process reads the UDP socket.
@@ -232,7 +299,7 @@ impl WorkerSlot {
                 Ok(LoopExit::Failed(error)) => {
                     tracing::error!(address = %self.address, "a worker failed and is restarted: {error}");
                 }
-                Err(_) if self.listener.is_none() => {
+                Err(_) if self.listeners.is_empty() => {
                     tracing::error!(address = %self.address, "a worker panicked while it was stopping");
                     return false;
                 }
@@ -264,11 +331,11 @@ impl WorkerSlot {
 
     async fn serve(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
         // The previous worker failed while it was stopping, so no other worker is started.
-        let Some(listener) = &self.listener else {
+        if self.listeners.is_empty() {
             return LoopExit::Stopped { clean: false };
-        };
-        let acceptor = match listener.try_clone().and_then(Acceptor::new) {
-            Ok(acceptor) => acceptor,
+        }
+        let acceptors = match register(&self.listeners) {
+            Ok(acceptors) => acceptors,
             Err(error) => return LoopExit::Failed(error),
         };
         let worker = Worker::new(
@@ -277,7 +344,7 @@ impl WorkerSlot {
             Arc::clone(&self.counters),
             &self.snapshot,
         );
-        let mut accept_loop = match AcceptLoop::new(&worker, acceptor, self.connections) {
+        let mut accept_loop = match AcceptLoop::new(&worker, acceptors, self.connections) {
             Ok(accept_loop) => accept_loop,
             Err(error) => return LoopExit::Failed(error),
         };
@@ -310,8 +377,15 @@ impl WorkerSlot {
                             },
                         }
                     }
+                    Some(WorkerCommand::Listen(listeners)) => {
+                        self.listeners = listeners;
+                        match register(&self.listeners) {
+                            Ok(acceptors) => accept_loop.set_acceptors(acceptors),
+                            Err(error) => return Poll::Ready(LoopExit::Failed(error)),
+                        }
+                    }
                     Some(WorkerCommand::Stop { times, released }) => {
-                        (self.listener, self.quic) = (None, None);
+                        (self.listeners, self.quic) = (Vec::new(), None);
                         accept_loop.stop(context, times);
                         drop(released);
                     }
@@ -331,6 +405,12 @@ impl WorkerSlot {
         })
         .await
     }
+}
+
+/// Registers sockets with the event loop of this thread.
+fn register(listeners: &[Arc<Listener>]) -> io::Result<Vec<Acceptor>> {
+    let acceptors = listeners.iter().map(|listener| Acceptor::new(listener.try_clone()?));
+    acceptors.collect()
 }
 
 /// Joins `threads` within `timeout`. Returns true if all have ended in time, and none has cut a connection or panicked.

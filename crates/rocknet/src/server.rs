@@ -15,7 +15,7 @@ use rocknet_io::socket::{Address, BindError, Listener};
 use rocknet_quic::Relay;
 
 use crate::backend::BackendChoice;
-use crate::bind::{QuicFailure, bind_all, quic_or_none};
+use crate::bind::{QuicFailure, bind_all, quic_or_none, siblings};
 use crate::blocking::Pool;
 use crate::capacity::{connections_per_worker, worker_count};
 use crate::certificates::{CertificateManager, state_folder};
@@ -23,11 +23,12 @@ use crate::clock::uptime_ms;
 use crate::files::cache::FileCache;
 use crate::gateway::accounts;
 use crate::gateway::php;
-use crate::listener::{ActiveListener, ListenerSockets};
+use crate::listener::{ActiveListener, ListenerSockets, WorkerStart};
 use crate::log::Logger;
 use crate::metrics::{Histogram, Metrics};
 use crate::registries::Registries;
 use crate::report;
+use crate::server::end::drain_times;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
 use crate::spool;
 use crate::takeover::InheritedSockets;
@@ -193,10 +194,15 @@ impl Server {
         let relays = inherited.all_relays().to_vec();
         inherited.close_rest();
         let metrics = Metrics::default();
+        let start = WorkerStart {
+            connections,
+            shared: &shared,
+            metrics: &metrics,
+            snapshot: &snapshot,
+        };
         let mut listeners = BTreeMap::new();
         while let Some((address, sockets)) = bound.pop_first() {
-            let listener = ActiveListener::start(&address, sockets, connections, &shared, &metrics, &snapshot)
-                .map_err(StartError::Io)?;
+            let listener = ActiveListener::start(&address, sockets, &start).map_err(StartError::Io)?;
             listeners.insert(address, listener);
         }
         let state = Mutex::new(ServerState {
@@ -374,14 +380,20 @@ impl Server {
             .listeners
             .iter()
             .filter(|(address, _)| addresses.contains(address));
-        let threads = kept.map(|(_, listener)| listener.workers()).sum::<usize>() + workers * new.len();
+        let kept_workers = kept.map(|(_, listener)| listener.target_workers(workers));
+        let threads = kept_workers.sum::<usize>() + workers * new.len();
 
         self.apply_log(&snapshot)
             .map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
         let connections = connections_per_worker(&snapshot, threads);
+        let worker_start = WorkerStart {
+            connections,
+            shared: &self.shared,
+            metrics: &self.metrics,
+            snapshot: &snapshot,
+        };
         let start = |(address, sockets): (Address, ListenerSockets)| {
-            let listener =
-                ActiveListener::start(&address, sockets, connections, &self.shared, &self.metrics, &snapshot)?;
+            let listener = ActiveListener::start(&address, sockets, &worker_start)?;
             Ok((address, listener))
         };
         // If a listener fails to start, the listeners started before it are dropped, which stops them.
@@ -410,8 +422,14 @@ impl Server {
             .iter()
             .filter_map(|address| Some(state.listeners.remove(address)?.stop(within.into())))
             .collect();
+        let times = drain_times(&snapshot);
         for (address, listener) in &mut state.listeners {
             listener.swap(&snapshot, connections, added_quic.remove(address).unwrap_or_default());
+            let missing = workers.saturating_sub(listener.sockets().len());
+            let added = siblings(address, &listener.sockets()[0], missing);
+            if let Err(error) = listener.resize(address, workers, added, times, &worker_start) {
+                tracing::error!(%address, "the number of workers is not raised: {error}");
+            }
         }
         self.shared
             .cache

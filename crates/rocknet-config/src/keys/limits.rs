@@ -208,7 +208,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("shutdown = \"30s\"")
     .foreign_names(&["worker_shutdown_timeout", "GracefulShutdownTimeout", "grace_period"]),
     Key::new(
-        "drain",
+        "upgrade_drain",
         &[Section::Limits],
         Kind::Duration {
             min_ms: 0,
@@ -217,7 +217,7 @@ pub(super) const KEYS: &[Key] = &[
         "Time that the connections of the old process get to finish after `rocknet upgrade`. Downloads and WebSockets \
          continue meanwhile; connections that are still open then are cut.",
     )
-    .sets(&[Target::Limits(field!(drain))])
-    .example("drain = \"10m\"")
+    .sets(&[Target::Limits(field!(upgrade_drain))])
+    .example("upgrade_drain = \"10m\"")
     .foreign_names(&["hard-stop-after"]),
 ];

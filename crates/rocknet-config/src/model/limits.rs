@@ -45,6 +45,6 @@ with_defaults! {
         /// Time that exchanges in flight get to finish when the server stops.
         pub shutdown: Duration = Duration::from_secs(10),
         /// Time that the connections of the old process get to finish after an upgrade.
-        pub drain: Duration = Duration::from_secs(3600),
+        pub upgrade_drain: Duration = Duration::from_secs(3600),
     }
 }

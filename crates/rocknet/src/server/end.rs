@@ -12,6 +12,7 @@ use rocknet_quic::{Forwarding, RelayReceiver};
 use super::Server;
 use crate::accept_loop::StopTimes;
 use crate::listener::{ActiveListener, join_within};
+use crate::snapshot::Snapshot;
 use crate::takeover::{OfferedSocket, SocketKind};
 use crate::worker::Shared;
 
@@ -22,6 +23,15 @@ const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 /// Time for which idle connections stay open after a handover. A client that is sending its next request when the
 /// handover begins gets its response.
 const IDLE_GRACE: Duration = Duration::from_secs(2);
+
+/// Returns the times of workers whose sockets others take over.
+pub(super) fn drain_times(snapshot: &Snapshot) -> StopTimes {
+    let within = snapshot.config.limits.upgrade_drain;
+    StopTimes {
+        within,
+        idle_grace: IDLE_GRACE.min(within / 2),
+    }
+}
 
 impl Server {
     /// Stops the server: no new connections are accepted, responses in progress finish, and connections that are still
@@ -34,16 +44,13 @@ impl Server {
         self.end(within.into())
     }
 
-    /// Ends like [`Server::stop`] after another process has taken over the sockets. Connections have `limits.drain` to
+    /// Ends like [`Server::stop`] after another process has taken over the sockets. Connections have `limits.upgrade_drain` to
     /// finish, and certificates are no longer ordered.
     pub fn hand_over(self) -> bool {
         // The other process waits for the lock of the orders. Challenges reach that process only.
         self.shared.certificates.stop(Instant::now() + JOIN_GRACE);
-        let within = self.snapshot().config.limits.drain;
-        self.end(StopTimes {
-            within,
-            idle_grace: IDLE_GRACE.min(within / 2),
-        })
+        let times = drain_times(&self.snapshot());
+        self.end(times)
     }
 
     fn end(self, times: StopTimes) -> bool {

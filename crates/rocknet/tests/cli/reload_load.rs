@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::thread;
+use std::time::Instant;
 
-use crate::load::{Load, connect};
+use crate::load::{Load, TIMEOUT, connect};
 use crate::program::ProgramFolder;
 
 /// Sites of the configuration, so that a snapshot that is not freed shows in the memory.
@@ -16,9 +17,23 @@ const RELOADS: usize = 100;
 const MAX_GROWTH: u64 = 12 << 10;
 const LARGE: u64 = 64 << 20;
 
+/// Number of workers in the configuration of a reload.
+fn workers(number: usize) -> usize {
+    1 + number % 4
+}
+
+/// Number of threads that serve the port.
+fn threads(process: u32, port: &str) -> usize {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("the threads of a process");
+    let names = tasks
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with(&format!("rn-{port}-"))).count()
+}
+
 /// Returns the configuration before reload `number`: an additional address comes, moves, and goes again.
 fn text(number: usize) -> String {
-    let mut text = "[server]\nworkers = 2\nstate = \"state\"\n".to_owned();
+    let mut text = format!("[server]\nworkers = {}\nstate = \"state\"\n", workers(number));
     for site in 0..SITES {
         let name = match site {
             0 => "default".to_owned(),
@@ -73,6 +88,7 @@ fn a_hundred_reloads_lose_no_request_and_no_memory() {
                 let exists = dir.path().join(format!("{other}.sock")).exists();
                 assert_eq!(exists, other == place, "reload {number}, socket {other}");
             }
+            assert!(threads(server.id(), port) >= workers(number));
             load.wait_for_requests();
             if number == WARM_UP {
                 before = resident(server.id());
@@ -90,5 +106,11 @@ fn a_hundred_reloads_lose_no_request_and_no_memory() {
         let rest = std::io::copy(&mut download, &mut std::io::sink()).expect("the rest of the response");
         assert!(rest > LARGE - 1000, "{rest}");
         load.end();
+        // Removed workers end with their last connection.
+        let deadline = Instant::now() + TIMEOUT;
+        while threads(server.id(), port) != workers(WARM_UP + RELOADS) {
+            assert!(Instant::now() < deadline, "removed workers do not end");
+            thread::yield_now();
+        }
     });
 }
