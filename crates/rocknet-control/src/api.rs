@@ -40,8 +40,8 @@ pub enum Request {
     Reload,
     /// Finishes the requests in progress and ends the server; the reply is [`Done`].
     Stop,
-    /// Starts a new process that takes over, and ends this one after the requests in progress; the reply is [`Done`]. If
-    /// the new process fails, this one continues.
+    /// Starts a new process that takes over, and ends this one after its connections; the reply is [`Done`]. If the new
+    /// process fails, this one continues.
     Upgrade(UpgradeOrder),
     /// Queries the metrics; the reply is text in the format of OpenMetrics.
     Metrics,

@@ -116,6 +116,11 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
+    /// Returns true once [`AcceptLoop::stop`] was called.
+    pub fn is_stopping(&self) -> bool {
+        self.stop_deadline.is_some()
+    }
+
     /// Replaces the listening sockets. A stopping worker gets none.
     pub fn set_acceptors(&mut self, acceptors: Vec<Acceptor>) {
         if self.stop_deadline.is_none() {

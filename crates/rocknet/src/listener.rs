@@ -396,7 +396,10 @@ impl WorkerSlot {
                     }
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
                     None => {
-                        accept_loop.stop(context, Duration::ZERO.into());
+                        // The channel of a worker that was told to stop is closed too.
+                        if !accept_loop.is_stopping() {
+                            accept_loop.stop(context, Duration::ZERO.into());
+                        }
                         break;
                     }
                 }

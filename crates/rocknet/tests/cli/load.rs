@@ -44,17 +44,15 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts two clients that keep their connections, and two that open one for each request.
-    pub fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, authority: &'s str) {
+    /// Starts two clients that keep their connections, and two that open one for each request. They end with the
+    /// returned guard, also if the test panics.
+    #[must_use]
+    pub fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, authority: &'s str) -> EndsLoad<'s> {
         for _ in 0..2 {
             scope.spawn(|| self.request(authority, true, &self.kept));
             scope.spawn(|| self.request(authority, false, &self.new));
         }
-    }
-
-    /// Tells the clients to end.
-    pub fn end(&self) {
-        self.ends.store(true, Ordering::Relaxed);
+        EndsLoad(self)
     }
 
     fn request(&self, authority: &str, keeps_alive: bool, count: &AtomicU64) {
@@ -81,5 +79,14 @@ impl Load {
                 thread::yield_now();
             }
         }
+    }
+}
+
+/// Tells the clients to end when it is dropped.
+pub struct EndsLoad<'l>(&'l Load);
+
+impl Drop for EndsLoad<'_> {
+    fn drop(&mut self) {
+        self.0.ends.store(true, Ordering::Relaxed);
     }
 }

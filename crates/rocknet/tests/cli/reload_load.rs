@@ -69,7 +69,7 @@ fn a_hundred_reloads_lose_no_request_and_no_memory() {
     let authority = format!("127.0.0.1:{port}");
     let load = Load::default();
     thread::scope(|scope| {
-        load.start(scope, &authority);
+        let clients = load.start(scope, &authority);
         let mut download = connect(&authority);
         write!(
             download,
@@ -105,7 +105,7 @@ fn a_hundred_reloads_lose_no_request_and_no_memory() {
         assert!(response.contains(&last), "{response}");
         let rest = std::io::copy(&mut download, &mut std::io::sink()).expect("the rest of the response");
         assert!(rest > LARGE - 1000, "{rest}");
-        load.end();
+        drop(clients);
         // Removed workers end with their last connection.
         let deadline = Instant::now() + TIMEOUT;
         while threads(server.id(), port) != workers(WARM_UP + RELOADS) {

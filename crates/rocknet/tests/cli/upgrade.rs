@@ -101,7 +101,7 @@ fn no_request_is_lost(backend: &str) {
     let authority = program.server.authority().to_owned();
     let load = Load::default();
     thread::scope(|scope| {
-        load.start(scope, &authority);
+        let clients = load.start(scope, &authority);
         let mut download = connect(&authority);
         write!(
             download,
@@ -124,7 +124,7 @@ fn no_request_is_lost(backend: &str) {
         assert!(rest > LARGE - 1000, "{rest}");
         wait_for_end(first);
         assert_eq!(program.process(), third);
-        load.end();
+        drop(clients);
     });
     let stopped = program.dir.run(&["stop"]);
     assert_eq!(stopped.out, "stopping after the responses in progress\nstopped\n");
