@@ -18,6 +18,8 @@ use crate::worker::Worker;
 const MAX_ACCEPTS_PER_POLL: usize = 64;
 /// Pause after the process ran out of descriptors or memory, or the UDP socket failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Time for which idle connections stay open after a handover.
+const IDLE_GRACE: Duration = Duration::from_secs(2);
 /// Minimum time between two log lines about the same kind of failure.
 const LOG_INTERVAL_MS: u64 = 10_000;
 
@@ -28,6 +30,17 @@ pub struct StopTimes {
     pub within: Duration,
     /// Time for which connections without a request in progress stay open. After it they are closed.
     pub idle_grace: Duration,
+}
+
+impl StopTimes {
+    /// Returns the times of a worker whose sockets another worker or process takes over. A client that is sending its
+    /// next request on an idle connection gets its response.
+    pub fn of_drain(within: Duration) -> StopTimes {
+        StopTimes {
+            within,
+            idle_grace: IDLE_GRACE.min(within / 2),
+        }
+    }
 }
 
 impl From<Duration> for StopTimes {

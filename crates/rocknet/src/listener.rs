@@ -256,7 +256,7 @@ impl StoppingListener {
     }
 }
 
-/// What a new worker is started with.
+/// Parameters of the start of a worker.
 pub struct WorkerStart<'a> {
     /// Maximum number of open connections.
     pub connections: usize,
@@ -273,8 +273,8 @@ fn sockets_of(sockets: &[Arc<Listener>], worker: usize, workers: usize) -> Vec<A
 /// State of a worker that survives a restart of the worker.
 struct WorkerSlot {
     address: Address,
-    /// Empty once the worker is stopping. While any descriptor of a socket is open, the kernel assigns connections to it
-    /// that a successor on the same port would otherwise accept.
+    /// Empty once the worker is stopping. While any descriptor of a socket is open, the kernel assigns connections to
+    /// it that a successor on the same port would otherwise accept.
     listeners: Vec<Arc<Listener>>,
     /// UDP socket of the worker, if the address serves HTTP/3.
     quic: Option<QuicSocket>,
@@ -396,7 +396,7 @@ impl WorkerSlot {
                     }
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
                     None => {
-                        // The channel of a worker that was told to stop is closed too.
+                        // The channel of a stopping worker is closed too.
                         if !accept_loop.is_stopping() {
                             accept_loop.stop(context, Duration::ZERO.into());
                         }

@@ -14,6 +14,7 @@ use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, Listener};
 use rocknet_quic::Relay;
 
+use crate::accept_loop::StopTimes;
 use crate::backend::BackendChoice;
 use crate::bind::{QuicFailure, bind_all, quic_or_none, siblings};
 use crate::blocking::Pool;
@@ -28,7 +29,6 @@ use crate::log::Logger;
 use crate::metrics::{Histogram, Metrics};
 use crate::registries::Registries;
 use crate::report;
-use crate::server::end::drain_times;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
 use crate::spool;
 use crate::takeover::InheritedSockets;
@@ -422,7 +422,7 @@ impl Server {
             .iter()
             .filter_map(|address| Some(state.listeners.remove(address)?.stop(within.into())))
             .collect();
-        let times = drain_times(&snapshot);
+        let times = StopTimes::of_drain(snapshot.config.limits.upgrade_drain);
         for (address, listener) in &mut state.listeners {
             listener.swap(&snapshot, connections, added_quic.remove(address).unwrap_or_default());
             let missing = workers.saturating_sub(listener.sockets().len());

@@ -1,5 +1,5 @@
-//! Upgrade of the running program, on the side of the old process: what the main loop does while the new process
-//! starts, and when it has taken over.
+//! Upgrade of the running program, on the side of the old process: steps of the main loop while the new process starts,
+//! and when it has taken over.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -113,7 +113,7 @@ impl Handover {
     }
 }
 
-/// What an upgrade needs from the main loop.
+/// State of the main loop that an upgrade uses.
 pub struct HandoverContext<'a> {
     pub source: &'a ConfigSource,
     pub state: &'a PathBuf,

@@ -108,7 +108,7 @@ impl MainLoop {
                     server.receive_quic(true);
                     handover.fail(&error);
                 }
-                // This process was told to stop, and so is its successor.
+                // This process is stopping, so its successor stops too.
                 (Event::Upgraded(Ok(process)), None) => drop(child::signal_group(process, Signal::TERM)),
                 (Event::Reload, Some(_)) if handover.is_in_progress() => {
                     tracing::warn!("not reloaded: an upgrade is in progress, which reads the configuration");

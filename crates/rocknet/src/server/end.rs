@@ -12,7 +12,6 @@ use rocknet_quic::{Forwarding, RelayReceiver};
 use super::Server;
 use crate::accept_loop::StopTimes;
 use crate::listener::{ActiveListener, join_within};
-use crate::snapshot::Snapshot;
 use crate::takeover::{OfferedSocket, SocketKind};
 use crate::worker::Shared;
 
@@ -20,19 +19,6 @@ use crate::worker::Shared;
 const JOIN_GRACE: Duration = Duration::from_secs(1);
 /// Time for the processes of isolated controllers to end after the last request.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
-/// Time for which idle connections stay open after a handover. A client that is sending its next request when the
-/// handover begins gets its response.
-const IDLE_GRACE: Duration = Duration::from_secs(2);
-
-/// Returns the times of workers whose sockets others take over.
-pub(super) fn drain_times(snapshot: &Snapshot) -> StopTimes {
-    let within = snapshot.config.limits.upgrade_drain;
-    StopTimes {
-        within,
-        idle_grace: IDLE_GRACE.min(within / 2),
-    }
-}
-
 impl Server {
     /// Stops the server: no new connections are accepted, responses in progress finish, and connections that are still
     /// open at the deadline are cut. Returns true if all workers ended in time and none has cut a connection.
@@ -44,12 +30,12 @@ impl Server {
         self.end(within.into())
     }
 
-    /// Ends like [`Server::stop`] after another process has taken over the sockets. Connections have `limits.upgrade_drain` to
-    /// finish, and certificates are no longer ordered.
+    /// Ends like [`Server::stop`] after another process has taken over the sockets. Connections have
+    /// `limits.upgrade_drain` to finish, and certificates are no longer ordered.
     pub fn hand_over(self) -> bool {
         // The other process waits for the lock of the orders. Challenges reach that process only.
         self.shared.certificates.stop(Instant::now() + JOIN_GRACE);
-        let times = drain_times(&self.snapshot());
+        let times = StopTimes::of_drain(self.snapshot().config.limits.upgrade_drain);
         self.end(times)
     }
 

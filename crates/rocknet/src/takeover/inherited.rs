@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use rocknet_io::socket::{Address, Listener};
 use rocknet_quic::{Relay, Relays};
 
-/// Sockets that a server adopts in place of binding them. By default there are none: the process has no predecessor.
+/// Sockets that a server adopts in place of binding them. The default is the empty set of a process
+/// without a predecessor.
 #[derive(Default)]
 pub struct InheritedSockets {
     addresses: BTreeMap<Address, InheritedAddress>,

@@ -25,7 +25,7 @@ const EXIT_WAIT: Duration = Duration::from_secs(1);
 /// Interval of looking for the exit status.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What a new process is started with.
+/// Parameters of the start of a new process.
 pub struct Offer {
     /// Program to start.
     pub program: PathBuf,

@@ -35,7 +35,7 @@ pub fn connect(authority: &str) -> TcpStream {
     stream
 }
 
-/// Clients that send requests until they are told to end. Each of them fails if a request does.
+/// Clients that send requests until the load ends. Each of them fails if a request does.
 #[derive(Default)]
 pub struct Load {
     ends: AtomicBool,
