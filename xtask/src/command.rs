@@ -2,6 +2,7 @@
 
 use crate::{Failure, repository};
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, fs};
@@ -26,6 +27,28 @@ pub fn run(command: &mut Command) -> Result<(), Failure> {
     let status = command
         .status()
         .map_err(|error| format!("{}: {error}", shown(command)))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{}` failed ({status})", shown(command)).into())
+    }
+}
+
+/// Runs `command` with its output shown, and passes each line of stdout to `line`. An error contains the command.
+pub fn run_by_lines(command: &mut Command, mut line: impl FnMut(&str)) -> Result<(), Failure> {
+    let failed = |command: &Command, error| format!("{}: {error}", shown(command));
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(command, error))?;
+    let mut lines = BufReader::new(child.stdout.take().ok_or("stdout is not a pipe")?);
+    let mut bytes = Vec::new();
+    while lines.read_until(b'\n', &mut bytes)? > 0 {
+        std::io::stdout().write_all(&bytes)?;
+        line(String::from_utf8_lossy(&bytes).trim_end());
+        bytes.clear();
+    }
+    let status = child.wait().map_err(|error| failed(command, error))?;
     if status.success() {
         Ok(())
     } else {

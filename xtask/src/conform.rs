@@ -5,7 +5,9 @@ mod application;
 mod autobahn;
 mod browser;
 mod clients;
+mod dashboard;
 mod database;
+mod devtools;
 mod folder;
 mod grpc;
 mod h2spec;
@@ -15,6 +17,7 @@ mod laravel;
 mod package;
 mod page_server;
 mod phpmyadmin;
+mod prometheus;
 mod push;
 mod server;
 mod session;
@@ -45,12 +48,17 @@ pub struct Options {
     /// The program to test; by default a release build of this checkout
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// Folder that gets pictures of the dashboard, such as docs/images
+    #[arg(long, value_name = "FOLDER")]
+    pictures: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Step {
     /// Headless Chromium loads the pages that people see
     Browser,
+    /// Headless Chromium uses the dashboard, and axe-core judges its views
+    Dashboard,
     /// Headless Chromium on a site of the local CA, before `rocknet trust` and after it
     Trusted,
     /// Headless Chromium uses WebSocket through the proxy, over HTTP/1.1 and HTTP/2
@@ -81,6 +89,8 @@ enum Step {
     Grpc,
     /// gunicorn, uvicorn and Node behind the proxy, restarted under load
     Upstreams,
+    /// Prometheus scrapes the metrics with a token, and the queries of the Grafana dashboard are valid
+    Prometheus,
     /// Autobahn's WebSocket cases, directly and through the proxy; needs Python 2.7
     Autobahn,
     /// Autobahn's cases of compressed messages; only runs if named, because it takes almost half an hour
@@ -134,6 +144,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             steps.step(name, || work(&program));
         }
     }
+    if is_selected(Step::Dashboard) {
+        let pictures = options.pictures.as_deref();
+        steps.step("dashboard", || dashboard::run(&program, pictures));
+    }
     if is_selected(Step::Hpack) {
         steps.step("hpack", hpack::run);
     }
@@ -156,6 +170,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         if is_selected(step) {
             steps.step(name, || work(&program));
         }
+    }
+    if is_selected(Step::Prometheus) {
+        packages::require(Purpose::Metrics)?;
+        steps.step("prometheus", || prometheus::run(&program));
     }
     if is_selected(Step::Streaming) {
         steps.step("streaming", || {

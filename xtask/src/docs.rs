@@ -1,4 +1,5 @@
-//! `cargo xtask docs`: generates pages from the table of keys, so that they cannot disagree with the parser.
+//! `cargo xtask docs`: generates pages from the table of keys and from the types of the API, so that they cannot
+//! disagree with the code.
 
 use crate::{Failure, repository};
 use rocknet_config::reference;
@@ -15,6 +16,7 @@ pub struct Options {
 const PAGES: &[Page] = &[
     ("docs/configuration.md", reference::markdown),
     ("docs/rocknet.schema.json", reference::schema),
+    ("docs/openapi.json", rocknet_control::openapi::document),
 ];
 
 /// A path from the root of the checkout, and the function that returns the text.

@@ -10,6 +10,7 @@ mod repository;
 mod skips;
 mod steps;
 mod test;
+mod test_failures;
 mod tidy;
 mod tools;
 

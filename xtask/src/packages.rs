@@ -15,6 +15,8 @@ pub enum Purpose {
     Conform,
     /// The steps of `conform` that need whole applications.
     Applications,
+    /// The step of `conform` that scrapes the metrics.
+    Metrics,
     /// The step of `conform` that boots a Debian to install the package.
     Machines,
     /// The servers with which the bench compares RockNet, and other programs that it can do without.
@@ -45,7 +47,7 @@ const fn package(
     }
 }
 
-use Purpose::{Applications, Bench, Competitors, Conform, Machines, Test};
+use Purpose::{Applications, Bench, Competitors, Conform, Machines, Metrics, Test};
 
 /// Every program that a task runs, except the Rust toolchain and its linker, which every task needs.
 const PACKAGES: &[Package] = &[
@@ -149,6 +151,12 @@ const PACKAGES: &[Package] = &[
     ),
     package("node", "nodejs", &[Applications], "an upstream"),
     package(
+        "npm",
+        "npm",
+        &[Conform],
+        "installs axe-core, which judges the views of the dashboard",
+    ),
+    package(
         "/usr/share/nodejs/ws/package.json",
         "node-ws",
         &[Applications],
@@ -219,6 +227,12 @@ const PACKAGES: &[Package] = &[
         "haproxy",
         &[Test, Competitors],
         "a proxy in front of the server and as its upstream, and a server to compare with",
+    ),
+    package(
+        "prometheus",
+        "prometheus",
+        &[Metrics],
+        "scrapes the metrics, and checks them",
     ),
     package(
         "debootstrap",

@@ -8,7 +8,8 @@ enum StepOutcome {
     Passed,
     /// Passed, with a remark for the summary.
     PassedWithRemark(String),
-    Failed,
+    /// Failed, with the error.
+    Failed(String),
     Skipped(&'static str),
 }
 
@@ -34,7 +35,7 @@ impl Steps {
             Ok(Some(remark)) => StepOutcome::PassedWithRemark(remark),
             Err(failure) => {
                 eprintln!("{name}: {failure}");
-                StepOutcome::Failed
+                StepOutcome::Failed(failure.to_string())
             }
         };
         self.done.push((name, outcome, start.elapsed()));
@@ -51,16 +52,22 @@ impl Steps {
         let failed: Vec<_> = self
             .done
             .iter()
-            .filter(|(_, outcome, _)| matches!(outcome, StepOutcome::Failed))
+            .filter(|(_, outcome, _)| matches!(outcome, StepOutcome::Failed(_)))
             .map(|(name, ..)| *name)
             .collect();
+        // Repeated here, because the output of later steps may be long, and some systems show only the last lines.
+        for (name, outcome, _) in &self.done {
+            if let StepOutcome::Failed(error) = outcome {
+                println!("\n== failure of {name}\n{error}");
+            }
+        }
         println!("\n== summary");
         for (name, outcome, time) in &self.done {
             let seconds = time.as_secs_f64();
             match outcome {
                 StepOutcome::Passed => println!("passed   {seconds:7.1} s  {name}"),
                 StepOutcome::PassedWithRemark(remark) => println!("passed   {seconds:7.1} s  {name} ({remark})"),
-                StepOutcome::Failed => println!("FAILED   {seconds:7.1} s  {name}"),
+                StepOutcome::Failed(_) => println!("FAILED   {seconds:7.1} s  {name}"),
                 StepOutcome::Skipped(reason) => println!("skipped            {name}: {reason}"),
             }
         }

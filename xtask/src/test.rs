@@ -1,9 +1,10 @@
 //! `cargo xtask test`: runs every check and test of the repository, for developers and for `.ci/run`.
 
-use crate::command::{cargo, find, run as run_command};
+use crate::command::{cargo, find, run as run_command, run_by_lines};
 use crate::packages::{self, Purpose};
 use crate::skips::Skips;
 use crate::steps::Steps;
+use crate::test_failures::TestFailures;
 use crate::{Failure, conform, deny, docs, other_systems, tidy, tools};
 use std::path::Path;
 
@@ -61,14 +62,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     steps.step("documentation", documentation);
     steps.step("test CA", tools::pebble);
-    // A server selects its I/O back end at start, so the second run builds nothing.
     steps.remarked("tests on epoll", || {
         run_tests("epoll", &["test", "--workspace", "--locked"])
     });
     steps.step("tests of the HTTP/3 bench", || h3_bench("test", &[]));
     if has_io_uring() {
         steps.remarked("tests on io_uring", || {
-            run_tests("io_uring", &["test", "-p", "rocknet", "--locked"])
+            let arguments = with_server_tests(&["test", "--workspace", "--locked"])?;
+            run_tests("io_uring", &arguments.iter().map(String::as_str).collect::<Vec<_>>())
         });
     } else if rocknet_testing::is_ci() {
         steps.step("tests on io_uring", || Err(NO_IO_URING.into()));
@@ -151,6 +152,22 @@ fn has_io_uring() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|disabled| disabled.trim() == "0")
 }
 
+/// Returns the arguments with `--test` for each integration test of the server.
+///
+/// A server selects its I/O back end at start, so these programs exist already. `--package` would build them again,
+/// because it enables other features of dependencies than `--workspace`.
+fn with_server_tests(arguments: &[&str]) -> Result<Vec<String>, Failure> {
+    let mut all: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+    for entry in std::fs::read_dir(crate::repository::root().join("crates/rocknet/tests"))? {
+        let path = entry?.path();
+        let is_test = path.extension().is_some_and(|kind| kind == "rs") || path.join("main.rs").exists();
+        if let (true, Some(name)) = (is_test, path.file_stem()) {
+            all.extend(["--test".to_owned(), name.to_string_lossy().into_owned()]);
+        }
+    }
+    Ok(all)
+}
+
 /// Runs tests with `backend` as the I/O back end. All test programs run, so that one failure does not hide others.
 /// Returns a remark on the tests that this machine could not run.
 fn run_tests(backend: &str, arguments: &[&str]) -> Result<Option<String>, Failure> {
@@ -161,6 +178,7 @@ fn run_tests(backend: &str, arguments: &[&str]) -> Result<Option<String>, Failur
         .arg("--no-fail-fast")
         .env("ROCKNET_BACKEND", backend);
     skips.of(&mut tests);
-    run_command(&mut tests)?;
+    let mut failures = TestFailures::default();
+    run_by_lines(&mut tests, |line| failures.take(line)).map_err(|error| format!("{error}\n{failures}"))?;
     skips.remark()
 }

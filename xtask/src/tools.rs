@@ -90,6 +90,31 @@ pub fn python_packages(name: &str, packages: &[&str]) -> Result<PathBuf, Failure
     Ok(folder)
 }
 
+/// Installs a package of npm below the target folder on first use. Returns the path of one of its files. Scripts of the
+/// package are not run.
+pub fn npm_file(package: &str, version: &str, file: &str) -> Result<PathBuf, Failure> {
+    let folder = repository::target()
+        .join("tools")
+        .join(format!("npm-{package}-{version}"));
+    let path = folder.join("node_modules").join(package).join(file);
+    if path.is_file() {
+        return Ok(path);
+    }
+    println!("installing {package} {version}");
+    fs::create_dir_all(&folder)?;
+    let mut npm = command("npm");
+    npm.args([
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--ignore-scripts",
+        "--prefix",
+    ]);
+    output(npm.arg(&folder).arg(format!("{package}@{version}")))?;
+    Ok(path)
+}
+
 impl Tool {
     /// Returns the name of the program.
     pub fn name(&self) -> &'static str {

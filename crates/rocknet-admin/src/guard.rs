@@ -7,29 +7,56 @@
 use rocknet_control::api::{ApiError, JSON};
 use rocknet_proto::request::Request;
 
-/// Hosts that clients on this machine use.
-const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+/// Host of the dashboard in the links that the server creates. Cookies do not distinguish ports, so sites on
+/// `localhost` and `127.0.0.1` get the cookie of a dashboard there. No site has this host.
+pub const DASHBOARD_HOST: &str = "rocknet.localhost";
 
-/// Rejects requests of web pages, and bodies of another media type than JSON.
+/// Hosts that clients on this machine use. Browsers resolve names below `localhost` to this machine themselves
+/// (RFC 6761 §6.3), so that no DNS server can change them.
+const LOCAL_HOSTS: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", DASHBOARD_HOST];
+
+/// Evidence about the page that has made a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The browser says that a page of this origin has made the request.
+    Own,
+    /// The client says nothing, or a user has typed the address.
+    Unknown,
+}
+
+/// Rejects requests of pages of other origins, and bodies of another media type than JSON.
 ///
 /// # Errors
 ///
 /// Status 403 or 415.
-pub fn check(request: &Request<'_>, has_body: bool) -> Result<(), ApiError> {
+pub fn check(request: &Request<'_>, has_body: bool) -> Result<Origin, ApiError> {
     if !is_local_host(request.authority) {
         return Err(ApiError::new(403, "the host of the request is not this machine"));
     }
     let fields = &request.fields;
-    let site = fields.by_name(b"sec-fetch-site").next();
-    if fields.by_name(b"origin").next().is_some() || site.is_some_and(|site| site != b"none" && site != b"same-origin")
-    {
-        return Err(ApiError::new(403, "requests of other origins are not accepted"));
+    let mut own = Origin::Unknown;
+    for origin in fields.by_name(b"origin") {
+        if origin.strip_prefix(b"http://") != Some(request.authority) {
+            return Err(other_origin());
+        }
+        own = Origin::Own;
+    }
+    for site in fields.by_name(b"sec-fetch-site") {
+        match site {
+            b"same-origin" => own = Origin::Own,
+            b"none" => {}
+            _ => return Err(other_origin()),
+        }
     }
     // A form cannot send JSON, and a script of another origin only after a preflight request, which gets 405.
     if has_body && !fields.by_name(b"content-type").any(is_json) {
         return Err(ApiError::new(415, format!("the body must be {JSON}")));
     }
-    Ok(())
+    Ok(own)
+}
+
+fn other_origin() -> ApiError {
+    ApiError::new(403, "requests of other origins are not accepted")
 }
 
 fn is_local_host(authority: &[u8]) -> bool {
@@ -62,7 +89,7 @@ mod tests {
             Ok(ServerEvent::Request { .. }) => {}
             other => panic!("{bytes}: {other:?}"),
         }
-        check(&index.view(bytes.as_bytes()), has_body).map_or_else(|error| error.status, |()| 200)
+        check(&index.view(bytes.as_bytes()), has_body).map_or_else(|error| error.status, |_| 200)
     }
 
     #[test]
@@ -73,6 +100,7 @@ mod tests {
             "127.0.0.1:7625",
             "[::1]:7625",
             "127.0.0.1",
+            "rocknet.localhost:7625",
         ] {
             assert_eq!(status(host, "", false), 200, "{host}");
         }
@@ -83,8 +111,37 @@ mod tests {
             "127.0.0.1.a.test",
             "127.0.0.11",
             "localhosts",
+            "a.localhost",
+            "a.rocknet.localhost",
         ] {
             assert_eq!(status(host, "", false), 403, "{host}");
+        }
+    }
+
+    #[test]
+    fn pages_of_the_own_origin_are_recognized() {
+        let origin = |fields: &str| {
+            let bytes = format!("GET / HTTP/1.1\r\nHost: localhost:7625\r\n{fields}\r\n");
+            let mut index = RequestIndex::default();
+            let received = ServerConnection::new().receive(&Limits::default(), bytes.as_bytes(), &mut index);
+            assert!(matches!(received, Ok(ServerEvent::Request { .. })), "{received:?}");
+            check(&index.view(bytes.as_bytes()), false).map_err(|error| error.status)
+        };
+        for (fields, expected) in [
+            ("", Ok(Origin::Unknown)),
+            ("Sec-Fetch-Site: none\r\n", Ok(Origin::Unknown)),
+            ("Sec-Fetch-Site: same-origin\r\n", Ok(Origin::Own)),
+            ("Origin: http://localhost:7625\r\n", Ok(Origin::Own)),
+            ("Origin: http://localhost:7626\r\n", Err(403)),
+            ("Origin: http://localhost\r\n", Err(403)),
+            ("Origin: https://localhost:7625\r\n", Err(403)),
+            (
+                "Origin: http://localhost:7625\r\nSec-Fetch-Site: same-site\r\n",
+                Err(403),
+            ),
+            ("Origin: http://localhost:7625\r\nOrigin: http://a.test\r\n", Err(403)),
+        ] {
+            assert_eq!(origin(fields), expected, "{fields}");
         }
     }
 

@@ -1,20 +1,25 @@
-//! Handler of the API: finds the endpoint, reads the body, and renders the reply.
+//! Handler of the API and of the dashboard: admits a request, finds the endpoint, reads the body, and renders the
+//! reply.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use rocknet_control::api::{
-    ApiError, ENDPOINTS, EVENT_STREAM, Endpoint, Input, JSON, MAX_REQUEST_BODY, OPEN_METRICS, Permission, Reply,
-    Request,
+    ApiError, ENDPOINTS, EVENT_STREAM, Endpoint, Input, JSON, OPEN_API, OPEN_METRICS, Permission, Reply, Request,
 };
-use rocknet_handler::exchange::{Client, Exchange, RequestBody};
-use rocknet_handler::response::{Body, ErrorPage, Response, Stream};
+use rocknet_handler::exchange::{Client, Exchange};
+use rocknet_handler::response::{Body, Response, Stream};
 use rocknet_handler::{Handler, HandlerFuture, respond_with};
 use rocknet_proto::{KnownField, Status};
 
+use crate::content::{failed, json, read, with_type};
+use crate::dashboard::{Dashboard, DashboardRequest, PageKind};
+use crate::guard::Origin;
+use crate::heartbeat::Heartbeat;
 use crate::tokens::{Failures, Tokens};
-use crate::{Control, guard};
+use crate::{Control, guard, metrics_text};
 
-/// Responds to the requests of the API.
+/// Responds to the requests of the API, and over TCP to those of the dashboard.
 pub struct AdminHandler<C> {
     shared: Arc<Shared<C>>,
 }
@@ -23,17 +28,19 @@ struct Shared<C> {
     control: C,
     tokens: Option<Tokens>,
     failures: Failures,
+    dashboard: Arc<Dashboard>,
 }
 
 impl<C: Control> AdminHandler<C> {
     /// Creates the handler. `control` executes the requests. `tokens` admit requests that arrive over TCP; without
-    /// them, only requests over a Unix socket are admitted.
-    pub fn new(control: C, tokens: Option<Tokens>) -> AdminHandler<C> {
+    /// them, only requests over a Unix socket are admitted. All handlers of a server share the `dashboard`.
+    pub fn new(control: C, tokens: Option<Tokens>, dashboard: Arc<Dashboard>) -> AdminHandler<C> {
         AdminHandler {
             shared: Arc::new(Shared {
                 control,
                 tokens,
                 failures: Failures::default(),
+                dashboard,
             }),
         }
     }
@@ -42,21 +49,28 @@ impl<C: Control> AdminHandler<C> {
 impl<C: Control> Handler for AdminHandler<C> {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let shared = Arc::clone(&self.shared);
+        let wants_text = metrics_text::is_preferred(exchange.request.view().fields.by_name(b"accept"));
         respond_with(async move {
+            // Only browsers use the dashboard, and no browser connects to a Unix socket.
+            if exchange.peer != Client::Local
+                && let Some(page) = PageKind::find(&exchange.path)
+            {
+                return shared.page(page, exchange).await;
+            }
             match shared.reply(exchange).await {
-                Ok(Content::Reply(Reply::Metrics(text))) => with_type(Status::OK, OPEN_METRICS, text.into_bytes()),
-                Ok(Content::Reply(reply)) => json(Status::OK, &reply),
-                Ok(Content::Events(stream)) => {
-                    let mut response = with_type(Status::OK, EVENT_STREAM, Vec::new());
-                    response.body = Body::Stream(stream);
-                    response
+                Ok(Content::Reply(Reply::Metrics(text))) if wants_text => {
+                    let text = metrics_text::from_open_metrics(&text);
+                    with_type(Status::OK, metrics_text::PROMETHEUS_TEXT, text.into_bytes())
                 }
+                Ok(Content::Reply(Reply::Metrics(text))) => with_type(Status::OK, OPEN_METRICS, text.into_bytes()),
+                Ok(Content::Reply(Reply::OpenApi(text))) => with_type(Status::OK, JSON, text.as_bytes().to_vec()),
+                Ok(Content::Reply(reply)) => json(Status::OK, &reply),
+                Ok(Content::Events(stream)) => with_type(Status::OK, EVENT_STREAM, Body::Stream(stream)),
                 Err(Rejected { error, allow }) => {
-                    let status = Status::new(error.status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
-                    let response = json(status, &error);
+                    let response = failed(&error);
                     match allow {
                         Some(allow) => response.with("Allow", allow),
-                        None if status.code() == 401 => response.with("WWW-Authenticate", "Bearer"),
+                        None if error.status == 401 => response.with("WWW-Authenticate", "Bearer"),
                         None => response,
                     }
                 }
@@ -89,11 +103,32 @@ impl From<ApiError> for Rejected {
 }
 
 impl<C: Control> Shared<C> {
+    /// Responds to a request of the dashboard.
+    async fn page(&self, page: PageKind, mut exchange: Exchange) -> Response {
+        let has_body = !exchange.body.is_empty();
+        let origin = match guard::check(&exchange.request.view(), has_body) {
+            Ok(origin) => origin,
+            Err(error) => return self.dashboard.refused(&error),
+        };
+        let body = match read(&mut exchange.body).await {
+            Ok(body) => body,
+            Err(error) => return failed(&error),
+        };
+        let request = DashboardRequest {
+            exchange: &exchange,
+            origin,
+            body: &body,
+            tokens: self.tokens.as_ref(),
+            failures: &self.failures,
+        };
+        self.dashboard.respond(page, &request, &self.control).await
+    }
+
     async fn reply(&self, mut exchange: Exchange) -> Result<Content, Rejected> {
         let request = exchange.request.view();
         let method = exchange.request.view().method.as_str().unwrap_or_default();
-        guard::check(&request, !exchange.body.is_empty())?;
-        let permission = self.permission(&exchange)?;
+        let origin = guard::check(&request, !exchange.body.is_empty())?;
+        let permission = self.permission(&exchange, origin)?;
         let endpoint = find(method, &exchange.path)?;
         if permission < endpoint.permission {
             return Err(ApiError::new(403, "this token does not permit this request").into());
@@ -104,23 +139,37 @@ impl<C: Control> Shared<C> {
             body: &body,
         };
         match endpoint.parse(&input)? {
-            Request::Logs(filter) => Ok(Content::Events(self.control.follow_logs(filter))),
+            Request::Logs(filter) => {
+                let lines = self.control.follow_logs(filter);
+                Ok(Content::Events(Box::new(Heartbeat::new(lines, &exchange.services))))
+            }
+            Request::DashboardLink => Ok(Content::Reply(Reply::DashboardLink(self.dashboard.link()?))),
+            Request::OpenApi => Ok(Content::Reply(Reply::OpenApi(OPEN_API))),
             request => Ok(Content::Reply(self.control.execute(request).await?)),
         }
     }
 
     /// Returns the permission of the client. A client of the Unix socket has every permission, because the file system
     /// has admitted it.
-    fn permission(&self, exchange: &Exchange) -> Result<Permission, ApiError> {
+    fn permission(&self, exchange: &Exchange, origin: Origin) -> Result<Permission, ApiError> {
         if exchange.peer == Client::Local {
             return Ok(Permission::Full);
         }
         let authorization = exchange.request.view().fields.get(KnownField::Authorization);
         let tokens = self.tokens.as_ref();
-        tokens
-            .zip(authorization)
-            .and_then(|(tokens, value)| tokens.permission(value))
-            .ok_or_else(|| self.failures.count(exchange.services.clock.uptime_ms()))
+        if let Some((tokens, value)) = tokens.zip(authorization)
+            && let Some(permission) = tokens.permission(value)
+        {
+            return Ok(permission);
+        }
+        // The browser sends the cookie with every request to this host. Only a script of the dashboard may use it.
+        if origin == Origin::Own
+            && authorization.is_none()
+            && let Some(permission) = self.dashboard.permission(&exchange.request.view(), Instant::now())
+        {
+            return Ok(permission);
+        }
+        Err(self.failures.count(exchange.services.clock.uptime_ms()))
     }
 }
 
@@ -139,38 +188,4 @@ fn find(method: &str, path: &str) -> Result<&'static Endpoint, Rejected> {
         error: ApiError::new(405, "the endpoint does not support this method"),
         allow: Some(allow.join(", ")),
     })
-}
-
-async fn read(body: &mut RequestBody) -> Result<Vec<u8>, ApiError> {
-    let mut all = Vec::new();
-    loop {
-        match body.chunk().await {
-            Ok(Some(chunk)) if all.len() + chunk.len() <= MAX_REQUEST_BODY => all.extend_from_slice(&chunk),
-            Ok(Some(_)) => {
-                return Err(ApiError::new(
-                    413,
-                    format!("the body is larger than {MAX_REQUEST_BODY} bytes"),
-                ));
-            }
-            Ok(None) => return Ok(all),
-            Err(error) => {
-                let status = error.status();
-                return Err(ApiError::new(status.code(), status.reason()));
-            }
-        }
-    }
-}
-
-fn json(status: Status, value: &impl serde::Serialize) -> Response {
-    with_type(status, JSON, serde_json::to_vec(value).unwrap_or_default())
-}
-
-fn with_type(status: Status, media_type: &str, body: Vec<u8>) -> Response {
-    let mut response = Response::new(status)
-        .with("Content-Type", media_type)
-        .with("Cache-Control", "no-store")
-        .with("X-Content-Type-Options", "nosniff")
-        .body(body);
-    response.error_page = ErrorPage::Never;
-    response
 }

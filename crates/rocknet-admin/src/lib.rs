@@ -1,15 +1,22 @@
-//! Control API of a running server: a handler that passes requests to the program and returns its replies as JSON.
+//! Control API and dashboard of a running server: a handler that passes requests to the program, and returns the
+//! replies as JSON or as pages.
 //!
 //! ```text
 //! request ─▶ guard.rs: host, origin, media type ─▶ tokens.rs, except on a Unix socket
-//!         ─▶ endpoints of rocknet-control ─▶ Control::execute ─▶ reply as JSON
+//!         │                                        or dashboard/session.rs: the cookie of a browser
+//!         ├─▶ endpoints of rocknet-control ─▶ Control::execute ─▶ reply as JSON
+//!         └─▶ dashboard.rs: pages, assets and events ─▶ Control::execute ─▶ HTML
 //! ```
 //! The requests and replies are those of `rocknet-control`. The program implements [`Control`].
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod content;
+mod dashboard;
 mod guard;
 mod handler;
+mod heartbeat;
+mod metrics_text;
 mod tokens;
 
 use std::future::Future;
@@ -19,6 +26,7 @@ use rocknet_control::api::{ApiError, Reply, Request};
 use rocknet_control::logs::LogFilter;
 use rocknet_handler::response::Stream;
 
+pub use dashboard::Dashboard;
 pub use handler::AdminHandler;
 pub use tokens::Tokens;
 
@@ -26,10 +34,11 @@ pub use tokens::Tokens;
 pub type ReplyFuture = Pin<Box<dyn Future<Output = Result<Reply, ApiError>>>>;
 
 /// Executes requests: the program that runs the server.
-pub trait Control: Send + Sync + 'static {
+pub trait Control: Clone + Send + Sync + 'static {
     /// Executes a request. The future is dropped if the client disconnects.
     fn execute(&self, request: Request) -> ReplyFuture;
 
-    /// Returns a stream of server-sent events with the log lines that a filter selects.
+    /// Returns a stream of server-sent events with the log lines that a filter selects. A future of the stream that is
+    /// dropped must not lose lines.
     fn follow_logs(&self, filter: LogFilter) -> Box<dyn Stream>;
 }

@@ -74,6 +74,7 @@ pub(crate) struct SettingRows<'p> {
     spans: &'p BTreeMap<String, SourceSpan>,
     /// Keys of the enclosing tables, each followed by a dot.
     prefix: String,
+    /// Group of the settings that are added next.
     pub group: SettingGroup,
     /// True to include settings that are at their defaults.
     pub show_defaults: bool,
@@ -81,7 +82,7 @@ pub(crate) struct SettingRows<'p> {
 }
 
 impl<'p> SettingRows<'p> {
-    /// Creates an empty collection for values that were written at these positions.
+    /// Creates an empty collection. `spans`: the positions of the written keys, by path, such as `headers.Server`.
     pub fn new(spans: &'p BTreeMap<String, SourceSpan>) -> SettingRows<'p> {
         SettingRows {
             spans,
@@ -97,7 +98,7 @@ impl<'p> SettingRows<'p> {
         self.all
     }
 
-    /// Adds the keys of a table.
+    /// Adds the keys of a table. `name`: the key whose value is the table.
     pub fn table<T: HasKeys>(&mut self, section: Section, name: &str, value: &T) {
         let outer = self.prefix.len();
         self.prefix.push_str(name);

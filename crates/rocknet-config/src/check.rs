@@ -14,6 +14,7 @@ mod server;
 mod settings;
 mod site;
 mod tls;
+mod tracing;
 mod unknown;
 
 use crate::context::Check;
@@ -26,6 +27,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     keys::check(check, root);
     let (server, limits, log, cache) = server::build(check, root);
     let admin = server::admin(check, root.table("admin"));
+    let tracing = tracing::build(check, root.table("tracing"));
     let tls = tls::build(check, root.table("tls"));
     let context = site::SiteContext {
         user: server.user.as_deref(),
@@ -41,6 +43,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         log,
         cache,
         admin,
+        tracing,
         tls,
         sites: Vec::new(),
         files: check.sources.paths(),
@@ -64,7 +67,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     conflict::check(check, &sites);
     config.sites = sites.into_iter().map(|checked| checked.site).collect();
     config.sites.sort_by(|a, b| a.name.cmp(&b.name));
-    // This step follows the sites, because the spool must hold the largest request body that any of them accepts.
+    // The sites must be complete here, because the spool must hold the largest request body that any site accepts.
     server::fit_spool_disk(check, root, &mut config);
     config
 }

@@ -9,7 +9,7 @@ use crate::message::short;
 use crate::model::SourceSpan;
 use crate::source::{Sources, Span};
 
-/// Purpose for which a configuration is read. It decides whether an error of one site affects the others.
+/// Purpose for which a configuration is read. It decides whether an error of one site affects the other sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Start of a server: the other sites are served, because there is no older configuration to keep.
@@ -31,6 +31,7 @@ pub(crate) struct Check<'a> {
 }
 
 impl Check<'_> {
+    /// Reports a finding. An empty `help` stands for no help.
     fn finding(&mut self, severity: Severity, code: Code, span: Span, message: String, help: String) {
         if self.report.omit(severity) {
             return;

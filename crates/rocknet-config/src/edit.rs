@@ -1,4 +1,4 @@
-//! Edits of a configuration file. The comments, order and spacing of everything else are kept.
+//! Edits of a configuration file. An edit keeps the comments, order and spacing of the rest of the file.
 
 use std::fmt;
 

@@ -129,8 +129,8 @@ impl Environment for ProcessEnvironment {
     }
 
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
-        // Breadth first, one part of the pattern at a time, so that there is no recursion and only matching folders are
-        // opened.
+        // The search proceeds breadth first, one part of the pattern at a time, so that there is no recursion and only
+        // matching folders are opened.
         let mut found = vec![PathBuf::new()];
         for part in pattern.components() {
             let text = part.as_os_str().to_string_lossy();
@@ -235,6 +235,7 @@ impl Environment for MemoryEnvironment {
         folder.then_some(FileKind::Directory)
     }
 
+    /// Returns the folder of the configuration file of an installed server.
     fn current_dir(&self) -> PathBuf {
         PathBuf::from("/etc/rocknet")
     }

@@ -152,12 +152,12 @@ fn truncated(text: &str) -> String {
     }
 }
 
-/// Maximum number of characters of a response body that are shown.
+/// Maximum number of characters of a response body that are shown, so that a rule stays readable on one line.
 const MAX_BODY_CHARS: usize = 60;
 
 /// Returns the effective settings of a site, or of one of its routes: the settings that were written or differ from
-/// their default. The groups `Site`, `Filters` and `Limits` also list settings at their defaults. The group
-/// `Controller` also lists them if a controller is set, and the group `Files` also lists them if a root is set.
+/// their default. The groups `Site`, `Filters` and `Limits` also list settings at their defaults. So do the group
+/// `Controller` if a controller is set, and the group `Files` if a root is set.
 pub fn effective_settings(site: &Site, route: Option<&Route>) -> Vec<EffectiveSetting> {
     let settings = route.map_or(&site.settings, |route| &route.settings);
     let defaults = Settings::default();

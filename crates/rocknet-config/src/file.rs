@@ -18,8 +18,10 @@ pub(crate) struct Node {
 pub(crate) enum Value {
     Text(Text),
     Integer(i64),
+    /// Number with a fraction. Its value is not stored, because no key uses it.
     Float,
     Boolean(bool),
+    /// Date or time. Its value is not stored, because no key uses it.
     Datetime,
     List(Vec<Node>),
     Table(Table),

@@ -234,6 +234,7 @@ impl Report {
         omitted
     }
 
+    /// Stores a finding, or counts it if the report has no room for it.
     pub(crate) fn push(&mut self, finding: Finding) {
         if self.findings.len() < MAX_FINDINGS {
             return self.findings.push(finding);

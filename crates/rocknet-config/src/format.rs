@@ -61,6 +61,7 @@ enum LastLine {
     Comment,
 }
 
+/// Writer of the formatted text. It receives the events of the parser in the order of the text.
 #[derive(Debug, Default)]
 struct Writer<'t> {
     out: String,
@@ -82,6 +83,7 @@ struct Writer<'t> {
 }
 
 impl<'t> Writer<'t> {
+    /// Writes the part of the text that belongs to an event. `text`: the whole text.
     fn handle(&mut self, event: &Event, text: &'t str) {
         let raw = text.get(event.span().start()..event.span().end()).unwrap_or("");
         let spaces = std::mem::take(&mut self.spaces);
@@ -186,6 +188,7 @@ impl<'t> Writer<'t> {
         self.line_started = false;
     }
 
+    /// Writes a comment. `spaces`: the spaces before it in the original text.
     fn comment(&mut self, text: &str, spaces: &str) {
         if self.line_started {
             if self.comma {
@@ -211,6 +214,7 @@ impl<'t> Writer<'t> {
         self.out.push_str(text);
     }
 
+    /// Closes the innermost list or inline table. `bracket`: its closing bracket.
     fn close(&mut self, bracket: &str) {
         let is_table = self.open.pop().unwrap_or(false);
         // `newline` writes a comma at the end of a line; a trailing comma before a bracket is dropped.
@@ -296,6 +300,7 @@ mod tests {
         format!("{{{}}}", entries.join(","))
     }
 
+    /// Renders a value in the form of a table that contains only this value.
     fn meaning_of(node: &Node) -> String {
         let mut table = Table::new(crate::file::Origin::Header);
         table.entries.insert(
@@ -308,6 +313,7 @@ mod tests {
         meaning(&table)
     }
 
+    /// Returns the rendered content of a text, and the number of its syntax errors.
     fn parse(text: &str) -> (String, usize) {
         let mut sources = Sources::default();
         let file = sources.add("x".into(), text.to_owned());

@@ -28,6 +28,7 @@ pub fn config_text(text: &str) -> Result<(), Report> {
         any_directory: true,
         ..MemoryEnvironment::default()
     };
+    // One file and one variable exist, so that a text can use `include` and `${A}` without an error.
     let included = "[site.\"in.test\"]\nroot = \".\"\n";
     environment
         .files

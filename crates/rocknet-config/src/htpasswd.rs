@@ -24,7 +24,7 @@ pub const MAX_USERS: usize = 20_000;
 /// Maximum size of a file, in bytes: enough for [`MAX_USERS`] users with the longest usual hashes.
 pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum number of errors that are reported for one file.
+/// Maximum number of errors that are reported for one file. They share one message, which must stay readable.
 const MAX_LINE_ERRORS: usize = 5;
 
 /// Password hashes by user name.
@@ -110,6 +110,7 @@ pub fn parse(text: &[u8]) -> Result<Users, Vec<LineError>> {
     if errors.is_empty() { Ok(users) } else { Err(errors) }
 }
 
+/// Parses the user name and the hash of a line.
 fn parse_line(bytes: &[u8]) -> Result<(&str, PasswordHash), LineErrorKind> {
     let text = std::str::from_utf8(bytes).map_err(|_| LineErrorKind::NotUtf8)?;
     let (name, rest) = text.split_once(':').ok_or(LineErrorKind::NoColon)?;

@@ -87,6 +87,7 @@ impl Reader<'_> {
         table
     }
 
+    /// Returns the patterns of `include`, each with its span.
     fn patterns(&mut self, node: &Node) -> Vec<(String, Span)> {
         let items = match &node.value {
             Value::List(items) => items.as_slice(),

@@ -19,6 +19,7 @@ mod server;
 mod site;
 mod target;
 pub(crate) mod tls;
+mod tracing;
 mod upstream;
 mod upstream_connection;
 
@@ -53,6 +54,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         controller::KEYS,
         access::KEYS,
         admin::KEYS,
+        tracing::KEYS,
     ]
     .into_iter()
     .flatten()

@@ -106,7 +106,7 @@ pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
 }
 
 /// Reads a file as [`load`] does, and returns the configuration even if it has errors: a value with an error has its
-/// default, or is missing. For commands that need few values of a file that is being edited.
+/// default, or is missing. Used by commands that need few values of a file that is being edited.
 ///
 /// # Errors
 ///
@@ -143,11 +143,12 @@ pub fn check_text(text: &str, name: &Path, env: &dyn Environment) -> Result<Load
 }
 
 /// Returns the advice for a keyword of another server, such as `limit_req` of nginx or `RewriteRule` of Apache; `None`
-/// if the keyword is not known. It is the help of the finding for such a key.
+/// if the keyword is not known. A finding about a key with this name has the advice as its help.
 pub fn advice_for_keyword(word: &str) -> Option<String> {
     check::foreign::advice(word)
 }
 
+/// Reads and checks a configuration. `read`: reads the file or text, and the files it includes, into one table.
 fn read_configuration(
     env: &dyn Environment,
     purpose: Purpose,
@@ -193,14 +194,14 @@ fn read_all(
         check::check(&root, &mut check)
     };
     let site_errors = std::mem::take(&mut check.site_errors);
-    // At start, errors of a single site are in `site_errors`, and do not refuse the configuration.
+    // At start, errors of a single site are in `site_errors`, so the configuration is not refused because of them.
     let refused = report.errors() > 0;
     report.omitted += site_errors.omitted;
     site_errors
         .findings
         .into_iter()
         .for_each(|finding| report.push(finding));
-    // By file in reading order, then by position; findings without a position come first.
+    // Findings are sorted by file in reading order, then by position. Findings without a position come first.
     report.findings.sort_by_key(|finding| {
         let location = finding.location.as_ref();
         location.map(|l| (sources.order(&l.file), l.line, l.column))

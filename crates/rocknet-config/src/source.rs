@@ -32,6 +32,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// Creates a span. An `end` before `start` is replaced by `start`.
     pub fn new(file: FileId, start: usize, end: usize) -> Span {
         // MAX_FILE_BYTES keeps both offsets below 2^32. Saturation covers callers that do not check the size.
         let narrow = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
@@ -65,10 +66,12 @@ struct SourceFile {
 pub(crate) struct Sources {
     files: Vec<SourceFile>,
     by_path: HashMap<PathBuf, FileId>,
+    /// Size of all texts together.
     bytes: usize,
 }
 
 impl Sources {
+    /// Adds a file with its text.
     pub fn add(&mut self, path: PathBuf, text: String) -> FileId {
         let mut lines = vec![0];
         lines.extend(
@@ -89,6 +92,7 @@ impl Sources {
         self.bytes.saturating_add(bytes) <= MAX_TOTAL_BYTES
     }
 
+    /// Returns the number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
@@ -148,8 +152,8 @@ impl Sources {
         };
         let column = chars_before(span.start);
         let width = chars_before(span.end).saturating_sub(column).max(1);
-        // If the first characters of the line do not show the span, or half an excerpt of a wide span, the excerpt
-        // begins shortly before the span.
+        // The excerpt begins at the beginning of the line if it then contains the span, or half an excerpt of a wide
+        // span. Otherwise, it begins shortly before the span.
         let skipped = if column + width.min(MAX_EXCERPT_CHARS / 2) > MAX_EXCERPT_CHARS {
             column - MAX_EXCERPT_CHARS / 4
         } else {

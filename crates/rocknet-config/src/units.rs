@@ -79,7 +79,7 @@ pub(crate) fn size(text: &str) -> Result<u64, UnitError> {
     let Some((_, bytes)) = SIZE.iter().find(|(name, _)| *name == unit) else {
         let letter = unit.trim().chars().next().unwrap_or(' ').to_ascii_uppercase();
         let lower = unit.trim().to_ascii_lowercase();
-        // `-` stands for a unit that does not begin with an ASCII character, and is not in the list.
+        // `-`, which is not in the list, stands for a unit that does not begin with an ASCII character.
         let is_size_unit = ["", "b", "ib", "bytes", "byte"].contains(&lower.get(1..).unwrap_or("-"));
         return Err(match letter {
             'K' | 'M' | 'G' | 'T' if is_size_unit => UnitError(format!(
@@ -103,6 +103,7 @@ pub(crate) fn rate(text: &str) -> Result<u64, UnitError> {
     size(amount).map_err(|_| general())
 }
 
+/// Splits a text after the number that it begins with; `None` if there is no number, or if it does not fit in `u64`.
 fn leading_number(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -156,6 +157,7 @@ mod tests {
 
     #[test]
     fn durations_are_whole_numbers_with_units() {
+        // (text, milliseconds or a part of the help)
         let rows: &[(&str, Result<u64, &str>)] = &[
             ("500ms", Ok(500)),
             ("10s", Ok(10_000)),
@@ -186,6 +188,7 @@ mod tests {
 
     #[test]
     fn sizes_and_rates_are_whole_numbers_with_units() {
+        // (parser, text, bytes or a part of the help)
         type Row<'a> = (fn(&str) -> Result<u64, UnitError>, &'a str, Result<u64, &'a str>);
         let rows: &[Row<'_>] = &[
             (size, "50KiB", Ok(51_200)),

@@ -60,6 +60,7 @@ pub(crate) fn expand(text: &mut Text, folder: &Path, env: &dyn Environment) -> R
     Ok(())
 }
 
+/// Returns the value that replaces `${…}`. `name`: the text between the braces.
 fn lookup(name: &str, folder: &Path, env: &dyn Environment) -> Result<String, ExpansionError> {
     if let Some(path) = name.strip_prefix("file:") {
         let path = folder.join(path);
@@ -97,6 +98,7 @@ mod tests {
         env.files.insert("/run/key".into(), "s3cret\r\n".into());
         env.files.insert("/etc/rn/near".into(), "n".into());
         env.files.insert("/big".into(), "x".repeat(MAX_VALUE_BYTES + 1));
+        // (string, expanded string or a part of the error)
         let rows: &[(&str, Result<&str, &str>)] = &[
             ("plain", Ok("plain")),
             ("$5 and $x", Ok("$5 and $x")),

@@ -14,6 +14,7 @@ fn fuzz_seeds_pass() {
         config(&std::fs::read(entry.unwrap().path()).unwrap());
         seen += 1;
     }
+    // A smaller number would mean that seeds were lost.
     assert!(seen >= 15, "{seen} seeds");
 }
 
@@ -36,6 +37,7 @@ proptest! {
         let _ = config_text(&text);
     }
 
+    // An edit removes `cut` characters of the file `seed` from the position `at`, and inserts `put` there.
     #[test]
     fn random_edits_do_not_panic(seed in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(),
                                  cut in 0_usize..20, put in prop_oneof!["\\PC{0,6}", "[\\[\\]{}=.,\"'#\n\\\\$*/:]{0,6}"]) {
@@ -50,6 +52,7 @@ proptest! {
 
 #[test]
 fn hostile_texts_are_checked_in_bounded_time() {
+    // Number of repetitions in a text.
     let n = 100_000;
     // Name, text, and true if the text is accepted.
     let rows: Vec<(&str, String, bool)> = vec![

@@ -9,6 +9,7 @@ use fixture::{config_with, parse};
 
 /// Returns the row of an explanation that shows a key, and true if that row shows the whole table of the key.
 fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
+    // Row of the whole table, and the keys that only this row shows. Other keys of the table have rows of their own.
     let (table, in_its_value): (_, &[&str]) = match section {
         Section::Site | Section::Route => ("", &[]),
         Section::SiteLimits => ("limits", &[]),
@@ -100,5 +101,6 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
             seen += 1;
         }
     }
+    // A smaller number would mean that the loop skips keys by mistake.
     assert!(seen > 110, "{seen} keys");
 }

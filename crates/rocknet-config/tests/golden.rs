@@ -1,8 +1,8 @@
-//! Golden tests. Each TOML file in `golden/` is a configuration, and the snapshot beside it is the result of reading
-//! it.
+//! Golden tests. Each TOML file in `golden/` is a test case: a configuration. The snapshot beside the file is the
+//! result of reading the configuration.
 //!
-//! A case may contain directives: `#: file NAME` begins another file, `#: env NAME=VALUE` sets a variable, `#: dir
-//! PATH` creates a folder, and `#: purpose check` reads the case as `rocknet check` does. The main file is
+//! A test case may contain directives: `#: file NAME` begins another file, `#: env NAME=VALUE` sets a variable, `#: dir
+//! PATH` creates a folder, and `#: purpose check` reads it as `rocknet check` does. The main file is
 //! `/etc/rocknet/rocknet.toml`, and names of files are relative to its folder.
 
 use std::fmt::Write;
@@ -33,6 +33,7 @@ fn every_case_matches_its_snapshot() {
     });
 }
 
+/// Reads a test case. Returns the text of its snapshot.
 fn outcome(case: &str) -> String {
     let mut environment = MemoryEnvironment::default();
     let mut is_check = false;
@@ -68,6 +69,7 @@ fn outcome(case: &str) -> String {
     }
 }
 
+/// Returns the snapshot of a valid configuration: the warnings, and the parts that differ from the defaults.
 fn accepted(loaded: &Loaded) -> String {
     let report = Report {
         findings: loaded.warnings.clone(),
@@ -143,6 +145,7 @@ fn write_site(text: &mut String, site: &Site, config: &Config) {
     }
 }
 
+/// Writes the settings that differ from `base`, and the spans of the written keys.
 fn write_settings(text: &mut String, settings: &Settings, base: &Settings, indent: &str) {
     let (ours, theirs) = (format!("{settings:#?}"), format!("{base:#?}"));
     if ours == theirs {

@@ -26,7 +26,8 @@ fn read_with(text: &str, files: &[(String, String)]) -> Result<Config, Report> {
     rocknet_config::parse(text, Path::new(FILE), &environment).map(|loaded| loaded.config)
 }
 
-/// Checks that a text at a bound is accepted, and that a text beyond it is refused with a message.
+/// Checks that the text `inside`, at a bound, is accepted, and that the text `beyond` it is refused with `message`.
+/// `what`: the bounded thing, for failures of the test.
 #[track_caller]
 fn check(what: &str, inside: &str, beyond: &str, message: &str) {
     if let Err(report) = read(inside) {
@@ -35,6 +36,7 @@ fn check(what: &str, inside: &str, beyond: &str, message: &str) {
     refused(what, read(beyond), message);
 }
 
+/// Checks that a text was refused with `message`. `what`: as in [`check`].
 #[track_caller]
 fn refused(what: &str, read: Result<Config, Report>, message: &str) {
     match read {
@@ -43,6 +45,7 @@ fn refused(what: &str, read: Result<Config, Report>, message: &str) {
     }
 }
 
+/// Returns a site with a root and further keys.
 fn site(keys: &str) -> String {
     format!("[site.\"example.com\"]\nroot = \"/w\"\n{keys}\n")
 }
@@ -50,6 +53,7 @@ fn site(keys: &str) -> String {
 /// Minimum and maximum of a kind, and the function that writes a number as TOML.
 type Bounds = (u64, u64, fn(u64) -> String);
 
+/// Returns the bounds of a kind; `None` for a kind without bounds.
 fn bounds(kind: &Kind) -> Option<Bounds> {
     match kind {
         Kind::Integer { min, max } => Some((u64::try_from(*min).ok()?, u64::try_from(*max).ok()?, |n| n.to_string())),
@@ -84,6 +88,7 @@ fn config_with(section: Section, name: &str, value: &str) -> Option<String> {
 
 #[test]
 fn keys_accept_their_bounds_and_nothing_beyond() {
+    // Names of the keys whose bounds have been tested.
     let mut met = Vec::new();
     for key in keys::all().filter(|key| key.availability == Availability::Now) {
         let Some((least, most, write)) = bounds(&key.kind) else {
@@ -95,6 +100,7 @@ fn keys_accept_their_bounds_and_nothing_beyond() {
             };
             let what = format!("{} in {}", key.name, section.header());
             read(&text).unwrap_or_else(|report| panic!("the least {what}:\n{report}"));
+            // `write` takes no negative number, so -1 is made from the text of 0.
             let below = least.checked_sub(1).map_or_else(|| write(0).replace('0', "-1"), write);
             for value in [below, write(most + 1)] {
                 let text = config_with(*section, key.name, &value).unwrap_or_default();

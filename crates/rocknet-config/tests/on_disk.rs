@@ -36,6 +36,7 @@ fn a_file_and_its_sites_are_read_from_disk() {
 
     fs::remove_dir_all(dir.path().join("www")).unwrap();
     let report = rocknet_config::check(&main, &ProcessEnvironment).unwrap_err();
+    // Both sites have lost their root.
     assert_eq!(report.errors(), 2);
     assert!(report.findings.iter().all(|finding| finding.code == Code::Missing));
     let loaded = rocknet_config::load(&main, &ProcessEnvironment).unwrap();

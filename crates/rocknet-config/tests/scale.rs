@@ -15,7 +15,8 @@ const MANY: usize = 40_000;
 /// minutes. The margin covers a busy machine.
 const LINEAR: Duration = Duration::from_secs(20);
 
-/// Checks a text within [`LINEAR`]. For a case whose name begins with `include`, empty files are provided.
+/// Checks a configuration, and fails if that takes [`LINEAR`] or longer. `what`: name of the test case; if it begins
+/// with `include`, the files `0.toml`, `1.toml` and so on exist and are empty.
 #[track_caller]
 fn timed(what: &str, text: &str) -> Result<Config, Report> {
     let mut environment = MemoryEnvironment {
@@ -36,10 +37,12 @@ fn timed(what: &str, text: &str) -> Result<Config, Report> {
     read.map(|loaded| loaded.config)
 }
 
+/// Returns the text of [`MANY`] entries. `entry`: returns the entry with a number.
 fn each(entry: impl Fn(usize) -> String) -> String {
     (0..MANY).map(entry).collect()
 }
 
+/// Returns a site with a root and further keys.
 fn site(keys: &str) -> String {
     format!("[site.\"example.com\"]\nroot = \"/w\"\n{keys}\n")
 }

@@ -9,8 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::CertificateSummary;
 use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
-pub use crate::level::Level;
+use crate::dashboard::DashboardLink;
+use crate::doctor::DoctorCheck;
+use crate::explanation::{ExplainUrl, UrlExplanation};
+pub use crate::level::{Level, LogLevel, LogLevelChange};
 use crate::logs::LogFilter;
+use crate::php::{PhpPoolName, PhpPoolSummary};
 use crate::site::SiteSummary;
 use crate::status::Status;
 use crate::upgrade::UpgradeOrder;
@@ -25,6 +29,9 @@ pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; cha
 
 /// Media type of server-sent events.
 pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// Description of the API in OpenAPI 3.1, with a newline at the end.
+pub const OPEN_API: &str = include_str!("../../../docs/openapi.json");
 
 /// Media type of all other bodies.
 pub const JSON: &str = "application/json";
@@ -48,11 +55,13 @@ pub enum Request {
     /// Queries the level of the error log; the reply is a [`LogLevel`].
     LogLevel,
     /// Changes the level of the error log until the next reload; the reply is the new [`LogLevel`].
-    SetLogLevel(Level),
+    SetLogLevel(LogLevelChange),
     /// Reads the configuration file; the reply is a [`ConfigText`].
     Config,
     /// Checks a text as the configuration; the reply is [`Checked`]. Nothing is changed.
     CheckConfig(Candidate),
+    /// Checks the text that edits would produce; the reply is [`Checked`]. Nothing is changed.
+    CheckEdits(Edits),
     /// Replaces the text of the configuration file and loads it; the reply is [`Saved`].
     ReplaceConfig(Replacement),
     /// Edits the configuration file and loads it; the reply is [`Saved`].
@@ -69,10 +78,22 @@ pub enum Request {
     DrainUpstream(UpstreamAddress),
     /// Ends the effect of [`Request::DrainUpstream`]; the reply is [`Done`].
     EnableUpstream(UpstreamAddress),
+    /// Queries the pools of PHP that the server runs; the reply is a list of [`PhpPoolSummary`].
+    PhpPools,
+    /// Starts new processes in a pool of PHP. The old ones complete their requests. The reply is [`Done`].
+    RestartPhpPool(PhpPoolName),
     /// Removes every file from the file cache; the reply is [`Done`].
     PurgeFileCache,
+    /// Queries what a URL leads to; the reply is a [`UrlExplanation`].
+    Explain(ExplainUrl),
+    /// Queries the description of the API; the reply is [`OPEN_API`].
+    OpenApi,
     /// Queries log lines; the reply is a stream of [`LogEvent`](crate::logs::LogEvent) as server-sent events.
     Logs(LogFilter),
+    /// Checks the requirements of the server on its machine; the reply is a list of [`DoctorCheck`].
+    Doctor,
+    /// Creates a link that signs a browser in to the dashboard; the reply is a [`DashboardLink`].
+    DashboardLink,
 }
 
 /// Reply to a request that succeeded.
@@ -101,24 +122,29 @@ pub enum Reply {
     Certificates(Vec<CertificateSummary>),
     /// Upstreams, in the order of their addresses.
     Upstreams(Vec<UpstreamSummary>),
+    /// Pools of PHP.
+    PhpPools(Vec<PhpPoolSummary>),
+    /// Checks of the requirements of the server.
+    Doctor(Vec<DoctorCheck>),
+    /// Link to the dashboard.
+    DashboardLink(DashboardLink),
+    /// Explanation of a URL.
+    Explanation(Box<UrlExplanation>),
+    /// Description of the API, which is JSON already.
+    OpenApi(&'static str),
 }
 
 /// Message about an instruction that was carried out, or that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Done {
     /// Text for the operator, without a newline at the end.
     pub message: String,
 }
 
-/// Level of the error log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogLevel {
-    /// Minimum severity of the messages that are written.
-    pub level: Level,
-}
-
 /// Reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApiError {
     /// Status code of HTTP. It is not part of the body.
     #[serde(skip)]
@@ -284,8 +310,9 @@ const SET_LOG_LEVEL: Endpoint = Endpoint::new(
     "/api/log-level",
     "Changes the level of the error log until the next reload.",
     |input| {
-        let LogLevel { level } = from_json(input)?;
-        Ok(Request::SetLogLevel(level))
+        let change: LogLevelChange = from_json(input)?;
+        change.check().map_err(|error| ApiError::new(400, error))?;
+        Ok(Request::SetLogLevel(change))
     },
 );
 
@@ -314,6 +341,12 @@ const CHECK_CONFIG: Endpoint = Endpoint::new(
     "/api/config/check",
     "Checks a text as the configuration, without a change.",
     |input| from_json(input).map(Request::CheckConfig),
+);
+const CHECK_EDITS: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/config/check-edits",
+    "Checks the text that edits would produce, without a change.",
+    |input| from_json(input).map(Request::CheckEdits),
 );
 const EDIT_CONFIG: Endpoint = Endpoint::new(
     Method::Post,
@@ -359,6 +392,18 @@ const ENABLE_UPSTREAM: Endpoint = Endpoint::new(
     "Sends new clients to a drained upstream again.",
     |input| from_json(input).map(Request::EnableUpstream),
 );
+const PHP_POOLS: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/php",
+    "Pools of PHP that the server runs, with their processes and restarts.",
+    |input| without_body(input, Request::PhpPools),
+);
+const RESTART_PHP_POOL: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/php/restart",
+    "Starts new processes in a pool of PHP; the old ones complete their requests.",
+    |input| from_json(input).map(Request::RestartPhpPool),
+);
 const PURGE_FILE_CACHE: Endpoint = Endpoint::new(
     Method::Post,
     "/api/cache/purge",
@@ -366,6 +411,28 @@ const PURGE_FILE_CACHE: Endpoint = Endpoint::new(
     |input| without_body(input, Request::PurgeFileCache),
 );
 
+const DOCTOR: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/doctor",
+    "Checks of the machine and the configuration, each with its remedy.",
+    |input| without_body(input, Request::Doctor),
+);
+const EXPLAIN: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/explain",
+    "Site, route and effective settings of the URL in `url`, and what it leads to.",
+    |input| {
+        let url = ExplainUrl::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::Explain(url))
+    },
+)
+.secret();
+const OPEN_API_DOCUMENT: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/openapi.json",
+    "This description of the API.",
+    |input| without_body(input, Request::OpenApi),
+);
 const LOGS: Endpoint = Endpoint::new(
     Method::Get,
     "/api/logs",
@@ -374,10 +441,18 @@ const LOGS: Endpoint = Endpoint::new(
         let filter = LogFilter::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
         without_body(input, Request::Logs(filter))
     },
+)
+.secret();
+
+const DASHBOARD_LINK: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/dashboard/link",
+    "Creates a link that signs one browser in to the dashboard.",
+    |input| without_body(input, Request::DashboardLink),
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 20] = [
+pub const ENDPOINTS: [&Endpoint; 27] = [
     &STATUS,
     &SITES,
     &RELOAD,
@@ -389,6 +464,7 @@ pub const ENDPOINTS: [&Endpoint; 20] = [
     &CONFIG,
     &REPLACE_CONFIG,
     &CHECK_CONFIG,
+    &CHECK_EDITS,
     &EDIT_CONFIG,
     &CONFIG_HISTORY,
     &UNDO_CONFIG,
@@ -396,8 +472,14 @@ pub const ENDPOINTS: [&Endpoint; 20] = [
     &UPSTREAMS,
     &DRAIN_UPSTREAM,
     &ENABLE_UPSTREAM,
+    &PHP_POOLS,
+    &RESTART_PHP_POOL,
     &PURGE_FILE_CACHE,
+    &DOCTOR,
+    &EXPLAIN,
+    &OPEN_API_DOCUMENT,
     &LOGS,
+    &DASHBOARD_LINK,
 ];
 
 impl Request {
@@ -414,6 +496,7 @@ impl Request {
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
             Request::Config => &CONFIG,
             Request::CheckConfig(_) => &CHECK_CONFIG,
+            Request::CheckEdits(_) => &CHECK_EDITS,
             Request::ReplaceConfig(_) => &REPLACE_CONFIG,
             Request::EditConfig(_) => &EDIT_CONFIG,
             Request::ConfigHistory => &CONFIG_HISTORY,
@@ -422,21 +505,28 @@ impl Request {
             Request::Upstreams => &UPSTREAMS,
             Request::DrainUpstream(_) => &DRAIN_UPSTREAM,
             Request::EnableUpstream(_) => &ENABLE_UPSTREAM,
+            Request::PhpPools => &PHP_POOLS,
+            Request::RestartPhpPool(_) => &RESTART_PHP_POOL,
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
+            Request::Doctor => &DOCTOR,
+            Request::Explain(_) => &EXPLAIN,
+            Request::OpenApi => &OPEN_API_DOCUMENT,
             Request::Logs(_) => &LOGS,
+            Request::DashboardLink => &DASHBOARD_LINK,
         }
     }
 
     /// Returns the body of the request as JSON, or `None` if the request has no body.
     pub fn body(&self) -> Option<String> {
         match self {
-            Request::SetLogLevel(level) => to_json(&LogLevel { level: *level }),
+            Request::SetLogLevel(change) => to_json(change),
             Request::CheckConfig(candidate) => to_json(candidate),
             Request::ReplaceConfig(replacement) => to_json(replacement),
-            Request::EditConfig(edits) => to_json(edits),
+            Request::CheckEdits(edits) | Request::EditConfig(edits) => to_json(edits),
             Request::UndoConfig(undo) => to_json(undo),
             Request::Upgrade(order) => to_json(order),
             Request::DrainUpstream(address) | Request::EnableUpstream(address) => to_json(address),
+            Request::RestartPhpPool(pool) => to_json(pool),
             Request::Status
             | Request::Sites
             | Request::Reload
@@ -447,8 +537,13 @@ impl Request {
             | Request::ConfigHistory
             | Request::Certificates
             | Request::Upstreams
+            | Request::PhpPools
             | Request::PurgeFileCache
-            | Request::Logs(_) => None,
+            | Request::Doctor
+            | Request::Explain(_)
+            | Request::OpenApi
+            | Request::Logs(_)
+            | Request::DashboardLink => None,
         }
     }
 
@@ -456,6 +551,7 @@ impl Request {
     pub fn query(&self) -> Option<String> {
         match self {
             Request::Logs(filter) => Some(filter.query()),
+            Request::Explain(url) => Some(url.query()),
             _ => None,
         }
     }
@@ -495,7 +591,7 @@ mod tests {
             }),
             Request::Metrics,
             Request::LogLevel,
-            Request::SetLogLevel(Level::Debug),
+            Request::SetLogLevel(LogLevelChange::new(Level::Debug)),
             Request::Config,
             Request::CheckConfig(Candidate { text: "a".into() }),
             Request::ReplaceConfig(Replacement {
@@ -522,8 +618,18 @@ mod tests {
             Request::Upstreams,
             Request::DrainUpstream(UpstreamAddress { address: "a".into() }),
             Request::EnableUpstream(UpstreamAddress { address: "a".into() }),
+            Request::PhpPools,
+            Request::RestartPhpPool(PhpPoolName { name: "8.2".into() }),
             Request::PurgeFileCache,
+            Request::Doctor,
+            Request::Explain(ExplainUrl { url: "/".into() }),
+            Request::OpenApi,
             Request::Logs(LogFilter::default()),
+            Request::CheckEdits(Edits {
+                edits: Vec::new(),
+                revision: Some("a".into()),
+            }),
+            Request::DashboardLink,
         ];
         assert_eq!(requests.len(), ENDPOINTS.len());
         for request in requests {

@@ -9,6 +9,7 @@ use crate::text;
 
 /// A certificate of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CertificateSummary {
     /// Name of the site.

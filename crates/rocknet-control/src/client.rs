@@ -239,7 +239,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::api::{Done, Level, LogLevel};
+    use crate::api::{Done, Level, LogLevel, LogLevelChange};
 
     /// Serves the given responses, one for each request, and returns the received bytes.
     fn serve(listener: UnixListener, responses: Vec<&'static str>) -> thread::JoinHandle<String> {
@@ -271,7 +271,9 @@ mod tests {
             ],
         );
         let mut client = Client::connect(&socket).expect("a server");
-        let level: LogLevel = client.call(&Request::SetLogLevel(Level::Debug)).expect("a level");
+        let level: LogLevel = client
+            .call(&Request::SetLogLevel(LogLevelChange::new(Level::Debug)))
+            .expect("a level");
         assert_eq!(level.level, Level::Debug);
         let done: Done = client.call(&Request::Reload).expect("a message");
         assert_eq!(done.message, "a");

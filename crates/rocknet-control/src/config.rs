@@ -10,6 +10,7 @@ pub const MAX_TEXT: usize = 256 * 1024;
 
 /// The configuration file of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigText {
     /// Absolute path of the file.
     pub file: PathBuf,
@@ -23,6 +24,7 @@ pub struct ConfigText {
 
 /// Text to check as the configuration of a server, without a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {
     /// Text of the configuration file. Relative paths in it are relative to the folder of the server's file.
@@ -31,6 +33,7 @@ pub struct Candidate {
 
 /// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checked {
     /// True if the server would accept the text. Warnings do not prevent that.
     pub is_valid: bool,
@@ -40,6 +43,7 @@ pub struct Checked {
 
 /// An error or a warning about a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// True for an error, false for a warning.
     pub is_error: bool,
@@ -63,6 +67,7 @@ pub struct Finding {
 
 /// New text of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Replacement {
     /// New text.
@@ -73,6 +78,7 @@ pub struct Replacement {
 
 /// Edits of the configuration file, which are applied together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Edits {
     /// Edits in the order in which they are applied.
@@ -84,6 +90,7 @@ pub struct Edits {
 
 /// Edit of a configuration file. Comments, order and spacing of everything else are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Edit {
     /// Sets a key. Missing tables are created.
@@ -119,6 +126,7 @@ impl fmt::Display for Edit {
 
 /// Result of a change that was written to the file and loaded by the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Saved {
     /// Text for the operator, without a newline at the end.
     pub message: String,
@@ -131,6 +139,7 @@ pub struct Saved {
 
 /// A change of the configuration file by the control API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// Number of the change. Later changes have larger numbers.
     pub id: u64,
@@ -145,6 +154,7 @@ pub struct Change {
 
 /// Request to restore the text before a change.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Undo {
     /// Number of the change; `None`: the last one.

@@ -1,11 +1,13 @@
 //! Levels of the error log.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 /// Severity of a message in the error log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// The server, or a site, does not work as configured.
@@ -41,6 +43,68 @@ impl Level {
     }
 }
 
+/// Maximum length in bytes of the path of a module.
+const MAX_MODULE: usize = 128;
+
+/// Levels of the error log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LogLevel {
+    /// Minimum severity of the messages that are written.
+    pub level: Level,
+    /// Levels of single modules that differ from it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub modules: BTreeMap<String, Level>,
+}
+
+/// Change of the level of the error log, or of one module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LogLevelChange {
+    /// New level.
+    pub level: Level,
+    /// Path of the module, such as `rocknet_proxy` or `rocknet_proxy::health_check`; `None`: all modules without a
+    /// level of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+}
+
+impl LogLevelChange {
+    /// Returns a change of the level of all modules.
+    pub fn new(level: Level) -> LogLevelChange {
+        LogLevelChange { level, module: None }
+    }
+
+    /// Checks the path of the module.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message if it is not a path.
+    pub fn check(&self) -> Result<(), String> {
+        let is_path = |module: &String| {
+            (1..=MAX_MODULE).contains(&module.len())
+                && module
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':'))
+        };
+        if self.module.as_ref().is_none_or(is_path) {
+            return Ok(());
+        }
+        Err("`module` must be a path such as `rocknet_proxy` or `rocknet_proxy::health_check`".to_owned())
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.level)?;
+        for (module, level) in &self.modules {
+            writeln!(f, "{module} {level}")?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -58,5 +122,24 @@ mod tests {
             assert_eq!(serde_json::to_string(&level).unwrap(), format!("\"{level}\""));
         }
         assert_eq!(Level::from_name("Info"), None);
+    }
+
+    #[test]
+    fn modules_are_paths() {
+        for (module, is_valid) in [
+            ("rocknet_proxy", true),
+            ("rustls::client", true),
+            ("", false),
+            ("a b", false),
+            ("a\n", false),
+            (&*"x".repeat(MAX_MODULE + 1), false),
+        ] {
+            let change = LogLevelChange {
+                module: Some(module.to_owned()),
+                ..LogLevelChange::new(Level::Debug)
+            };
+            assert_eq!(change.check().is_ok(), is_valid, "{module:?}");
+        }
+        assert!(LogLevelChange::new(Level::Debug).check().is_ok());
     }
 }

@@ -22,8 +22,14 @@ pub mod certificate;
 pub mod client;
 pub mod command;
 pub mod config;
+pub mod dashboard;
+pub mod doctor;
+pub mod explanation;
 mod level;
 pub mod logs;
+#[cfg(feature = "schema")]
+pub mod openapi;
+pub mod php;
 pub mod site;
 pub mod status;
 pub mod upgrade;
@@ -35,6 +41,7 @@ pub use certificate::{CertificateList, CertificateSummary};
 #[cfg(unix)]
 pub use client::{Client, ClientError};
 pub use command::{Command, UnknownCommand};
+pub use php::{PhpPoolList, PhpPoolSummary, PhpState};
 pub use site::{SiteKind, SiteList, SiteSummary};
 pub use status::{Cache, Mode, Responses, SiteDurations, Status};
 pub use upstream::{UpstreamList, UpstreamState, UpstreamSummary};

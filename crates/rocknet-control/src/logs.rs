@@ -10,6 +10,7 @@ const MAX_TEXT: usize = 256;
 
 /// Kind of log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum LogKind {
     /// Error log.
@@ -33,6 +34,7 @@ pub struct LogFilter {
 
 /// Event of the stream of log lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogEvent {
     /// Log of the line.
     pub kind: LogKind,

@@ -10,6 +10,7 @@ use crate::text;
 
 /// A summary of one site.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SiteSummary {
     /// Name as in the configuration: `example.com`, `:8081`.
@@ -30,6 +31,7 @@ pub struct SiteSummary {
 
 /// Kind of responses of a site where no route applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SiteKind {
     /// Files below the root folder.

@@ -9,6 +9,7 @@ use crate::text;
 
 /// State and counters of the server at one moment. Counters are totals since start unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Status {
     /// Version of RockNet.
@@ -26,10 +27,14 @@ pub struct Status {
     /// Absolute path of the configuration file; `None` for a server without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_file: Option<PathBuf>,
+    /// Limits of the process and of the programs that it starts, in a few words; empty if they are unknown.
+    pub sandbox: String,
     /// Listening addresses as URLs or socket paths, ordered by port.
     pub listeners: Vec<String>,
     /// Number of workers of all listeners.
     pub workers: usize,
+    /// Number of restarts of workers that failed.
+    pub worker_restarts: u64,
     /// Number of connections that are open now.
     pub connections_open: u64,
     /// Number of accepted connections.
@@ -48,6 +53,10 @@ pub struct Status {
     pub responses: Responses,
     /// Response times of the busiest sites, busiest first.
     pub durations: Vec<SiteDurations>,
+    /// Number of responses of all sites by response time: the entry at index `i` counts the responses that took less
+    /// than `8 << i` microseconds. The last one counts all. Clients compute the percentiles of an interval from two
+    /// such lists.
+    pub duration_counts: Vec<u64>,
     /// State of the file cache.
     pub cache: Cache,
     /// Number of log records dropped because a disk or pipe was too slow or full.
@@ -60,6 +69,7 @@ pub struct Status {
 
 /// Mode of the server, which selects the defaults of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Production.
@@ -71,6 +81,7 @@ pub enum Mode {
 
 /// Number of final responses by the first digit of their status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Responses {
     /// 2xx.
@@ -90,6 +101,7 @@ pub struct Responses {
 /// Response times of one site in microseconds. A response time is measured from the request head until the whole
 /// response is queued for the socket.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SiteDurations {
     /// Name of the site.
@@ -104,6 +116,7 @@ pub struct SiteDurations {
 
 /// The file cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Cache {
     /// Number of files in memory now.
@@ -144,11 +157,14 @@ impl fmt::Display for Status {
                 format!("{} of memory, {cpu} of CPU time", text::bytes(self.memory_bytes)),
             )?;
         }
-        let workers = format!(
+        let mut workers = format!(
             "{} {}",
             self.workers,
             if self.workers == 1 { "thread" } else { "threads" }
         );
+        if self.worker_restarts > 0 {
+            workers += &format!(", restarts after failures: {}", text::count(self.worker_restarts));
+        }
         row("workers", workers)?;
         for (index, listener) in self.listeners.iter().enumerate() {
             row(
@@ -213,6 +229,9 @@ impl fmt::Display for Status {
             "cache",
             format!("{entries} files, {}, {share} hits", text::bytes(cache.bytes)),
         )?;
+        if !self.sandbox.is_empty() {
+            row("sandbox", text::sanitized(&self.sandbox, MAX_SHOWN))?;
+        }
         row("reloads", text::count(self.reloads))?;
         if self.log_drops > 0 {
             row(
@@ -262,8 +281,10 @@ mod tests {
             memory_bytes: 3 << 20,
             mode: Mode::Dev,
             config_file: Some("/etc/rocknet/rocknet.toml".into()),
+            sandbox: "programs are limited (seccomp)".into(),
             listeners: vec!["http://0.0.0.0:80".into(), "http://[::]:80".into()],
             workers: 8,
+            worker_restarts: 0,
             connections_open: 12,
             connections_total: 1_234,
             http3_ports: vec![443, 8443],
@@ -291,6 +312,7 @@ mod tests {
                     p99_us: 1_572_863,
                 },
             ],
+            duration_counts: vec![1, 2],
             cache: Cache {
                 entries: 42,
                 bytes: 1_572_864,
@@ -320,6 +342,7 @@ sent         5.0 GiB
 durations    a.test: 50 % within 1 µs, 99 % within 12.2 ms
              b.test: 50 % within 106.4 ms, 99 % within 1.5 s
 cache        42 files, 1.5 MiB, 90.0 % hits
+sandbox      programs are limited (seccomp)
 reloads      3
 ";
         assert_eq!(sample().to_string(), expected);
@@ -329,6 +352,7 @@ reloads      3
     fn problems_are_shown_only_if_there_are_any() {
         let status = Status {
             workers: 1,
+            worker_restarts: 3,
             tunnels_open: 1_000,
             log_drops: 1_000,
             last_reload_error: Some("rocknet.toml:3:1: unknown key `rot`\n  \u{1b}[31mdid you mean `root`?".into()),
@@ -336,7 +360,7 @@ reloads      3
         };
         let shown = status.to_string();
         for line in [
-            "workers      1 thread\n",
+            "workers      1 thread, restarts after failures: 3\n",
             "tunnels      1,000 open\n",
             "log          1,000 records lost: the disk or pipe is too slow, or full\n",
             "the last reload changed nothing:\n  rocknet.toml:3:1: unknown key `rot`\n    ?[31mdid you mean `root`?\n",

@@ -12,6 +12,7 @@ pub const TIMEOUTS: RangeInclusive<u64> = 1..=50;
 
 /// Order to start a new process that takes over the sockets of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct UpgradeOrder {
     /// Absolute path of the program; `None`: the path from which the server was started.

@@ -9,6 +9,7 @@ use crate::text;
 
 /// State of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum UpstreamState {
     /// Gets requests.
@@ -40,6 +41,7 @@ impl UpstreamState {
 
 /// An upstream.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct UpstreamSummary {
     /// Address as in the configuration.
@@ -52,6 +54,7 @@ pub struct UpstreamSummary {
 
 /// Upstreams that an instruction is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamAddress {
     /// Address as in the configuration, such as `http://10.0.0.2:3000`. All upstreams with this address are meant, if

@@ -10,10 +10,17 @@ use rocknet_routing::{Redirects, RouteTrie};
 use crate::preload::Preloads;
 use crate::spool::Bounds;
 
+/// Pattern of the root route of a site.
+pub const ROOT_PATTERN: &str = "/*";
+
 /// Settings of one route. The settings of the site itself form its root route.
 pub struct Route {
     /// Site of the route.
     pub label: SiteLabel,
+    /// Pattern of its paths as in the configuration; [`ROOT_PATTERN`] for the site itself.
+    pub pattern: Arc<str>,
+    /// Number of the route in the metrics of the server; 0 for a route without metrics of its own.
+    pub number: u32,
     /// Settings of the whole server.
     pub server: Arc<ServerSettings>,
     /// True if no route of the site has a guard, so that no request is checked.
@@ -85,6 +92,8 @@ impl Route {
     ) -> Result<Route, String> {
         Ok(Route {
             label,
+            pattern: ROOT_PATTERN.into(),
+            number: 0,
             server,
             is_unguarded: false,
             compress: settings.compress && !forbids_transforming(&headers),

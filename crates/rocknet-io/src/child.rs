@@ -26,6 +26,9 @@ pub struct ChildSetup<'a> {
     /// Descriptors that the program inherits under the same numbers. All other descriptors except the standard streams
     /// are closed. Before Linux 5.11 and on other systems, only those marked close-on-exec are closed.
     pub inherited: Vec<OwnedFd>,
+    /// True for a program that takes the place of this process. The limits of [`crate::sandbox::limit_programs`] do not
+    /// apply to it, but all limits of this process do. On Linux, it keeps the capability to bind ports below 1024.
+    pub is_successor: bool,
 }
 
 /// Prepares `command` to lead its own process group, to block no signals, and to start with `setup`.
@@ -83,7 +86,7 @@ pub fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
 }
 
 /// Returns whether a group whose leader has been waited for still has members. First reaps the members that have ended
-/// and are children of this process. The kernel does not reuse the number of a group that has members.
+/// and are children of this process. While a group has members, the kernel gives its number to no other group.
 pub fn group_has_members(leader: u32) -> bool {
     let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) else {
         return false;
@@ -129,8 +132,15 @@ mod system {
             .map(|directory| CString::new(directory.as_os_str().as_bytes()));
         let (directory, parent_death_signal, inherited) =
             (directory.transpose()?, setup.parent_death_signal, setup.inherited);
+        let is_successor = setup.is_successor;
         let prepare = move || {
             super::unblock_signals()?;
+            if is_successor {
+                crate::privileges::pass_on_low_ports();
+            } else {
+                // Before the change of user, which may end the right to do this.
+                crate::sandbox::apply_to_program();
+            }
             if let Some((uid, gid, groups)) = &user {
                 set_thread_groups(groups)?;
                 set_thread_res_gid(*gid, *gid, *gid)?;
@@ -225,6 +235,7 @@ mod tests {
         command.spawn().unwrap()
     }
 
+    /// Reads the first line of the output. Also returns the reader, because dropping it would close the pipe.
     fn line(child: &mut Child) -> (String, BufReader<std::process::ChildStdout>) {
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -277,6 +288,7 @@ mod tests {
         .unwrap()
         .0;
         assert_eq!(child.wait().unwrap().signal(), Some(9));
+        // The parent-death signal has ended only the shell. This call ends the second program.
         let _ = signal_group(child.id(), Signal::KILL);
     }
 
@@ -299,6 +311,7 @@ mod tests {
         prepare(&mut command, setup).unwrap();
         let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
         assert_eq!(output, format!("{}\nkept\nclosed\n", directory.display()));
+        // The name of a directory must not contain a NUL byte.
         let mut command = Command::new("sh");
         let setup = ChildSetup {
             directory: Some(Path::new("a\0b")),

@@ -1,9 +1,9 @@
-//! Root-confined file system: opens files below a directory. No path and no race leads outside it. A symbolic link does
-//! so only under the link policies [`Symlinks::Owner`] and [`Symlinks::All`].
+//! Root-confined file system: opens files below a directory. No path and no race leads outside that directory. A
+//! symbolic link leads outside only under the link policies [`Symlinks::Owner`] and [`Symlinks::All`].
 //!
 //! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
 //! `RESOLVE_BENEATH` confines the lookup. The kernel refuses absolute links, even those that point back inside the
-//! directory. The path is walked component by component over open descriptors in four cases: for these links, under
+//! directory. The path is walked component by component over open descriptors in four cases: for absolute links, under
 //! [`Symlinks::Owner`], after repeated collisions with renames, and on systems without `openat2`.
 
 use std::fs::File;
@@ -158,7 +158,7 @@ impl Root {
 
     /// Starts loading the names that `open_cached` needs into the kernel's cache, on the event loop of this thread.
     ///
-    /// Returns `None` if the event loop does not support the operation or has too many of them, if `relative` is
+    /// Returns `None` if the event loop cannot load names or has too many operations in progress, if `relative` is
     /// invalid, or if `open_cached` never succeeds below this root or with this policy.
     pub fn prefetch_names(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<ReadAhead> {
         if symlinks == Symlinks::Owner {
@@ -249,6 +249,7 @@ fn validated(relative: &[u8]) -> Result<&[u8], OpenError> {
     Ok(if relative.is_empty() { b"." } else { relative })
 }
 
+/// Adds the attributes of the file. Fails with [`OpenError::NotFound`] for FIFOs, sockets and devices.
 fn into_opened(descriptor: OwnedFd) -> Result<OpenedFile, OpenError> {
     let meta = Meta::of(descriptor.as_fd())?;
     Ok(OpenedFile {

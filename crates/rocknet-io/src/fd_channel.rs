@@ -223,7 +223,8 @@ pub fn stream_pair() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair()
 }
 
-/// Maximum number of descriptors in one message.
+/// Maximum number of descriptors in one message: the account helper is passed a description of a program, the three
+/// standard streams of the program, a file, and a listening socket.
 pub const MAX_FDS: usize = 6;
 
 /// Lowest number for the duplicate of the standard input, so that the numbers of the standard streams remain free.

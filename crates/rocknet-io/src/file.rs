@@ -145,7 +145,7 @@ pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u
     while content.len() < max {
         let at = content.len();
         match retry(|| system::append_resident(file.as_fd(), at as u64, &mut content)) {
-            // The file system does not support RWF_NOWAIT. If it is in memory, reading does not wait for a disk anyway.
+            // The file system does not support RWF_NOWAIT. A file system in memory never waits for a disk anyway.
             Err(Errno::OPNOTSUPP) if system::is_memory_backed(file.as_fd()) => {
                 return read_at_most(file, max).map(Some);
             }
@@ -164,6 +164,7 @@ pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u
     Ok(Some(content))
 }
 
+/// Returns `None` for the errors after which reading without `RWF_NOWAIT` might block.
 fn some_if_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),

@@ -8,6 +8,7 @@ use std::process::Command;
 /// process of the harness, the function starts the new process, asserts that the test passed there, and returns false.
 /// The standard input of the new process is empty, and its outputs are pipes.
 pub(crate) fn in_own_process(test: &str) -> bool {
+    /// Environment variable that is set in the new process only.
     const CHILD: &str = "ROCKNET_TEST_ISOLATED";
     if env::var_os(CHILD).is_some() {
         return true;

@@ -49,6 +49,8 @@ pub mod fd_channel;
 pub mod fd_channel;
 #[cfg(unix)]
 pub mod file;
+#[cfg(unix)]
+pub mod inherited_sockets;
 #[cfg(target_os = "linux")]
 pub mod io_uring;
 #[cfg(test)]
@@ -66,7 +68,11 @@ pub mod queue;
 pub mod read_ahead;
 pub mod runtime;
 #[cfg(unix)]
+pub mod sandbox;
+#[cfg(unix)]
 pub mod sealed_file;
+#[cfg(unix)]
+pub mod service_manager;
 pub mod sim;
 #[cfg(unix)]
 pub mod socket;

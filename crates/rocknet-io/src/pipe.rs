@@ -37,17 +37,19 @@ struct PoolInner {
     free: RefCell<Vec<PipeEnds>>,
     /// Number of open pipes, including those in use.
     count: Cell<usize>,
-    /// True if a pipe was requested since the last tick, even if the request failed.
+    /// True if a pipe was requested since the last [`PipePool::tick`], even if the request failed.
     was_used: Cell<bool>,
-    /// True if the system refused to create a pipe since the last tick. Trying again for every transfer would cost more
-    /// than copying.
+    /// True if the system refused to create a pipe since the last [`PipePool::tick`]. Trying again for every transfer
+    /// would cost more than copying.
     creation_failed: Cell<bool>,
 }
 
 /// A pipe of the pool, taken or opened when bytes are first put into it. On drop it returns to the pool if it is empty,
 /// and is closed otherwise.
 pub struct Pipe {
+    /// `None` until bytes are first put into the pipe.
     ends: Option<PipeEnds>,
+    /// Number of bytes in the pipe.
     buffered: u64,
     pool: Rc<PoolInner>,
 }
@@ -103,6 +105,7 @@ impl PipePool {
 }
 
 impl PoolInner {
+    /// Returns a free pipe, or opens one. Returns `None` if neither is possible.
     fn take(&self) -> Option<PipeEnds> {
         self.was_used.set(true);
         if let Some(ends) = self.free.borrow_mut().pop() {
@@ -235,7 +238,8 @@ mod tests {
         assert_eq!(poll(&mut polled, Some(&timeout)).unwrap(), 1);
     }
 
-    /// Checks that all bytes from one peer reach the other in order.
+    /// Checks that all bytes of `sender`, the peer of `from`, pass through a pipe to `receiver`, the peer of `to`, in
+    /// order.
     fn check(from: &impl AsFd, sender: &mut impl Write, to: &impl AsFd, receiver: &mut impl Read) {
         let pipes = PipePool::new(1);
         let sent: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();

@@ -1,4 +1,4 @@
-//! Finds the process that listens on a port or socket file, so that "address in use" can name it.
+//! Finds the process that listens on a port or socket file, so that "address in use" can name the process.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -35,6 +35,7 @@ mod tests {
 
     #[test]
     fn finds_this_process() {
+        // Address of a listener of this process, address in the query, and whether this process is found.
         for (bound, requested, found) in [
             ("127.0.0.1", None, true),
             ("127.0.0.1", Some("127.0.0.1"), true),
@@ -47,6 +48,7 @@ mod tests {
             ("::", None, true),
         ] {
             let Ok(listener) = TcpListener::bind((bound, 0)) else {
+                // The machine may lack IPv6.
                 assert!(bound.contains(':'), "{bound} cannot be bound");
                 continue;
             };

@@ -52,6 +52,24 @@ pub fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     system::keep_process_capabilities()
 }
 
+/// Removes all capabilities from the ambient and inheritable sets, so that programs started by this process do not
+/// inherit them. The process itself keeps its capabilities, such as the one to bind ports below 1024. Call this
+/// function before any thread starts, because each thread has its own sets. Other systems than Linux have no such sets.
+///
+/// # Errors
+///
+/// Fails if a system call fails, for instance because a filter of the service manager denies it.
+pub fn stop_inheritance() -> Result<(), PrivilegeError> {
+    system::stop_inheritance()
+}
+
+/// Lets the program that the calling thread executes next have the capability to bind ports below 1024, if this process
+/// has it. To be called between fork and exec. An error is ignored: the program then cannot bind such ports.
+#[cfg(target_os = "linux")]
+pub(crate) fn pass_on_low_ports() {
+    system::pass_on_low_ports();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

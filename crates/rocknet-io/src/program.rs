@@ -41,6 +41,7 @@ pub fn wait_with_output(mut child: Child, timeout: Duration) -> io::Result<Outpu
     })
 }
 
+/// Starts a thread that reads a stream to its end and then sends the bytes.
 fn reader(stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || drop(sender.send(read(stream))));

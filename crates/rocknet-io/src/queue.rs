@@ -78,11 +78,13 @@ pub const MAX_SLICES: usize = 64;
 /// ```
 #[derive(Default)]
 pub struct SendQueue {
+    /// The queue's own buffer.
     written: Vec<u8>,
     /// Length of the front part of `written` that segments cover.
     segmented: usize,
     /// Length of the front part of `written` that was sent; not updated while there are segments.
     sent: usize,
+    /// Data to send, in order. The bytes of `written` that no segment covers follow.
     segments: VecDeque<Segment>,
     /// Bytes in `segments`, including files and pipes.
     queued: u64,

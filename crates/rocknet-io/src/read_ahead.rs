@@ -10,7 +10,8 @@ use std::sync::Arc;
 pub type ReadAhead = Pin<Box<dyn Future<Output = bool>>>;
 
 /// Loads `length` bytes of a file from `offset` into the page cache without a thread. Returns `None` if the event loop
-/// does not support it, or has too many operations. The caller then has to load the range where blocking is allowed.
+/// does not support read-ahead, or has too many operations in progress. The caller then has to load the range where
+/// blocking is allowed.
 #[cfg(target_os = "linux")]
 pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhead> {
     Some(Box::pin(crate::io_uring::read_ahead(file, offset, length)?))

@@ -89,7 +89,7 @@ fn builder(max_events: usize) -> Builder {
     builder
 }
 
-/// Returns one runtime constructor for each back end that works on this machine.
+/// Returns one runtime constructor for each I/O back end that works on this machine.
 #[cfg(test)]
 pub(crate) fn back_ends() -> Vec<fn() -> Runtime> {
     let events: fn() -> Runtime = || Runtime::new(8).expect("a runtime");

@@ -1,4 +1,5 @@
-//! In-memory link for tests: its input is scripted, its output is recorded, and it fails where the script says so.
+//! In-memory link for tests: its input is scripted, its output is recorded, and it fails where the script contains an
+//! error.
 //!
 //! The link never blocks the thread and reads no clock.
 
@@ -28,7 +29,9 @@ pub struct SimPeer(Rc<RefCell<SimState>>);
 
 #[derive(Default)]
 struct SimState {
+    /// Script of what the code under test receives.
     incoming: VecDeque<ScriptedInput>,
+    /// Bytes that the peer has received.
     received: Vec<u8>,
     /// Number of writes so far. On a socket, each would be a system call.
     write_count: usize,
@@ -36,6 +39,7 @@ struct SimState {
     window: Option<usize>,
     /// Maximum bytes of one write; `None` for no limit.
     max_write: Option<usize>,
+    /// Error of all further sends.
     send_error: Option<io::ErrorKind>,
     /// Argument of the last call of `limit_unsent`.
     unsent_limit: Option<u32>,
@@ -45,14 +49,17 @@ struct SimState {
     shut_down: bool,
     /// Number of bytes that `in_flight` returns.
     unacknowledged: u64,
+    /// True if the code under test has reset the link.
     reset: bool,
     is_dropped: bool,
+    /// Waker of the task that waits to receive.
     receiving: Option<Waker>,
+    /// Waker of the task that waits to send.
     sending: Option<Waker>,
 }
 
 enum ScriptedInput {
-    /// Bytes that are copied into the caller's buffer, as far as it has room.
+    /// Bytes that are copied into the caller's buffer, as far as the buffer has room.
     Borrowed(Bytes),
     /// Bytes in a buffer of the link.
     Owned(Bytes),

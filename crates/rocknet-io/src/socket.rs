@@ -23,6 +23,7 @@ pub use accept::{AcceptErrorKind, accept, accept_error_kind, local_address};
 pub use address::Address;
 pub use backlog::BACKLOG;
 pub use bind_error::{BindError, BindErrorKind};
+pub(crate) use listener::lacks_ipv6;
 pub use listener::{ListenOptions, Listener, bind_next_free};
 pub(crate) use option::cork;
 pub use option::{Keepalive, defer_accept, keepalive, notsent_lowat, user_timeout};

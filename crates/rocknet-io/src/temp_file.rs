@@ -1,4 +1,5 @@
-//! Temporary files without a name. The system frees them when their last descriptor is closed, even by `kill -9`.
+//! Temporary files without a name. The system frees them when their last descriptor is closed, even if SIGKILL ends
+//! the process.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};

@@ -59,6 +59,7 @@ pub fn read_line(input: &mut impl BufRead, max_bytes: usize) -> io::Result<Vec<u
     Ok(line)
 }
 
+/// Returns whether to write colour. `no_color` and `term` are the values of `NO_COLOR` and `TERM`.
 fn colour(terminal: bool, no_color: Option<&OsStr>, term: Option<&OsStr>) -> bool {
     terminal && no_color.is_none_or(OsStr::is_empty) && term.is_none_or(|term| term != "dumb")
 }
@@ -89,6 +90,7 @@ mod tests {
 
     #[test]
     fn lines_are_read_without_their_end_and_have_a_bound() {
+        // Input, maximum number of bytes, and the line that is read.
         for (input, max, expected) in [
             ("ab\ncd", 4, "ab"),
             ("ab\r\n", 4, "ab"),

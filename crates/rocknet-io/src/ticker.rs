@@ -45,6 +45,7 @@ mod tests {
                     }
                 })
                 .await;
+                // Three ticks take three periods; the bound leaves one period for the rounding of timers.
                 assert!(
                     began.elapsed() >= length * 2,
                     "{ticks} ticks after {:?}",

@@ -77,6 +77,7 @@ pub struct Tls<L, S = ServerSide> {
 }
 
 impl<L: Link> Tls<L> {
+    /// Starts a session with a client. `partial` contains the bytes received so far.
     fn accept(link: L, config: Arc<ServerConfig>, buffers: Rc<TlsBuffers>, partial: Vec<u8>) -> io::Result<Tls<L>> {
         let connection = UnbufferedServerConnection::new(config).map_err(session::to_io_error)?;
         Ok(Tls::new(link, connection, buffers, partial))
@@ -205,6 +206,8 @@ impl<L: Link, S: Side> Tls<L, S> {
         if got == 0 {
             return Poll::Ready(Ok(None));
         }
+        // Stored bytes are copied only after the receive, because the buffer is shared: while this connection waits,
+        // other connections overwrite it.
         incoming[..at].copy_from_slice(&self.partial);
         self.partial = Vec::new();
         Poll::Ready(self.decrypt(context, incoming, at + got, plain).map(Some))
@@ -223,6 +226,7 @@ impl<L: Link, S: Side> Tls<L, S> {
         let buffers = Rc::clone(&self.buffers);
         let outgoing = &mut *buffers.outgoing.borrow_mut();
         outgoing.clear();
+        // `put` counts the bytes written to `plain`.
         let (mut put, unread) = (0, &mut self.unread);
         let decrypted = self
             .session

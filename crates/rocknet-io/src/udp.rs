@@ -37,7 +37,7 @@ pub use self::batch::RecvMeta;
 pub use self::ecn::Ecn;
 pub use self::receive::RecvBuffers;
 pub use self::transmit::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
-use crate::socket::Address;
+use crate::socket::{Address, lacks_ipv6};
 
 /// Buffer size in bytes requested for a socket in each direction. The default of 208 KiB has room for only a few of the
 /// largest batches. Linux limits the size to `net.core.rmem_max` and `wmem_max`.
@@ -55,11 +55,13 @@ pub fn bind(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
         Address::Tcp { ip: Some(ip), port } => (SocketAddr::from((ip, port)), true),
         Address::Tcp { ip: None, port } => (SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)), false),
     };
-    let first = bind_first(address, only_v6).or_else(|error| match only_v6 {
-        true => Err(error),
+    let first = match bind_first(address, only_v6) {
         // A machine without IPv6 has all its addresses in IPv4.
-        false => bind_first(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())), true),
-    })?;
+        Err(error) if !only_v6 && lacks_ipv6(&error) => {
+            bind_first(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())), true)?
+        }
+        result => result?,
+    };
     let bound = socket2::SockRef::from(&first).local_addr()?;
     let mut sockets = vec![OwnedFd::from(first)];
     for _ in 1..count {
@@ -81,6 +83,29 @@ fn bind_first(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// Prepares a UDP socket that another process has bound, as [`bind`] does with its own. Returns its address too.
+///
+/// # Errors
+///
+/// `Unsupported` for a socket of another family; other errors if the kernel lacks a required option.
+pub fn adopt(socket: OwnedFd) -> io::Result<(Address, OwnedFd)> {
+    let flags = rustix::io::fcntl_getfd(&socket)?;
+    rustix::io::fcntl_setfd(&socket, flags | rustix::io::FdFlags::CLOEXEC)?;
+    let socket = Socket::from(socket);
+    let bound = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
+    let only_v6 = bound.is_ipv4() || socket.only_v6()?;
+    socket.set_nonblocking(true)?;
+    enlarge_buffers(&socket);
+    system::enable_options(&socket, bound.is_ipv6())?;
+    Ok((Address::of(bound, only_v6), OwnedFd::from(socket)))
+}
+
+/// Requests large buffers. A smaller buffer than requested is acceptable.
+fn enlarge_buffers(socket: &Socket) {
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+}
+
 /// Creates a socket with the options of UDP sockets for `address`, but does not bind it.
 fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
@@ -88,9 +113,7 @@ fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(only_v6)?;
     }
-    // A smaller buffer than requested is acceptable.
-    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
-    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    enlarge_buffers(&socket);
     system::enable_options(&socket, address.is_ipv6())?;
     Ok(socket)
 }
@@ -180,7 +203,7 @@ impl UdpSocket {
     }
 
     /// Sends the datagrams of `transmit` that the socket takes without waiting, and removes them from `transmit`.
-    /// Returns true if that was all of them.
+    /// Returns true if no datagram is left.
     ///
     /// # Errors
     ///

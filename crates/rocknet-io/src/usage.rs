@@ -14,7 +14,7 @@ pub fn cpu_time() -> Duration {
     system::cpu_time()
 }
 
-/// Returns the resident memory of the process in bytes; `None` if the system does not tell it.
+/// Returns the resident memory of the process in bytes; `None` if the system does not report it.
 pub fn resident_memory() -> Option<u64> {
     system::resident_memory()
 }

@@ -1,5 +1,6 @@
 //! Error log: formats events of `tracing` as lines, which the log thread writes.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::sync::atomic::Ordering;
 
@@ -70,14 +71,28 @@ impl<'a> LevelChoice<'a> {
 }
 
 impl ErrorLog {
-    /// Returns the current level.
+    /// Returns the current level of modules without a level of their own.
     pub fn level(&self) -> Level {
-        self.logger.shared.level()
+        self.logger.shared.levels.general()
     }
 
-    /// Changes the level immediately, for all threads.
+    /// Returns the levels of the modules that have their own.
+    pub fn module_levels(&self) -> BTreeMap<String, Level> {
+        self.logger.shared.levels.modules()
+    }
+
+    /// Changes the level immediately, for all threads and all modules without a level of their own.
     pub fn set_level(&self, level: Level) {
-        self.logger.set_level(level);
+        self.logger.shared.levels.set_general(level);
+        self.logger.renew_interest();
+    }
+
+    /// Changes the level of a module, such as `rocknet_proxy::health_check`, and of the modules in it, until
+    /// [`Logger::reconfigure`]. Returns false if too many modules have a level of their own.
+    pub fn set_module_level(&self, module: &str, level: Level) -> bool {
+        let is_set = self.logger.shared.levels.set_module(module, level);
+        self.logger.renew_interest();
+        is_set
     }
 }
 
@@ -101,11 +116,11 @@ pub(super) struct TracingSubscriber {
 
 impl Subscriber for TracingSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && self.logger.shared.is_enabled(level_of(metadata))
+        metadata.is_event() && self.logger.shared.is_enabled(level_of(metadata), metadata.target())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(match self.logger.shared.level() {
+        Some(match self.logger.shared.levels.most_verbose() {
             Level::Error => LevelFilter::ERROR,
             Level::Warn => LevelFilter::WARN,
             Level::Info => LevelFilter::INFO,
@@ -117,7 +132,7 @@ impl Subscriber for TracingSubscriber {
     fn event(&self, event: &Event<'_>) {
         let shared = &self.logger.shared;
         let level = level_of(event.metadata());
-        if !shared.is_enabled(level) {
+        if !shared.is_enabled(level, event.metadata().target()) {
             // The level has changed since the call site checked it.
             return;
         }

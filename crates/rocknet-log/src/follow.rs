@@ -1,15 +1,18 @@
 //! Copies of log lines for programs that follow the logs of a running server.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use rocknet_io::byte_budget::ByteBudget;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Maximum number of followers. Each one costs a copy of every line.
+/// Maximum number of followers.
 const MAX_FOLLOWERS: usize = 16;
 
-/// Batches that wait for a slow follower. Later lines are counted as lost for it.
+/// Maximum number of batches that wait for a slow follower, and of their bytes. Later lines are counted as lost for it.
 const MAX_BATCHES: usize = 64;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Number of recent lines of the error log that a new follower gets first, and their maximum size in bytes.
 const MAX_RECENT: usize = 200;
@@ -25,14 +28,28 @@ pub enum FollowedLog {
 }
 
 /// Lines of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowedLines {
     /// Log of the lines.
     pub log: FollowedLog,
-    /// Complete lines, each with its newline, without colours.
-    pub bytes: Vec<u8>,
+    /// Complete lines, each with its newline, without colours. All followers share them.
+    pub bytes: Arc<[u8]>,
     /// Number of earlier lines that the follower has lost, because it was slow.
     pub lost: u64,
+    /// Bytes that wait for the follower, `bytes` included.
+    waiting: ByteBudget,
+}
+
+impl Drop for FollowedLines {
+    fn drop(&mut self) {
+        self.waiting.release(self.bytes.len() as u64);
+    }
+}
+
+/// Follower that is to be added.
+pub(super) struct NewFollower {
+    /// Log to follow; `None`: all logs.
+    only: Option<FollowedLog>,
+    sender: Sender<FollowedLines>,
 }
 
 /// Followers of the logs of one server.
@@ -44,53 +61,81 @@ pub(super) struct Followers {
 }
 
 struct Follower {
+    /// Log that is followed; `None`: all logs.
+    only: Option<FollowedLog>,
     sender: Sender<FollowedLines>,
     lost: u64,
+    /// Bytes that wait in the queue.
+    waiting: ByteBudget,
 }
 
-/// Creates the two ends of the queue of a follower.
-pub(super) fn queue() -> (Sender<FollowedLines>, Receiver<FollowedLines>) {
-    channel(MAX_BATCHES)
+/// Creates a follower and its queue. `only`: log to follow; `None`: all logs.
+pub(super) fn queue(only: Option<FollowedLog>) -> (NewFollower, Receiver<FollowedLines>) {
+    let (sender, receiver) = channel(MAX_BATCHES);
+    (NewFollower { only, sender }, receiver)
+}
+
+impl Follower {
+    fn follows(&self, log: FollowedLog) -> bool {
+        self.only.is_none_or(|only| only == log)
+    }
+
+    /// Puts lines into the queue, or counts them as lost if it is full. Returns false if the follower has gone.
+    fn send(&mut self, log: FollowedLog, bytes: &Arc<[u8]>) -> bool {
+        if self.waiting.try_reserve(bytes.len() as u64) {
+            let batch = FollowedLines {
+                log,
+                bytes: Arc::clone(bytes),
+                lost: self.lost,
+                waiting: self.waiting.clone(),
+            };
+            match self.sender.try_send(batch) {
+                Ok(()) => {
+                    self.lost = 0;
+                    return true;
+                }
+                Err(TrySendError::Closed(_)) => return false,
+                Err(TrySendError::Full(_)) => {}
+            }
+        }
+        self.lost += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        !self.sender.is_closed()
+    }
 }
 
 impl Followers {
-    /// Adds a follower, and sends it the recent lines of the error log. If there are too many followers, its queue ends
-    /// after these lines.
-    pub(super) fn add(&mut self, sender: Sender<FollowedLines>) {
-        let recent = FollowedLines {
-            log: FollowedLog::Error,
-            bytes: self.recent.iter().flatten().copied().collect(),
+    /// Adds a follower, and sends it the recent lines of the error log, unless it follows only the access logs. If
+    /// there are too many followers, its queue ends after these lines.
+    pub(super) fn add(&mut self, new: NewFollower) {
+        let mut follower = Follower {
+            only: new.only,
+            sender: new.sender,
             lost: 0,
+            waiting: ByteBudget::new(MAX_BYTES),
+        };
+        let recent: Vec<u8> = if follower.follows(FollowedLog::Error) {
+            self.recent.iter().flatten().copied().collect()
+        } else {
+            Vec::new()
         };
         self.all.retain(|follower| !follower.sender.is_closed());
-        if sender.try_send(recent).is_ok() && self.all.len() < MAX_FOLLOWERS {
-            self.all.push(Follower { sender, lost: 0 });
+        if follower.send(FollowedLog::Error, &recent.into()) && self.all.len() < MAX_FOLLOWERS {
+            self.all.push(follower);
         }
     }
 
-    /// Copies complete lines to every follower.
+    /// Sends complete lines to every follower of their log.
     pub(super) fn push(&mut self, log: FollowedLog, bytes: &[u8]) {
-        if bytes.is_empty() || self.all.is_empty() && log == FollowedLog::Access {
+        let is_followed = self.all.iter().any(|follower| follower.follows(log));
+        if bytes.is_empty() || !is_followed && log == FollowedLog::Access {
             return;
         }
-        let plain = without_colours(bytes);
+        let plain: Arc<[u8]> = without_colours(bytes).into();
         if log == FollowedLog::Error {
             self.remember(&plain);
         }
-        let lines = plain.iter().filter(|byte| **byte == b'\n').count() as u64;
-        self.all.retain_mut(|follower| {
-            let batch = FollowedLines {
-                log,
-                bytes: plain.clone(),
-                lost: follower.lost,
-            };
-            match follower.sender.try_send(batch) {
-                Ok(()) => follower.lost = 0,
-                Err(TrySendError::Full(_)) => follower.lost += lines,
-                Err(TrySendError::Closed(_)) => return false,
-            }
-            true
-        });
+        self.all
+            .retain_mut(|follower| !follower.follows(log) || follower.send(log, &plain));
     }
 
     fn remember(&mut self, bytes: &[u8]) {
@@ -129,7 +174,7 @@ mod tests {
         for number in 0..MAX_RECENT + 1 {
             followers.push(FollowedLog::Error, format!("\x1B[2m{number}\x1B[0m\n").as_bytes());
         }
-        let (sender, mut receiver) = queue();
+        let (sender, mut receiver) = queue(None);
         followers.add(sender);
         let recent = receiver.try_recv().expect("the recent lines");
         assert!(recent.bytes.starts_with(b"1\n2\n") && recent.bytes.ends_with(b"\n200\n"));
@@ -146,7 +191,7 @@ mod tests {
     #[test]
     fn a_slow_follower_loses_lines_and_a_closed_one_is_removed() {
         let mut followers = Followers::default();
-        let (sender, mut receiver) = queue();
+        let (sender, mut receiver) = queue(None);
         followers.add(sender);
         for _ in 0..MAX_BATCHES + 2 {
             followers.push(FollowedLog::Access, b"a\nb\n");
@@ -162,11 +207,31 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_that_wait_for_a_follower_are_limited() {
+        let mut followers = Followers::default();
+        let (new, mut receiver) = queue(Some(FollowedLog::Access));
+        followers.add(new);
+        followers.push(FollowedLog::Error, b"not followed\n");
+        let mut half = vec![b'x'; MAX_BYTES as usize / 2 - 1];
+        half.push(b'\n');
+        for _ in 0..3 {
+            followers.push(FollowedLog::Access, &half);
+        }
+        assert!(receiver.try_recv().is_ok_and(|recent| recent.bytes.is_empty()));
+        assert!(receiver.try_recv().is_ok_and(|batch| batch.bytes.len() == half.len()));
+        // The first batch has made room for another one.
+        followers.push(FollowedLog::Access, b"a\n");
+        assert_eq!(receiver.try_recv().map(|batch| batch.lost).ok(), Some(0));
+        assert_eq!(receiver.try_recv().map(|batch| batch.lost).ok(), Some(1));
+        assert!(receiver.try_recv().is_err());
+    }
+
+    #[test]
     fn the_number_of_followers_is_limited() {
         let mut followers = Followers::default();
         let mut receivers = Vec::new();
         for _ in 0..MAX_FOLLOWERS + 1 {
-            let (sender, receiver) = queue();
+            let (sender, receiver) = queue(None);
             followers.add(sender);
             receivers.push(receiver);
         }

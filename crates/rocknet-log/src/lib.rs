@@ -10,6 +10,7 @@ mod destination;
 mod errors;
 mod escape;
 mod follow;
+mod levels;
 mod line;
 mod number;
 mod outage;
@@ -118,9 +119,9 @@ impl Logger {
         self.command(Command::Reopen);
     }
 
-    /// Applies the level, error log and rotation of a new configuration. [`Logger::sink`] then opens its access logs.
-    /// The level remains unchanged if `ROCKNET_LOG` has set it. A log that is not requested again is closed after some
-    /// time without lines.
+    /// Applies the level, error log and rotation of a new configuration, and removes the levels of modules.
+    /// [`Logger::sink`] then opens its access logs. The general level remains unchanged if `ROCKNET_LOG` has set it. A
+    /// log that is not requested again is closed after some time without lines.
     ///
     /// # Errors
     ///
@@ -131,6 +132,8 @@ impl Logger {
         self.command(Command::Rotate(log.rotate.clone()));
         if !self.shared.level_is_fixed.load(Ordering::Relaxed) {
             self.set_level(log.level);
+        } else {
+            self.set_level(self.shared.levels.general());
         }
         Ok(())
     }
@@ -162,13 +165,13 @@ impl Logger {
         all_written
     }
 
-    /// Returns a queue of the lines of all logs from now on, which begins with the recent lines of the error log. The
-    /// queue ends when the logger stops, and after the first batch if too many queues exist. A slow reader loses lines,
-    /// but delays none.
-    pub fn follow(&self) -> Receiver<FollowedLines> {
-        let (sender, receiver) = follow::queue();
+    /// Returns a queue of the lines of a log from now on, or of all logs if `only` is `None`. It begins with a batch of
+    /// the recent lines of the error log, which is empty if only the access logs are followed. The queue ends when the
+    /// logger stops, and after the first batch if too many queues exist. A slow reader loses lines, but delays none.
+    pub fn follow(&self, only: Option<FollowedLog>) -> Receiver<FollowedLines> {
+        let (follower, receiver) = follow::queue(only);
         if !self.shared.stopped.load(Ordering::Acquire) {
-            self.command(Command::Follow(sender));
+            self.command(Command::Follow(follower));
         }
         receiver
     }
@@ -179,7 +182,7 @@ impl Logger {
     }
 
     fn set_level(&self, level: Level) {
-        self.shared.set_level(level);
+        self.shared.levels.reset(level);
         self.renew_interest();
     }
 

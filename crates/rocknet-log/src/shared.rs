@@ -1,16 +1,16 @@
 //! State shared by the handles and the log thread: the inbox, the counters, the level.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use rocknet_config::model::{Level, Rotate};
-use tokio::sync::mpsc::Sender;
 
-use super::follow::FollowedLines;
+use super::follow::NewFollower;
+use super::levels::Levels;
 use super::output::{Output, OutputTarget};
 use rocknet_io::byte_budget::ByteBudget;
 
@@ -33,7 +33,7 @@ pub(super) struct Shared {
     /// Budget of the lines in the channel.
     pub(super) lines_budget: ByteBudget,
     drops: AtomicU64,
-    level: AtomicU8,
+    pub(super) levels: Levels,
     /// Set by ROCKNET_LOG; a reload then keeps the level.
     pub(super) level_is_fixed: AtomicBool,
     /// Set once this logger is the global `tracing` subscriber, whose cached interest then has to be renewed with the
@@ -65,8 +65,8 @@ pub(super) enum Command {
     Errors(Option<u32>),
     Rotate(Rotate),
     Reopen,
-    /// Sends the lines of all logs to this queue as well.
-    Follow(Sender<FollowedLines>),
+    /// Sends lines to this follower as well.
+    Follow(NewFollower),
     /// Sends a reply once all lines sent before are written, held, or counted as lost.
     Sync(SyncSender<()>),
     /// Stops the thread by the given time, and sends whether every line was written.
@@ -82,7 +82,7 @@ impl Shared {
             targets: Mutex::default(),
             lines_budget: ByteBudget::new(LINES_MAX),
             drops: AtomicU64::new(0),
-            level: AtomicU8::new(level as u8),
+            levels: Levels::new(level),
             level_is_fixed: AtomicBool::new(false),
             is_global: AtomicBool::new(false),
             has_error_log: AtomicBool::new(false),
@@ -128,21 +128,9 @@ impl Shared {
         self.drops.load(Ordering::Relaxed)
     }
 
-    pub(super) fn level(&self) -> Level {
-        /// The levels in the order of their numbers.
-        const BY_RANK: [Level; 5] = [Level::Error, Level::Warn, Level::Info, Level::Debug, Level::Trace];
-        BY_RANK
-            .get(usize::from(self.level.load(Ordering::Relaxed)))
-            .copied()
-            .unwrap_or_default()
-    }
-
-    pub(super) fn set_level(&self, level: Level) {
-        self.level.store(level as u8, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_enabled(&self, level: Level) -> bool {
-        level as u8 <= self.level.load(Ordering::Relaxed) && self.has_error_log.load(Ordering::Relaxed)
+    /// Returns true if messages of a module with this level are written.
+    pub(super) fn is_enabled(&self, level: Level, module: &str) -> bool {
+        self.levels.admits(level, module) && self.has_error_log.load(Ordering::Relaxed)
     }
 }
 

@@ -221,7 +221,7 @@ impl LogThread {
                     self.due = Some(now.instant);
                 }
                 Command::Reopen => self.reopen(now),
-                Command::Follow(sender) => self.followers.add(sender),
+                Command::Follow(follower) => self.followers.add(follower),
                 Command::Sync(done) => self.syncing.push(done),
                 Command::Stop(deadline, done) => stop = Some((deadline, done)),
             }
@@ -312,7 +312,7 @@ impl LogThread {
     /// Writes a line of the log thread itself to the error log.
     fn log_own_line(&mut self, level: Level, message: &str, now: Now) {
         if let Some(index) = self.errors
-            && self.shared.is_enabled(level)
+            && self.shared.is_enabled(level, module_path!())
         {
             let colour = self.shared.errors_have_colour.load(Ordering::Relaxed);
             let mut bytes = Vec::new();

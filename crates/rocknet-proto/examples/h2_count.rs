@@ -1,8 +1,8 @@
 //! Serves GET requests over HTTP/2 in memory, so that an instruction counter measures only the protocol engine.
 //!
 //! Run `valgrind --tool=callgrind target/quick/examples/h2_count 2000`, and again with 1000: the difference is the cost
-//! of 1000 requests. The second argument selects the requests. `load` sends those of h2load. `browser` sends thirteen
-//! fields, which are all indexed except the path.
+//! of 1000 requests. The second argument selects the client to imitate: `load` (the default) sends the fields of
+//! h2load, and `browser` sends thirteen fields, which are all indexed except the path.
 
 use std::hint::black_box;
 
@@ -12,6 +12,7 @@ use rocknet_proto::{Limits, Status};
 /// Number of requests per read, as from a client with this number of concurrent streams.
 const STREAMS: usize = 32;
 
+/// Response body.
 const CONTENT: &[u8; 13] = b"Hello, world!";
 /// The path `/about` in the Huffman code of HPACK, as browsers send it.
 const PATH: [u8; 5] = [0x60, 0x71, 0x9e, 0xd4, 0xff];
@@ -70,9 +71,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Appends a HEADERS frame. The first request adds its fields to the dynamic table; later requests refer to these
-/// entries.
+/// Appends the HEADERS frame of a request, with the fields of a browser or else of h2load. The first request adds its
+/// fields to the dynamic table; later requests refer to these entries.
 fn request(stream: u32, is_browser: bool, input: &mut Vec<u8>) {
+    /// Fields of a browser in addition to the method, scheme and path. h2load sends the first two.
     const FIELDS: [(&str, &str); 10] = [
         (":authority", "example.com"),
         (
@@ -104,6 +106,7 @@ fn request(stream: u32, is_browser: bool, input: &mut Vec<u8>) {
     }
     for (index, (name, value)) in FIELDS[..count].iter().enumerate() {
         if stream == 1 {
+            // 0x40 is a literal field with a literal name that is added to the dynamic table.
             block.extend_from_slice(&[0x40, name.len() as u8]);
             block.extend_from_slice(name.as_bytes());
             block.push(value.len() as u8);

@@ -4,13 +4,13 @@
 //!
 //! | command | effect | response |
 //! |---|---|---|
-//! | `settings CAPACITY BLOCKED` | sets what the peer's decoder permits | instructions for it |
-//! | `write STREAM NAME:VALUE …` | encodes a section | section, a comma, instructions |
+//! | `settings CAPACITY BLOCKED` | sets what the peer's decoder permits | bytes for the encoder stream |
+//! | `write STREAM NAME:VALUE …` | encodes a section | section, a comma, bytes for the encoder stream |
 //! | `feedback HEX` | receives bytes of the peer's decoder stream | `ok` |
 //! | `instructions HEX` | receives bytes of the peer's encoder stream | `ok` |
 //! | `read STREAM HEX` | decodes a section | fields, or `blocked` |
 //! | `cancel STREAM` | abandons a stream | `ok` |
-//! | `acknowledge` | | bytes for the decoder stream |
+//! | `acknowledge` | takes the pending acknowledgments | bytes for the decoder stream |
 //!
 //! The response to invalid bytes is `refused` and the reason.
 
@@ -22,7 +22,7 @@ use std::io::{BufRead, Write};
 use pipe::{bytes, field, hex};
 use rocknet_proto::fuzzing::{OwnedField, Qpack, QpackError, QpackSection};
 
-/// Capacity of the dynamic table of the peer's encoder in bytes, and number of streams that it may block.
+/// Capacity of the dynamic table of the peer's encoder in bytes, and number of streams that this encoder may block.
 const PERMITTED: (usize, usize) = (4096, 16);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -35,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Executes the command in a line and returns the line of its response.
 fn respond(qpack: &mut Qpack, line: &str) -> Result<String, Box<dyn Error>> {
     let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
     let (first, second) = rest.split_once(' ').unwrap_or((rest, ""));

@@ -11,6 +11,7 @@ pub(crate) const REG_NAME: u8 = 1 << 3;
 /// Hexadecimal digits.
 pub(crate) const HEX: u8 = 1 << 4;
 
+/// Classes of each byte, as a bit set.
 const CLASSES: [u8; 256] = classes();
 
 const fn classes() -> [u8; 256] {

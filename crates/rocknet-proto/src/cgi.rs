@@ -61,7 +61,7 @@ impl fmt::Display for VariableError {
 impl std::error::Error for VariableError {}
 
 /// Policy for responses that begin with an HTTP status line. uWSGI and some SCGI applications send a status line. A CGI
-/// program that sends one expects its output to reach the client unparsed (RFC 3875 §5), which is not supported.
+/// program that does the same expects its output to reach the client unparsed (RFC 3875 §5), which is not supported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StatusLine {
     /// A status line is parsed.
@@ -108,7 +108,8 @@ impl fmt::Display for CgiHeadError {
 impl std::error::Error for CgiHeadError {}
 
 impl<'a> CgiHead<'a> {
-    /// Parses a head; `head` ends at the position that [`find_head_end`] returned.
+    /// Parses a head; `head` ends at the position that [`find_head_end`] returned. `line` is the policy for a status
+    /// line before the fields.
     ///
     /// # Errors
     ///
@@ -118,7 +119,7 @@ impl<'a> CgiHead<'a> {
         let mut has_location = false;
         let mut fields = Vec::new();
         let mut rest = head;
-        let first = match (line, memchr(b'\n', head)) {
+        let line_status = match (line, memchr(b'\n', head)) {
             (StatusLine::Allowed, Some(end)) if head.starts_with(b"HTTP/") => {
                 rest = &head[end + 1..];
                 Some(parse_status_line(
@@ -162,7 +163,7 @@ impl<'a> CgiHead<'a> {
         // never executes another resource on behalf of the program.
         let default_status = if has_location { Status::FOUND } else { Status::OK };
         Ok(CgiHead {
-            status: first.or(status).unwrap_or(default_status),
+            status: line_status.or(status).unwrap_or(default_status),
             length: length.filter(|_| lengths == 1),
             fields,
         })
@@ -178,6 +179,7 @@ fn parse_status_line(line: &[u8]) -> Result<Status, CgiHeadError> {
     parse_final_status(trim(&line[space..]))
 }
 
+/// Parses `1*DIGIT`. Returns `None` for other bytes, and for a number above 64 bits.
 fn parse_length(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
@@ -251,6 +253,7 @@ mod tests {
 
     #[test]
     fn a_status_line_sets_the_status_where_allowed() {
+        // A valid head yields its status code and its number of fields.
         for (head, line, expected) in [
             (
                 "HTTP/1.1 404 Not Found\r\nA: b\r\n\r\n",

@@ -8,7 +8,7 @@ pub const MAX_RESPONSE: usize = 512;
 
 /// Maximum length of a name in text form without its trailing dot, in bytes: 255 bytes on the wire (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 253;
-/// Maximum length of a label, in bytes.
+/// Maximum length of a label in bytes, because the two upper bits of the length byte are reserved (RFC 1035 §4.1.4).
 const MAX_LABEL: u8 = 63;
 
 /// Returns a query for the records of type `record_type` of a name; `None` if the name is invalid. Recursion is not

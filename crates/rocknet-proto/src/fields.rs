@@ -175,6 +175,7 @@ impl Line {
             .unwrap_or_default()
     }
 
+    /// Returns the number of the known name, or [`UNKNOWN_NAME`].
     #[inline]
     fn number(self) -> u8 {
         self.length_and_number as u8

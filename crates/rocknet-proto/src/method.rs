@@ -79,6 +79,7 @@ mod tests {
 
     #[test]
     fn names_map_to_methods_and_back() {
+        // Method, its name, true if it is safe, and true if it is idempotent.
         let rows = [
             (Method::Get, "GET", true, true),
             (Method::Head, "HEAD", true, true),

@@ -40,6 +40,7 @@ impl PreparedHeads {
     }
 }
 
+/// Renders the head for HTTP/2, without the fields that are invalid there.
 fn render_h2(status: Status, fields: &FieldList, length: u64) -> h2::PreparedHead {
     let length = status.allows_body().then_some(length);
     let all = || fields.bytes();
@@ -51,6 +52,7 @@ fn render_h2(status: Status, fields: &FieldList, length: u64) -> h2::PreparedHea
         .unwrap_or_else(|_| h2::PreparedHead::bare(status, length))
 }
 
+/// Renders the head for HTTP/3, without the fields that are invalid there.
 fn render_h3(status: Status, fields: &FieldList, length: u64) -> h3::PreparedHead {
     let length = status.allows_body().then_some(length);
     let all = || fields.bytes();

@@ -58,7 +58,7 @@ pub enum ProxyHeaderError {
     Signature,
     /// A malformed or unterminated line of version 1.
     Line,
-    /// An invalid address or port, or an address of a family other than the announced one.
+    /// An invalid address or port, or an address of a family other than the announced family.
     Address,
     /// An unknown version or command.
     Command,
@@ -115,6 +115,7 @@ fn parse_v1(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
         Some(at) if header[at..] == *b"\r" => return Ok(ParseProgress::More { wanted: 1 }),
         Some(_) => return Err(ProxyHeaderError::Line),
         None if header.len() + 2 > MAX_V1_SIZE => return Err(ProxyHeaderError::Line),
+        // At least the two bytes of the line end are missing.
         None => return Ok(ParseProgress::More { wanted: 2 }),
     };
     if line == b"PROXY UNKNOWN" || line.starts_with(b"PROXY UNKNOWN ") {
@@ -139,6 +140,7 @@ fn parse_v1(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     }))
 }
 
+/// Parses a port in decimal digits, without a sign or leading zeros.
 fn port(text: &str) -> Result<u16, ProxyHeaderError> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| is_plain).ok_or(ProxyHeaderError::Address)
@@ -169,6 +171,7 @@ fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     };
     let length = usize::from(u16::from_be_bytes([high, low]));
     let is_local = command == 0x20;
+    // Two addresses and two ports.
     let needed = match family {
         _ if is_local => 0,
         0x11 => 12,

@@ -1,6 +1,6 @@
 //! A request head of any HTTP version: an index of byte positions, and a view that combines the index with the bytes.
 
-use crate::fields::{ByteSpan, FieldIndex, Fields, KnownField};
+use crate::fields::{ByteSpan, Field, FieldIndex, Fields, KnownField};
 use crate::method::Method;
 
 /// Protocol version of a message.
@@ -133,7 +133,7 @@ pub struct Request<'a> {
     pub version: Version,
     /// Protocols that the client offers to switch to: the first `Upgrade` line in HTTP/1.1, which is a list, or
     /// `:protocol` of an extended CONNECT (RFC 8441, RFC 9220). `None` in HTTP/1.0, and in HTTP/1.1 if the request has
-    /// a body, because `Upgrade` is ignored there.
+    /// a body, because `Upgrade` is ignored in these requests.
     pub upgrade: Option<&'a [u8]>,
     /// Header fields.
     pub fields: Fields<'a>,
@@ -205,6 +205,33 @@ impl OwnedRequest {
         index.query = query.map(|query| ByteSpan::new(start + path.len() + 1, start + path.len() + 1 + query.len()));
         Self {
             bytes: [&self.bytes, target].concat().into(),
+            index,
+        }
+    }
+
+    /// Returns the request without the fields of these names, and with `added` fields at the end.
+    pub fn with_replaced_fields(&self, removed: &[&[u8]], added: &[(&[u8], &[u8])]) -> Self {
+        let is_removed = |name: &[u8]| removed.iter().any(|removed| removed.eq_ignore_ascii_case(name));
+        let mut bytes = self.bytes.to_vec();
+        let mut index = RequestIndex {
+            fields: FieldIndex::default(),
+            ..self.index.clone()
+        };
+        let kept = self.view().fields.lines().filter(|field| !is_removed(field.name));
+        for field in kept.chain(added.iter().map(|(name, value)| Field::new(name, value))) {
+            let start = bytes.len();
+            bytes.extend_from_slice(field.name);
+            let value = bytes.len();
+            bytes.extend_from_slice(field.value);
+            index.fields.push(
+                ByteSpan::new(start, value),
+                field.known,
+                ByteSpan::new(value, bytes.len()),
+            );
+        }
+        index.head_size = bytes.len() as u32;
+        Self {
+            bytes: bytes.into(),
             index,
         }
     }

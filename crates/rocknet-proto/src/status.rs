@@ -101,7 +101,7 @@ statuses! {
 
 impl Status {
     /// Returns the status of a code from 100 to 999; `None` for other numbers. Codes above 599 belong to no class, but
-    /// they are accepted, because an upstream may send one and the proxy passes it on.
+    /// they are accepted, because an upstream may send such a code and the proxy forwards it.
     pub const fn new(code: u16) -> Option<Status> {
         if code >= 100 && code <= 999 {
             Some(Status(code))

@@ -12,6 +12,7 @@ use crate::cgi::VariableError;
 /// Maximum total size of the encoded variables in bytes, because the size field has 16 bits.
 pub const MAX_VARIABLES: usize = u16::MAX as usize;
 
+/// Size of the header before the variables, in bytes.
 const HEADER_SIZE: usize = 4;
 /// Modifier of a request with variables, as opposed to commands for uWSGI and requests of other protocols.
 const MODIFIER_REQUEST: u8 = 0;

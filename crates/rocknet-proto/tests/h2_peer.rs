@@ -51,10 +51,13 @@ struct Client {
     pipe: usize,
 }
 
+/// Returns the content of every body of this length.
 fn body_bytes(length: usize) -> Bytes {
     body_range(0, length).collect()
 }
 
+/// Returns the bytes of a body from `start` to `end`. The pattern repeats after a prime number of bytes, so that bytes
+/// at a wrong position are noticed.
 fn body_range(start: usize, end: usize) -> impl Iterator<Item = u8> {
     (start..end).map(|position| (position % 251) as u8)
 }
@@ -183,6 +186,7 @@ impl Server {
             let request = PushRequest {
                 scheme: b"http",
                 authority: b"example.com",
+                // A response body of 7 bytes without flags.
                 path: b"/7/-",
             };
             Some(
@@ -315,6 +319,7 @@ async fn read(mut stream: h2::RecvStream) -> (Vec<u8>, bool) {
 }
 
 async fn send_request(mut sender: h2::client::SendRequest<Bytes>, exchange: Exchange) {
+    // The dash keeps this part of the path from being empty.
     let mut flags = String::from("-");
     for (is_set, flag) in [
         (exchange.prepared, 'r'),

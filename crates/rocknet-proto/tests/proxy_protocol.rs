@@ -114,9 +114,11 @@ fn headers_of_version_2_are_parsed() {
     );
     check(&block(0x20, 0x00, &[]), Ok(ProxyHeader::Local));
     check(&block(0x20, 0x11, &[1, 2, 3]), Ok(ProxyHeader::Local));
+    // Unspecified, UDP over IPv4 and IPv6, Unix stream and datagram sockets, and an undefined value.
     for family in [0x00, 0x12, 0x22, 0x31, 0x32, 0xff] {
         check(&block(0x21, family, &[0; 216]), Ok(ProxyHeader::Unknown));
     }
+    // An unknown command of version 2, and other versions.
     for command in [0x22, 0x11, 0x31, 0x00] {
         check(&block(command, 0x11, &v4), Err(ProxyHeaderError::Command));
     }

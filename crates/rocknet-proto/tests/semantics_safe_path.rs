@@ -22,6 +22,7 @@ fn check(raw: &[u8], expected: Result<&str, PathError>) {
 
 #[test]
 fn paths_are_decoded_once_and_normalized() {
+    // Raw path, and the expected safe path or error.
     let rows: &[(&str, Result<&str, PathError>)] = &[
         ("/", Ok("/")),
         ("/index.html", Ok("/index.html")),
@@ -192,6 +193,7 @@ fn the_parts_of_a_path_are_returned() {
 
 #[test]
 fn decoded_paths_are_not_decoded_again() {
+    // Decoded path, and the expected safe path or error.
     let rows: &[(&str, Result<&str, PathError>)] = &[
         ("/index.html", Ok("/index.html")),
         ("/100%", Ok("/100%")),

@@ -9,8 +9,8 @@ use rocknet_proto::semantics::{AcceptEncoding, Coding, Ranges, SafePath, date, f
 /// Parses a value and describes the result as text.
 type Reader = fn(&[u8]) -> String;
 
-/// Checks a value whole and with each suffix. It also cuts the value at every byte and checks that neither part
-/// violates the invariants.
+/// Checks the result for a value and for the value with each suffix; `suffixes` pairs each suffix with the expected
+/// result. Also cuts the value at every byte and checks that neither part violates the invariants.
 #[track_caller]
 fn check(read: Reader, value: &str, expected: &str, suffixes: &[(&str, &str)]) {
     assert_eq!(read(value.as_bytes()), expected, "{value:?}");

@@ -1,6 +1,6 @@
 //! Registry of the upstreams of one server, shared by its routes and across reloads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -31,6 +31,9 @@ type QueueKey = (Vec<(u32, bool)>, u32);
 pub struct Upstreams {
     /// Upstreams that some configuration uses.
     all: Mutex<BTreeMap<UpstreamKey, Weak<Upstream>>>,
+    /// Addresses whose upstreams are drained. Kept here because a reload that changes another property of an upstream,
+    /// such as its health check, replaces it. Locked after `all`.
+    drained: Mutex<BTreeSet<String>>,
     ids: AtomicU32,
     tls_configs: TlsClientConfigs,
     /// Queues of waiting requests. Routes with the same upstreams and limit share a queue, so that freed capacity is
@@ -52,6 +55,7 @@ impl Upstreams {
     pub fn new(time: TimeSource) -> Upstreams {
         Upstreams {
             all: Mutex::default(),
+            drained: Mutex::default(),
             ids: AtomicU32::new(0),
             tls_configs: TlsClientConfigs::default(),
             queues: Mutex::default(),
@@ -94,6 +98,9 @@ impl Upstreams {
         all.retain(|_, upstream| upstream.strong_count() > 0);
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let upstream = Arc::new(Upstream::new(id, model, tls, self.time.clone()));
+        if lock(&self.drained).contains(&*upstream.name) {
+            upstream.set_drained(true);
+        }
         all.insert(key, Arc::downgrade(&upstream));
         drop(all);
         self.background.watch(&upstream, &model.host, health, resolve);
@@ -107,10 +114,26 @@ impl Upstreams {
         all
     }
 
-    /// Drains the upstreams with an address, or ends that. Returns their number.
-    pub fn set_drained(&self, address: &str, is_drained: bool) -> usize {
-        let named = self.in_use().into_iter().filter(|upstream| &*upstream.name == address);
-        named.map(|upstream| upstream.set_drained(is_drained)).count()
+    /// Drains the upstreams with an address, or ends that. The drain also applies to upstreams with this address that
+    /// a later configuration adds. Returns false if neither an upstream nor a drain has this address.
+    pub fn set_drained(&self, address: &str, is_drained: bool) -> bool {
+        let all = lock(&self.all);
+        let upstreams = all.values().filter_map(Weak::upgrade);
+        let named: Vec<_> = upstreams.filter(|upstream| &*upstream.name == address).collect();
+        let mut drained = lock(&self.drained);
+        if named.is_empty() && !drained.contains(address) {
+            return false;
+        }
+        if is_drained {
+            drained.insert(address.to_owned());
+        } else {
+            drained.remove(address);
+        }
+        drop(drained);
+        for upstream in named {
+            upstream.set_drained(is_drained);
+        }
+        true
     }
 
     /// Returns the TLS configuration for handshakes.
@@ -178,5 +201,21 @@ mod tests {
         );
         assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other) && one.id != other.id);
         assert!(!Arc::ptr_eq(&one, &elsewhere), "shared by two servers");
+    }
+
+    #[test]
+    fn a_drain_survives_a_change_of_other_properties() {
+        let model = model::Upstream::at(Host::Address([127, 0, 0, 1].into(), 1));
+        let upstreams = Upstreams::default();
+        assert!(!upstreams.set_drained("other", true), "there is no such upstream");
+        let first = upstreams.get(&model, None, Resolve::Ttl, None);
+        let address = first.name.to_string();
+        assert!(upstreams.set_drained(&address, true) && first.is_drained());
+        let second = upstreams.get(&model, None, Resolve::Every(Duration::from_secs(1)), None);
+        assert!(!Arc::ptr_eq(&first, &second) && second.is_drained());
+        drop((first, second));
+        assert!(upstreams.get(&model, None, Resolve::Ttl, None).is_drained());
+        assert!(upstreams.set_drained(&address, false));
+        assert!(!upstreams.get(&model, None, Resolve::Ttl, None).is_drained());
     }
 }

@@ -72,7 +72,7 @@ pub struct AcceptLoop<'w> {
     max_connections: usize,
     /// Runs only while connections are open, while accepting is paused, or while the worker stops.
     ticker: Ticker,
-    /// End of the pause after a shortage.
+    /// End of the pause after a shortage of descriptors or memory.
     paused_until: Option<Tick>,
     /// End of the pause after a failure of the UDP socket.
     quic_paused_until: Option<Tick>,
@@ -87,6 +87,11 @@ pub struct AcceptLoop<'w> {
 }
 
 impl<'w> AcceptLoop<'w> {
+    /// Creates the accept loop of a worker. `max_connections`: maximum number of open connections.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the timer of the clock cannot be created.
     pub fn new(worker: &'w Rc<Worker>, acceptors: Vec<Acceptor>, max_connections: usize) -> io::Result<AcceptLoop<'w>> {
         Ok(AcceptLoop {
             worker,
@@ -198,6 +203,7 @@ impl<'w> AcceptLoop<'w> {
         Poll::Pending
     }
 
+    /// Advances the clock and the timer wheel by the ticks that have passed. Stops the ticker of an idle worker.
     fn tick(&mut self, context: &mut Context<'_>) {
         loop {
             let ticks = self.ticker.poll_ticks(context);
@@ -218,6 +224,7 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
+    /// Starts the ticker, unless it already runs.
     fn start_ticking(&mut self) {
         if !self.ticker.is_on() {
             // The clock of this worker stood still while the ticker was off.
@@ -230,6 +237,7 @@ impl<'w> AcceptLoop<'w> {
         self.worker.wheel.now().after(self.worker.wheel.ticks(time))
     }
 
+    /// Accepts connections until none waits or a limit is reached. Returns the error of a listening socket that failed.
     fn accept(&mut self, context: &mut Context<'_>) -> Option<io::Error> {
         (0..self.acceptors.len()).find_map(|index| self.accept_from(index, context))
     }
@@ -265,6 +273,7 @@ impl<'w> AcceptLoop<'w> {
                 },
             }
         }
+        // More connections may wait. They are accepted after the open connections have been served.
         context.waker().wake_by_ref();
         None
     }
@@ -306,13 +315,13 @@ impl<'w> AcceptLoop<'w> {
     }
 }
 
-/// Returns true until the end of a pause, and then clears it.
+/// Returns true until the end of a pause. Then clears `until`, and returns false.
 fn is_paused(until: &mut Option<Tick>, now: Tick) -> bool {
     *until = until.filter(|until| until.is_later(now));
     until.is_some()
 }
 
-/// Returns true, and records the time, if the last line was logged long enough ago. `logged_ms`: time of that line.
+/// Returns true, and records the time, if the last line was logged long enough ago. `logged_ms`: time of the last line.
 fn is_log_due(logged_ms: &mut Option<u64>, now_ms: u64) -> bool {
     let is_due = logged_ms.is_none_or(|logged| now_ms - logged >= LOG_INTERVAL_MS);
     if is_due {

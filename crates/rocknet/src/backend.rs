@@ -36,6 +36,8 @@ impl BackendChoice {
         BackendChoice::of(configured, variable.as_deref(), io_uring_unavailable)
     }
 
+    /// Chooses the back end like [`BackendChoice::new`]. `variable`: value of the environment variable.
+    /// `io_uring_error` returns the reason why io_uring is unavailable, if it is.
     fn of(
         configured: model::IoBackend,
         variable: Option<&str>,
@@ -55,8 +57,8 @@ impl BackendChoice {
                 None => chosen(Backend::Ring, format!("selected by {setting}")),
                 Some(error) => Err(format!("{setting} selects io_uring, which is not available: {error}")),
             },
-            // io_uring costs less for small responses to many clients, and more where sockets are often full
-            // (docs/decisions/0009-two-backends.md).
+            // io_uring costs less for small responses to many clients, and more where sockets are often full. So epoll
+            // is the default even if io_uring is available (docs/decisions/0009-two-backends.md).
             model::IoBackend::Auto => {
                 let reason = match io_uring_error() {
                     None => "the best choice over all measured loads; io_uring is available here too".to_owned(),
@@ -93,7 +95,9 @@ mod tests {
 
     #[test]
     fn the_variable_overrides_the_configuration() {
-        for (configured, variable, error, expected, word) in [
+        // Configured back end, value of the variable, reason why io_uring is unavailable, expected back end, and a part
+        // of the log line or error message.
+        for (configured, variable, io_uring_error, expected, part) in [
             (Auto, None, None, Ok(Epoll), "is available here"),
             (Auto, None, Some("no"), Ok(Epoll), "is not available: no"),
             (ConfiguredEpoll, None, None, Ok(Epoll), "selected by server.backend"),
@@ -123,13 +127,13 @@ mod tests {
             (ConfiguredEpoll, Some(""), None, Ok(Epoll), "selected by server.backend"),
             (Auto, Some("uring"), None, Err(()), "write auto, epoll or io_uring"),
         ] {
-            let found = BackendChoice::of(configured, variable, || error.map(str::to_owned));
+            let found = BackendChoice::of(configured, variable, || io_uring_error.map(str::to_owned));
             let (backend, text) = match found {
                 Ok(choice) => (Ok(choice.backend), choice.to_string()),
                 Err(text) => (Err(()), text),
             };
             assert_eq!(backend, expected, "{configured:?}, {variable:?}: {text}");
-            assert!(text.contains(word), "{text}");
+            assert!(text.contains(part), "{text}");
         }
     }
 }

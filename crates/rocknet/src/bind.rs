@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rocknet_io::socket::{Address, BindError, BindErrorKind, ListenOptions, Listener};
 
 use crate::listener::ListenerSockets;
-use crate::takeover::{InheritedAddress, InheritedSockets};
+use crate::takeover::AdoptedSockets;
 use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 
@@ -16,59 +16,68 @@ use crate::transport::quic_secret::QuicKeys;
 /// privileges are dropped, because the kernel lets a socket share a port only with sockets of the same user.
 ///
 /// `held` are sockets of this server. An address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is
-/// shared until the held socket is closed. `quic` contains the addresses that also need UDP sockets. Addresses whose
+/// shared until the held socket is closed. Sockets of `adopted` are used for the addresses that they are bound to,
+/// and the rest stays in it. `quic` contains the addresses that also need UDP sockets. Addresses whose
 /// UDP port could not be bound are added to `quic_failures`.
 pub fn bind_all(
     addresses: &[Address],
     workers: usize,
     held: &[&Listener],
+    adopted: &mut AdoptedSockets,
     quic: &BTreeSet<Address>,
     quic_keys: &QuicKeys,
     quic_failures: &mut Vec<QuicFailure>,
-    inherited: &mut InheritedSockets,
 ) -> Result<BTreeMap<Address, ListenerSockets>, BindError> {
     let options = ListenOptions {
         reuse_port: workers > 1,
         ..ListenOptions::default()
     };
-    let (mut adopted, mut new) = (BTreeMap::new(), Vec::new());
+    let (mut all, mut new) = (BTreeMap::new(), Vec::new());
     for address in addresses {
-        let Some(InheritedAddress { streams, udp }) = inherited.take(address) else {
-            new.push(address);
+        let mut tcp = adopted.take_listeners(address);
+        let mut udp = match quic.contains(address) {
+            true => adopted.take_udp(address),
+            false => Vec::new(),
+        };
+        // Each UDP socket needs a worker.
+        let needed = workers.max(udp.len());
+        let relays = adopted.relays(address);
+        let mut quic_sockets = move |tcp: &[Listener]| {
+            let keys = quic_keys.get()?;
+            match std::mem::take(&mut udp) {
+                udp if udp.is_empty() => QuicSocket::bind(tcp[0].address(), tcp.len(), &keys),
+                udp => Ok(QuicSocket::adopt(udp, &keys, &relays)),
+            }
+        };
+        if tcp.is_empty() {
+            new.push((address, quic_sockets));
             continue;
+        }
+        tcp.extend(siblings(address, &tcp[0], needed.saturating_sub(tcp.len())));
+        let quic = match quic.contains(address) {
+            true => quic_or_none(quic_sockets(&tcp), address, quic_failures),
+            false => Vec::new(),
         };
-        let mut tcp = streams;
-        tcp.extend(siblings(address, &tcp[0], workers.saturating_sub(tcp.len())));
-        let quic = if !quic.contains(address) {
-            Vec::new()
-        } else {
-            let relays = inherited.relays(address);
-            let sockets = quic_keys.get().and_then(|keys| match udp.is_empty() {
-                true => QuicSocket::bind(tcp[0].address(), tcp.len(), &keys),
-                false => Ok(QuicSocket::adopt(udp, &keys, &relays)),
-            });
-            quic_or_none(sockets, address, quic_failures)
-        };
-        adopted.insert(address.clone(), ListenerSockets { tcp, quic });
+        all.insert(address.clone(), ListenerSockets { tcp, quic });
     }
     let held: Vec<&Listener> = held
         .iter()
         .copied()
-        .chain(inherited.listeners())
-        .chain(adopted.values().map(|sockets| &sockets.tcp[0]))
+        .chain(adopted.listeners())
+        .chain(all.values().map(|sockets: &ListenerSockets| &sockets.tcp[0]))
         .collect();
-    let bind = |address: &Address| {
+    let mut bound = Vec::new();
+    for (address, mut quic_sockets) in new {
         let mut attempts = 1;
-        loop {
+        let sockets = loop {
             let mut tcp = vec![bind_with_retry(address, options, &held)?];
             for _ in 1..workers {
                 tcp.push(tcp[0].sibling()?);
             }
             if !quic.contains(address) {
-                return Ok((address.clone(), ListenerSockets { tcp, quic: Vec::new() }));
+                break ListenerSockets { tcp, quic: Vec::new() };
             }
-            let keys = quic_keys.get();
-            let quic = keys.and_then(|keys| QuicSocket::bind(tcp[0].address(), workers, &keys));
+            let quic = quic_sockets(&tcp);
             // The kernel chose the port number for TCP, and the UDP port with that number may be in use.
             let is_any_port = matches!(address, Address::Tcp { port: 0, .. });
             if quic.is_err() && is_any_port && attempts < ANY_PORT_ATTEMPTS {
@@ -76,26 +85,27 @@ pub fn bind_all(
                 continue;
             }
             let quic = quic_or_none(quic, address, quic_failures);
-            return Ok((address.clone(), ListenerSockets { tcp, quic }));
-        }
-    };
-    let bound: Result<Vec<_>, BindError> = new.into_iter().map(bind).collect();
+            break ListenerSockets { tcp, quic };
+        };
+        bound.push((address.clone(), sockets));
+    }
     drop(held);
-    adopted.extend(bound?);
-    Ok(adopted)
+    all.extend(bound);
+    Ok(all)
 }
 
-/// Binds `count` further sockets to the address of a listening socket, for more workers. There are fewer if the kernel
-/// admits no further socket, because the first ones were bound by another user.
+/// Returns `count` further sockets of the address of a listening socket, for more workers. They share its queue if the
+/// kernel admits no sockets of their own, because the first one was bound by another user or by the service manager.
+/// There are fewer if no descriptor is free.
 pub fn siblings(address: &Address, first: &Listener, count: usize) -> Vec<Listener> {
+    let own_queue = || {
+        let mut first = first.try_clone().ok()?;
+        first.permit_siblings().ok()?;
+        first.sibling().ok()
+    };
     let mut siblings = Vec::new();
     while siblings.len() < count {
-        let first = first.try_clone().and_then(|mut first| {
-            first.permit_siblings()?;
-            Ok(first)
-        });
-        let sibling = first.map_err(|error| error.to_string());
-        match sibling.and_then(|first| first.sibling().map_err(|error| error.to_string())) {
+        match own_queue().map_or_else(|| first.try_clone(), Ok) {
             Ok(sibling) => siblings.push(sibling),
             Err(error) => {
                 tracing::warn!(%address, "the number of workers is not raised: {error}");

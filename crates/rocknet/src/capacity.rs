@@ -18,7 +18,7 @@ const RESERVED_DESCRIPTORS: u64 = 384;
 /// a margin.
 const WORKER_DESCRIPTORS: u64 = 10;
 
-/// Returns the number of workers per listening address.
+/// Returns the number of workers per listening address. `addresses`: number of listening addresses.
 pub fn worker_count(config: &Config, addresses: usize) -> usize {
     match config.server.workers {
         Workers::Count(count) => usize::from(count).max(1),
@@ -26,6 +26,8 @@ pub fn worker_count(config: &Config, addresses: usize) -> usize {
     }
 }
 
+/// Returns the number of workers per listening address if `server.workers` is `auto`: one for each core, and fewer if
+/// all addresses together would exceed the maximum.
 fn automatic_workers(cores: usize, addresses: usize) -> usize {
     cores.min(MAX_AUTO_WORKERS / addresses.max(1)).max(1)
 }

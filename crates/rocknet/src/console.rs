@@ -44,8 +44,8 @@ pub fn read(input: impl Read, mut handle: impl FnMut(ConsoleLine) -> bool) {
     }
 }
 
-/// Returns the output of a command that changes nothing. It is empty for `reload` and `quit`, which the main loop
-/// handles.
+/// Returns the output of a command that changes nothing. The output of `reload` and `quit` is empty, because the main
+/// loop handles them.
 pub fn render(command: Command, server: &Server) -> String {
     match command {
         Command::Status => server.status().to_string(),
@@ -112,6 +112,7 @@ mod tests {
 
     #[test]
     fn lines_become_commands() {
+        /// Checks the lines of an input: the command of each, or `None` for a line that is not a command.
         fn check(input: &[u8], expected: &[Option<Command>]) {
             let mut lines = Vec::new();
             read(input, |one| {

@@ -5,15 +5,16 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use rocknet_config::model::Settings;
+use rocknet_config::model::{Pattern, Settings};
 
 use crate::files::tree::Tree;
 use crate::gateway::accounts::Account;
 use crate::guard::{self, Guards};
 use crate::handler::Handler;
 use crate::handlers::{self, HandlerContext, HandlerEntry};
+use crate::metrics::RouteLabel;
 use crate::registries::Registries;
-use crate::route::{Route, ServerSettings, SiteLabel};
+use crate::route::{ROOT_PATTERN, Route, ServerSettings, SiteLabel};
 
 /// A route with its guards, its handler, and the directory trees that it serves.
 pub struct Endpoint {
@@ -24,6 +25,7 @@ pub struct Endpoint {
     /// Entry of `handler` in the table of handlers. CGI programs have another entry, so [`Endpoint::entry_for`] returns
     /// the entry of a path.
     pub entry: &'static HandlerEntry,
+    /// Handler of every path that does not lead to a CGI program.
     handler: Arc<dyn Handler>,
     /// Handler of CGI programs, if the route has a folder of programs.
     programs: Option<Arc<dyn Handler>>,
@@ -53,13 +55,14 @@ pub struct EndpointContext<'a> {
 }
 
 impl Endpoint {
-    /// Creates the endpoint of a route. `headers`: the configured response header fields, and those that the server
-    /// adds.
+    /// Creates the endpoint of a route. `pattern`: the paths of the route; `None` for the site itself. `headers`: the
+    /// configured response header fields, and those that the server adds.
     ///
     /// # Errors
     ///
     /// The error names the setting that cannot be used.
     pub fn new(
+        pattern: Option<&Pattern>,
         settings: &Settings,
         headers: BTreeMap<String, String>,
         context: &EndpointContext<'_>,
@@ -72,7 +75,7 @@ impl Endpoint {
             Account::for_scripts(user).map_err(|error| format!("{subject}: {error}"))?;
         }
         let entry = handlers::choose(settings);
-        let route = Arc::new(context.route(settings, headers)?);
+        let route = Arc::new(context.route(pattern, settings, headers)?);
         let root = settings.root.as_deref();
         let tree = root
             .filter(|_| entry.serves_files)
@@ -106,6 +109,7 @@ impl Endpoint {
     /// Fails like [`Endpoint::new`].
     pub fn embedded(
         handler: Arc<dyn Handler>,
+        pattern: &Pattern,
         settings: &Settings,
         headers: BTreeMap<String, String>,
         context: &EndpointContext<'_>,
@@ -115,7 +119,7 @@ impl Endpoint {
             redirects: Default::default(),
             ..settings.clone()
         };
-        let route = Arc::new(context.route(settings, headers)?);
+        let route = Arc::new(context.route(Some(pattern), settings, headers)?);
         Ok(Endpoint {
             guards: guard::of_route(settings, context.registries)?,
             pages: context.pages(settings, &route),
@@ -138,6 +142,7 @@ impl Endpoint {
         self.programs_at(path).map_or(self.entry, |_| &handlers::CGI)
     }
 
+    /// Returns the handler of CGI programs if the path leads to a program.
     fn programs_at(&self, path: &str) -> Option<&Arc<dyn Handler>> {
         let is_program = self.tree.as_ref().is_some_and(|tree| tree.is_program(path));
         self.programs.as_ref().filter(|_| is_program)
@@ -162,9 +167,19 @@ impl Endpoint {
 }
 
 impl EndpointContext<'_> {
-    fn route(&self, settings: &Settings, headers: BTreeMap<String, String>) -> Result<Route, String> {
+    fn route(
+        &self,
+        pattern: Option<&Pattern>,
+        settings: &Settings,
+        headers: BTreeMap<String, String>,
+    ) -> Result<Route, String> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
         route.is_unguarded = self.is_unguarded;
+        route.pattern = pattern.map_or_else(|| ROOT_PATTERN.into(), |pattern| pattern.to_string().into());
+        route.number = self.registries.routes.number(&RouteLabel {
+            site: Arc::clone(&self.label.site),
+            route: Arc::clone(&route.pattern),
+        });
         Ok(route)
     }
 

@@ -29,10 +29,11 @@ pub struct HandlerEntry {
     pub name: &'static str,
     /// Keys that a route must have to get this handler. Of `fastcgi`, `scgi` and `uwsgi`, one is enough.
     pub keys: &'static [&'static str],
-    /// Kind of the site as `sites` shows it.
+    /// Kind of a site with this handler, as the command `sites` shows it.
     pub kind: SiteKind,
     /// True if the handler serves files of a directory tree.
     pub serves_files: bool,
+    /// Returns true if a route with these settings gets this handler, unless an earlier one of [`HANDLERS`] is chosen.
     is_chosen: fn(&Settings) -> bool,
     /// Builds the handler. It is called only if the settings that it needs are present, so its 404 for missing settings
     /// is a fallback.

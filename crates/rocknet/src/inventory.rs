@@ -3,22 +3,76 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rocknet_config::model::{self, CertificateSource, HostPattern};
-use rocknet_control::{CertificateSummary, UpstreamState, UpstreamSummary};
+use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, UpstreamState, UpstreamSummary};
 
 use crate::certificates::{Certificate, CertificateStore, SecureSite};
 use crate::clock::uptime_ms;
-use crate::exposition::{self, Measured};
+use crate::exposition::{self, Measured, Totals};
+use crate::gateway::php::PoolReport;
+use crate::metrics::{Metrics, WorkerCounters};
 use crate::proxy::Upstream;
 use crate::server::Server;
 
 /// Returns the metrics in the text format of OpenMetrics.
 pub fn metrics(server: &Server) -> String {
+    let metrics = server.metrics();
+    let labels = &server.registries().routes;
+    let routes = metrics.routes().into_iter();
+    let spans = server.registries().traces.counters();
     exposition::render(&Measured {
-        status: &server.status(),
-        durations: &server.durations(),
-        upstreams: &upstreams(server),
-        certificates: &certificates(server),
+        routes: routes
+            .filter_map(|(number, counters)| Some((labels.label(number)?, counters)))
+            .collect(),
+        totals: Totals {
+            failed_reloads: server.failed_reloads(),
+            spans: (spans.exported(), spans.dropped()),
+            ..totals(metrics)
+        },
+        upstream_durations: metrics.upstreams(),
+        status: server.status(),
+        upstreams: upstreams(server),
+        certificates: certificates(server),
+        php: php_pools(server),
     })
+}
+
+fn totals(metrics: &Metrics) -> Totals {
+    let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
+    // The closed connections are read first, so that no difference is negative.
+    let versions = [0, 1, 2];
+    let closed = versions.map(|version| metrics.sum(|worker| worker.versions_closed[version].get()));
+    let versions_total = versions.map(|version| metrics.sum(|worker| worker.versions_total[version].get()));
+    Totals {
+        versions_total,
+        versions_open: versions.map(|version| versions_total[version].saturating_sub(closed[version])),
+        handshakes: [
+            sum(|worker| worker.handshakes.full.get()),
+            sum(|worker| worker.handshakes.resumed.get()),
+            sum(|worker| worker.handshakes.failed.get()),
+        ],
+        worker_restarts: sum(|worker| worker.restarts.get()),
+        panics: sum(|worker| worker.panics.get()),
+        ..Totals::default()
+    }
+}
+
+/// Returns the pools of PHP that the server runs.
+pub fn php_pools(server: &Server) -> Vec<PhpPoolSummary> {
+    let summary = |pool: PoolReport| PhpPoolSummary {
+        state: match (pool.is_ready, &pool.fault) {
+            (true, _) => PhpState::Ready,
+            (false, None) => PhpState::Starting,
+            (false, Some(_)) => PhpState::Failed,
+        },
+        name: pool.name,
+        version: pool.version,
+        user: pool.user,
+        socket: pool.socket,
+        processes: pool.processes,
+        restarts: pool.restarts,
+        fault: pool.fault,
+    };
+    server.php().report().into_iter().map(summary).collect()
 }
 
 /// Seconds of a day.
@@ -35,6 +89,7 @@ pub fn certificates(server: &Server) -> Vec<CertificateSummary> {
         .collect()
 }
 
+/// Returns the certificates of one site, or an entry without names if the site has none.
 fn of_site(
     site: &model::Site,
     secure: &SecureSite,

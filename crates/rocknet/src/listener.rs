@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rocknet_io::epoll::Acceptor;
 use rocknet_io::runtime::Runtime;
@@ -16,13 +16,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::accept_loop::{AcceptLoop, LoopExit, StopTimes};
 use crate::backend::Backend;
+use crate::heartbeat::{BeatNumber, Heartbeat};
 use crate::metrics::Metrics;
+use crate::restart_delay::{RestartDelay, wait_at_most};
 use crate::snapshot::Snapshot;
 use crate::transport::quic::QuicSocket;
 use crate::worker::{Shared, Worker};
-
-/// Delay before a failed worker is restarted, so that a failure at every start does not occupy a core.
-const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
 /// Command of the server to a worker.
 pub enum WorkerCommand {
@@ -48,6 +47,8 @@ pub enum WorkerCommand {
         /// Dropped once the worker does so.
         applied: mpsc::Sender<()>,
     },
+    /// Marks the heartbeat as received.
+    Heartbeat(BeatNumber),
     /// Makes the worker panic, for tests of the restart.
     #[doc(hidden)]
     Panic,
@@ -73,6 +74,7 @@ pub struct ActiveListener {
 
 struct WorkerHandle {
     commands: UnboundedSender<WorkerCommand>,
+    heartbeat: Heartbeat,
     /// Thread of the worker. Its result is true if the worker has stopped without cutting a connection.
     thread: JoinHandle<bool>,
 }
@@ -107,6 +109,7 @@ impl ActiveListener {
             .map_or_else(|| "unix".to_owned(), |port| port.to_string());
         for number in self.workers.len()..count {
             let (commands, received) = unbounded_channel();
+            let heartbeat = Heartbeat::default();
             let slot = WorkerSlot {
                 address: address.clone(),
                 listeners: sockets_of(&self.sockets, number, count),
@@ -117,11 +120,16 @@ impl ActiveListener {
                 counters: start.metrics.register(),
                 snapshot: Arc::clone(start.snapshot),
                 max_events: start.snapshot.config.server.events.batch,
+                heartbeat: heartbeat.clone(),
             };
             let thread = thread::Builder::new()
                 .name(format!("rn-{label}-{number}"))
                 .spawn(move || slot.supervise(received))?;
-            self.workers.push(WorkerHandle { commands, thread });
+            self.workers.push(WorkerHandle {
+                commands,
+                heartbeat,
+                thread,
+            });
         }
         Ok(())
     }
@@ -218,6 +226,18 @@ impl ActiveListener {
         }
     }
 
+    /// Returns true if a worker has not run since the last call, and checks all workers again.
+    pub fn is_hung(&mut self) -> bool {
+        let mut is_hung = false;
+        for worker in &mut self.workers {
+            match worker.heartbeat.next() {
+                Some(number) => drop(worker.commands.send(WorkerCommand::Heartbeat(number))),
+                None => is_hung = true,
+            }
+        }
+        is_hung
+    }
+
     /// Makes the first worker panic, for tests of the restart.
     #[doc(hidden)]
     pub fn kill_worker(&self) {
@@ -287,25 +307,71 @@ struct WorkerSlot {
     snapshot: Arc<Snapshot>,
     /// Maximum number of events per call to the kernel (`events.batch`). A reload does not change it.
     max_events: usize,
+    heartbeat: Heartbeat,
 }
 
 impl WorkerSlot {
     /// Runs workers, one after the other, until one is stopped. Returns true if that worker cut no connection. A worker
     /// that fails while it is stopping has cut its connections.
     fn supervise(mut self, mut commands: UnboundedReceiver<WorkerCommand>) -> bool {
+        let mut delay = RestartDelay::default();
         loop {
-            match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
+            let started = Instant::now();
+            let failure = match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
                 Ok(LoopExit::Stopped { clean }) => return clean,
-                Ok(LoopExit::Failed(error)) => {
-                    tracing::error!(address = %self.address, "a worker failed and is restarted: {error}");
-                }
+                Ok(LoopExit::Failed(error)) => format!("failed: {error}"),
                 Err(_) if self.listeners.is_empty() => {
                     tracing::error!(address = %self.address, "a worker panicked while it was stopping");
                     return false;
                 }
-                Err(_) => tracing::error!(address = %self.address, "a worker panicked and is restarted"),
+                Err(_) => "panicked".to_owned(),
+            };
+            let pause = delay.next(started.elapsed());
+            self.counters.restarts.add(1);
+            tracing::error!(
+                address = %self.address,
+                "a worker {failure}; it is restarted after {} ms (failures in a row: {})",
+                pause.as_millis(),
+                delay.failures()
+            );
+            if let Some(is_clean) = self.wait(pause, &mut commands) {
+                return is_clean;
             }
-            thread::sleep(RESTART_PAUSE);
+        }
+    }
+
+    /// Waits before a restart, and carries out commands meanwhile. Returns the result of a stop.
+    fn wait(&mut self, pause: Duration, commands: &mut UnboundedReceiver<WorkerCommand>) -> Option<bool> {
+        let deadline = Instant::now() + pause;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match wait_at_most(left, commands.recv())? {
+                Some(WorkerCommand::Swap {
+                    snapshot,
+                    connections,
+                    quic,
+                }) => {
+                    (self.snapshot, self.connections) = (snapshot, connections);
+                    if quic.is_some() {
+                        self.quic = quic;
+                    }
+                }
+                Some(WorkerCommand::Listen(listeners)) => self.listeners = listeners,
+                Some(WorkerCommand::ReceiveQuic { receives, applied }) => {
+                    self.receives_quic = receives;
+                    drop(applied);
+                }
+                Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
+                // A worker that does not run cannot panic.
+                Some(WorkerCommand::Panic) => {}
+                // No connection is left that the stop could cut.
+                Some(WorkerCommand::Stop { released, .. }) => {
+                    (self.listeners, self.quic) = (Vec::new(), None);
+                    drop(released);
+                    return Some(true);
+                }
+                None => return Some(true),
+            }
         }
     }
 
@@ -394,6 +460,7 @@ impl WorkerSlot {
                         accept_loop.set_receiving_quic(receives);
                         drop(applied);
                     }
+                    Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
                     None => {
                         // The channel of a stopping worker is closed too.

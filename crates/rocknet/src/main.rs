@@ -12,6 +12,7 @@ use clap::{CommandFactory, Parser};
 use cli::{Arguments, Command, ExitStatus};
 use rocknet::gateway::accounts;
 use rocknet::handler::controller::isolated;
+use rocknet_io::service_manager::ServiceEnvironment;
 
 /// The allocator of the program. A connection consists of a few blocks with 128-byte alignment, which glibc enlarges by
 /// a third. With mimalloc, an idle connection needs a quarter less memory.
@@ -39,6 +40,8 @@ fn main() -> ExitCode {
         accounts::set_helper_program(program.clone());
         isolated::set_program(program);
     }
+    // Removed before other code runs: programs that the server starts must not notify the service manager.
+    let service = ServiceEnvironment::take();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -53,9 +56,9 @@ fn main() -> ExitCode {
         }
     };
     let done = match arguments.command {
-        None => cli::run::run_bare(&arguments.run),
-        Some(Command::Run(options)) => cli::run::run(&options),
-        Some(Command::Serve(options)) => cli::serve::run(&options),
+        None => cli::run::run_bare(&arguments.run, service),
+        Some(Command::Run(options)) => cli::run::run(&options, service),
+        Some(Command::Serve(options)) => cli::serve::run(&options, service),
         Some(Command::Status(options)) => cli::remote::status(&options),
         Some(Command::Sites(options)) => cli::remote::sites(&options),
         Some(Command::Reload(options)) => cli::remote::reload(&options),
@@ -65,8 +68,10 @@ fn main() -> ExitCode {
         Some(Command::Config(options)) => cli::config::run(&options),
         Some(Command::Certs(options)) => cli::remote::certs(&options),
         Some(Command::Upstreams(options)) => cli::remote::upstreams(&options),
+        Some(Command::Php(options)) => cli::php::php(&options),
         Some(Command::Purge(options)) => cli::remote::purge(&options),
         Some(Command::Top(options)) => cli::top::run(&options),
+        Some(Command::Dashboard(options)) => cli::dashboard::run(&options),
         Some(Command::Logs(options)) => cli::logs::run(&options),
         Some(Command::Check(options)) => cli::check::run(&options),
         Some(Command::Fmt(options)) => cli::fmt::run(&options),

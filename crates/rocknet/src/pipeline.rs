@@ -64,6 +64,7 @@ use crate::preload;
 use crate::response::Response;
 use crate::routing::RuleOutcome;
 use crate::site::SiteRoutes;
+use crate::traces;
 use crate::upgrade;
 use crate::worker::{Worker, WorkerConfig};
 
@@ -373,7 +374,12 @@ where
         true => io.open_body(),
         false => RequestBody::empty(),
     };
-    let owned = (incoming.owned)();
+    let mut owned = (incoming.owned)();
+    if let Some(tracer) = &config.tracer {
+        let trace = tracer.begin(request);
+        owned = traces::with_context(&owned, &trace);
+        let _ = context.trace.set(Box::new(trace));
+    }
     context.request = Some(Rc::clone(&owned));
     context.client = Some(client);
     let context = Rc::new(context);

@@ -15,7 +15,7 @@ use rocknet_quic::OpenTrace;
 
 /// Maximum number of connections that are traced at the same time. Each has an open file.
 const MAX_TRACES: usize = 256;
-/// Maximum number of traces of one start, so that clients cannot use up the files of the file system.
+/// Maximum number of traces until the server is restarted, so that clients cannot use up the inodes of the file system.
 const MAX_FILES: usize = 10_000;
 /// Maximum size of a trace in bytes. A longer trace ends there.
 const MAX_TRACE_BYTES: usize = 64 << 20;
@@ -130,6 +130,7 @@ struct Trace {
     bytes: usize,
     /// Number of records that were not passed to the thread.
     dropped: usize,
+    /// Number of connections that are traced, shared with the [`QlogWriter`].
     count: Arc<AtomicUsize>,
 }
 

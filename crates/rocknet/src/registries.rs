@@ -8,7 +8,9 @@
 //!              ├─ libraries   controllers; a process and a thread rn-isolated for each isolated library
 //!              ├─ folders     open folders of sites
 //!              ├─ access      verified passwords, and clients that guess passwords
-//!              └─ qlog        traces of QUIC connections; thread rn-qlog
+//!              ├─ qlog        traces of QUIC connections; thread rn-qlog
+//!              ├─ routes      numbers of routes, for their metrics
+//!              └─ traces      spans on their way to a collector; thread rn-traces
 //! ```
 //! Two servers in one process share none of this state. The following values belong to the process and remain static:
 //! - `clock::uptime_ms`: the start of the monotonic clock, a constant once it is set.
@@ -30,6 +32,7 @@ use std::time::Instant;
 use aws_lc_rs::rand;
 use rocknet_access::State;
 use rocknet_handler::filter::Filters;
+use rocknet_telemetry::TraceExporter;
 
 use crate::clock::TimeSource;
 use crate::files::encode::EncoderLimit;
@@ -39,6 +42,7 @@ use crate::gateway::cgi::Processes;
 use crate::gateway::gateway::Backends;
 use crate::gateway::php;
 use crate::handler::controller::Libraries;
+use crate::metrics::RouteLabels;
 use crate::proxy::{Dialer, Upstreams};
 use crate::qlog::QlogWriter;
 
@@ -65,7 +69,13 @@ pub struct Registries {
     pub encoder_limit: EncoderLimit,
     /// Writer of the traces of QUIC connections.
     pub qlog: Arc<QlogWriter>,
+    /// Numbers of the routes, for their metrics.
+    pub routes: Arc<RouteLabels>,
+    /// Exporter of the traces of requests.
+    pub traces: TraceExporter,
+    /// Id of the next directory tree.
     tree_ids: AtomicU32,
+    /// Number of the next snapshot.
     generations: AtomicU64,
 }
 
@@ -94,6 +104,8 @@ impl Registries {
             filters: filter::all(&encoder_limit),
             encoder_limit,
             qlog: Arc::default(),
+            routes: Arc::default(),
+            traces: TraceExporter::default(),
             tree_ids: AtomicU32::new(0),
             generations: AtomicU64::new(0),
             time,
@@ -119,6 +131,7 @@ impl Registries {
             self.programs.stop(deadline),
             self.libraries.stop(deadline),
             self.qlog.stop(deadline),
+            self.traces.stop(deadline),
         ];
         self.backends.close_all_idle();
         ended.into_iter().all(|ended| ended)

@@ -1,8 +1,10 @@
 //! Reports about a running server: counters for `status`, and URLs for `sites`.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rocknet_config::model::{self, HostPattern, Listen};
@@ -13,7 +15,7 @@ use rocknet_io::usage;
 use crate::certificates::SecureSite;
 use crate::clock::uptime_ms;
 use crate::files::cache::CacheStatus;
-use crate::metrics::{Metrics, WorkerCounters};
+use crate::metrics::{Histogram, Merge, Metrics, RouteLabels, WorkerCounters};
 use crate::site::Site;
 use crate::snapshot::Snapshot;
 
@@ -22,7 +24,12 @@ pub type BoundListener = (Address, Address, usize);
 
 /// Returns the state and counters of a server, except reloads, log drops and UDP ports, which
 /// [`Server::status`](crate::server::Server::status) adds.
-pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, cache: &CacheStatus) -> Status {
+pub fn status(
+    snapshot: &Snapshot,
+    bound: &[BoundListener],
+    (metrics, labels): (&Metrics, &RouteLabels),
+    cache: &CacheStatus,
+) -> Status {
     let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
     let class = |class: usize| metrics.sum(|worker| worker.responses[class - 1].get());
     // `opened` is read after `closed`, and a connection is counted as opened before it is counted as closed, so the
@@ -33,6 +40,7 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
     let quic_opened = sum(|worker| worker.quic_total.get());
     let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
     let tunnels = sum(|worker| worker.tunnels_total.get());
+    let sums = durations_by_site(metrics, labels);
     let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|names| names.secure);
     let mut listeners: Vec<_> = bound
         .iter()
@@ -54,6 +62,7 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
             .map(|(address, secure)| listener_url(address, secure))
             .collect(),
         workers: bound.iter().map(|(.., workers)| workers).sum(),
+        worker_restarts: sum(|worker| worker.restarts.get()),
         connections_open: opened.saturating_sub(closed),
         connections_total: opened,
         http3_open: quic_opened.saturating_sub(quic_closed),
@@ -66,7 +75,8 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
             client_error: class(4),
             server_error: class(5),
         },
-        durations: durations(snapshot, metrics),
+        durations: durations(snapshot, &sums),
+        duration_counts: duration_counts(&sums),
         cache: Cache {
             entries: cache.entries.load(Ordering::Relaxed),
             bytes: cache.bytes.load(Ordering::Relaxed),
@@ -80,9 +90,19 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
 /// Maximum number of sites with durations: `status` is a short overview, and a server may have ten thousand sites.
 const MAX_TIMED_SITES: usize = 32;
 
+/// Returns the response durations since the start, by name of the site.
+fn durations_by_site(metrics: &Metrics, labels: &RouteLabels) -> HashMap<Arc<str>, Histogram> {
+    let mut sums: HashMap<Arc<str>, Histogram> = HashMap::new();
+    for (number, counters) in metrics.routes() {
+        if let Some(label) = labels.label(number) {
+            sums.entry(label.site).or_default().merge(&counters.durations);
+        }
+    }
+    sums
+}
+
 /// Returns the response durations of the sites with the most responses.
-fn durations(snapshot: &Snapshot, metrics: &Metrics) -> Vec<SiteDurations> {
-    let sums = metrics.durations();
+fn durations(snapshot: &Snapshot, sums: &HashMap<Arc<str>, Histogram>) -> Vec<SiteDurations> {
     let counted = |site: &Site| {
         let histogram = sums.get(&*site.name)?;
         Some(SiteDurations {
@@ -96,6 +116,17 @@ fn durations(snapshot: &Snapshot, metrics: &Metrics) -> Vec<SiteDurations> {
     sites.sort_by_key(|site| std::cmp::Reverse(site.responses));
     sites.truncate(MAX_TIMED_SITES);
     sites
+}
+
+/// Binary logarithms of the first and the last bound in microseconds of [`Status::duration_counts`]. Histograms put all
+/// durations above the last one into its bucket.
+const MIN_BITS: u32 = 3;
+const MAX_BITS: u32 = 27;
+
+/// Returns the number of responses of all sites below each power of two of microseconds, from [`MIN_BITS`] on.
+fn duration_counts(sums: &HashMap<Arc<str>, Histogram>) -> Vec<u64> {
+    let below = |bits| sums.values().map(|histogram| histogram.count_below_power(bits)).sum();
+    (MIN_BITS..=MAX_BITS).map(below).collect()
 }
 
 /// Returns a summary of every site, in the order of names.

@@ -78,8 +78,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the fields of the only site, whose responses also carry the configured `headers`. The UDP port 9443
-    /// could not be opened.
+    /// Returns the response fields of a site with these values of the keys `http3`, `listen` and `headers`. The UDP
+    /// port 9443 could not be opened.
     fn fields(http3: &str, listen: &str, headers: &str) -> Vec<String> {
         let world = MemoryEnvironment {
             any_directory: true,

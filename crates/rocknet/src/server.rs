@@ -2,7 +2,7 @@
 
 mod end;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,12 +26,12 @@ use crate::gateway::accounts;
 use crate::gateway::php;
 use crate::listener::{ActiveListener, ListenerSockets, WorkerStart};
 use crate::log::Logger;
-use crate::metrics::{Histogram, Metrics};
+use crate::metrics::Metrics;
 use crate::registries::Registries;
 use crate::report;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
 use crate::spool;
-use crate::takeover::InheritedSockets;
+use crate::takeover::AdoptedSockets;
 use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 use crate::worker::Shared;
@@ -72,11 +72,25 @@ struct ServerState {
     snapshot: Arc<Snapshot>,
     listeners: BTreeMap<Address, ActiveListener>,
     reloads: u64,
+    failed_reloads: u64,
     last_reload_error: Option<String>,
+}
+
+impl ServerState {
+    fn reload_failed(&mut self, error: String) {
+        self.failed_reloads += 1;
+        self.last_reload_error = Some(error);
+    }
 }
 
 /// Steps of a start that the program takes part in. `()` takes part in none.
 pub trait StartHooks {
+    /// Returns the sockets that the server adopts from a previous process or from the service manager. Called first,
+    /// and once. Sockets of the service manager that no site listens on are closed, with a warning.
+    fn adopted_sockets(&mut self) -> AdoptedSockets {
+        AdoptedSockets::default()
+    }
+
     /// Called after the addresses are bound and before threads are started, so that it can drop privileges.
     ///
     /// # Errors
@@ -88,11 +102,6 @@ pub trait StartHooks {
 
     /// Called once the logs are open, before anything is logged.
     fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
-
-    /// Returns the sockets that the server adopts from a previous process. Called first, and once.
-    fn inherited(&mut self) -> InheritedSockets {
-        InheritedSockets::default()
-    }
 
     /// Called when everything but the workers has started. Afterwards the server accepts connections.
     ///
@@ -117,12 +126,12 @@ impl Server {
         // The uptime counts from here.
         uptime_ms();
         descriptors::raise();
-        let mut inherited = hooks.inherited();
+        let mut adopted = hooks.adopted_sockets();
         let addresses = crate::snapshot::addresses(&config);
         // Determined once, because the default is another folder after `before_threads` has changed the user.
         let state_folder = state_folder(&config);
         let quic = quic_addresses(&config);
-        let (quic_keys, mut quic_failures) = (QuicKeys::new(&state_folder, inherited.generation()), Vec::new());
+        let (quic_keys, mut quic_failures) = (QuicKeys::new(&state_folder, adopted.generation()), Vec::new());
         if !quic.is_empty() {
             // Loaded with the privileges of the start, which may be necessary to create the state folder.
             quic_keys.get().map_err(StartError::Io)?;
@@ -132,10 +141,10 @@ impl Server {
             &addresses,
             workers,
             &[],
+            &mut adopted,
             &quic,
             &quic_keys,
             &mut quic_failures,
-            &mut inherited,
         )
         .map_err(StartError::Bind)?;
         let quic: BTreeSet<Address> = bound
@@ -156,6 +165,9 @@ impl Server {
         hooks.log_opened(&config.log, &logger);
         quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
+        for unused in adopted.close_unused() {
+            tracing::warn!("a socket of the service manager is not used: {unused}");
+        }
         // The processes that run PHP are started with the privileges of the workers.
         accounts::apply_default(&mut config);
         let php = php::PhpManager::new(state_folder);
@@ -163,7 +175,7 @@ impl Server {
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
         let snapshot =
             Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic).map_err(StartError::Setup)?;
-        if inherited.is_takeover() {
+        if adopted.is_takeover() {
             // A site that the previous process serves would lose TLS.
             check_certificates(&snapshot)?;
         }
@@ -191,8 +203,8 @@ impl Server {
             .values()
             .flat_map(|sockets| &sockets.tcp)
             .for_each(Listener::own_socket_file);
-        let relays = inherited.all_relays().to_vec();
-        inherited.close_rest();
+        let relays = adopted.all_relays().to_vec();
+        adopted.close_rest();
         let metrics = Metrics::default();
         let start = WorkerStart {
             connections,
@@ -209,6 +221,7 @@ impl Server {
             snapshot,
             listeners,
             reloads: 0,
+            failed_reloads: 0,
             last_reload_error: None,
         });
         Ok(Server {
@@ -250,13 +263,28 @@ impl Server {
             last_reload_error: state.last_reload_error.clone(),
             log_drops: self.shared.logger.drops(),
             http3_ports,
-            ..report::status(&state.snapshot, &bound, &self.metrics, self.shared.cache.status())
+            ..report::status(
+                &state.snapshot,
+                &bound,
+                (&self.metrics, &self.shared.registries.routes),
+                self.shared.cache.status(),
+            )
         }
     }
 
-    /// Returns the response durations by site.
-    pub fn durations(&self) -> HashMap<Box<str>, Histogram> {
-        self.metrics.durations()
+    /// Returns the counters of all workers.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Returns the number of configurations that were refused since the start.
+    pub fn failed_reloads(&self) -> u64 {
+        self.state().failed_reloads
+    }
+
+    /// Returns the PHP that the server runs itself.
+    pub fn php(&self) -> &php::PhpManager {
+        &self.php
     }
 
     /// Returns the sites with their URLs and handlers.
@@ -264,9 +292,10 @@ impl Server {
         report::sites(&self.snapshot(), &self.listeners())
     }
 
-    /// Removes all files from the file cache.
-    pub fn purge_file_cache(&self) {
-        self.shared.cache.purge();
+    /// Removes all files from the file cache, and waits until that is done. Returns false if the cache was too busy to
+    /// do it in time; it does it later.
+    pub fn purge_file_cache(&self) -> bool {
+        self.shared.cache.purge()
     }
 
     /// Returns the I/O back end and the reason for it.
@@ -314,14 +343,24 @@ impl Server {
                 state.reloads += 1;
                 state.last_reload_error = None;
             }
-            Err(error) => state.last_reload_error = Some(error.to_string()),
+            Err(error) => state.reload_failed(error.to_string()),
         }
         result
     }
 
+    /// Returns the error of the last reload, if it failed.
+    pub fn last_reload_error(&self) -> Option<String> {
+        self.state().last_reload_error.clone()
+    }
+
     /// Records the error of a configuration that was rejected before [`Server::reload`] was called.
     pub fn reload_failed(&self, error: String) {
-        self.state().last_reload_error = Some(error);
+        self.state().reload_failed(error);
+    }
+
+    /// Restores the result of an earlier reload, after a failed change of the configuration was undone.
+    pub fn restore_reload_error(&self, error: Option<String>) {
+        self.state().last_reload_error = error;
     }
 
     fn swap(&self, state: &mut ServerState, mut config: Config) -> Result<(), StartError> {
@@ -363,17 +402,9 @@ impl Server {
         let workers = worker_count(&snapshot.config, addresses.len());
         let held = state.listeners.values().flat_map(ActiveListener::sockets);
         let held: Vec<&Listener> = held.map(Arc::as_ref).collect();
-        let mut inherited = InheritedSockets::default();
-        let bound = bind_all(
-            &new,
-            workers,
-            &held,
-            &quic,
-            &self.quic_keys,
-            &mut quic_failures,
-            &mut inherited,
-        )
-        .map_err(StartError::Bind)?;
+        let none = &mut AdoptedSockets::default();
+        let bound = bind_all(&new, workers, &held, none, &quic, &self.quic_keys, &mut quic_failures)
+            .map_err(StartError::Bind)?;
         self.quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
         let kept = state
@@ -452,6 +483,15 @@ impl Server {
             let _ = self.shared.logger.sink(&site.access.target, site.access.format);
         }
         Ok(())
+    }
+
+    /// Returns the addresses of workers that have not run since the last call, and checks the workers again. A call
+    /// before the workers had time to run finds them all.
+    pub fn hung_workers(&self) -> Vec<Address> {
+        let mut state = self.state();
+        let listeners = state.listeners.iter_mut();
+        let hung = listeners.filter_map(|(address, listener)| listener.is_hung().then(|| address.clone()));
+        hung.collect()
     }
 
     /// Makes one worker panic, for tests of the restart.

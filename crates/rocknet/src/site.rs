@@ -117,7 +117,7 @@ impl Site {
             .chain([(&mut self.routes, context.secure_fields(site))])
         {
             let headers = secure_fields::with_configured(&site.settings, &secure_fields);
-            let endpoint = Endpoint::embedded(Arc::clone(handler), &site.settings, headers, &endpoint_context);
+            let endpoint = Endpoint::embedded(Arc::clone(handler), pattern, &site.settings, headers, &endpoint_context);
             let endpoint = endpoint.map_err(|error| named_error(&*error))?;
             routes
                 .trie
@@ -189,17 +189,19 @@ impl SiteRoutes {
         endpoint_context: &EndpointContext<'_>,
         secure_fields: &SecureFields,
     ) -> Result<SiteRoutes, Box<dyn Error>> {
-        let build = |settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
-            Ok(Arc::new(Endpoint::new(
-                settings,
-                secure_fields::with_configured(settings, secure_fields),
-                endpoint_context,
-            )?))
-        };
-        let root = build(&site.settings)?;
+        let build =
+            |pattern: Option<&model::Pattern>, settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
+                Ok(Arc::new(Endpoint::new(
+                    pattern,
+                    settings,
+                    secure_fields::with_configured(settings, secure_fields),
+                    endpoint_context,
+                )?))
+            };
+        let root = build(None, &site.settings)?;
         let mut trie = RouteTrie::new();
         for route in &site.routes {
-            trie.insert(&route.pattern, build(&route.settings)?)?;
+            trie.insert(&route.pattern, build(Some(&route.pattern), &route.settings)?)?;
         }
         Ok(SiteRoutes { root, trie })
     }

@@ -15,6 +15,7 @@ pub struct SiteTable {
     by_ip: Vec<(IpAddr, HostTable<u32>)>,
     /// First site of the listening address, in the order of names.
     first: Option<u32>,
+    /// Sites that are served by HTTP/3.
     http3: BTreeSet<u32>,
 }
 
@@ -40,7 +41,8 @@ impl SiteTable {
     }
 
     /// Returns the site of a TLS server name (SNI), and true if the name is one of the site's own. Without such a site,
-    /// returns the site for every name and false; `None` if there is no such site either.
+    /// returns the site for every name and false; `None` if there is no such site either. `local`: address of the
+    /// machine that the connection reached.
     pub fn site_of_server_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
         let own = local.and_then(|local| self.by_ip.iter().find(|(ip, _)| *ip == local));
         let tables = own.map(|(_, hosts)| hosts).into_iter().chain([&self.hosts]);
@@ -52,7 +54,8 @@ impl SiteTable {
     }
 
     /// Returns the site of an authority (`Host` or `:authority`). Without a site with this host, returns the site for
-    /// every name; `None` if there is no such site either.
+    /// every name; `None` if there is no such site either. `local`: address of the machine that the connection reached,
+    /// if sites are selected by it.
     #[inline]
     pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
         if let Some(local) = local
@@ -74,6 +77,7 @@ impl SiteTable {
     }
 }
 
+/// Returns the site of an authority in one table: the site with this host, or the site for every name.
 #[inline]
 fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
     if hosts.is_empty() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rocknet_config::model::{Config, Listen, Pattern};
 use rocknet_io::socket::Address;
+use rocknet_telemetry::Tracer;
 
 use crate::certificates::CertificateManager;
 use crate::files::tree::Tree;
@@ -29,6 +30,8 @@ pub struct Snapshot {
     pub generation: u64,
     /// Settings of the server that handlers use.
     pub server: Arc<ServerSettings>,
+    /// Tracer of requests; `None` if their spans are not recorded.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// A handler of the embedding program, with its site and route.
@@ -119,12 +122,14 @@ impl Snapshot {
             }
         }
         let generation = registries.next_generation();
+        let tracer = registries.traces.tracer(&config.tracing)?;
         Ok(Snapshot {
             server,
             config,
             sites,
             listeners,
             generation,
+            tracer,
         })
     }
 
@@ -205,6 +210,7 @@ pub fn quic_addresses(config: &Config) -> BTreeSet<Address> {
         .collect()
 }
 
+/// Returns the ports at which a site listens on all addresses.
 fn wildcard_ports(config: &Config) -> HashSet<u16> {
     config
         .sites
@@ -236,6 +242,7 @@ impl ListenerSites {
     }
 }
 
+/// Returns the port of `listen` if it is for all addresses; `None` for port 0.
 fn wildcard_port(listen: &Listen) -> Option<u16> {
     match listen {
         // The kernel chooses a separate port for each socket that is bound to port 0.

@@ -1,7 +1,7 @@
 //! Worker: one thread with one event loop, which serves one listening address. Workers share the snapshot and
 //! [`Shared`], but no connections.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -25,12 +25,13 @@ use crate::certificates::CertificateManager;
 use crate::clock::{Clock, MAX_TICK, ReadyLatency};
 use crate::files::cache::{FileCache, WorkerCache};
 use crate::log::{AccessWriter, Logger};
-use crate::metrics::{Histogram, WorkerCounters};
+use crate::metrics::{LocalCounters, WorkerCounters};
 use crate::registries::Registries;
 use crate::services::Services;
 use crate::site_table::SiteTable;
 use crate::snapshot::{ListenerSites, Snapshot};
 use crate::spool;
+use crate::traces::WorkerTracer;
 
 /// Maximum number of bytes received by one read. It is larger than the window of a loopback connection, so that one
 /// read receives all available bytes.
@@ -59,6 +60,8 @@ pub struct Worker {
     services: Rc<Services>,
     pub shared: Shared,
     pub counters: Arc<WorkerCounters>,
+    /// Counters of requests by route, and of upstreams.
+    pub metrics: LocalCounters,
     /// Measures the durations of a sample of the immediate responses.
     pub ready_time: ReadyLatency,
     pub buffers: RefCell<Buffers>,
@@ -76,6 +79,7 @@ pub struct Worker {
     closes_idle: Cell<bool>,
     /// Ticks that tunnels have to end by themselves once the worker is stopping.
     tunnel_close_grace: Cell<u32>,
+    /// Number of open connections.
     connections: Cell<usize>,
     /// Woken when a connection closes, because the accept loop waits for room or for the last connection.
     close_waker: RefCell<Option<Waker>>,
@@ -97,8 +101,8 @@ pub struct WorkerConfig {
     /// True if HTTP/1.1 clients may upgrade to HTTP/2 without TLS.
     pub h2c_upgrade: bool,
     pub ticks: Ticks,
-    /// Response durations by index of the site, each set when the first response of its site is recorded.
-    durations: Box<[OnceCell<Arc<Histogram>>]>,
+    /// Tracer of requests; `None` if their spans are not recorded.
+    pub tracer: Option<WorkerTracer>,
 }
 
 /// Timeouts in ticks of the timer wheel, most of them from the keys of `[limits]`.
@@ -112,7 +116,7 @@ pub struct Ticks {
     pub send: u32,
     /// Time that a handler has for a response, or for the next piece of its body.
     pub answer: u32,
-    /// The same for a client that has closed its sending side.
+    /// Like `answer`, but for a client that has closed its sending side.
     pub half_closed: u32,
     /// Time that an idle connection stays open.
     pub keep_alive: u32,
@@ -178,6 +182,7 @@ impl Worker {
             log: RefCell::new(shared.logger.writer()),
             services: Rc::new(services),
             ready_time: ReadyLatency::default(),
+            metrics: LocalCounters::new(Arc::clone(&counters), Arc::clone(&shared.registries.routes)),
             shared,
             counters,
             buffers: RefCell::new(Buffers {
@@ -314,7 +319,7 @@ impl WorkerConfig {
         let limits = &snapshot.config.limits;
         let listener = snapshot.listeners.get(address);
         WorkerConfig {
-            durations: snapshot.sites.iter().map(|_| OnceCell::new()).collect(),
+            tracer: WorkerTracer::new(snapshot.tracer.as_ref()),
             snapshot: Arc::clone(snapshot),
             sites: Arc::new(SiteTable::new(listener)),
             is_secure: listener.is_some_and(|listener| listener.secure),
@@ -352,16 +357,6 @@ impl WorkerConfig {
     pub fn send_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
         (bytes_in(limits.body_rate, limits.send_stall), self.ticks.send)
-    }
-
-    /// Records the duration of a response of a site, in microseconds.
-    #[inline]
-    pub fn record_duration(&self, counters: &WorkerCounters, site: u32, duration_us: u64) {
-        let Some(durations) = self.durations.get(site as usize) else {
-            return;
-        };
-        let name = || counters.durations.of_site(&self.snapshot.sites[site as usize].name);
-        durations.get_or_init(name).add(duration_us);
     }
 
     /// Returns the site of an authority (`Host` or `:authority`). Without a site with this host, returns the site for
@@ -423,6 +418,8 @@ impl Drop for OpenTunnel {
 pub struct OpenConnection {
     worker: Rc<Worker>,
     is_quic: bool,
+    /// Major version of HTTP; 0 until it is known.
+    version: Cell<u8>,
 }
 
 impl OpenConnection {
@@ -443,6 +440,20 @@ impl OpenConnection {
         OpenConnection {
             worker: Rc::clone(worker),
             is_quic,
+            version: Cell::new(0),
+        }
+    }
+
+    /// Counts the connection for a major version of HTTP. Called when that version is known.
+    pub fn speaks(&self, version: u8) {
+        if let Some(counter) = self
+            .worker
+            .counters
+            .versions_total
+            .get(usize::from(version).wrapping_sub(1))
+        {
+            counter.add(1);
+            self.version.set(version);
         }
     }
 
@@ -459,6 +470,12 @@ impl Drop for OpenConnection {
         worker.counters.connections_closed.add(1);
         if self.is_quic {
             worker.counters.quic_closed.add(1);
+        }
+        match self.version.get() {
+            // Only a handshake that has not completed leaves the version of a QUIC connection open.
+            0 if self.is_quic => worker.counters.handshakes.failed.add(1),
+            0 => {}
+            version => worker.counters.versions_closed[usize::from(version) - 1].add(1),
         }
         if let Some(waker) = worker.close_waker.borrow_mut().take() {
             waker.wake();

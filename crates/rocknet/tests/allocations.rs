@@ -46,7 +46,7 @@ struct Counting;
 
 impl Counting {
     fn count_allocation(size: usize) {
-        // `try_with`: threads allocate while they exit, too.
+        // `try_with`, because threads also allocate while they exit.
         if WATCHED.try_with(Cell::get).unwrap_or(false) {
             let number = COUNT.fetch_add(1, Relaxed);
             SIZES[number % SIZES.len()].store(size, Relaxed);
@@ -182,6 +182,7 @@ fn cached_responses_allocate_nothing() {
     client.length_of_response("GET /mark HTTP/1.1\r\nHost: h\r\n\r\n", "200");
     assert_ne!(COUNT.load(Relaxed), 0, "the worker's thread is not watched");
 
+    // Name, request, expected status, and number of requests that are sent at once.
     let rows = [
         ("keep-alive", "GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n", "200", 1),
         ("HEAD", "HEAD /small.txt HTTP/1.1\r\nHost: h\r\n\r\n", "200", 1),

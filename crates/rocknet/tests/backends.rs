@@ -38,6 +38,7 @@ fn start(backend: &str, fault: &str) -> Server {
     setup.start()
 }
 
+/// Failure that strace injects to make io_uring unavailable, and a part of the reason that the server reports.
 const NO_RING: &[(&str, &str)] = &[
     ("io_uring_setup:error=ENOSYS", "kernel has no io_uring"),
     ("io_uring_setup:error=EPERM", "kernel.io_uring_disabled"),
@@ -85,6 +86,7 @@ fn automatic_selection_falls_back_to_epoll_and_logs_the_reason() {
 #[test]
 fn connections_continue_on_epoll_after_the_ring_fails() {
     const CLIENTS: usize = 20;
+    /// Length of each download in bytes.
     const LARGE: usize = 4 << 20;
     if !has_ring() {
         return;
@@ -139,6 +141,7 @@ fn connections_continue_on_epoll_after_the_ring_fails() {
 
 #[test]
 fn ten_thousand_connections_share_one_worker() {
+    /// Number of connections, unless the limit on descriptors permits fewer.
     const MOST: u64 = 10_000;
     /// Maximum memory of one idle connection in bytes.
     const BYTES: u64 = 1024;

@@ -10,6 +10,7 @@ use std::time::Instant;
 use child::{Server, Setup};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, test_kill_process, waitpid};
 
+/// Size of a file that exceeds the kernel buffers of both sides, so that its download is in progress at the stop.
 const LARGE: u64 = 64 << 20;
 
 #[test]

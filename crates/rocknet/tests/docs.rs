@@ -187,6 +187,7 @@ const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$RdescudvJCsgt3ub+
 const SITE: &str = "[site.\":8080\"]\n";
 const SITE_WITH_ROOT: &str = "[site.\":8080\"]\nroot = \"/var/www\"\n";
 
+/// Returns true if the line is neither empty nor a comment.
 fn is_text(line: &str) -> bool {
     !line.trim().is_empty() && !line.trim_start().starts_with('#')
 }
@@ -201,8 +202,8 @@ fn statements(block: &str) -> Vec<String> {
         }
         open.push_str(line);
         open.push('\n');
-        let depth = |opening, closing| open.matches(opening).count() == open.matches(closing).count();
-        if depth('[', ']') && depth('{', '}') {
+        let is_balanced = |opening, closing| open.matches(opening).count() == open.matches(closing).count();
+        if is_balanced('[', ']') && is_balanced('{', '}') {
             found.push(format!("{header}{}", std::mem::take(&mut open)));
         }
     }

@@ -157,7 +157,8 @@ impl Drop for ExampleProgram {
 }
 
 impl ExampleProgram {
-    /// Starts the program of an example, and then the example with `address` replaced by the address of the program.
+    /// Starts the program of an example, and then the example. In its configuration, the address of the program
+    /// replaces `address`.
     fn start(example: &str, program: &str, address: &str) -> (ExampleProgram, Example) {
         let folder = repository().join("examples").join(example);
         let mut child = Command::new("python3")
@@ -433,6 +434,7 @@ fn examples_document_their_prerequisites() {
         }
         needing += 1;
         let comments: Vec<_> = text.lines().take_while(|line| line.starts_with('#')).collect();
+        // Such a comment begins with "First", for example "First: install php-fpm".
         let names_prerequisite = comments.iter().any(|line| line.to_lowercase().contains("first"));
         assert!(names_prerequisite, "{}: {comments:?}", folder.display());
     }

@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use child::{Server, Setup};
 
+/// Number of requests with each fault.
 const REQUESTS: usize = 200;
+/// Size in bytes of a file that is sent with sendfile(2).
 const LARGE: usize = 300_000;
 
 /// Permitted effect of a failing system call on the requests.
@@ -74,6 +76,7 @@ fastcgi = "127.0.0.1:3"
 [site.default.route."/scgi/*"]
 scgi = "127.0.0.1:5"
 "#;
+    /// Number of requests for each route.
     const ROUNDS: u32 = 100;
     let setup = Setup::new().keys(KEYS);
     let calls = setup.folder.path().join("calls.txt");
@@ -150,6 +153,7 @@ fn check_fault(fault: &str, effect: Effect) {
     assert!(!server.errors().contains("panic"), "{fault}: {}", server.errors());
 }
 
+/// Number of requests with a complete response of status 200, with a cut connection, and with status 500 or 503.
 #[derive(Debug, Default)]
 struct Outcomes {
     whole: usize,

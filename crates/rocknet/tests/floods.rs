@@ -41,20 +41,23 @@ fn encoded_path(number: usize) -> String {
 /// A flood of requests on several connections, in which every request is different.
 struct Flood {
     what: &'static str,
-    /// Tables before the site, and keys of the site.
+    /// Tables of the configuration before the site.
     tables: &'static str,
+    /// Keys of the site.
     keys: &'static str,
     connections: usize,
     /// Requests on each connection.
     requests: usize,
     /// Returns the target and the host of the request with this number.
     request: fn(usize) -> (String, String),
+    /// Expected status of every response.
     status: &'static str,
 }
 
 const LOCAL: &str = "localhost";
 
 impl Flood {
+    /// Default values for the fields that a flood does not set.
     const PLAIN: Flood = Flood {
         what: "",
         tables: "",

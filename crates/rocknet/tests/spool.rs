@@ -21,6 +21,7 @@ const MAX_KIB: u64 = 2048;
 /// Number of bytes in each write of a client.
 const PIECE: usize = 64 * 1024;
 
+/// Returns the length of the large body in bytes.
 fn amount() -> u64 {
     let value = std::env::var("ROCKNET_SPOOLED").ok();
     value.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20

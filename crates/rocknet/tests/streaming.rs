@@ -17,6 +17,7 @@ const MAX_KIB: u64 = 1024;
 /// Maximum number of bytes in each read or write.
 const PIECE: usize = 64 * 1024;
 
+/// Returns the length of each body in bytes.
 fn amount() -> u64 {
     let value = std::env::var("ROCKNET_STREAMED").ok();
     value.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
@@ -35,6 +36,7 @@ fn upstream() -> u16 {
     port
 }
 
+/// Serves the requests of a connection. Returns `None` when the connection ends or fails.
 fn serve(stream: TcpStream) -> Option<()> {
     let mut reader = BufReader::with_capacity(PIECE, stream.try_clone().ok()?);
     let mut stream = stream;

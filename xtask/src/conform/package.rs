@@ -53,6 +53,11 @@ fn install(machine: &BootedSystem, command: &str) -> Result<(), Failure> {
     for line in ["CapEff:\t0000000000000400", "CapBnd:\t0000000000000400", "Seccomp:\t2"] {
         machine.expect(&format!("cat /proc/$({PROCESS})/status"), line)?;
     }
+    // systemd 252 takes the first type of the unit, and later versions `notify-reload`.
+    machine.expect("systemctl show --property Type --value rocknet", "notify")?;
+    machine.expect("systemctl show --property StatusText --value rocknet", "sites: 1")?;
+    machine.expect("systemctl show --property WatchdogUSec --value rocknet", "30s")?;
+    machine.expect("rocknet status", "programs are limited")?;
     let exposure = machine.printed("systemd-analyze security rocknet --no-pager | tail -n 1")?;
     let figure = exposure.split_whitespace().find_map(|word| word.parse::<f32>().ok());
     println!("{}", exposure.trim());
@@ -78,6 +83,10 @@ fn configure(machine: &BootedSystem) -> Result<(), Failure> {
         .run("cp /etc/rocknet/rocknet.toml /root/good.toml && echo 'no = key = here' >> /etc/rocknet/rocknet.toml")?;
     machine.expect_failure("systemctl reload rocknet")?;
     machine.expect("journalctl --no-pager -u rocknet", "rocknet.toml:")?;
+    machine.expect(
+        "systemctl show --property StatusText --value rocknet",
+        "the last reload failed",
+    )?;
     machine.expect(&page(8081, "/"), "second")?;
     machine.run("cp /root/good.toml /etc/rocknet/rocknet.toml")
 }

@@ -12,6 +12,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("rocknet-blocking", &["rocknet-config", "rocknet-io"]),
     ("rocknet-log", &["rocknet-config", "rocknet-io"]),
     ("rocknet-pages", &[]),
+    ("rocknet-telemetry", &["rocknet-config", "rocknet-io"]),
     ("rocknet-quic", &["rocknet-io"]),
     ("rocknet-routing", &["rocknet-config", "rocknet-proto"]),
     (
@@ -86,11 +87,12 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "rocknet-quic",
             "rocknet-proxy",
             "rocknet-routing",
+            "rocknet-telemetry",
         ],
     ),
     (
         "rocknet-admin",
-        &["rocknet-control", "rocknet-handler", "rocknet-proto"],
+        &["rocknet-control", "rocknet-handler", "rocknet-io", "rocknet-proto"],
     ),
     ("rocknet-gui", &["rocknet-config", "rocknet-control"]),
 ];

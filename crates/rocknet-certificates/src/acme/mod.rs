@@ -116,15 +116,12 @@ impl AcmeIssuer {
     /// Loads the state of all requested names, including those ordered on demand.
     fn entries(&self, desired: &DesiredState) -> HashMap<String, NameState> {
         let now = self.clock.now();
-        let on_demand = if desired.wildcard_parents.is_empty() {
-            Vec::new()
-        } else {
-            persistence::stored_names(&*self.storage)
-        };
-        let on_demand = on_demand.into_iter().filter(|name| desired.covers(name));
-        let names = desired.names.iter().cloned().chain(on_demand);
+        let names = desired.known_names(&*self.storage).into_iter();
         names
-            .map(|name| (name.clone(), NameState::load(&*self.storage, &name, now)))
+            .map(|name| {
+                let state = NameState::load(&*self.storage, &name, now);
+                (name, state)
+            })
             .collect()
     }
 

@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rocknet_config::model::Acme;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
 
 use super::account::Accounts;
 use super::client::{AcmeClient, IssuanceError};
 use super::clock::Clock;
 use super::on_demand;
-use super::persistence::{FailureRecord, StoredCertificate};
+use super::persistence::{self, FailureRecord, StoredCertificate};
 use super::random::random_fraction;
 use super::schedule::{self, Validity};
 use crate::CertificateStore;
@@ -38,6 +38,17 @@ impl DesiredState {
         };
         self.names.contains(name) || self.wildcard_parents.iter().any(is_below)
     }
+
+    /// Returns the requested names, and the names below the wildcard parents that have a stored certificate, because it
+    /// has to be renewed.
+    pub fn known_names(&self, storage: &dyn Storage) -> BTreeSet<String> {
+        let mut names = self.names.clone();
+        if !self.wildcard_parents.is_empty() {
+            let stored = persistence::stored_names(storage).into_iter();
+            names.extend(stored.filter(|name| self.covers(name)));
+        }
+        names
+    }
 }
 
 /// State of the renewal loop on the thread `rn-acme`.
@@ -62,8 +73,8 @@ pub struct NameState {
     /// Time of the next query of the window.
     query_window_at: SystemTime,
     failures: FailureRecord,
-    /// True while a task processes this name.
-    busy: bool,
+    /// Task that processes this name, if any.
+    task: Option<task::Id>,
     /// Random fraction, drawn once for each certificate so that its renewal time does not change.
     jitter: f64,
 }
@@ -119,12 +130,9 @@ impl RenewalLoop {
                         self.request_permission(name, &mut denied, &mut running);
                     }
                 }
-                Some(result) = running.join_next(), if !running.is_empty() => match result {
-                    Ok(result) => self.finish(result, &mut denied),
-                    Err(error) => {
-                        tracing::error!("an ACME task panicked: {error}");
-                        self.entries.values_mut().for_each(|entry| entry.busy = false);
-                    }
+                Some(result) = running.join_next_with_id(), if !running.is_empty() => match result {
+                    Ok((_, result)) => self.finish(result, &mut denied),
+                    Err(error) => self.abandon(&error),
                 },
                 () = self.clock.wait_until(next) => {}
             }
@@ -152,10 +160,10 @@ impl RenewalLoop {
         let removed: Vec<String> = removed.cloned().collect();
         self.store.remove(&removed);
         removed.iter().for_each(|name| drop(self.entries.remove(name)));
-        for name in &desired.names {
-            if !self.entries.contains_key(name) {
-                let entry = NameState::load(&*self.storage, name, self.clock.now());
-                self.entries.insert(name.clone(), entry);
+        for name in desired.known_names(&*self.storage) {
+            if !self.entries.contains_key(&name) {
+                let entry = NameState::load(&*self.storage, &name, self.clock.now());
+                self.entries.insert(name, entry);
             }
         }
         if old.settings == desired.settings {
@@ -200,7 +208,7 @@ impl RenewalLoop {
     ) -> SystemTime {
         let mut next = now + MAX_WAIT;
         for (name, entry) in &mut self.entries {
-            if entry.busy {
+            if entry.task.is_some() {
                 continue;
             }
             let due = entry.renew_at.max(entry.failures.next_try());
@@ -214,9 +222,8 @@ impl RenewalLoop {
                 // The end of a task wakes the loop.
                 break;
             }
-            entry.busy = true;
             let (client, name, old) = (Arc::clone(client), name.clone(), entry.record.clone());
-            match (queries_window, old) {
+            let task = match (queries_window, old) {
                 (true, Some(record)) => running.spawn(async move {
                     let window = client.renewal_window(&record).await;
                     TaskResult::Window(name, window)
@@ -229,8 +236,20 @@ impl RenewalLoop {
                     })
                 }
             };
+            entry.task = Some(task.id());
         }
         next
+    }
+
+    /// Frees the name of a task that has panicked, so that it is tried again after a pause.
+    fn abandon(&mut self, error: &JoinError) {
+        tracing::error!("an ACME task panicked: {error}");
+        let now = self.clock.now();
+        for entry in self.entries.values_mut().filter(|entry| entry.task == Some(error.id())) {
+            entry.task = None;
+            entry.failures.next_try = unix(now + PANIC_PAUSE);
+            entry.query_window_at = now + MIN_WINDOW_INTERVAL;
+        }
     }
 
     fn finish(&mut self, result: TaskResult, denied: &mut HashMap<String, SystemTime>) {
@@ -240,7 +259,7 @@ impl RenewalLoop {
                 let Some(entry) = self.entries.get_mut(&name) else {
                     return;
                 };
-                entry.busy = false;
+                entry.task = None;
                 match result {
                     Ok(record) => {
                         tracing::info!("obtained a new certificate for {name}");
@@ -258,7 +277,7 @@ impl RenewalLoop {
                 let Some(entry) = self.entries.get_mut(&name) else {
                     return;
                 };
-                entry.busy = false;
+                entry.task = None;
                 let delay = found.map_or(MAX_WINDOW_INTERVAL, |(_, delay)| delay);
                 entry.query_window_at = now + delay.clamp(MIN_WINDOW_INTERVAL, MAX_WINDOW_INTERVAL);
                 if let Some((window, _)) = found {
@@ -333,7 +352,7 @@ impl NameState {
             // The first queries are spread in time, so that many names or frequent restarts do not cause a burst.
             query_window_at: now + MIN_WINDOW_INTERVAL.mul_f64(jitter),
             failures,
-            busy: false,
+            task: None,
             jitter,
         };
         if let Some(record) = record {
@@ -409,6 +428,9 @@ fn unix(time: SystemTime) -> u64 {
 /// may limit the rate of orders further.
 const MAX_TASKS: usize = 4;
 
+/// Pause before the next attempt for a name whose task has panicked.
+const PANIC_PAUSE: Duration = Duration::from_secs(3600);
+
 /// Maximum time between two checks for due tasks.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
@@ -437,3 +459,77 @@ const MAX_NAMES: usize = 100_000;
 /// queried until denials expire.
 const DENIAL_TTL: Duration = Duration::from_secs(300);
 const MAX_DENIED: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::FileStorage;
+
+    fn renewal_loop(folder: &std::path::Path) -> RenewalLoop {
+        RenewalLoop {
+            storage: Arc::new(FileStorage::new(folder)),
+            clock: Clock::default(),
+            store: Arc::default(),
+            desired: watch::channel(Arc::default()).1,
+            missing_names: mpsc::channel(1).1,
+            entries: HashMap::new(),
+        }
+    }
+
+    fn store_certificate(storage: &dyn Storage, name: &str) {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+        StoredCertificate::save(storage, name, &made.signing_key.serialize_pem(), &made.cert.pem()).expect("saved");
+    }
+
+    #[test]
+    fn certificates_below_a_wildcard_that_a_reload_adds_are_renewed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut renewal = renewal_loop(folder.path());
+        store_certificate(&*renewal.storage, "a.example.com");
+        store_certificate(&*renewal.storage, "a.other.com");
+        let old = renewal.client(&Arc::default());
+        let (desired, receiver) = watch::channel(Arc::new(DesiredState {
+            names: BTreeSet::from(["b.test".to_owned()]),
+            wildcard_parents: vec!["example.com".to_owned()],
+            ..DesiredState::default()
+        }));
+        renewal.desired = receiver;
+        renewal.apply_desired(&old);
+        let known = |renewal: &RenewalLoop| renewal.entries.keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(
+            known(&renewal),
+            BTreeSet::from(["a.example.com".into(), "b.test".into()])
+        );
+        assert!(renewal.entries["a.example.com"].record().is_some());
+        desired.send_replace(Arc::default());
+        renewal.apply_desired(&old);
+        assert!(renewal.entries.is_empty());
+    }
+
+    #[test]
+    fn a_panic_delays_only_its_own_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut renewal = renewal_loop(folder.path());
+        let now = renewal.clock.now();
+        for name in ["a.test", "b.test"] {
+            let entry = NameState::load(&*renewal.storage, name, now);
+            renewal.entries.insert(name.to_owned(), entry);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let mut running = JoinSet::<()>::new();
+            let other = running.spawn(std::future::pending());
+            let broken = running.spawn(async { panic!("expected by the test") });
+            renewal.entries.get_mut("a.test").expect("an entry").task = Some(broken.id());
+            renewal.entries.get_mut("b.test").expect("an entry").task = Some(other.id());
+            let error = running.join_next().await.expect("a task").expect_err("a panic");
+            renewal.abandon(&error);
+        });
+        let entry = |name: &str| &renewal.entries[name];
+        assert!(entry("a.test").task.is_none() && entry("b.test").task.is_some());
+        assert!(entry("a.test").failures.next_try() > now + PANIC_PAUSE / 2);
+        assert_eq!(entry("b.test").failures.next_try(), UNIX_EPOCH);
+    }
+}

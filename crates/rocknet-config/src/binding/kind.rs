@@ -88,6 +88,8 @@ pub enum Section {
     Cache,
     /// `[admin]`.
     Admin,
+    /// `[tracing]`.
+    Tracing,
     /// `[site."NAME"]`.
     Site,
     /// `limits` of a site or route.
@@ -137,6 +139,7 @@ impl Section {
         Section::Rotate,
         Section::Cache,
         Section::Admin,
+        Section::Tracing,
         Section::Site,
         Section::SiteLimits,
         Section::SiteLog,
@@ -169,6 +172,7 @@ impl Section {
             Section::Rotate => "`rotate` of [log]",
             Section::Cache => "[cache]",
             Section::Admin => "[admin]",
+            Section::Tracing => "[tracing]",
             Section::Site => "[site.\"example.com\"]",
             Section::SiteLimits => "`limits` of a site or route",
             Section::SiteLog => "`log` of a site",

@@ -61,7 +61,7 @@ impl Rendered {
     }
 
     /// Renders the names of a map without its values, which may be secrets.
-    pub fn names(map: &BTreeMap<String, String>) -> Rendered {
+    pub fn names<V>(map: &BTreeMap<String, V>) -> Rendered {
         Rendered::Entries(map.keys().map(|name| (name.clone(), "…".to_owned())).collect())
     }
 
@@ -91,15 +91,12 @@ pub(crate) fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
-/// Returns a pattern as in the configuration.
+/// Returns a pattern as it is written in the configuration.
 pub fn pattern(pattern: &Pattern) -> String {
-    match pattern {
-        Pattern::Exact(text) | Pattern::Glob(text) => text.clone(),
-        Pattern::Prefix(prefix) => format!("{prefix}*"),
-    }
+    pattern.to_string()
 }
 
-/// Renders a listener as in the configuration.
+/// Renders a listener as it is written in the configuration.
 pub(crate) fn listen(listen: &Listen) -> String {
     match listen {
         Listen::Tcp { address: None, port } => port.to_string(),

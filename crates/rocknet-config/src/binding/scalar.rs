@@ -125,7 +125,8 @@ fn render_number(kind: &Kind, number: u64) -> Rendered {
     }
 }
 
-fn of_choice(kind: &Kind) -> Option<&'static [Word]> {
+/// Returns the words of a [`Kind::Choice`].
+fn choice_words(kind: &Kind) -> Option<&'static [Word]> {
     match kind {
         Kind::Choice(words) => Some(words),
         _ => None,
@@ -135,7 +136,7 @@ fn of_choice(kind: &Kind) -> Option<&'static [Word]> {
 /// Returns the words that a kind accepts in addition to other values.
 fn words(kind: &Kind) -> &'static [Word] {
     match kind {
-        Kind::Either(kinds) => kinds.iter().find_map(of_choice).unwrap_or_default(),
+        Kind::Either(kinds) => kinds.iter().find_map(choice_words).unwrap_or_default(),
         _ => &[],
     }
 }

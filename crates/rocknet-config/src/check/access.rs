@@ -9,7 +9,7 @@ use crate::message::short;
 use crate::model::{ClientRange, Pattern, Route, Settings};
 use crate::source::Span;
 
-/// Reports an `allow` without effect, because `deny` denies every client. One of the keys may be inherited, so the
+/// Reports an `allow` that has no effect because `deny` denies every client. One of the keys may be inherited, so the
 /// error is reported at the key that this site or route contains.
 pub(super) fn conflict(check: &mut Check<'_>, table: &Table, settings: &Settings) {
     let access = &settings.access;
@@ -32,7 +32,7 @@ pub(super) fn is_written(table: &Table) -> bool {
 }
 
 /// Warns of open routes inside protected ones. A route inherits access control from its site, but the operator may
-/// expect it to inherit from the other route. `open`: unrestricted routes without keys of access control.
+/// expect it to inherit from the enclosing route. `open`: unrestricted routes without keys of access control.
 pub(super) fn warn_open(check: &mut Check<'_>, routes: &[Route], open: &[(Pattern, Span)]) {
     let protected = routes.iter().filter(|route| !route.settings.is_open());
     let protected: HashSet<&str> = protected

@@ -33,8 +33,11 @@ pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Acme {
     }
 }
 
+/// Reads `email`; `None` after an error.
 fn email(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let text = node.as_text()?;
+    // A comma would add a second address to the `mailto:` URL that is sent to the authority (RFC 6068 §2). A colon
+    // shows that the operator wrote a URL.
     let good = text
         .split_once('@')
         .is_some_and(|(user, host)| !user.is_empty() && host.contains('.'))
@@ -53,6 +56,7 @@ fn email(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(text.to_owned())
 }
 
+/// Reads `ca`: one authority or several. Invalid elements are reported and left out.
 fn cas(check: &mut Check<'_>, node: &Node) -> Vec<AcmeCa> {
     let items = typed::elements(node);
     if items.len() > MAX_CAS {
@@ -67,6 +71,7 @@ fn cas(check: &mut Check<'_>, node: &Node) -> Vec<AcmeCa> {
     items.iter().filter_map(|item| ca(check, item)).collect()
 }
 
+/// Reads one authority, in the short form or as a table; `None` after an error.
 fn ca(check: &mut Check<'_>, item: &Node) -> Option<AcmeCa> {
     let Some(table) = item.as_table() else {
         let url = url(check, item)?;
@@ -108,10 +113,10 @@ fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
 /// Reads a key identifier and its secret, which must be set together. `name`: the setting that contains the identifier.
 /// The outer `None` means that an error has been reported. The inner `None` means that neither is set.
 fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option<SharedKey>> {
-    let (own, secret) = (table.node(name), table.node("secret"));
-    match (own, secret) {
+    let (identifier, secret) = (table.node(name), table.node("secret"));
+    match (identifier, secret) {
         (None, None) => Some(None),
-        (Some(own), Some(secret)) => {
+        (Some(identifier), Some(secret)) => {
             let Some(bytes) = base64(secret.as_text()?) else {
                 check.error(
                     Code::BadValue,
@@ -122,7 +127,7 @@ fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option
                 return None;
             };
             Some(Some(SharedKey {
-                name: own.as_text()?.to_owned(),
+                name: identifier.as_text()?.to_owned(),
                 secret: Secret::new(bytes),
             }))
         }
@@ -218,6 +223,7 @@ fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
     }
 }
 
+/// Reads `ask`: the URL that permits certificates on demand.
 fn ask(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let text = node.as_text()?;
     let host = text

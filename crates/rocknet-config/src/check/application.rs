@@ -25,7 +25,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
         keys.filter(|key| !table.entries.contains_key(*key))
     };
     let &[(protocol, entry), ref others @ ..] = &written[..] else {
-        // Another handler replaces the inherited application.
+        // The table names no application, but a handler of another kind replaces the inherited application.
         let is_set = |key: &str| table.entries.get(key).is_some_and(|entry| !is_off(entry));
         if !["root", "proxy", "controller"].into_iter().any(is_set) {
             return Vec::new();
@@ -78,7 +78,7 @@ pub(super) fn mount(table: &Table, pattern: &Pattern, settings: &mut Settings) {
     path.clone_into(&mut application.mount);
 }
 
-/// Reads the application of a protocol; `None` if it is off or invalid.
+/// Reads the key of a protocol, such as `fastcgi`; `None` if the key is `false`, or if an error has been reported.
 fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option<Application> {
     let key = protocol.key();
     let (nodes, table) = match &node.value {
@@ -119,8 +119,10 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
     Some(application)
 }
 
+/// Remedy for an address that is missing or invalid.
 const EXAMPLE: &str = "write its address: \"unix:/run/app.sock\" or \"127.0.0.1:9000\"";
 
+/// Reads the addresses of an application: at least one, and none twice; `None` after an error.
 fn addresses(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Vec<Host>> {
     let items = typed::elements(node);
     if items.is_empty() {

@@ -10,6 +10,7 @@ use crate::context::Check;
 use crate::model::{HostPattern, Listen};
 use crate::source::Span;
 
+/// Reports the conflicts between all sites of the configuration.
 pub(super) fn check(check: &mut Check<'_>, sites: &[CheckedSite]) {
     check_names(check, sites);
     check_overlaps(check, sites);
@@ -18,6 +19,7 @@ pub(super) fn check(check: &mut Check<'_>, sites: &[CheckedSite]) {
 
 /// Reports names that two sites have on the same listener, and two sites for every name on one listener.
 fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
+    // First site for each listener and name. A name of `None` stands for every name.
     let mut taken: HashMap<(&Listen, Option<&HostPattern>), (&CheckedSite, Span)> = HashMap::new();
     // Each pair of sites is reported once, because it would conflict again on every common listener and name.
     let mut reported: HashSet<(&str, &str)> = HashSet::new();
@@ -139,7 +141,7 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
 enum PortScope {
     /// Every address of the machine.
     EveryAddress,
-    /// At least one single address.
+    /// At least one address that a listener names.
     SomeAddress,
     /// This address.
     Address(IpAddr),

@@ -1,14 +1,14 @@
 //! Advice for operators who write keywords of other servers that are not keys of RockNet.
 //!
-//! A keyword with one equivalent key is listed with that key (`Key::foreign_names`). This table lists the keywords
-//! whose advice needs a sentence.
+//! A keyword with one equivalent key is listed with that key (`Key::foreign_names`). `WORDS` and `PREFIXES` list the
+//! keywords whose advice needs a sentence.
 
 /// Advice for a keyword of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Advice {
     /// Equivalent in RockNet.
     Equivalent(&'static str),
-    /// Name of the feature of a later version.
+    /// Name of the feature that a later version will have instead.
     Later(&'static str),
     /// Nearest alternative, because RockNet has no equivalent.
     Unsupported(&'static str),
@@ -21,7 +21,7 @@ pub(super) fn find(word: &str) -> Option<Advice> {
     search(WORDS, |keyword| keyword.eq_ignore_ascii_case(word))
 }
 
-/// Returns the advice for the prefix of a keyword, such as `ssl_…`. It is used if [`find`] has no advice.
+/// Returns the advice for a keyword with a known prefix, such as `ssl_`. The caller uses it if [`find`] has no advice.
 pub(super) fn find_prefix(word: &str) -> Option<Advice> {
     search(PREFIXES, |start| {
         word.get(..start.len())
@@ -37,6 +37,7 @@ pub(crate) fn advice(word: &str) -> Option<String> {
     })
 }
 
+/// Returns the advice of the first row with a word for which `fits` returns true.
 fn search(table: &[(&[&str], Advice)], fits: impl Fn(&str) -> bool) -> Option<Advice> {
     let row = table.iter().find(|(words, _)| words.iter().any(|word| fits(word)));
     row.map(|(_, advice)| *advice)
@@ -52,7 +53,9 @@ const RATE: Advice = Unsupported(
     "remove it; priority = \"low\" on a route protects the other routes from a flood, and `connections` in [limits] bounds \
      the whole server",
 );
-const METRICS: Advice = Later("the dashboard");
+const METRICS: Advice = Equivalent(
+    "remove it, and write listen = \"127.0.0.1:7625\" below [admin]: that address has the dashboard, and metrics at /metrics",
+);
 const PASSWORDS: Advice = Equivalent(
     "write auth = { bob = \"…\" } with a hash from rocknet hash-password, or auth = { file = \"htpasswd\" }",
 );
@@ -85,6 +88,7 @@ const SCRIPTS: Advice = Equivalent("write php = \"auto\" for PHP, cgi = \"/cgi-b
 const SITE_NAMES: Advice =
     Equivalent("write the name in the header, [site.\"www.example.com\"], and further names in `aliases`");
 
+/// Groups of keywords, each with the advice for every keyword of the group.
 const WORDS: &[(&[&str], Advice)] = &[
     (
         &["alias", "AliasMatch"],

@@ -66,7 +66,7 @@ fn warn_of_unused(check: &mut Check<'_>, node: &Node, except: &[Listen], secure:
         return;
     };
     let elements = typed::elements(written);
-    // If an element is invalid, the lists do not correspond, and an error has been reported.
+    // If an element is invalid, `except` lacks its listener, and an error has been reported.
     if elements.len() != except.len() {
         return;
     }

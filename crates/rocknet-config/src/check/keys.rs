@@ -25,6 +25,7 @@ fn table(check: &mut Check<'_>, section: Section, header: &str, written: &Table)
     }
 }
 
+/// Checks that a key is available in this version, and then its value.
 fn known_key(check: &mut Check<'_>, key: &Key, entry: &Entry) {
     let node = &entry.node;
     match key.availability {
@@ -33,7 +34,7 @@ fn known_key(check: &mut Check<'_>, key: &Key, entry: &Entry) {
             return check.not_available(key.name, feature, entry.key, "remove it until then");
         }
         Availability::Only { value, feature } => {
-            let (fits, written) = match (value, &node.value) {
+            let (fits, required) = match (value, &node.value) {
                 (_, Value::Broken) => return,
                 (Literal::False, Value::Boolean(false)) => (true, "false".to_owned()),
                 (Literal::False, _) => (false, "false".to_owned()),
@@ -41,7 +42,7 @@ fn known_key(check: &mut Check<'_>, key: &Key, entry: &Entry) {
                 (Literal::Text(word), _) => (false, format!("\"{word}\"")),
             };
             if !fits {
-                let help = format!("write `{} = {written}` until then", key.name);
+                let help = format!("write `{} = {required}` until then", key.name);
                 return check.not_available(key.name, feature, entry.key, &help);
             }
         }
@@ -117,7 +118,8 @@ fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     }
 }
 
-/// Returns the name of a table for messages, which includes the name that the operator chose.
+/// Returns the name of a table for messages. `name`: description of the names, as in [`Kind::Tables`]. `written`: the
+/// name that the operator chose.
 fn named(section: Section, name: &str, written: &str) -> String {
     match section {
         Section::Site => format!("[site.\"{}\"]", short(written)),
@@ -137,7 +139,8 @@ fn unnamed(check: &mut Check<'_>, key: &Key, name: &str, section: Section, writt
     );
 }
 
-/// Checks a value against the alternative that its type selects. Words take precedence over other strings.
+/// Checks a value against the alternative that its type selects. Words take precedence over other strings. `whole`: the
+/// [`Kind::Either`] of the alternatives `kinds`.
 fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind], node: &Node) {
     let fits = |kind: &&Kind| match (kind, &node.value) {
         (Kind::Any, _) => true,
@@ -170,7 +173,8 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
     }
 }
 
-/// Checks a string against the words of a choice. `written` is the string, and `shown` is its form in messages.
+/// Checks a string against the words of a choice. `written` is the string. `shown` is its form in messages, in which
+/// variables are not expanded.
 fn choice(check: &mut Check<'_>, key: &Key, words: &[Word], node: &Node, written: &str, shown: &str) {
     match words.iter().find(|word| word.text == written) {
         Some(Word { later: None, .. }) => {}
@@ -234,6 +238,7 @@ fn measure(
     }
 }
 
+/// Reports a duration, size or rate that cannot be parsed. `noun`: the kind of the value, such as `a size`.
 fn bad_unit(check: &mut Check<'_>, key: &Key, node: &Node, noun: &str, help: String) {
     let written = match &node.value {
         Value::Text(text) => quoted(&short(text.as_written())),
@@ -247,6 +252,7 @@ fn bad_unit(check: &mut Check<'_>, key: &Key, node: &Node, noun: &str, help: Str
     );
 }
 
+/// Reports a value that is less than `min` or greater than `max`. `got`: the value as messages show it.
 fn out_of_range(check: &mut Check<'_>, key: &Key, node: &Node, got: &str, min: &str, max: &str) {
     let message = format!("`{}` cannot be {got}", key.name);
     check.error(
@@ -287,6 +293,7 @@ fn meant(kind: &Kind, node: &Node) -> Option<String> {
     }
 }
 
+/// Reports a value of a type that the kind does not accept, with the most helpful correction.
 fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     if let (Kind::Tables { section, .. }, Value::List(_)) = (kind, &node.value) {
         let message = format!("`{}` is a list, but needs a table with a name for each entry", key.name);

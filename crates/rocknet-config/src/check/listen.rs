@@ -107,8 +107,8 @@ pub(super) fn build(
     (listeners, true)
 }
 
-/// The only TCP port of `listen` without TLS if no scheme is given, in a site with TLS. This holds in every mode:
-/// `listen = 8080` uses TLS, although the default port 8080 of `dev` mode does not.
+/// TCP port that does not use TLS in a site with TLS if `listen` gives no scheme. All other ports use TLS, in every
+/// mode: `listen = 8080` uses TLS, although the default port 8080 of `dev` mode does not.
 const CLEAR_PORT: u16 = 80;
 
 /// Reads one listener. `address`: IP address that is the name of the site. A bare port belongs to this address.
@@ -188,6 +188,8 @@ pub(super) fn loopback(check: &mut Check<'_>, node: &Node) -> Option<SocketAddr>
     }
 }
 
+/// Reads a port, or an IP address with a port. `written`: the whole string, for messages. `bind_address`: the string
+/// without its scheme. `address`: IP address to which a bare port belongs.
 fn tcp(
     check: &mut Check<'_>,
     written: &Text,
@@ -246,6 +248,7 @@ fn invalid_address(bind_address: &str) -> (String, String) {
     (message, help)
 }
 
+/// Reads the path of a Unix socket. `path`: the string after `unix:`.
 fn unix(check: &mut Check<'_>, path: &str, span: Span) -> Option<Listen> {
     let help = Help {
         example: "write \"unix:/run/rocknet/site.sock\"",

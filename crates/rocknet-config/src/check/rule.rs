@@ -36,6 +36,7 @@ pub(super) fn build(check: &mut Check<'_>, site: &Table) -> Vec<Rule> {
     tables.filter_map(|(item, table)| rule(check, item, table)).collect()
 }
 
+/// Reads one rule. `node`: the element of the list. `table`: its table. Returns `None` after an error.
 fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
     let when = conditions(check, table);
     let last = typed::boolean(Some(table), "last").unwrap_or(false);
@@ -78,6 +79,7 @@ fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
     })
 }
 
+/// Reads the conditions of a rule. Invalid conditions are reported and left out.
 fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     let mut when = Conditions {
         headers: patterns(check, table, "header"),
@@ -123,6 +125,7 @@ fn check_length(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
     }
 }
 
+/// Parses the name of a method in upper case.
 fn method(text: &str) -> Result<String, host::ValueError> {
     let shown = short(text);
     if text.is_empty() || !text.bytes().all(field::is_token_byte) {
@@ -168,6 +171,7 @@ fn matched_patterns(when: &Conditions) -> Vec<Pattern> {
     }
 }
 
+/// Reads `rewrite`. `when`: the conditions of the rule, whose paths `{*}` refers to.
 fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<String> {
     let written = node.written()?;
     let text = written.value.as_str();
@@ -194,6 +198,7 @@ fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<Stri
     Some(text.to_owned())
 }
 
+/// Reads `redirect` and `status`. `when`: the conditions of the rule, whose paths `{*}` refers to.
 fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node) -> Option<RuleAction> {
     let written = node.written()?;
     let only_paths = Conditions {
@@ -227,6 +232,7 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
     })
 }
 
+/// Reads `respond` and `body`. `node`: the value of `respond`.
 fn respond(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<RuleAction> {
     let status = typed::integer::<u16>(Some(table), "respond")?;
     if (300..400).contains(&status) {

@@ -1,4 +1,4 @@
-//! Checks `[server]`, `[limits]`, `[log]` and `[cache]`.
+//! Checks `[server]`, `[limits]`, `[log]`, `[cache]` and `[admin]`.
 
 use super::{http3, listen};
 use crate::binding::{self, Section};
@@ -48,6 +48,7 @@ pub(super) fn refuse_server_account(check: &mut Check<'_>, node: &Node, name: &s
     );
 }
 
+/// Reads `script_user` of `[server]`. `server`: the user that the server itself runs as.
 fn script_user(check: &mut Check<'_>, table: Option<&Table>, server: Option<&str>) -> Option<String> {
     let node = table?.node("script_user")?;
     let name = user(check, "script_user", node)?;
@@ -76,6 +77,10 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         state: state.and_then(|node| path::folder(check, "state", node)),
         user,
         script_user,
+        sandbox_write: table
+            .and_then(|t| t.node("sandbox_write"))
+            .map(|node| path::folders(check, "sandbox_write", node))
+            .unwrap_or_default(),
         trusted_proxies: table
             .and_then(|t| t.node("trusted_proxies"))
             .map(|node| network::build(check, node))
@@ -120,7 +125,8 @@ fn spool(check: &mut Check<'_>, table: Option<&Table>) -> Spool {
     spool
 }
 
-/// Checks that `disk` is at least the largest `body_size`. Without the key, the default is raised to that size.
+/// Checks that `disk` of the spool is at least the largest `body_size` of any site or route. Without `disk`, its
+/// default is raised to that size.
 pub(super) fn fit_spool_disk(check: &mut Check<'_>, root: &Table, config: &mut Config) {
     let largest = config.sites.iter().flat_map(|site| {
         let routes = site.routes.iter().map(|route| &route.settings);
@@ -201,6 +207,7 @@ fn target(check: &mut Check<'_>, table: Option<&Table>, key: &str) -> Option<Log
 fn cache(check: &mut Check<'_>, table: Option<&Table>) -> Cache {
     let mut cache = Cache::default();
     binding::read(check, Section::Cache, table, &mut cache);
+    // With a `memory` of 0, no file content is cached, so no `max_file` conflicts with it.
     match table.and_then(|table| table.node("max_file")) {
         None => cache.max_file = cache.max_file.min(cache.memory),
         Some(node) if cache.memory > 0 && cache.max_file > cache.memory => {

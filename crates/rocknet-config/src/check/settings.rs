@@ -15,6 +15,7 @@ use crate::model::{Settings, SourceSpan};
 /// of keys, where `root` comes before the keys that depend on it.
 pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base: &Settings) -> Settings {
     let mut settings = base.clone();
+    // Keys without targets, such as `route` and `rule`, are read by other modules.
     for key in keys::within(section).filter(|key| !key.targets.is_empty()) {
         let Some(entry) = table.entries.get(key.name) else {
             continue;

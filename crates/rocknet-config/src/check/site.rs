@@ -56,8 +56,8 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'
     all
 }
 
-/// Returns the settings that every site inherits: the limits, and the spans of written keys. These are the keys of
-/// `[limits]` and `[tls]` that a site can also contain, `access` of `[log]`, and `http3` of `[server]`.
+/// Returns the settings that every site inherits: the limits, and the spans of the inherited keys. The inherited keys
+/// are the keys of `[limits]` and `[tls]` that a site can also contain, `access` of `[log]`, and `http3` of `[server]`.
 fn base(check: &mut Check<'_>, root: &Table) -> Settings {
     let mut base = Settings::default();
     binding::read(check, Section::SiteLimits, root.table("limits"), &mut base);
@@ -70,6 +70,7 @@ fn base(check: &mut Check<'_>, root: &Table) -> Settings {
             }
         }
     }
+    // Table, key of the table, and key of a site that inherits it.
     for (table, name, inherited) in [("log", "access", "log"), ("server", "http3", "http3")] {
         if let Some(entry) = root.table(table).and_then(|table| table.entries.get(name)) {
             base.key_spans
@@ -80,6 +81,7 @@ fn base(check: &mut Check<'_>, root: &Table) -> Settings {
 }
 
 /// Checks the user that runs the site's scripts. Without scripts, `user` has no effect, which is only a warning.
+/// `name`: the name of the site. `node`: the value of its `user`. `server`: the user that the server itself runs as.
 fn check_user(
     check: &mut Check<'_>,
     (name, node): (&str, &Node),
@@ -104,6 +106,8 @@ fn check_user(
     }
 }
 
+/// Checks one site. `name` and `kind`: the name as it is written, and parsed. `entry` and `table`: the entry of the
+/// site in `[site]`, and its table. `base`: the inherited settings.
 fn site(
     check: &mut Check<'_>,
     (name, kind): (&str, &SiteName),
@@ -243,6 +247,7 @@ fn access(check: &mut Check<'_>, node: Option<&Node>, base: &AccessLog) -> Acces
     }
 }
 
+/// Reads the routes of a site, sorted by pattern. `table`: the table of the site. `base`: the settings of the site.
 fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
     let Some(written) = table.table("route") else {
         return Vec::new();

@@ -19,7 +19,7 @@ use crate::value::{path, typed};
 /// Maximum number of certificates of one site. A site needs one for each type of key, and there are fewer types.
 const MAX_CERTIFICATES: usize = 8;
 
-/// Returns the settings of `[tls]`, with those for ACME.
+/// Returns the settings of `[tls]`, including the settings for ACME.
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
     let mut tls = Tls {
         acme: acme::build(check, table),
@@ -71,6 +71,7 @@ pub(super) fn site(
     })
 }
 
+/// Reads the origin of the certificate from the table `tls` of a site; `None` after an error.
 fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     let Some(cert) = table.node("cert") else {
         for key in ["key", "ocsp"] {
@@ -127,6 +128,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     Some(CertificateSource::Files((0..certs.len()).map(pair).collect()))
 }
 
+/// Reads `client_ca` and `client`; `None` if no client certificates are requested.
 fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
     let ca = files(check, "client_ca", table?.node("client_ca")?);
     Some(ClientAuth {
@@ -194,6 +196,7 @@ fn file_span(table: &Table, finding: &CertificateFinding) -> Option<Span> {
     Some(item.map_or(node.span, |item| item.span))
 }
 
+/// Reads the paths of a key. Values that are not paths are reported and left out.
 fn files(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {
     let items = typed::elements(node).iter();
     items.filter_map(|item| path::file(check, key, item)).collect()

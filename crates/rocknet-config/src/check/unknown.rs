@@ -127,6 +127,7 @@ fn names(section: Section) -> impl Iterator<Item = &'static str> {
     keys::within(section).map(|key| key.name)
 }
 
+/// Returns the keys of a section that this version supports, for the help.
 fn listed(section: Section) -> String {
     let now = keys::within(section).filter(|key| !matches!(key.availability, Availability::Later(_)));
     now.map(|key| key.name).collect::<Vec<_>>().join(", ")

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::environment::MemoryEnvironment;
 
+/// Configuration of the tests. Its first line is empty, so `[log]` is on line 2.
 const FILE: &str = r#"
 [log]
 access = "stdout"

@@ -16,6 +16,7 @@ pub struct Stamp {
     size: u64,
     /// Numbers of the device and of the inode.
     inode: (u64, u64),
+    /// Type and permissions of the file.
     mode: u32,
 }
 

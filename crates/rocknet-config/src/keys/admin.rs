@@ -41,7 +41,7 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Integer { min: 1, max: 65_535 },
             Kind::Text("address of this machine with a port, `127.0.0.1:PORT` or `[::1]:PORT`"),
         ]),
-        "Address on which the control API is also served, for programs that cannot use a Unix socket, such as Prometheus. \
+        "Address of the dashboard, and of the control API for programs that cannot use a Unix socket, such as Prometheus. \
          Requests need a token from the folder `admin` of the state folder: `token`, or `read-token` for requests that \
          change nothing. A change takes effect after a restart.",
     )

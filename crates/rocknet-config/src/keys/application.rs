@@ -171,6 +171,7 @@ fn rendered(settings: &Settings, protocol: Protocol) -> Rendered {
     Rendered::or_off(application.map(|it| Rendered::texts(it.to.iter().map(ToString::to_string))))
 }
 
+/// Adds the keys of the application's table if the application uses this protocol.
 fn nested_keys(settings: &Settings, protocol: Protocol, rows: &mut SettingRows<'_>) {
     if let Some(application) = settings.application.as_ref().filter(|it| it.protocol == protocol) {
         rows.table(Section::Application, protocol.key(), application);

@@ -7,7 +7,7 @@ use crate::model::Http3;
 
 /// One second.
 const MIN_AGE_MS: u64 = 1_000;
-/// One year. Clients forget announcements earlier.
+/// One year. A longer age would have no effect, because clients forget announcements earlier.
 const MAX_AGE_MS: u64 = 365 * 86_400_000;
 
 pub(super) const KEYS: &[Key] = &[

@@ -15,6 +15,7 @@ choice! {
 
 const RULE: &[Section] = &[Section::Rule];
 
+/// Returns a key of the section of rules.
 const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key::new(name, RULE, kind, doc)
 }

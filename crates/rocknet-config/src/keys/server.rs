@@ -5,7 +5,7 @@ use super::{Key, Kind, Section};
 use crate::binding::{Scalar, bound, field};
 use crate::choice::Choice;
 use crate::file::{Node, Value};
-use crate::model::{IoBackend, Mode, TrustedField, Workers};
+use crate::model::{IoBackend, Mode, Sandbox, TrustedField, Workers};
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(
@@ -133,6 +133,27 @@ pub(super) const KEYS: &[Key] = &[
          `nobody` that exists and is not the server's own user.",
     )
     .example("script_user = \"www-data\""),
+    Key::new(
+        "sandbox",
+        &[Section::Server],
+        Kind::Choice(Sandbox::WORDS),
+        "Limits beyond those of the accounts, on Linux. Limited are the programs that RockNet starts: PHP, CGI \
+         programs and isolated controllers. System calls that they do not need fail: mounting, namespaces, reading or \
+         tracing other processes, io_uring, kernel modules, keys and more. With `strict`, files can be changed only below \
+         the folders of state, logs, sockets, the configuration file and the spool, below roots of sites with programs, \
+         /tmp, /var/tmp, and `sandbox_write`. A change takes effect after a restart.",
+    )
+    .sets(&[Target::Server(field!(sandbox))])
+    .example("sandbox = \"strict\""),
+    Key::new(
+        "sandbox_write",
+        &[Section::Server],
+        Kind::List(&Kind::Text("folder")),
+        "Further folders below which files may be changed with `sandbox = \"strict\"`, such as the data folder of an \
+         application outside of its root. They must exist. A change takes effect after a restart.",
+    )
+    .empty()
+    .example("sandbox_write = [\"/var/lib/shop\"]"),
     Key::new(
         "h2c",
         &[Section::Server],
@@ -266,6 +287,7 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Spool(field!(disk))]),
 ];
 
+/// Reads `workers`: a number of threads, or a word.
 fn workers(kind: &Kind, node: &Node) -> Option<Workers> {
     match node.value {
         Value::Integer(_) => u16::read(kind, node).map(Workers::Count),

@@ -3,7 +3,7 @@
 use crate::binding::{Binding, Kind};
 use crate::model::{
     AccessLog, Admin, Application, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, Protocol, Proxy,
-    Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Upstream, UpstreamRole, WeightedUpstream,
+    Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Tracing, Upstream, UpstreamRole, WeightedUpstream,
 };
 
 /// Part of the model that keys are bound to.
@@ -58,6 +58,7 @@ models! {
     Rotate: Some(Rotate::default()),
     Cache: Some(Cache::default()),
     Admin: Some(Admin::default()),
+    Tracing: Some(Tracing::default()),
     Tls: Some(Tls::default()),
     Site: None,
     SiteTls: None,

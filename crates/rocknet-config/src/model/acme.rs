@@ -64,7 +64,7 @@ pub struct AcmeCa {
     /// URL of the authority's ACME directory, `https://…`.
     pub url: String,
     /// Key for external account binding (RFC 8555 §7.3.4), which ties the ACME account to an existing account at the
-    /// CA.
+    /// CA; `None`: no external account is bound.
     pub binding: Option<SharedKey>,
 }
 

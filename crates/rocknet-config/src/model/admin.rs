@@ -25,7 +25,8 @@ with_defaults! {
     pub struct Admin {
         /// Unix socket.
         pub socket: ControlSocket = ControlSocket::default(),
-        /// Address of this machine, on which requests need a token; `None`: no address.
+        /// Loopback address at which the control API is also served, to requests with a token; `None`: only the Unix
+        /// socket serves it.
         pub listen: Option<SocketAddr> = None,
     }
 }

@@ -13,6 +13,7 @@ use super::settings::Settings;
 use super::site::Site;
 use super::source_span::SourceSpan;
 use super::tls::Tls;
+use super::tracing::Tracing;
 
 /// Whole, checked configuration. It owns all its data, so the configuration files are not read again. The default is
 /// the configuration of an empty file, which has no site.
@@ -28,6 +29,8 @@ pub struct Config {
     pub cache: Cache,
     /// Control API.
     pub admin: Admin,
+    /// Traces of requests.
+    pub tracing: Tracing,
     /// TLS settings of all sites that use TLS.
     pub tls: Tls,
     /// Sites in the order of their names, so that equal files give equal configurations.
@@ -58,8 +61,8 @@ impl Config {
         Config::one_site(Mode::Dev, vec![listen], settings)
     }
 
-    /// Returns the configuration of a small server whose responses come only from handlers that the program mounts: one
-    /// site without a root, one worker, few connections, and no log.
+    /// Returns the configuration of a small server whose responses come only from handlers that the embedding program
+    /// mounts: one site without a root, one worker, few connections, and no log.
     pub fn for_handlers(listen: Vec<Listen>) -> Config {
         let mut config = Config::one_site(Mode::Prod, listen, Settings::default());
         config.server.workers = Workers::Count(1);
@@ -72,6 +75,7 @@ impl Config {
         config
     }
 
+    /// Returns a configuration with one site for every name, without TLS.
     fn one_site(mode: Mode, listen: Vec<Listen>, settings: Settings) -> Config {
         let limits = Limits::default();
         let name = match &listen[..] {

@@ -143,6 +143,7 @@ const BCRYPT: &str = "bcrypt";
 const SHA_CRYPT: &str = "SHA-crypt";
 const APR1: &str = "apr1";
 
+/// Checks a whole hash, and returns its scheme with the parameters.
 fn scheme(text: &str) -> Result<HashScheme, HashError> {
     if text.is_empty() {
         return Err(HashError::Empty);
@@ -257,7 +258,8 @@ fn bcrypt(text: &str) -> Result<HashScheme, HashError> {
     Ok(HashScheme::Bcrypt { cost })
 }
 
-/// Parses an optional `rounds=N$`, then `SALT$DIGEST`. Returns the number of rounds.
+/// Parses an optional `rounds=N$`, then `SALT$DIGEST`. Returns the number of rounds, which SHA-crypt limits to at least
+/// 1,000. `digest_length`: number of characters of the digest.
 fn sha_crypt(text: &str, digest_length: usize) -> Result<u32, HashError> {
     let malformed = HashError::Malformed(SHA_CRYPT);
     let (rounds, text) = match text.strip_prefix("rounds=") {
@@ -280,7 +282,7 @@ fn sha_crypt(text: &str, digest_length: usize) -> Result<u32, HashError> {
     Ok(rounds)
 }
 
-/// Parses `SALT$DIGEST`.
+/// Parses `SALT$DIGEST`, with 1 to 8 characters of salt and 22 characters of digest.
 fn apr1(text: &str) -> Result<HashScheme, HashError> {
     let parts = text.split_once('$');
     let is_whole = parts.is_some_and(|(salt, digest)| {

@@ -1,5 +1,7 @@
 //! Patterns of paths and host names, and the matching of paths.
 
+use std::fmt;
+
 /// Pattern of paths. The most specific matching pattern takes effect: an exact path, then the longest prefix, then the
 /// glob with the most characters other than `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,6 +36,17 @@ impl Pattern {
     }
 }
 
+/// Writes the pattern as in the configuration.
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Exact(text) | Pattern::Glob(text) => f.write_str(text),
+            Pattern::Prefix(prefix) => write!(f, "{prefix}*"),
+        }
+    }
+}
+
+/// Returns true if a glob matches a path: from its beginning, or from the beginning of any segment.
 fn glob_matches(glob: &[u8], path: &[u8]) -> bool {
     // A pattern without a leading `/` begins with `*` and is matched against the end of the path. Its first `*` can
     // absorb the beginning of a segment, so starting in the middle of a segment adds no matches.

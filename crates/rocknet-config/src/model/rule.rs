@@ -40,7 +40,8 @@ pub struct Conditions {
 pub enum RuleAction {
     /// No action; with `last`, the remaining rules are skipped.
     Pass,
-    /// Replaces the path, and also the query if the text has a query. `{*}` has the same meaning as in `Redirect`.
+    /// Replaces the path, and also the query if the text has a query. `{*}` has the same meaning as in
+    /// [`RuleAction::Redirect`].
     Rewrite(String),
     /// Redirects the client.
     Redirect {

@@ -52,6 +52,17 @@ choice! {
     default XForwardedFor
 }
 
+choice! {
+    /// Limits of the process and the programs that it starts, beyond those of their accounts.
+    #[derive(Copy)]
+    pub enum Sandbox {
+        Off = "off", "none";
+        Auto = "auto", "in `prod` mode, programs are limited if RockNet was started as root, or if its unit has `NoNewPrivileges`";
+        Strict = "strict", "programs and RockNet itself are limited, and files can be changed in listed folders only; set-user-ID files such as `sudo` have no effect, and a start without kernel support fails";
+    }
+    default Auto
+}
+
 impl Mode {
     /// Returns the default ports of a site, first without TLS, then with TLS. In `prod` they are the well-known ports,
     /// in `dev` unprivileged ports.
@@ -87,8 +98,12 @@ with_defaults! {
         /// the system has that user and a configuration file was read; otherwise the server stays root.
         pub user: Option<String> = None,
         /// User that runs scripts of sites that set no `user`, if the server was started as root; `None`: the first
-        /// usual account that exists.
+        /// existing account of a fixed list, such as `www-data`.
         pub script_user: Option<String> = None,
+        /// Limits of the process and of the programs that it starts.
+        pub sandbox: Sandbox = Sandbox::default(),
+        /// Folders that may be changed in the strict sandbox, beyond those that the configuration names elsewhere.
+        pub sandbox_write: Vec<PathBuf> = Vec::new(),
         /// Proxies that are trusted to name the client of a request.
         pub trusted_proxies: Vec<Network> = Vec::new(),
         /// Header field in which trusted proxies name the client.

@@ -92,6 +92,7 @@ pub fn markdown() -> String {
         "",
         &[Section::Admin],
     );
+    write_section(&mut page, "`[tracing]`: traces of requests", "", &[Section::Tracing]);
     write_section(
         &mut page,
         "`[tls]`: encryption",
@@ -126,6 +127,8 @@ pub fn markdown() -> String {
     page
 }
 
+/// Writes a chapter: the title, the paragraph `intro` if it is not empty, a table of the keys, and an entry for each
+/// key.
 fn write_section(page: &mut String, title: &str, intro: &str, sections: &[Section]) {
     let _ = write!(page, "\n## {title}\n");
     if !intro.is_empty() {
@@ -173,6 +176,7 @@ fn qualified(section: Section, key: &Key) -> String {
         Section::Rotate => format!("log.rotate.{}", key.name),
         Section::Cache => format!("cache.{}", key.name),
         Section::Admin => format!("admin.{}", key.name),
+        Section::Tracing => format!("tracing.{}", key.name),
         Section::Tls | Section::SiteTls => format!("tls.{}", key.name),
         Section::Ca => format!("tls.ca.{}", key.name),
         Section::TlsDns => format!("tls.dns.{}", key.name),
@@ -203,10 +207,12 @@ fn summary(key: &Key) -> String {
     key.doc[..end].trim_end_matches('.').to_owned()
 }
 
+/// Returns a text for a cell of a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
+/// Writes the entry of a key. `section`: the section that the entry belongs to. `name`: the qualified name of the key.
 fn entry(page: &mut String, section: Section, key: &Key, name: &str) {
     let _ = write!(page, "\n### `{name}`\n\n{}\n\n", wrapped(key.doc));
     if !matches!(key.kind, Kind::Any) {
@@ -348,6 +354,7 @@ fn is_later(key: &Key) -> bool {
     matches!(key.availability, Availability::Later(_))
 }
 
+/// Writes the chapter about the keys of later versions.
 fn later(page: &mut String) {
     page.push_str(
         "\n## Not available yet\n\nThese keys are reserved for later versions. They are refused, so that no setting is silently \

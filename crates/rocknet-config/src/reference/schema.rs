@@ -41,6 +41,7 @@ fn sorted(value: Value) -> Value {
     }
 }
 
+/// Returns the schema of the table of a section.
 fn table(section: Section) -> Value {
     let mut properties = Map::new();
     // Keys of later versions are omitted, so that an editor marks them as errors, as the check does.
@@ -50,6 +51,7 @@ fn table(section: Section) -> Value {
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
+/// Returns the schema of the value of a key, with its documentation and default.
 fn property(key: &Key) -> Value {
     let mut value = match key.availability {
         Availability::Only {
@@ -71,6 +73,7 @@ fn property(key: &Key) -> Value {
     value
 }
 
+/// Returns the schema of the values of a kind.
 fn shape(kind: &Kind) -> Value {
     let variable = json!({ "$ref": "#/definitions/variable" });
     match kind {
@@ -111,10 +114,12 @@ fn text_or(variable: &Value, pattern: &str, also: Option<&str>) -> Value {
     json!({ "anyOf": options })
 }
 
+/// Returns the `$ref` to the definition of a section.
 fn reference(section: Section) -> String {
     format!("#/definitions/{}", name(section))
 }
 
+/// Returns the name of the definition of a section.
 fn name(section: Section) -> &'static str {
     match section {
         Section::Top => "top",
@@ -127,6 +132,7 @@ fn name(section: Section) -> &'static str {
         Section::Rotate => "rotate",
         Section::Cache => "cache",
         Section::Admin => "admin",
+        Section::Tracing => "tracing",
         Section::Site => "site",
         Section::SiteLimits => "site_limits",
         Section::SiteLog => "site_log",

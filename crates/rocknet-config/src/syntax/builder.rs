@@ -102,6 +102,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
+    /// Returns the result. Called after the last event.
     pub fn finish(mut self) -> ParsedFile {
         self.discard_open();
         ParsedFile {
@@ -111,6 +112,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
+    /// Processes the next event of the parser.
     pub fn handle(&mut self, event: &Event) {
         let span = Span::new(
             self.file,
@@ -233,6 +235,8 @@ impl<'s, 'e> Builder<'s, 'e> {
         });
     }
 
+    /// Records a broken value if its first error is after its first line. For an error on the first line, the finding
+    /// of the parser is sufficient. `error_at`: offset of the error.
     fn record_broken(&mut self, open: Span, error_at: usize, end: u32, is_list: bool) {
         let error = Span::new(self.file, error_at, error_at + 1);
         if self.sources.line(error) > self.sources.line(open) && self.broken.len() < MAX_FINDINGS {
@@ -245,6 +249,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
+    /// Returns the value of a scalar; [`Value::Broken`] after an error.
     fn scalar(&mut self, event: &Event) -> Value {
         let Some(raw) = self.source.get(event) else {
             return Value::Broken;
@@ -311,6 +316,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         self.path = keys;
     }
 
+    /// Adds a finding if a key or table could not be added.
     fn record(&mut self, outcome: Result<(), KeyConflict>) {
         // The number is bounded like the number of findings in a report. Ten thousand duplicates would not help more
         // than the first ones.

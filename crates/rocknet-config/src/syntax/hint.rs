@@ -140,8 +140,10 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Help for a key without a value.
 const NO_VALUE: &str = "write a string in quotes, a number, true, false or a [list]";
 
+/// Help for an invalid escape sequence.
 const BACKSLASH: &str = "write the text in single quotes, '…', where `\\` is literal, or double it: `\\\\`";
 
 /// Returns the finding for one error of the parser.

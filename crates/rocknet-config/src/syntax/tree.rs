@@ -14,6 +14,7 @@ pub(super) enum KeyConflict {
     TooDeep(Span),
 }
 
+/// Returns an error if a key has more than [`MAX_KEY_PARTS`] parts.
 fn check_depth(keys: &[(String, Span)]) -> Result<(), KeyConflict> {
     match keys.get(MAX_KEY_PARTS) {
         Some((_, span)) => Err(KeyConflict::TooDeep(*span)),
@@ -21,7 +22,8 @@ fn check_depth(keys: &[(String, Span)]) -> Result<(), KeyConflict> {
     }
 }
 
-/// Inserts a value under a dotted key.
+/// Inserts a value under a dotted key. `origin`: the origin of the tables that are created for the parts before the
+/// last.
 pub(super) fn insert(
     table: &mut Table,
     keys: &[(String, Span)],

@@ -28,6 +28,7 @@ pub(crate) fn deny(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
     ranges(check, "deny", node)
 }
 
+/// Reads an access list. Invalid elements are reported and left out.
 fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
     if typed::elements(node).len() > MAX_RANGES {
         let message = format!("`{key}` has more than {MAX_RANGES} addresses");
@@ -80,6 +81,7 @@ enum RangeError {
     Mapped(IpAddr),
 }
 
+/// Parses one element of an access list.
 fn range(text: &str) -> Result<ClientRange, RangeError> {
     match text {
         "all" => return Ok(ClientRange::All),

@@ -48,7 +48,10 @@ pub(crate) fn tcp(text: &str) -> Option<Host> {
         return Some(Host::Address(IpAddr::V4(address), port));
     }
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    let is_valid_name = !host.is_empty() && host.len() <= MAX_NAME && host.bytes().all(is_name);
+    // A name whose last label is a number would be parsed as an IPv4 address by other programs.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
+    let is_valid_name = host.len() <= MAX_NAME && host.bytes().all(is_name) && !is_number;
     is_valid_name.then(|| Host::Name(host.to_owned(), port))
 }
 
@@ -68,6 +71,8 @@ mod tests {
             (":9000", None),
             ("a/b:9000", None),
             ("fpm", None),
+            ("256.0.0.1:9000", None),
+            ("app.1:9000", None),
             ("8.2", None),
         ] {
             assert_eq!(tcp(text).map(|host| host.to_string()).as_deref(), expected, "{text}");

@@ -78,6 +78,7 @@ fn file(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     Some(path)
 }
 
+/// Reads `realm`; `None` after an error.
 fn realm(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let written = node.written()?;
     let text = &written.value;
@@ -90,6 +91,7 @@ fn realm(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(text.clone())
 }
 
+/// Reads a table of users and hashes. Invalid entries are reported and left out.
 fn users(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, PasswordHash> {
     let mut users = BTreeMap::new();
     for (at, (name, entry)) in table.in_order().into_iter().enumerate() {
@@ -125,4 +127,5 @@ fn users(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, PasswordHash>
     users
 }
 
+/// Help for an `auth` without users.
 const EXAMPLE: &str = "write auth = { bob = \"…\" } with a hash from `rocknet hash-password`, or auth = { file = \"/etc/rocknet/htpasswd\" }";

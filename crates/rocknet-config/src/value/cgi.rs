@@ -47,6 +47,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
     Some(cgi)
 }
 
+/// Reads the path of the folder, which may end in `/` or `/*`; `None` after an error.
 fn folder(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let written = node.written()?;
     let text = written.value.strip_suffix("/*").unwrap_or(&written.value);
@@ -68,4 +69,5 @@ fn folder(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(text.to_owned())
 }
 
+/// Help for a `cgi` that names no valid folder.
 const EXAMPLE: &str = "write the path of a folder: cgi = \"/cgi-bin\"";

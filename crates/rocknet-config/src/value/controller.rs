@@ -36,9 +36,10 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
         check.bad_text(written, node.span, message, EXAMPLE);
         return None;
     }
-    let library = path::file_at(check, "controller", library, node.span)?;
+    let library = path::file_at(check, "controller", node, library)?;
     let name = name.to_owned();
     Some(Controller { library, name })
 }
 
+/// Help for a `controller` that names no valid function.
 const EXAMPLE: &str = "write the library, a colon and the name: \"controllers/hello.so:hello\"";

@@ -28,5 +28,5 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Maximum length of a name, in bytes. Names in use are about half as long at most.
+/// Maximum length of a name, in bytes. The longest names in use are about half as long.
 const MAX_NAME: usize = 128;

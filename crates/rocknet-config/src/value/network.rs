@@ -13,6 +13,14 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
     let mut all = Vec::new();
     for (written, span) in typed::texts(node) {
         match network(&written.value) {
+            // Addresses of peers are compared in their IPv4 form.
+            Some(Network::Ip { ip, .. }) if ip.to_canonical() != ip => {
+                let message = format!(
+                    "\"{}\" is an IPv4 address in the form of IPv6",
+                    short(written.as_written())
+                );
+                check.bad_text(written, span, message, format!("write \"{}\"", ip.to_canonical()));
+            }
             Some(network) => all.push(network),
             None => {
                 let message = format!("\"{}\" is not an address or network", short(written.as_written()));

@@ -1,6 +1,6 @@
 //! Parses folders and files on disk, and paths below a site.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::choice::{Choice, Word};
 use crate::context::Check;
@@ -23,11 +23,7 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
     let text = node.as_text()?;
     check_path(check, key, text, node.span)?;
     let path = check.resolve(node.span, text);
-    let shown = if matches!(&node.value, Value::Text(t) if t.template.is_some()) {
-        typed::as_written(node).to_owned()
-    } else {
-        normalize(&path).display().to_string()
-    };
+    let shown = shown(node, &path);
     match check.env.kind(&path) {
         Some(FileKind::Directory) => {}
         Some(_) => {
@@ -53,13 +49,24 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
     Some(path)
 }
 
-/// Reads a file that must exist. A missing file is a site error; see [`Check::site_error`].
-pub(crate) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
-    file_at(check, key, node.as_text()?, node.span)
+/// Returns a path for a message: the text of a value with variables, which may be secrets, as it was written; otherwise
+/// the resolved path.
+fn shown(node: &Node, path: &Path) -> String {
+    if matches!(&node.value, Value::Text(text) if text.template.is_some()) {
+        typed::as_written(node).to_owned()
+    } else {
+        normalize(path).display().to_string()
+    }
 }
 
-/// Reads a file as [`file`] does, for a key whose value contains more than the path.
-pub(crate) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<PathBuf> {
+/// Reads a file that must exist. A missing file is a site error; see [`Check::site_error`].
+pub(crate) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
+    file_at(check, key, node, node.as_text()?)
+}
+
+/// Reads a file as [`file`] does, for a key whose value contains more than the path. `text`: the path.
+pub(crate) fn file_at(check: &mut Check<'_>, key: &str, node: &Node, text: &str) -> Option<PathBuf> {
+    let span = node.span;
     check_path(check, key, text, span)?;
     let path = check.resolve(span, text);
     let error = match check.env.kind(&path) {
@@ -67,7 +74,7 @@ pub(crate) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) 
         Some(FileKind::Directory) => "is a folder",
         None => "does not exist",
     };
-    let message = format!("`{key}`: the file {} {error}", normalize(&path).display());
+    let message = format!("`{key}`: the file {} {error}", shown(node, &path));
     let help = "correct the path; relative paths start at the folder of the configuration file";
     check.site_error(Code::Missing, span, message, help);
     Some(path)
@@ -78,6 +85,17 @@ pub(crate) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Pa
     let text = node.as_text()?;
     check_path(check, key, text, node.span)?;
     Some(check.resolve(node.span, text))
+}
+
+/// Reads a list of folders, which need not exist.
+pub(crate) fn folders(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for (written, span) in typed::texts(node) {
+        if check_path(check, key, &written.value, span).is_some() {
+            all.push(check.resolve(span, &written.value));
+        }
+    }
+    all
 }
 
 /// Reads the destination of a log: a word or a file.
@@ -137,6 +155,7 @@ pub(crate) fn word_or_file(
 
 /// Returns `None` and reports the error if a text is empty or cannot be the path that was meant.
 fn check_path(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
+    // Text as it is written in the file, with its quotes and escape sequences.
     let raw = check.sources.slice(span);
     let error = if text.is_empty() {
         Some((
@@ -221,6 +240,7 @@ pub(crate) fn path_error(text: &str) -> Option<(String, String)> {
     Some((format!("\"{}\" {}", short(text), error.0), error.1.to_owned()))
 }
 
+/// Returns true if a text contains `%` and two hexadecimal digits.
 fn percent_encoded(text: &str) -> bool {
     let hex = |b: Option<&u8>| b.is_some_and(u8::is_ascii_hexdigit);
     let bytes = text.as_bytes();

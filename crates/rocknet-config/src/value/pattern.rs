@@ -53,8 +53,8 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
 }
 
 /// Checks the target of a redirect: a path, or an absolute http or https URL. The placeholder `{*}` stands for the text
-/// that the first `*` of the pattern `from` matched. It cannot be part of the host. If the text makes a path begin with
-/// `//`, the slashes are reduced to one when `Location` is written.
+/// that the first `*` of the pattern `from` matched. It cannot be part of the host. If the matched text makes a path
+/// begin with `//`, the slashes are reduced to one when `Location` is written.
 pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
     target_form(from, text)?;
     if leads_back(from, text) {
@@ -66,7 +66,8 @@ pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
     Ok(())
 }
 
-/// Checks the syntax of a target. Unlike [`target`], accepts a target that matches the pattern of its own redirect.
+/// Checks the syntax of a target. Unlike [`target`], this function accepts a target that matches the pattern of its
+/// own redirect.
 pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> {
     let shown = short(text);
     let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));

@@ -47,6 +47,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
     address::build(check, "php", node, EXAMPLE).map(Php::External)
 }
 
+/// Help for a `php` that is neither a version nor an address.
 const EXAMPLE: &str = "write \"auto\", a version (\"8.2\"), or the address of php-fpm: \"unix:/run/php/php-fpm.sock\", \"127.0.0.1:9000\"";
 
 /// Parses `auto`, `8` or `8.2`.

@@ -1,6 +1,6 @@
 //! Parses `proxy`: the upstreams, and how requests are forwarded to them.
 
-mod headers;
+pub(crate) mod headers;
 mod health;
 mod mirror;
 mod upstreams;
@@ -99,6 +99,7 @@ fn balance(check: &mut Check<'_>, node: &Node) -> Option<Balance> {
     }
 }
 
+/// Reads `forwarded`; `None` after an error.
 fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
     match &node.value {
         Value::Boolean(false) => Some(Forwarded::Off),
@@ -132,6 +133,7 @@ fn buffering(table: Option<&Table>) -> usize {
     }
 }
 
+/// Reads `request_buffering`: a switch or a size.
 fn request_buffering(table: Option<&Table>) -> RequestBuffering {
     match typed::boolean(table, "request_buffering") {
         Some(true) => RequestBuffering::Whole,

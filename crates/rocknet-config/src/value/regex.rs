@@ -37,8 +37,8 @@ pub(crate) fn error(text: &str) -> Option<ValueError> {
     Some((message, help))
 }
 
-/// Returns patterns that match the same paths, or nearly the same paths. The result is empty if patterns cannot express
-/// the regular expression.
+/// Returns patterns that match the same paths as a regular expression, or nearly the same paths. The result is empty if
+/// patterns cannot express the regular expression.
 fn proposed(text: &str) -> Vec<String> {
     // In nginx, `^~ /images/` is a prefix, not a regular expression.
     if let Some(prefix) = text.strip_prefix("^~") {

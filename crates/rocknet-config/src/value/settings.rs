@@ -86,6 +86,7 @@ pub(crate) fn index(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &
     settings.index = names;
 }
 
+/// Reads `try`. Invalid paths are reported and left out.
 pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let mut paths = Vec::new();
     for (written, span) in typed::texts(&written.entry.node) {
@@ -124,6 +125,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
     settings.try_paths = paths;
 }
 
+/// Merges `headers` into the inherited fields, by name without regard to case.
 pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let entries = map(written);
     // Both maps have names in lower case as keys, because names that differ in case are the same field.
@@ -188,6 +190,7 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings:
     }
 }
 
+/// Merges `errors` into the inherited pages, by status.
 pub(crate) fn errors(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     for (name, entry, _) in map(written) {
         let status = name
@@ -213,6 +216,7 @@ pub(crate) fn errors(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: 
     }
 }
 
+/// Merges `redirects` into the inherited redirects, by pattern.
 pub(crate) fn redirects(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let Some(written) = written.entry.node.as_table() else {
         return;
@@ -240,6 +244,7 @@ pub(crate) fn redirects(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
     settings.redirects = all.into_values().collect();
 }
 
+/// Reads one redirect, in the short form or as a table; `None` after an error.
 fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redirect> {
     let (to, status) = match &entry.node.value {
         Value::Table(long) => {
@@ -278,6 +283,7 @@ fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redir
     })
 }
 
+/// Merges `push` into the inherited files, by pattern of the page.
 pub(crate) fn push(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let Some(written) = written.entry.node.as_table() else {
         return;
@@ -321,7 +327,7 @@ pub(crate) fn push(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &m
     }
 }
 
-/// Returns the entries of a map of strings, in the order of the file.
+/// Returns the entries of a map of strings, in the order of the file: the name, the entry and the string of each.
 fn map<'t>(written: &WrittenKey<'t>) -> Vec<(&'t str, &'t Entry, &'t str)> {
     let entries = written.entry.node.as_table().map(Table::in_order).unwrap_or_default();
     entries

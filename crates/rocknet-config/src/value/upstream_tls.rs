@@ -58,6 +58,7 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[WeightedUpstream
     tls
 }
 
+/// Reads `ca`: the files of the trusted authorities.
 fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
     let items = typed::elements(node);
     if items.is_empty() || items.len() > MAX_FILES {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use tokio::sync::oneshot;
 
@@ -37,6 +38,8 @@ pub(super) enum Message {
     EntryGrew { key: Key, bytes: u64 },
     /// Removes the entries of all trees except `trees`.
     RetainTrees { trees: HashSet<u32> },
+    /// Removes all entries, those that are being loaded included. Sends a reply when that is done.
+    Purge { done: SyncSender<()> },
     /// Sets the maximum size of all entries.
     SetMemory { bytes: u64 },
     /// Stops the thread.

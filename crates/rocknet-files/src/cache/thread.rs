@@ -51,6 +51,8 @@ const MAX_OPEN_FILES: u64 = 8192;
 /// Minimum number of open files. With fewer, each request for a page with a few large pictures would open the pictures
 /// again.
 const MIN_OPEN_FILES: u64 = 16;
+/// Maximum wait for a purge. The thread handles a full queue of messages in a fraction of a second.
+const PURGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which inserts are collected before they are processed.
 const INSERT_DELAY: Duration = Duration::from_millis(10);
 
@@ -151,6 +153,7 @@ impl FileCache {
             jobs: 0,
             inserts,
             oldest_tree: 0,
+            purged_ms: None,
             pool,
             messages: sender,
             status: Arc::clone(&cache.status),
@@ -235,10 +238,12 @@ impl FileCache {
         let _ = self.messages.send(Message::RetainTrees { trees });
     }
 
-    /// Removes all entries. Files that are being loaded are removed after the requests that wait for them.
-    pub fn purge(&self) {
-        let trees = HashSet::new();
-        let _ = self.messages.send(Message::RetainTrees { trees });
+    /// Removes all entries, and waits until that is done. A file that is being loaded is not stored, although the
+    /// requests that wait for it get its contents. Returns false if the thread was busy for [`PURGE_TIMEOUT`]; the
+    /// entries are then removed later.
+    pub fn purge(&self) -> bool {
+        let (done, purged) = sync_channel(1);
+        self.messages.send(Message::Purge { done }).is_ok() && purged.recv_timeout(PURGE_TIMEOUT).is_ok()
     }
 
     /// Waits until all earlier inserts and messages are processed.
@@ -281,6 +286,8 @@ struct CacheThread {
     /// Lowest number of a current tree. Numbers are assigned in ascending order, so trees with lower numbers belong to
     /// old configurations.
     oldest_tree: u32,
+    /// Time of the last purge in milliseconds of uptime. Results of earlier lookups are not stored.
+    purged_ms: Option<u64>,
     pool: Pool,
     messages: SyncSender<Message>,
     status: Arc<CacheStatus>,
@@ -405,6 +412,11 @@ impl CacheThread {
                     .collect();
                 removed.iter().for_each(|key| self.remove(key));
             }
+            Message::Purge { done } => {
+                self.purge();
+                self.publish_status();
+                let _ = done.try_send(());
+            }
             Message::SetMemory { bytes } => {
                 self.queues.set_memory(bytes);
                 self.evict();
@@ -412,11 +424,27 @@ impl CacheThread {
         }
     }
 
+    /// Removes all entries. An entry that a job is loading again is only retired, because the job may report that its
+    /// file is unchanged; `finish_load` then removes it.
+    fn purge(&mut self) {
+        self.purged_ms = Some(uptime_ms());
+        let mut removed = Vec::new();
+        for (key, state) in &self.entries {
+            match &state.stored {
+                Some(stored) if state.loading.is_some() => stored.entry.retire(),
+                None if state.loading.is_some() => {}
+                _ => removed.push(key.clone()),
+            }
+        }
+        removed.iter().for_each(|key| self.remove(key));
+    }
+
     fn look_up(&mut self, tree: &Arc<Tree>, path: Arc<str>, reply: oneshot::Sender<LookupResult>) {
         let key = (tree.id, path);
         let state = self.entries.entry(key.clone()).or_default();
         if let Some(stored) = &state.stored
             && stored.entry.age_ms(uptime_ms()) < STALE_AFTER_MS
+            && !stored.entry.is_retired()
         {
             let _ = reply.send(Some(Arc::clone(&stored.entry)));
             return;
@@ -495,7 +523,8 @@ impl CacheThread {
             }
             LoadOutcome::New(entry) => {
                 self.remove(key);
-                if is_transient(&entry) || !entry.kind().caches_path_of(key.1.len()) {
+                let is_outdated = self.purged_ms.is_some_and(|purged_ms| entry.checked_ms() <= purged_ms);
+                if is_outdated || is_transient(&entry) || !entry.kind().caches_path_of(key.1.len()) {
                     entry.retire();
                 } else {
                     self.store(key, &entry);
@@ -510,8 +539,10 @@ impl CacheThread {
             }
             LoadOutcome::Lost => None,
         };
-        let is_empty = self.entries.get(key).is_some_and(|state| state.stored.is_none());
-        if is_empty || key.0 < self.oldest_tree {
+        let stored = self.entries.get(key).and_then(|state| state.stored.as_ref());
+        // Workers do not use a retired entry, for example one that was purged during the load.
+        let is_usable = stored.is_some_and(|stored| !stored.entry.is_retired());
+        if !is_usable || key.0 < self.oldest_tree {
             self.remove(key);
         }
         for reply in waiters {

@@ -61,6 +61,13 @@ pub(super) fn root_error() -> io::Error {
     io::Error::other("scripts are not run as root: name another user")
 }
 
+/// Returns the error for an account whose primary group is that of root.
+pub(super) fn root_group_error(name: &str) -> io::Error {
+    io::Error::other(format!(
+        "scripts are not run in the group of root, which is that of `{name}`: name another user"
+    ))
+}
+
 /// Returns the error for a configuration that names the account of the server as an account for scripts.
 pub(super) fn server_account_error(name: &str) -> io::Error {
     let why = format!("RockNet itself runs as {name}, so scripts could read its private keys");

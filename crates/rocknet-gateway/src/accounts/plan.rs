@@ -6,7 +6,7 @@ use rocknet_config::Config;
 use rocknet_config::model::Settings;
 use rocknet_io::privileges::{self, User};
 
-use super::account::{USUAL_SCRIPT_ACCOUNTS, root_error, server_account_error};
+use super::account::{USUAL_SCRIPT_ACCOUNTS, root_error, root_group_error, server_account_error};
 
 /// Accounts of scripts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,14 +67,9 @@ impl AccountPlan {
 
     /// Like [`AccountPlan::accounts`], with `usual` as the usual accounts for scripts.
     fn accounts_with(&self, server: &User, usual: &[&str]) -> io::Result<Accounts> {
-        let find = |key: &str, name: &str| {
+        let find = |key: &str, name: &str| -> io::Result<User> {
             let user = User::find(name).map_err(|error| io::Error::other(format!("{key} = \"{name}\": {error}")))?;
-            if user.uid == 0 {
-                return Err(root_error());
-            }
-            if user.uid == server.uid {
-                return Err(server_account_error(name));
-            }
+            check(&user, server)?;
             Ok(user)
         };
         let mut all = Vec::new();
@@ -95,6 +90,24 @@ impl AccountPlan {
         }
         Ok(Accounts { all, default })
     }
+}
+
+/// Checks that scripts may run as an account.
+///
+/// # Errors
+///
+/// Returns an error for root, for the account of the server, and for an account whose primary group is that of root.
+fn check(user: &User, server: &User) -> io::Result<()> {
+    if user.uid == 0 {
+        return Err(root_error());
+    }
+    if user.gid == 0 {
+        return Err(root_group_error(&user.name));
+    }
+    if user.uid == server.uid {
+        return Err(server_account_error(&user.name));
+    }
+    Ok(())
 }
 
 impl Accounts {
@@ -204,6 +217,17 @@ mod tests {
             let refused = uids(&plan(default, named), server).expect_err(why);
             assert!(refused.contains(why), "{refused}");
         }
+    }
+
+    #[test]
+    fn scripts_never_run_in_the_group_of_root() {
+        let in_group_of_root = User { gid: 0, ..user(11) };
+        let refused = check(&in_group_of_root, &user(4242)).expect_err("the group of root");
+        assert_eq!(
+            refused.to_string(),
+            "scripts are not run in the group of root, which is that of `server`: name another user"
+        );
+        assert!(check(&user(11), &user(4242)).is_ok());
     }
 
     #[test]

@@ -84,6 +84,16 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Process {
+    /// Returns the process ID, which another process may have once this one was waited for.
+    pub fn id(&self) -> Option<u32> {
+        match &self.0 {
+            ProcessKind::Child(own) => Some(own.child.id()),
+            ProcessKind::ViaHelper(started) => started.id(),
+            #[cfg(test)]
+            ProcessKind::Failing(_) => None,
+        }
+    }
+
     /// Reaps the program if it has ended, and returns its exit status; `None` while it runs.
     ///
     /// # Errors

@@ -10,6 +10,8 @@ pub enum PhpEvent {
     Ready(u32, u32),
     /// The pool with the first number has closed its standard error; the second number identifies its run.
     StderrClosed(u32, u32),
+    /// Starts a new process in the pool with this number. The old one completes its requests.
+    Restart(u32),
     /// Ends all pools and the thread.
     Stop,
 }

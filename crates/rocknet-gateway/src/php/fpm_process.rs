@@ -17,6 +17,7 @@ use super::CONNECT_TIMEOUT;
 use super::event::PhpEvent;
 use super::installed::{self, Installed, Sapi};
 use super::pool::{self, PhpProgram, Pool};
+use super::report::PoolProgress;
 use super::{PhpSockets, lock, missing_message};
 use crate::accounts::Process;
 
@@ -47,8 +48,8 @@ pub struct FpmProcess {
     listener: Option<UnixListener>,
     /// Set by the first response of the running process.
     responded: Arc<AtomicBool>,
-    /// Groups of worker processes whose php-fpm has ended unexpectedly, and the deadline at which they are killed.
-    /// Until then they complete their requests.
+    /// Groups of processes whose php-fpm has ended unexpectedly or was replaced, and the deadline at which they are
+    /// killed. Until then they complete their requests.
     orphans: Vec<(Process, Instant)>,
     stderr_tail: Arc<Mutex<VecDeque<String>>>,
     sender: Sender<PhpEvent>,
@@ -135,7 +136,9 @@ impl FpmProcess {
         if self.retires_at.take_if(|at| *at <= Instant::now()).is_some() {
             self.end(self.pool.drain_timeout, true);
         }
-        self.orphans.retain(|(process, at)| {
+        self.orphans.retain_mut(|(process, at)| {
+            // A replaced php-fpm is a member of its group until it is waited for.
+            let _ = process.try_wait();
             let is_over = *at <= Instant::now();
             if is_over {
                 let _ = process.signal_group(Signal::KILL);
@@ -158,6 +161,32 @@ impl FpmProcess {
                 }
             }
             FpmState::Waiting(_) | FpmState::Gone => {}
+        }
+        self.publish();
+    }
+
+    /// Publishes the progress of a pool that exists.
+    fn publish(&self) {
+        let (pid, is_ready) = match &self.state {
+            FpmState::Gone => return,
+            FpmState::Running { process, ready, .. } => (process.id(), *ready),
+            FpmState::Waiting(_) | FpmState::Ending { .. } => (None, false),
+        };
+        let starts = self.run;
+        self.sockets
+            .set_progress(&self.socket, PoolProgress { pid, is_ready, starts });
+    }
+
+    /// Starts a new process at once, for an operator. The old one completes its requests; new requests wait in the
+    /// backlog of the socket, which stays open. A php-cgi has no graceful stop, so its requests are cut.
+    pub fn restart(&mut self) {
+        match std::mem::replace(&mut self.state, FpmState::Waiting(Instant::now())) {
+            FpmState::Running { process, .. } => {
+                tracing::info!("PHP {} is restarted by request", self.pool.program.version());
+                self.drain(process);
+            }
+            FpmState::Waiting(_) => {}
+            ending => self.state = ending,
         }
     }
 
@@ -297,7 +326,7 @@ impl FpmProcess {
         self.failed(&format!("it ended ({status}){output}"), was_ready);
     }
 
-    /// Signals the worker processes of an ended php-fpm to complete their requests and to accept no others.
+    /// Signals the processes of an ended or replaced php-fpm to complete their requests and to accept no others.
     fn drain(&mut self, process: Process) {
         let is_signalled = self.is_fpm() && process.signal_group(Signal::QUIT).is_ok();
         if is_signalled && self.orphans.len() < MAX_ORPHANS {

@@ -11,6 +11,7 @@ use rocknet_config::model::{Mode, Php, PhpVersion};
 
 use super::event::PhpEvent;
 use super::pool::{self, PhpProgram, Pool};
+use super::report::{PoolReport, processes};
 use super::run_folder::RunFolder;
 use super::supervisor::Supervisor;
 use super::{PhpSockets, choose, installed, lock, settings, settings_mut, wanted};
@@ -136,6 +137,41 @@ impl PhpManager {
         Ok(())
     }
 
+    /// Returns the state of each pool of the configuration in force, in the order of their numbers.
+    pub fn report(&self) -> Vec<PoolReport> {
+        let state = lock(&self.state);
+        let Some(running) = &state.running else {
+            return Vec::new();
+        };
+        let report = |(number, pool): &(u32, Pool)| {
+            let socket = pool::socket(running.folder.path(), *number);
+            let progress = self.sockets.progress(&socket);
+            PoolReport {
+                name: name(pool),
+                version: pool.program.version(),
+                user: pool.user.clone(),
+                is_ready: progress.is_ready,
+                fault: self.sockets.failure(&socket),
+                processes: progress.pid.map_or(0, processes),
+                restarts: progress.starts.saturating_sub(1).into(),
+                socket,
+            }
+        };
+        state.pools.iter().map(report).collect()
+    }
+
+    /// Restarts the pools with a name. Returns their number.
+    pub fn restart(&self, wanted: &str) -> usize {
+        let state = lock(&self.state);
+        let Some(running) = &state.running else {
+            return 0;
+        };
+        let named = state.pools.iter().filter(|(_, pool)| name(pool) == wanted);
+        named
+            .filter(|(number, _)| running.events.send(PhpEvent::Restart(*number)).is_ok())
+            .count()
+    }
+
     /// Ends all pools. Blocks until they have ended.
     pub fn stop(&self) {
         let running = lock(&self.state).running.take();
@@ -182,6 +218,15 @@ impl Drop for RunningSupervisor {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// Returns the name of a pool for operators.
+fn name(pool: &Pool) -> String {
+    let version = pool.program.version();
+    match &pool.user {
+        Some(user) => format!("{version}@{user}"),
+        None => version,
     }
 }
 

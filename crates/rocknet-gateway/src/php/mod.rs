@@ -12,6 +12,7 @@ mod fpm_process;
 mod installed;
 mod manager;
 mod pool;
+mod report;
 mod run_folder;
 mod sockets;
 mod supervisor;
@@ -24,6 +25,7 @@ use rocknet_config::model::{Php, PhpVersion, Settings};
 
 pub use self::installed::{Installed, Sapi, all as installed, choose};
 pub use self::manager::PhpManager;
+pub use self::report::PoolReport;
 pub use self::sockets::PhpSockets;
 
 /// Timeout for connecting to php-fpm. If its backlog stays full for this time, php-fpm is too slow for its load.

@@ -1,4 +1,5 @@
-//! States of the sockets of the PHP that a server runs itself. The supervisor thread and requests share them.
+//! States of the pools of PHP that a server runs itself, and of their sockets. The supervisor thread, requests and
+//! reports share them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use super::lock;
+use super::report::PoolProgress;
 
 /// States of the sockets, one entry for each pool.
 #[derive(Debug, Default)]
@@ -14,6 +16,8 @@ pub struct PhpSockets {
     failures: Mutex<BTreeMap<PathBuf, String>>,
     /// Flags by socket, each set once the php-fpm has responded since its start.
     responded: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
+    /// Progress of the pools by socket.
+    progress: Mutex<BTreeMap<PathBuf, PoolProgress>>,
 }
 
 impl PhpSockets {
@@ -35,9 +39,22 @@ impl PhpSockets {
         Arc::clone(lock(&self.responded).entry(socket.to_owned()).or_default())
     }
 
+    pub(super) fn progress(&self, socket: &Path) -> PoolProgress {
+        lock(&self.progress).get(socket).copied().unwrap_or_default()
+    }
+
+    pub(super) fn set_progress(&self, socket: &Path, progress: PoolProgress) {
+        let mut all = lock(&self.progress);
+        match all.get_mut(socket) {
+            Some(known) => *known = progress,
+            None => drop(all.insert(socket.to_owned(), progress)),
+        }
+    }
+
     /// Removes the state of a socket that will not be used again.
     pub(super) fn forget(&self, socket: &Path) {
         self.set_failure(socket, None);
         lock(&self.responded).remove(socket);
+        lock(&self.progress).remove(socket);
     }
 }

@@ -52,6 +52,7 @@ impl Supervisor {
                         process.on_stderr_closed(run);
                     }
                 }
+                Ok(PhpEvent::Restart(number)) => self.process(number).map_or((), FpmProcess::restart),
                 Ok(PhpEvent::Stop) | Err(RecvTimeoutError::Disconnected) => return self.stop(),
                 Err(RecvTimeoutError::Timeout) => {}
             }

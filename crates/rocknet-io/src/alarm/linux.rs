@@ -56,6 +56,7 @@ impl Alarm {
             let Poll::Ready(Ok(mut readiness)) = self.timer.poll_read_ready(context) else {
                 return false;
             };
+            // A read returns the number of expirations, in 8 bytes.
             match rustix::io::read(readiness.get_inner(), &mut [0; 8]) {
                 Ok(8) => return true,
                 Err(rustix::io::Errno::INTR) => {}

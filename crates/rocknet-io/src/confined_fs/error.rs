@@ -111,7 +111,7 @@ mod tests {
                     open(b"file", Symlinks::Owner),
                     open(b"file", Symlinks::All),
                     open(b"absolute", Symlinks::Inside),
-                    // The root that uses the walk only has no cached lookup, so it returns `WouldBlock`.
+                    // A root without cached lookups, such as the second one, returns `WouldBlock`.
                     outcome(root.open_cached(b"file", Symlinks::All)).replace("WouldBlock", "Resources"),
                     listed.unwrap_err(),
                 ]

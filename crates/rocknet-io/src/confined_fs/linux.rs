@@ -18,7 +18,9 @@ pub(super) const TRAVERSE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 /// Features of `openat2` that this kernel and the sandbox around the process allow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelLookup {
+    /// True if `openat2` with `RESOLVE_BENEATH` works.
     openat2: bool,
+    /// True if `RESOLVE_CACHED` works too, and the file system is known to be local.
     cached: bool,
 }
 
@@ -86,6 +88,8 @@ impl KernelLookup {
         )
     }
 
+    /// Starts loading the names of a path into the kernel's cache, on the ring of this thread. `beneath`: true if the
+    /// path must not leave `directory`.
     pub(super) fn prefetch_names(self, directory: Arc<dyn AsFd>, relative: &[u8], beneath: bool) -> Option<ReadAhead> {
         if !self.cached {
             return None;

@@ -62,6 +62,7 @@ pub(super) fn read(
                 meta,
             }),
             Err(error @ (OpenError::Resources | OpenError::Io(_))) => return Err(error),
+            // A special file, or a link that is dangling or must not be followed.
             Err(_) => {}
         }
     }

@@ -9,7 +9,8 @@ use rustix::fs::{CWD, RenameFlags};
 use super::Symlinks;
 use super::tests::{TestTree, outcome};
 
-/// Opens `paths` while another thread calls `swap`. Each attempt must open a file with the content `inside`, or fail.
+/// Opens `paths` while another thread calls `swap`. Each attempt must open a file with the content `inside`, or
+/// fail with `Escapes` or `NotFound`.
 fn race(tree: &TestTree, paths: &[&str], swap: impl Fn() + Sync) {
     /// Number of attempts. It is so high that a faulty walk, which follows links, opens an outside file in every run of
     /// the test.

@@ -44,6 +44,7 @@ impl AsFd for RootDirectory {
     }
 }
 
+/// Returns a path without trailing slashes; for `/` the result is empty.
 fn name(path: &Path) -> Vec<u8> {
     let mut name = path.as_os_str().as_bytes().to_vec();
     while name.last() == Some(&b'/') {

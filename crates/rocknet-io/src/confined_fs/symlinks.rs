@@ -1,4 +1,4 @@
-//! Policy that decides which symbolic links are followed, and the target of a link.
+//! Policy that decides which symbolic links are followed, and the result of reading a link.
 
 /// Policy for symbolic links below a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

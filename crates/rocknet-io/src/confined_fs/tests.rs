@@ -14,6 +14,7 @@ use super::*;
 /// `Symlinks::All` lead to this file.
 const SECRET: &str = "outside the root";
 
+/// Temporary directory with the directories `root` and `outside`.
 pub(super) struct TestTree {
     directory: tempfile::TempDir,
 }
@@ -81,6 +82,7 @@ pub(super) fn fifo(path: &Path) {
     );
 }
 
+/// Opens paths with both lookups. A row is a path and the expected [`outcome`].
 fn check(tree: &TestTree, symlinks: Symlinks, rows: &[(&str, &str)]) {
     for root in tree.with_both_lookups() {
         for (path, expected) in rows {
@@ -224,6 +226,7 @@ fn follows_links_inside_the_root_only() {
 
 #[test]
 fn follows_as_many_links_as_the_kernel() {
+    // Linux follows at most 40 links in one lookup. The path `link39` leads through 40 links, `link40` through 41.
     let tree = TestTree::new();
     tree.link("link0", "file");
     for step in 1..=40 {
@@ -404,8 +407,8 @@ fn opens_a_path_from_the_cache_after_a_lookup() {
 fn remote_file_systems_have_no_cached_lookup() {
     // `/proc` is in fact local, but it stands in for a remote file system here, because it is not on the list of local
     // file systems.
-    let known = std::fs::metadata("/proc/version").is_ok() && std::fs::metadata("/proc/self/status").is_ok();
-    assert!(known, "no /proc");
+    let has_proc = std::fs::metadata("/proc/version").is_ok() && std::fs::metadata("/proc/self/status").is_ok();
+    assert!(has_proc, "no /proc");
     let remote = Root::open("/proc").expect("a folder");
     assert!(!remote.has_cached_lookup());
     assert_eq!(outcome(remote.open_cached(b"version", Symlinks::Inside)), "WouldBlock");

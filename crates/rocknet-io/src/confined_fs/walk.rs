@@ -55,6 +55,7 @@ pub(super) fn walk(
 }
 
 enum WalkStep {
+    /// Opens this component below the current directory.
     Name(Vec<u8>),
     /// Requires that the file reached by a link has this owner, which is the owner of the link.
     CheckOwner(u32),
@@ -69,13 +70,16 @@ struct Walk<'a> {
     start: Option<OwnedFd>,
     /// Directories entered below `start`, outermost first.
     held: Vec<OwnedFd>,
+    /// Remaining steps, the next one first.
     steps: VecDeque<WalkStep>,
     /// The last component, opened with the requested access.
     found: Option<OwnedFd>,
+    /// Number of names examined as links so far.
     links: u32,
 }
 
 impl Walk<'_> {
+    /// Returns the directory in which the next component is looked up.
     fn current(&self) -> BorrowedFd<'_> {
         let start = self.start.as_ref().map_or_else(|| self.root.as_fd(), AsFd::as_fd);
         self.held.last().map_or(start, AsFd::as_fd)
@@ -92,6 +96,7 @@ impl Walk<'_> {
         }
     }
 
+    /// Enters a directory, opens the last component, or queues the target of a link.
     fn open_component(&mut self, name: &[u8]) -> Result<(), OpenError> {
         match name {
             b"" | b"." => return Ok(()),
@@ -180,6 +185,7 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Fails if the file or directory reached so far does not belong to the user `uid`.
     fn check_owner(&self, uid: u32) -> Result<(), OpenError> {
         let reached = self.found.as_ref().map_or_else(|| self.current(), AsFd::as_fd);
         if rustix::fs::fstat(reached)?.st_uid == uid {

@@ -99,11 +99,12 @@ impl Acceptor {
     }
 }
 
+/// Registers a socket or timer with the event loop of this thread.
 #[allow(unsafe_code)]
 pub(crate) fn register<S: AsFd + AsRawFd>(socket: S) -> io::Result<AsyncFd<S>> {
     // SAFETY: callers pass only `OwnedFd` and `Listener`. These own their descriptor, keep it for as long as they live,
-    // and close it only when dropped. `AsyncFd` deregisters them before it drops or returns them, and nothing here
-    // replaces them inside it.
+    // and close it only when dropped. `AsyncFd` deregisters them before it drops or returns them, and no code
+    // replaces the value inside an `AsyncFd`.
     Ok(unsafe { AsyncFd::register(socket) }?)
 }
 
@@ -125,12 +126,13 @@ impl Link for EpollStream {
             match receive(readiness.get_inner().as_fd(), buffer) {
                 Ok(got) => {
                     // Events are edge-triggered. A short read means that the socket is empty. Clearing its readiness
-                    // saves the next call a system call that would return EAGAIN. No further event follows the end, so
-                    // the end leaves the socket readable.
+                    // saves the next call a system call that would return EAGAIN. At the end of the stream the socket
+                    // stays marked as readable, because no further event follows.
                     if got > 0 && got < room {
                         readiness.clear_ready();
                     }
-                    // The caller may drop the link after the end, so batched writes must be sent first.
+                    // The caller may drop the link after the end, so batched writes must be sent first. If the socket
+                    // does not accept them, the task is polled again and takes the unsent bytes back.
                     if got == 0 && !self.sender.flush_and_check() {
                         context.waker().wake_by_ref();
                         return Poll::Pending;
@@ -154,7 +156,8 @@ impl Link for EpollStream {
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
-        // Batched writes are sent first, to keep the order.
+        // Batched writes are sent first, to keep the order. If the socket does not accept them, the task is polled
+        // again and takes the unsent bytes back.
         if !self.sender.flush_and_check() {
             context.waker().wake_by_ref();
             return Poll::Pending;
@@ -237,6 +240,7 @@ pub(crate) fn shut_down(socket: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::shutdown(socket, Shutdown::Write)?)
 }
 
+/// Makes closing the socket send a reset.
 pub(crate) fn reset(socket: BorrowedFd<'_>) {
     // If the option cannot be set, the socket is closed without a reset. A Unix socket has no reset anyway.
     let _ = socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO));
@@ -314,8 +318,9 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize
     rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(got, _)| got)
 }
 
-/// Sends as much as the socket accepts. Returns true if the queue is empty, false if the budget for files is used up,
-/// and the error `WouldBlock` if the socket is full.
+/// Sends as much as the socket accepts. `file_budget` is the maximum number of bytes of files, and is reduced by those
+/// sent. Returns true if the queue is empty, false if the budget is used up, and the error `WouldBlock` if the socket
+/// is full.
 #[inline]
 pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
     // HTTP/2 frames are sent between ranges of files. Without a cork, each call would send a packet of its own, at a
@@ -339,7 +344,7 @@ pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_bud
     sent
 }
 
-/// Makes one system call for the front of the queue. Returns true if the queue is empty.
+/// Makes one system call for the front of the queue. Returns true if the queue is then empty.
 #[inline]
 fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
     let sent = if let Some(bytes) = queue.contiguous() {

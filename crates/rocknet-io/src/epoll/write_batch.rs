@@ -75,13 +75,16 @@ pub(crate) fn flush_on_park() {
 pub(crate) struct WriteTicket {
     /// 0 before the first write.
     batch: u64,
+    /// Position of the write in its batch.
     index: u32,
 }
 
 /// Writes waiting to be sent, and the parts of sent writes that their sockets did not accept.
 #[derive(Default)]
 pub(crate) struct WriteBatch {
+    /// Number of the batch that is being filled or was sent last; the first batch has the number 1.
     batch_number: Cell<u64>,
+    /// Steps counted since the last flush.
     steps: Cell<u32>,
     /// Length of `unsent`, so that most calls need not borrow the list.
     unsent_count: Cell<usize>,
@@ -97,7 +100,9 @@ struct PendingWrites {
 
 struct BatchedWrite {
     socket: RawFd,
+    /// Position of the first byte in [`PendingWrites::bytes`].
     start: usize,
+    /// Position after the last byte.
     end: usize,
     /// Waker of the task that has to take back the bytes that the socket did not accept.
     waker: Waker,

@@ -9,6 +9,7 @@ pub(super) fn read_resident(_file: BorrowedFd<'_>, _offset: u64, _buffer: &mut [
     Err(Errno::NOSYS)
 }
 
+/// Fails for the same reason as [`read_resident`].
 pub(super) fn append_resident(_file: BorrowedFd<'_>, _offset: u64, _content: &mut Vec<u8>) -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }
@@ -23,6 +24,7 @@ pub(super) fn sendfile_to_null(_file: BorrowedFd<'_>, _offset: &mut u64, _count:
     Err(Errno::NOSYS)
 }
 
+/// Sends at most [`CHUNK`] bytes and returns their number, 0 at the end of the file.
 pub(super) fn sendfile(
     socket: BorrowedFd<'_>,
     file: BorrowedFd<'_>,

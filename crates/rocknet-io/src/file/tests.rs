@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use super::*;
 
+/// Returns a file of this length and its content.
 fn file_of(length: usize) -> (tempfile::NamedTempFile, Vec<u8>) {
     let content: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
     let mut named = tempfile::NamedTempFile::new().unwrap();

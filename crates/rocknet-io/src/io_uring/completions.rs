@@ -68,6 +68,7 @@ impl RingState {
         has_unsent
     }
 
+    /// Handles a completion of a receive operation or readiness poll.
     fn received(&mut self, index: usize, completion: &Completion) {
         let result = completion.result;
         let Some(slot) = self.slots.get_mut(index) else {

@@ -125,6 +125,7 @@ impl Driver {
         for waker in wakers.drain(..) {
             waker.wake();
         }
+        // Keeps the memory of the list for the next turn.
         self.state.borrow_mut().wakers = wakers;
         any
     }
@@ -192,7 +193,7 @@ impl Driver {
         state.closing.extend(socket);
     }
 
-    /// Returns whether there is neither data, an end nor an error to receive.
+    /// Returns whether the slot contains no data, no end and no error.
     pub(super) fn is_empty(&self, index: usize) -> bool {
         let state = self.state.borrow();
         let slot = &state.slots[index];

@@ -108,6 +108,8 @@ pub(super) enum Kernel {
 #[allow(unsafe_code)]
 impl Kernel {
     pub fn new() -> io::Result<Kernel> {
+        // With `defer_taskrun`, the kernel performs its task work only within calls of this thread. `taskrun_flag`
+        // shows whether such work is pending (see `has_work`).
         let ring = IoUring::builder()
             .dontfork()
             .setup_clamp()

@@ -15,12 +15,13 @@ use super::slot::{ReceiveEnd, ReceiveState};
 use super::state::RingState;
 use crate::pipe::Pipe;
 
-/// Number of steps that one large receive adds, because it may read 64 KiB.
+/// Number of steps that one large receive counts ([`Driver::count_steps`]), because it may read 64 KiB.
 const STEPS: u32 = 8;
 
 impl Driver {
     /// Turns large receives on if the first receive of a connection filled a buffer of at least
-    /// [`LARGE_RECEIVE_BYTES`], because more data is then likely to follow.
+    /// [`LARGE_RECEIVE_BYTES`], because more data is then likely to follow. `got` is the number of bytes received, and
+    /// `wanted` the size of the buffer.
     pub(super) fn note_first_receive(&self, index: usize, got: usize, wanted: usize) {
         if got == wanted && got >= LARGE_RECEIVE_BYTES {
             self.with_state(|state| state.slots[index].receive_mode.enter_large());

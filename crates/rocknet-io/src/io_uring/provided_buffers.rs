@@ -35,7 +35,9 @@ impl FilledBuffer {
 
 /// Buffers, and the kernel's queue of free ones, each in a memory mapping of its own.
 pub(super) struct ProvidedBuffers {
+    /// Queue of free buffers.
     free: NonNull<BufRingEntry>,
+    /// Memory of all buffers, in the order of their ids.
     memory: NonNull<u8>,
     /// Number of entries added to the queue so far, modulo 2^16.
     tail: u16,

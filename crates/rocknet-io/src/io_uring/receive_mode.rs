@@ -59,6 +59,8 @@ impl ReceiveMode {
         self.count_small(got, BUFFER_BYTES);
     }
 
+    /// Counts a receive of less than a provided buffer, unless it filled a smaller buffer of the caller. Turns large
+    /// receives off after [`SMALL_RECEIVES_TO_LEAVE`] of them in a row.
     fn count_small(&mut self, got: usize, wanted: usize) {
         if got >= BUFFER_BYTES.min(wanted) {
             self.small_receives = 0;

@@ -8,8 +8,9 @@ use std::os::unix::net::UnixDatagram;
 
 use rustix::fs::{fstat, major, minor};
 
-/// Returns an unused socket that marks the runtime's epoll instance: the runtime watches it, and [`find_watcher`] looks
-/// for the instance that does. Unlike an event descriptor, a socket has an inode of its own, so it can be recognized.
+/// Returns an unused socket that marks the runtime's epoll instance: the runtime watches this socket, and
+/// [`find_watcher`] looks for the instance that watches it. Unlike an event descriptor, a socket has an inode of its
+/// own, so it can be recognized.
 pub(super) fn marker_socket() -> io::Result<std::os::fd::OwnedFd> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;

@@ -24,6 +24,7 @@ pub(super) struct SeededRng(u64);
 
 impl SeededRng {
     pub fn new(seed: u64) -> SeededRng {
+        // The state must not be 0, because `below` would then always return 0.
         SeededRng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -54,19 +55,24 @@ pub(super) struct FaultProfile {
     pub refusals: usize,
     /// Probability that a call of the ring fails permanently, in thousandths instead of percent.
     pub breaks: usize,
+    /// Size of the submission queue.
     pub submissions: usize,
+    /// Size of the completion queue.
     pub completions: usize,
 }
 
 pub(super) struct SimulatedKernel {
     pub profile: FaultProfile,
     rng: SeededRng,
+    /// Submission queue.
     queue: VecDeque<QueuedOperation>,
+    /// Operations that were submitted and have not ended.
     in_flight: Vec<StartedOperation>,
     /// Completion queue, from which the driver takes its completions.
     ready: VecDeque<Completion>,
     /// Completions for which `ready` has no room.
     overflow: VecDeque<Completion>,
+    /// Provided buffers; `None` until they are registered.
     stock: Option<BufferStock>,
     /// Inodes of the sockets whose connections were lost.
     pub lost: Rc<RefCell<HashSet<u64>>>,
@@ -344,8 +350,8 @@ impl SimulatedKernel {
         });
     }
 
-    /// Marks an operation as cancelled. Posts a completion only if the cancellation failed, as
-    /// `IOSQE_CQE_SKIP_SUCCESS` requests.
+    /// Marks the operation with the `user_data` `of` as cancelled. Posts a completion only if the cancellation failed,
+    /// as `IOSQE_CQE_SKIP_SUCCESS` requests.
     fn cancel(&mut self, of: u64, user_data: u64) {
         let missed = self.rng.chance(self.profile.faults);
         match self.in_flight.iter_mut().find(|started| started.user_data == of) {
@@ -445,6 +451,7 @@ impl SimulatedKernel {
         }
     }
 
+    /// Reads from a file. A fault makes the read fail or return fewer bytes.
     fn read(&mut self, started: &StartedOperation, into: *mut u8, length: u32, offset: u64, fault: bool) -> i32 {
         if fault && self.rng.chance(50) {
             return -libc::EIO;

@@ -33,6 +33,7 @@ pub(super) struct ConnectionSlot {
     /// Descriptor of the socket. It remains open until every operation on it has been submitted; from submission on,
     /// the kernel holds its own reference.
     pub socket: RawFd,
+    /// Waker of the task that waits for data, or for room in the socket.
     pub waker: Option<Waker>,
     pub receiving: ReceiveState,
     pub receive_mode: ReceiveMode,
@@ -52,6 +53,7 @@ pub(super) struct ConnectionSlot {
     pub stash: Vec<u8>,
     /// Number of bytes of `stash` that the task has received.
     pub stash_read: usize,
+    /// Reason why no more data will arrive; `None` while data may arrive.
     pub end: Option<ReceiveEnd>,
     /// Write of this connection in the batch; `None` if it has none.
     pub pending_write: Option<WriteIndex>,

@@ -47,6 +47,7 @@ pub(super) struct RingState {
     _marker: Option<AsyncFd<OwnedFd>>,
     /// Wakes the task that watches the runtime's epoll instance.
     pub epoll_waker: Option<Waker>,
+    /// True while an operation of the ring polls the runtime's epoll instance.
     pub is_watching_epoll: bool,
     /// Error of a submission, which the next `enter` returns.
     submit_error: Option<io::Error>,
@@ -91,9 +92,9 @@ impl RingState {
         })
     }
 
-    /// Pushes an operation. Returns false if the queue is full and cannot be submitted; the operation is then not
-    /// pushed and will not complete. After [`RingState::fail`], every operation is discarded although the result is
-    /// true, so callers that need a completion check for that failure first.
+    /// Pushes an operation. Returns false if the queue is full and cannot be submitted. The operation is then not
+    /// pushed and will not complete, and the next turn fails the ring. After [`RingState::fail`], every operation is
+    /// discarded although the result is true, so callers that need a completion check for that failure first.
     #[allow(unsafe_code)]
     pub fn push(&mut self, operation: Operation, user_data: u64) -> bool {
         while self.kernel.is_full() {

@@ -148,6 +148,7 @@ struct Scenario {
 impl Scenario {
     /// Creates a scenario, on the real kernel if there is no profile.
     fn new(seed: u64, profile: Option<FaultProfile>) -> Scenario {
+        // Another seed than that of the simulated kernel, so that their choices are independent.
         let mut rng = SeededRng::new(seed ^ 0x5eed);
         let mut lost = Rc::default();
         let kernel = match profile {
@@ -176,6 +177,7 @@ impl Scenario {
         }
     }
 
+    /// Performs random steps, then lets all tasks end, and checks the result.
     async fn run(mut self, total: &mut Totals) {
         for _ in 0..40 + self.rng.below(200) {
             self.step(total);
@@ -314,6 +316,7 @@ impl Scenario {
         self.driver.turn(self.may_wait);
     }
 
+    /// Checks the connections, and that nothing remains in the ring. Adds the scenario to `total`.
     fn check(mut self, total: &mut Totals) {
         let broken = self.driver.has_failed();
         for pair in &self.pairs {
@@ -328,6 +331,8 @@ impl Scenario {
             }
             std::thread::yield_now();
         }
+        // An event of the runtime must still wake the task that watches epoll. Several turns are needed, because the
+        // simulated kernel may be slow.
         self.epoll_waker.take();
         let _ = (&*self.events).write(&1_u64.to_ne_bytes());
         self.watch();

@@ -35,6 +35,7 @@ fn on_ring<F: Future>(test: impl FnOnce(Rc<Driver>) -> F) {
     runtime.block_on(async { test(current().expect("a driver")).await });
 }
 
+/// Returns a link on the ring and its peer, whose reads and writes time out.
 fn pair(driver: &Rc<Driver>) -> (UringStream, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     ours.set_nonblocking(true).expect("an option");
@@ -48,6 +49,7 @@ fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
 }
 
+/// Receives once, into a buffer of `offered` bytes.
 async fn receive(link: &mut impl Link, offered: usize) -> std::io::Result<Vec<u8>> {
     let mut buffer = vec![0; offered];
     poll_fn(|context| {
@@ -57,6 +59,7 @@ async fn receive(link: &mut impl Link, offered: usize) -> std::io::Result<Vec<u8
     .await
 }
 
+/// Receives until the end, each time into a buffer of `offered` bytes.
 async fn receive_all(link: &mut impl Link, offered: usize) -> Vec<u8> {
     let mut all = Vec::new();
     loop {

@@ -14,10 +14,13 @@ pub(super) enum OperationKind {
     CancelReceive = 3,
     /// Cancels the wait of a slot for room in its socket.
     CancelWritable = 4,
+    /// Sends a batched write of a slot.
     Send = 5,
+    /// Reads a file or looks a path up. The index is that of the file operation.
     FileOperation = 6,
 }
 
+/// All kinds, each at the index that is its number.
 const ALL_KINDS: [OperationKind; 7] = [
     OperationKind::Receive,
     OperationKind::Writable,

@@ -16,6 +16,7 @@ pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024;
 pub(super) struct WriteBatch {
     /// Never grows, because the kernel is passed addresses within it.
     memory: Box<[u8]>,
+    /// Number of bytes at the front of `memory` that contain writes.
     used: usize,
     writes: Vec<BatchedWrite>,
     /// Number of writes moved into the submission queue.
@@ -27,7 +28,9 @@ pub(super) struct WriteBatch {
 struct BatchedWrite {
     /// Slot of the connection.
     index: usize,
+    /// Position of the first byte in the memory of the batch.
     start: usize,
+    /// Position after the last byte.
     end: usize,
 }
 

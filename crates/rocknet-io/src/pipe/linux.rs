@@ -15,6 +15,7 @@ pub struct PipeEnds {
     writer: OwnedFd,
 }
 
+/// Opens a pipe with a capacity of `room` bytes, or with the default capacity if that is enough.
 pub fn open(room: usize) -> io::Result<PipeEnds> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     // If the user's limit forbids the size, the default size may be enough.

@@ -30,11 +30,7 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     };
     named("capset", thread::set_capabilities(None, sets))?;
     named("prctl(PR_SET_KEEPCAPS)", thread::set_keep_capabilities(false))?;
-    match thread::clear_ambient_capability_set() {
-        // EINVAL: a kernel without ambient capabilities. Without inheritable capabilities the set is empty in any case.
-        Ok(()) | Err(Errno::INVAL) => {}
-        Err(errno) => return Err(PrivilegeError::System("prctl(PR_CAP_AMBIENT)", errno.into())),
-    }
+    clear_ambient_set()?;
     named("prctl(PR_SET_NO_NEW_PRIVS)", thread::set_no_new_privs(true))?;
 
     let mut current_groups = named("getgroups", getgroups())?;
@@ -65,13 +61,52 @@ pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
         permitted: kept,
         inheritable: CapabilitySet::empty(),
     };
-    match thread::clear_ambient_capability_set() {
-        Ok(()) | Err(Errno::INVAL) => {}
-        Err(errno) => return Err(PrivilegeError::System("prctl(PR_CAP_AMBIENT)", errno.into())),
-    }
+    clear_ambient_set()?;
     named("capset", thread::set_capabilities(None, sets))?;
     block_signals();
     Ok(())
+}
+
+pub(super) fn stop_inheritance() -> Result<(), PrivilegeError> {
+    clear_ambient_set()?;
+    let sets = named("capget", thread::capabilities(None))?;
+    if sets.inheritable.is_empty() {
+        return Ok(());
+    }
+    // A program whose file has inheritable capabilities would gain those that are in both sets.
+    let sets = CapabilitySets {
+        inheritable: CapabilitySet::empty(),
+        ..sets
+    };
+    match thread::set_capabilities(None, sets) {
+        // EPERM: a filter of the service manager denies the call. Files with inheritable capabilities are very rare.
+        Ok(()) | Err(Errno::PERM) => Ok(()),
+        Err(errno) => Err(PrivilegeError::System("capset", errno.into())),
+    }
+}
+
+/// Makes system calls and nothing else, because it is called between fork and exec.
+pub(super) fn pass_on_low_ports() {
+    let Ok(sets) = thread::capabilities(None) else { return };
+    if !sets.permitted.contains(KEPT_CAPABILITIES) {
+        return;
+    }
+    let sets = CapabilitySets {
+        inheritable: sets.inheritable | KEPT_CAPABILITIES,
+        ..sets
+    };
+    if thread::set_capabilities(None, sets).is_ok() {
+        let _ = thread::configure_capability_in_ambient_set(KEPT_CAPABILITIES, true);
+    }
+}
+
+/// Removes the capabilities that started programs gain without being root.
+fn clear_ambient_set() -> Result<(), PrivilegeError> {
+    match thread::clear_ambient_capability_set() {
+        // EINVAL: a kernel without ambient capabilities, before Linux 4.3.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(errno) => Err(PrivilegeError::System("prctl(PR_CAP_AMBIENT)", errno.into())),
+    }
 }
 
 /// Blocks the signals that a service manager sends to all processes of the service, because this process has to outlive

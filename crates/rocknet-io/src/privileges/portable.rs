@@ -15,3 +15,9 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
 pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     Err(PrivilegeError::System("capset", io::ErrorKind::Unsupported.into()))
 }
+
+/// Nothing is inherited on these systems.
+#[allow(clippy::unnecessary_wraps)] // Linux returns an error
+pub(super) fn stop_inheritance() -> Result<(), PrivilegeError> {
+    Ok(())
+}

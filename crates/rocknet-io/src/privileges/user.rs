@@ -16,7 +16,7 @@ pub struct User {
     pub gid: u32,
     /// IDs of all groups: the primary one first, then the supplementary ones.
     pub groups: Vec<u32>,
-    /// Home directory; `None` if the account is not in `/etc/passwd`, or has no absolute path there.
+    /// Home directory; `None` if the account is not in `/etc/passwd`, or its line contains no absolute path.
     pub home: Option<PathBuf>,
 }
 
@@ -45,6 +45,7 @@ impl User {
         }
     }
 
+    /// Looks up `spec` in the texts of `/etc/passwd` and `/etc/group`.
     fn look_up(spec: &str, passwd: &str, group: &str) -> Result<Self, PrivilegeError> {
         let (user, named_group) = match spec.split_once(':') {
             Some((user, named_group)) => (user, Some(named_group)),
@@ -134,6 +135,7 @@ impl<'a> GroupEntry<'a> {
     }
 }
 
+/// Looks up a group by name or number in the text of `/etc/group`.
 fn group_id(spec: &str, group: &str) -> Option<u32> {
     let named = group
         .lines()

@@ -4,6 +4,7 @@ use std::io;
 
 use tokio::runtime::{Builder, LocalRuntime};
 
+/// Cannot be constructed.
 pub enum RingGuard {}
 
 pub fn build_with_ring(_: &mut Builder) -> io::Result<(LocalRuntime, RingGuard)> {

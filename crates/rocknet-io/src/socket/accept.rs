@@ -14,7 +14,7 @@ use super::{Listener, system};
 ///
 /// # Errors
 ///
-/// `WouldBlock` if no connection is waiting; [`accept_error_kind`] classifies the others.
+/// `WouldBlock` if no connection is waiting; [`accept_error_kind`] classifies this error and all others.
 pub fn accept(listener: &Listener) -> io::Result<(OwnedFd, PeerAddress)> {
     system::accept(listener.as_fd())
 }

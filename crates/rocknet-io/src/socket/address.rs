@@ -50,7 +50,7 @@ impl Address {
 
     /// Returns the address of a socket bound to `bound`. `only_v6` is its option `IPV6_V6ONLY`: without the option, a
     /// socket at `[::]` also accepts IPv4 connections.
-    pub(super) fn of(bound: SocketAddr, only_v6: bool) -> Self {
+    pub(crate) fn of(bound: SocketAddr, only_v6: bool) -> Self {
         let ip = match bound.ip() {
             IpAddr::V6(Ipv6Addr::UNSPECIFIED) if !only_v6 => None,
             ip => Some(ip),

@@ -19,8 +19,9 @@ use socket2::{Domain, SockAddr, Socket, Type};
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
-    /// Device and inode, because a file that replaced it must not be removed.
+    /// Device and inode of the file. Another file that has taken its path must not be removed.
     identity: (u64, u64),
+    /// True if the file must not be removed on drop.
     kept: AtomicBool,
 }
 
@@ -112,6 +113,7 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     }
 }
 
+/// Locks a directory until its descriptor is closed. Fails if the lock is not free within a second.
 fn lock(directory: &OwnedFd) -> io::Result<()> {
     for _ in 0..LOCK_TRIES {
         match rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive) {
@@ -125,6 +127,7 @@ fn lock(directory: &OwnedFd) -> io::Result<()> {
     ))
 }
 
+/// Returns the device and inode of a file, without following a link.
 // The widths of these fields differ between systems.
 #[allow(clippy::unnecessary_cast)]
 fn identity(path: &Path) -> io::Result<(u64, u64)> {

@@ -137,6 +137,7 @@ fn the_ipv6_and_ipv4_wildcards_coexist() {
 #[test]
 fn a_port_in_use_is_refused_and_its_owner_named() {
     let loopback = Some("127.0.0.1");
+    // Options of a listener, and of a second one that conflicts with it.
     for (first, second) in [
         (ListenOptions::default(), ListenOptions::default()),
         (ListenOptions::default(), SHARED),
@@ -163,6 +164,7 @@ fn a_port_in_use_is_refused_and_its_owner_named() {
 #[test]
 fn siblings_share_the_connections_of_an_address() {
     const CLIENTS: usize = 64;
+    // Address and options of the first listener, and number of accept queues of that listener and its sibling.
     for (ip, options, queues) in [
         (Some("127.0.0.1"), SHARED, 2),
         (None, SHARED, 2),

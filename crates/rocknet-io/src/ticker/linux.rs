@@ -55,12 +55,13 @@ impl Ticker {
         self.on = false;
     }
 
-    /// Returns the number of ticks since the last call. If it is 0, the task is woken at the next tick.
+    /// Returns the number of ticks since the last call. If the number is 0, the task is woken at the next tick.
     pub fn poll_ticks(&mut self, context: &mut Context<'_>) -> u32 {
         loop {
             let Poll::Ready(Ok(mut readiness)) = self.timer.poll_read_ready(context) else {
                 return 0;
             };
+            // A read returns the number of ticks, in 8 bytes.
             let mut ticks = [0; 8];
             match rustix::io::read(readiness.get_inner(), &mut ticks) {
                 Ok(8) if self.on => return u32::try_from(u64::from_ne_bytes(ticks)).unwrap_or(u32::MAX),

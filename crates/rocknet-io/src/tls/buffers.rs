@@ -39,6 +39,7 @@ impl TlsBuffers {
         Rc::new(TlsBuffers {
             incoming: RefCell::new(vec![0; INCOMING].into_boxed_slice()),
             scratch: RefCell::new(vec![0; MAX_RECORD_PLAINTEXT].into_boxed_slice()),
+            // The last record of a batch may begin just below `BATCH_BYTES`, so one more record fits, with a reserve.
             outgoing: RefCell::new(SendQueue::with_capacity(
                 BATCH_BYTES + MAX_RECORD_PLAINTEXT + 8 * OVERHEAD,
             )),

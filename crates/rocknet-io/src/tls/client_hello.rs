@@ -34,7 +34,7 @@ const CLOSE_NOTIFY: u8 = 0;
 const WARNING: u8 = 1;
 const FATAL: u8 = 2;
 /// Maximum size of a ClientHello with its record headers: the limit of rustls's `Acceptor`. Browsers send about 2 KiB.
-/// A ticket with a long client certificate chain, or post-quantum key shares, make it larger.
+/// A ticket with a long client certificate chain, or post-quantum key shares, make the message larger.
 pub(super) const MAX_CLIENT_HELLO: usize = 0xffff;
 /// Size of one receive in bytes.
 const RECEIVE_BUFFER: usize = 16 * 1024;

@@ -132,7 +132,7 @@ impl<S: Side> Session<S> {
     }
 
     /// Creates a fatal alert with the keys in use, unless one was created already. rustls creates alerts only for
-    /// received records, so it is given a record with an invalid type, and the alert is decode_error.
+    /// received records, so this method passes rustls a record with an invalid type. The alert is decode_error.
     ///
     /// `room` is filled with such records. It has to be longer than the unconsumed bytes passed to `decrypt` by at
     /// least a record header, because rustls continues after the bytes that it has seen.
@@ -177,6 +177,8 @@ impl<S: Side> Session<S> {
         self.write(partial, 0, outgoing, |traffic, room| traffic.queue_close_notify(room))
     }
 
+    /// Calls `write` with room for one record of `length` bytes of plaintext, and appends the bytes that it writes to
+    /// `outgoing`. Records that rustls has prepared are appended first.
     fn write(
         &mut self,
         partial: &mut [u8],

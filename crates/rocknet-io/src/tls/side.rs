@@ -7,6 +7,7 @@ use rustls::unbuffered::UnbufferedStatus;
 
 /// A connection of rustls, which has a separate type for each side with the same operations.
 pub trait Side {
+    /// Type that rustls uses for the data of this side.
     type Data;
 
     /// True if the end of the connection without close_notify is an error. A server does not require close_notify,
@@ -14,8 +15,10 @@ pub trait Side {
     /// a response can end with its connection, so an attacker who closes the connection could truncate the response.
     const NEEDS_CLOSE_NOTIFY: bool;
 
+    /// Processes received records until an action of the caller is due, and returns that action.
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
 
+    /// Returns the state that both sides have, such as the negotiated version.
     fn state(&self) -> &CommonState;
 }
 

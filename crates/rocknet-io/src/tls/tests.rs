@@ -21,6 +21,7 @@ use crate::queue::{COPY_BELOW, SendQueue, SharedBytes};
 use crate::sim::{self, SimLink, SimPeer};
 use crate::wheel::Wheel;
 
+/// Name in the certificate of the server.
 const NAME: &str = "a.test";
 /// Limit on the polls until the ClientHello is complete, so that a failing test ends. One poll is enough, because it
 /// reads all available bytes.
@@ -113,6 +114,7 @@ impl TestClient {
         Ok(())
     }
 
+    /// Stores the lengths of the application data records (content type 23) at the front of `bytes`.
     fn note_records(&mut self, mut bytes: &[u8]) {
         while let [23, 3, 3, high, low, rest @ ..] = bytes {
             let length = usize::from(*high) << 8 | usize::from(*low);
@@ -169,6 +171,7 @@ fn receive(client: &mut TestClient, tls: &mut Tls<SimLink>, count: usize, room: 
     all
 }
 
+/// Sends the whole queue. After each part, the client accepts up to 100,000 bytes more.
 fn send(client: &mut TestClient, tls: &mut Tls<SimLink>, queue: &mut SendQueue) {
     while tls.poll_send(&mut context(), queue).map(Result::unwrap).is_pending() {
         client.transfer().unwrap();
@@ -244,6 +247,7 @@ fn records_start_small_in_a_long_response_and_a_short_one_fits_in_one() {
     let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
     let mut tls = handshake(&mut client, acceptor, &configs.server);
     client.transfer().unwrap();
+    // Length of the response, and plaintext lengths of its records.
     for (length, expected) in [
         (13, vec![13]),
         (10_000, vec![10_000]),

@@ -13,7 +13,7 @@ use super::option::set;
 use super::transmit::Transmit;
 
 /// Capacity in bytes: enough for a destination in both address families, an ECN mark and a segment length. An IPv6
-/// socket that receives over IPv4 gets all of these.
+/// socket that receives over IPv4 gets all of these, which are 120 bytes on 64-bit systems.
 const CAPACITY: usize = 128;
 
 /// Buffer for control messages, with the alignment that they require.
@@ -32,7 +32,7 @@ pub(super) struct Received {
 }
 
 /// Makes the kernel report the destination and the ECN mark of each datagram and coalesce datagrams of one peer (GRO),
-/// and forbids fragmentation, as QUIC requires (RFC 9000 §14).
+/// and forbids fragmentation, as QUIC requires (RFC 9000 §14). `v6` is true for an IPv6 socket.
 pub(super) fn enable_options(socket: &Socket, v6: bool) -> io::Result<()> {
     // An IPv6 socket can also send and receive over IPv4, which has its own options.
     for (level, name, value) in [
@@ -177,7 +177,7 @@ pub(super) fn read(message: &libc::msghdr) -> Received {
     received
 }
 
-/// Returns the data of a message; `None` if it is too short for the type.
+/// Returns the data of a message; `None` if the data is too short for the type.
 #[allow(unsafe_code)]
 #[allow(clippy::unnecessary_cast)] // `cmsg_len` has 32 bits in musl.
 fn value<T: Copy>(at: *const libc::cmsghdr, head: &libc::cmsghdr) -> Option<T> {

@@ -19,7 +19,7 @@ pub(super) const HAS_SEGMENTATION: bool = false;
 /// True if an IPv6 socket accepts destinations that are IPv4 addresses and not in IPv6-mapped form.
 pub(super) const TAKES_IPV4_ON_IPV6: bool = false;
 
-/// Forbids fragmentation, as QUIC requires (RFC 9000 §14).
+/// Forbids fragmentation, as QUIC requires (RFC 9000 §14). `v6` is true for an IPv6 socket.
 pub(super) fn enable_options(socket: &Socket, v6: bool) -> io::Result<()> {
     let over_v4 = set(socket, libc::IPPROTO_IP, libc::IP_DONTFRAG, 1);
     if v6 {

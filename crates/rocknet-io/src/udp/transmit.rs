@@ -18,7 +18,7 @@ pub struct Transmit<'b> {
     pub source: Option<IpAddr>,
     /// Congestion mark.
     pub ecn: Ecn,
-    /// The datagrams, one after the other: at most [`MAX_TRANSMIT_BYTES`] and [`MAX_SEGMENTS`].
+    /// The datagrams, one after the other: at most [`MAX_TRANSMIT_BYTES`] bytes in at most [`MAX_SEGMENTS`] datagrams.
     pub bytes: &'b [u8],
     /// Length of each datagram except the last, which may be shorter. Must not be 0.
     pub segment: usize,

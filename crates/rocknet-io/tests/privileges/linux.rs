@@ -8,12 +8,13 @@ use std::process::{Command, ExitCode};
 
 use rocknet_io::confined_fs::{OpenError, Root, Symlinks};
 use rocknet_io::privileges::{User, drop_to, is_root};
+use rocknet_io::sandbox;
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use rocknet_testing::{Need, skip};
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// Each case runs in its own process.
-const CASES: [(&str, fn()); 5] = [
+/// Name and function of each case. Each case runs in its own process.
+const CASES: [(&str, fn()); 6] = [
     ("becomes_the_user_permanently", becomes_the_user_permanently),
     (
         "keeps_only_the_capability_for_low_ports",
@@ -23,6 +24,7 @@ const CASES: [(&str, fn()); 5] = [
         "started_programs_have_no_capabilities",
         started_programs_have_no_capabilities,
     ),
+    ("denied_system_calls_fail", denied_system_calls_fail),
     ("files_of_others_are_forbidden", files_of_others_are_forbidden),
     (
         "denied_ports_and_socket_files_are_reported",
@@ -35,6 +37,7 @@ const CASE: &str = "ROCKNET_TEST_PRIVILEGES";
 /// because the case itself has no permission to do so.
 const DIRECTORY: &str = "ROCKNET_TEST_DIRECTORY";
 
+/// Runs every case in a child process. In such a child, runs the case that [`CASE`] names.
 pub fn run() -> ExitCode {
     if let Ok(case) = env::var(CASE) {
         let (_, run) = CASES
@@ -74,6 +77,48 @@ fn directory() -> PathBuf {
 /// Returns a user that is not in `/etc/passwd` and owns no file on the machine.
 fn test_user() -> User {
     User::find("64123:64124").unwrap()
+}
+
+/// The arguments are invalid, so that the calls change nothing without the filter either.
+#[allow(unsafe_code)]
+fn denied_system_calls_fail() {
+    let calls = [
+        ("mount", libc::SYS_mount),
+        ("pivot_root", libc::SYS_pivot_root),
+        ("setns", libc::SYS_setns),
+        ("ptrace", libc::SYS_ptrace),
+        ("process_vm_readv", libc::SYS_process_vm_readv),
+        ("bpf", libc::SYS_bpf),
+        ("perf_event_open", libc::SYS_perf_event_open),
+        ("keyctl", libc::SYS_keyctl),
+        ("finit_module", libc::SYS_finit_module),
+        ("kexec_load", libc::SYS_kexec_load),
+        ("swapon", libc::SYS_swapon),
+        ("io_uring_setup", libc::SYS_io_uring_setup),
+    ];
+    let error_of = |call: libc::c_long| {
+        // SAFETY: all arguments are numbers that are no valid address, descriptor or process.
+        let result = unsafe { libc::syscall(call, -1i64, -1i64, -1i64, -1i64, -1i64) };
+        assert_eq!(result, -1);
+        std::io::Error::last_os_error().raw_os_error()
+    };
+    for (name, call) in calls {
+        assert_ne!(error_of(call), Some(libc::EPERM), "{name} without the filter");
+    }
+    sandbox::deny_system_calls(false).unwrap();
+    for (name, call) in calls {
+        assert_eq!(error_of(call), Some(libc::EPERM), "{name}");
+    }
+    assert_eq!(error_of(libc::SYS_clone3), Some(libc::ENOSYS));
+    // SAFETY: the call creates no process, because the filter denies its flags.
+    let cloned = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_NEWUSER | libc::SIGCHLD, 0, 0, 0, 0) };
+    assert_eq!(
+        (cloned, std::io::Error::last_os_error().raw_os_error()),
+        (-1, Some(libc::EPERM))
+    );
+    // Threads and programs still start.
+    std::thread::spawn(|| ()).join().unwrap();
+    assert!(Command::new("true").status().unwrap().success());
 }
 
 fn becomes_the_user_permanently() {

@@ -119,7 +119,7 @@ fn a_reload_keeps_a_fixed_level() {
             .logger
             .reconfigure(&log(test_log.folder.path(), NO_ROTATION))
             .expect("opens");
-        assert_eq!(test_log.logger.shared.level(), expected);
+        assert_eq!(test_log.logger.shared.levels.general(), expected);
     }
 }
 

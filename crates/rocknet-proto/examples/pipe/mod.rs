@@ -8,10 +8,12 @@ pub fn field(text: &str) -> Result<OwnedField, Box<dyn std::error::Error>> {
     Ok((bytes(name)?, bytes(value)?))
 }
 
+/// Returns bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Parses pairs of hexadecimal digits.
 pub fn bytes(hex: &str) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
         return Err("an odd number of hexadecimal digits".into());

@@ -14,6 +14,7 @@ const MAX_SHORT_LENGTH: usize = 0x7f;
 
 /// Appends FCGI_BEGIN_REQUEST. `keep` asks the application to keep the connection open after the response.
 pub fn begin(out: &mut Vec<u8>, keep: bool) {
+    // Role (two bytes), flags and five reserved bytes.
     out.extend_from_slice(&header(kind::BEGIN_REQUEST, 8));
     out.extend_from_slice(&[0, RESPONDER, if keep { FLAG_KEEP_CONN } else { 0 }, 0, 0, 0, 0, 0]);
 }
@@ -58,13 +59,14 @@ impl<'b> Params<'b> {
 
     /// Ends the variables with an empty record.
     pub fn finish(mut self) {
-        // If the current record is still empty, it is the one that ends the variables.
+        // If the current record is still empty, it ends the variables.
         if self.content() > 0 {
             self.close();
             self.out.extend_from_slice(&header(kind::PARAMS, 0));
         }
     }
 
+    /// Returns the size of the current record's content in bytes.
     fn content(&self) -> usize {
         self.out.len() - self.start - HEADER_SIZE
     }
@@ -76,10 +78,12 @@ impl<'b> Params<'b> {
     }
 }
 
+/// Returns the number of bytes that encode a length.
 fn encoded_length_size(length: usize) -> usize {
     if length <= MAX_SHORT_LENGTH { 1 } else { 4 }
 }
 
+/// Appends a length in one byte or in four.
 fn push_length(out: &mut Vec<u8>, length: usize) {
     if length <= MAX_SHORT_LENGTH {
         out.push(length as u8);

@@ -26,23 +26,29 @@ pub struct ResponseReader {
     end: Option<EndRequest>,
 }
 
+/// State of the parser, as in the diagram of [`ResponseReader`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ReaderState {
     #[default]
     Header,
     Content {
         stream: RecordStream,
+        /// Number of content bytes that have not been received.
         left: u16,
+        /// Number of padding bytes that follow the content.
         padding: u8,
     },
+    /// The number of padding bytes that have not been received.
     Padding(u8),
     Ended,
 }
 
+/// Destination of the content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordStream {
     Stdout,
     Stderr,
+    /// FCGI_END_REQUEST.
     End,
     /// A management record. It is skipped, because the server sends no management requests.
     Skipped,
@@ -114,7 +120,7 @@ impl ResponseReader {
         ResponseReader::default()
     }
 
-    /// Returns true if the request has ended, so that the connection may carry another one.
+    /// Returns true if the request has ended, so that the connection may carry another request.
     pub fn is_ended(&self) -> bool {
         self.state == ReaderState::Ended
     }

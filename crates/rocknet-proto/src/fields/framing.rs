@@ -16,13 +16,13 @@ const FRAMING: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::Upgrade,
 ]);
 
-/// Returns true if a field of that name frames a message or its trailers, or controls its connection.
+/// Returns true if a field with this name frames a message or its trailers, or controls its connection.
 pub fn is_framing(name: &[u8]) -> bool {
     KnownField::from_name(name).is_some_and(KnownField::is_framing)
 }
 
 impl KnownField {
-    /// Returns true if a field of that name frames a message or its trailers, or controls its connection.
+    /// Returns true if a field with this name frames a message or its trailers, or controls its connection.
     #[inline]
     pub const fn is_framing(self) -> bool {
         FRAMING.contains(self)

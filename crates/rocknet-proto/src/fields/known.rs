@@ -177,6 +177,7 @@ impl KnownFieldSet {
 
 /// Maximum length of a known name, in bytes.
 const MAX_NAME: usize = 32;
+/// Number of known names.
 const COUNT: usize = KnownField::ALL.len();
 const _: () = assert!(COUNT <= 64, "`KnownFieldSet` has 64 bits");
 
@@ -197,6 +198,7 @@ static CANONICAL: [&str; COUNT] = {
     all
 };
 
+/// Bytes of the canonical spellings, padded with zeros.
 static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
     let mut all = [[0; MAX_NAME]; COUNT];
     let mut i = 0;
@@ -289,6 +291,7 @@ const fn spellings() -> [Spelling; COUNT] {
     table
 }
 
+/// Returns the words of a known name.
 const fn spell(known: KnownField) -> Spelling {
     let name = known.as_str().as_bytes();
     assert!(name.len() <= MAX_NAME, "a known name is longer than its words");
@@ -331,7 +334,8 @@ const SLOT_BITS: u32 = 9;
 
 static NAME_TABLE: NameTable = name_table();
 
-/// Returns the slot of a name. All case bits are set first, so that letters of either case have the same hash.
+/// Returns the slot of a name. All case bits are set first, so that letters of either case have the same hash. The
+/// rotation keeps the equal first and last words of a short name from cancelling each other.
 #[inline(always)]
 const fn slot(head: u64, tail: u64, length: usize, factor: u64) -> usize {
     const CASE: u64 = 0x2020_2020_2020_2020;
@@ -342,6 +346,8 @@ const fn slot(head: u64, tail: u64, length: usize, factor: u64) -> usize {
 /// Tries factors until no two names share a slot; evaluated at compile time.
 const fn name_table() -> NameTable {
     const EMPTY: u8 = u8::MAX;
+    // The search starts with the golden ratio in 64 bits and continues with Knuth's MMIX multiplier. Both spread bits
+    // well, but any odd numbers would do.
     let mut factor = 0x9e37_79b9_7f4a_7c15u64;
     loop {
         let mut slots = [EMPTY; 1 << SLOT_BITS];
@@ -417,7 +423,8 @@ mod tests {
         }
     }
 
-    /// No other byte may match at any position of a name, because message framing depends on these names.
+    /// A known name with one byte replaced must not match, unless it still spells a known name in some case. Message
+    /// framing depends on these names.
     #[test]
     fn no_other_byte_matches() {
         for &known in KnownField::ALL {

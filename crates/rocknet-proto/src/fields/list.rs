@@ -72,7 +72,7 @@ impl FieldList {
         self.lines.capacity() + self.invalid.capacity() * size_of::<(String, String)>() + invalid.sum::<usize>()
     }
 
-    /// Adds a field after the others.
+    /// Adds a field at the end of the list.
     pub fn add(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         self.add_field(Field::new(name.as_ref().as_bytes(), value.as_ref().as_bytes()));
     }
@@ -151,7 +151,7 @@ impl FieldList {
         }
     }
 
-    /// Keeps the fields for whose names `keep` returns true.
+    /// Calls `keep` with the name of each field, and removes the field if the result is false.
     pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         let before = std::mem::take(self);
         for (name, value) in before.iter().filter(|(name, _)| keep(name)) {
@@ -159,7 +159,8 @@ impl FieldList {
         }
     }
 
-    /// Returns the value of the first field of this name, in any case. Valid fields take precedence over invalid ones.
+    /// Returns the value of the first field of this name, in any case. Valid fields take precedence over invalid
+    /// fields.
     pub fn value(&self, name: &str) -> Option<&str> {
         if let Some(known) = KnownField::from_name(name.as_bytes())
             && !self.present.contains(known)
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn known_names_follow_their_fields() {
+    fn changes_update_the_set_of_known_names() {
         let mut fields = list(&[("server", "x"), ("X-A", ""), ("Vary", "a:b\tc")]);
         check(&fields, &[("server", "x"), ("X-A", ""), ("Vary", "a:b\tc")]);
         fields.set("Server", "y");

@@ -1,5 +1,5 @@
 //! Writes the events of HTTP/1 connections, as server and as client, as lines of text. The code does the work of the
-//! connection's caller: it keeps unread bytes, drops consumed ones, and responds to each request.
+//! connection's caller: it keeps unread bytes, drops consumed bytes, and responds to each request.
 
 use crate::fields::Fields;
 use crate::h1::{AfterResponse, ClientConnection, ClientEvent, Length, RequestLine, ServerConnection, ServerEvent};
@@ -102,6 +102,7 @@ pub fn server_transcript(
     })
 }
 
+/// Responds with an empty 200, and returns the state of the connection after the response.
 fn respond(connection: &mut ServerConnection) -> AfterResponse {
     connection.respond_complete(Status::OK, Length::Exact(0), false).1
 }
@@ -193,6 +194,7 @@ pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrad
     }
 }
 
+/// Returns ` NAME=VALUE` for each field, one after the other.
 fn fields(fields: Fields<'_>) -> String {
     fields
         .iter()
@@ -217,6 +219,7 @@ impl Transcript {
         self.in_data = false;
     }
 
+    /// Adds data to the current data line, or begins one.
     fn data(&mut self, data: &[u8]) {
         assert!(!data.is_empty(), "a data event without bytes");
         if !self.in_data {
@@ -228,6 +231,7 @@ impl Transcript {
         }
     }
 
+    /// Adds the state of the connection as the last line, and returns all lines.
     fn end(mut self, state: &str) -> Vec<String> {
         self.push(state.to_owned());
         self.lines

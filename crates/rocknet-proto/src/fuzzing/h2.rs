@@ -197,6 +197,7 @@ impl Caller {
         true
     }
 
+    /// Responds with a body of [`BIG`] or [`SMALL`] bytes, unless the timing is `Never` or the response has ended.
     fn respond(&mut self, stream: StreamId, is_big: bool) {
         let size = if is_big { BIG } else { SMALL };
         if !self.connection.may_respond(stream) || self.timing == H2ResponseTiming::Never {
@@ -274,6 +275,7 @@ fn frame_lines(mut sent: &[u8]) -> Vec<String> {
     lines
 }
 
+/// Collects the fields of a head, except Date, as ` NAME=VALUE` one after the other.
 #[derive(Default)]
 struct HeadLine {
     buffer: Vec<u8>,
@@ -298,6 +300,7 @@ impl FieldSink for HeadLine {
     }
 }
 
+/// Returns ` NAME=VALUE` for each field, one after the other.
 fn fields(fields: Fields<'_>) -> String {
     fields
         .iter()

@@ -33,7 +33,8 @@ impl Qpack {
         }
     }
 
-    /// Sets what the peer's decoder permits. Called at most once (RFC 9204 §5).
+    /// Sets the table capacity in bytes and the number of blocked streams that the peer's decoder permits. Called at
+    /// most once (RFC 9204 §5).
     pub fn set_peer_settings(&mut self, capacity: u64, blocked_streams: u64) {
         self.encoder.set_client_settings(capacity, blocked_streams);
     }

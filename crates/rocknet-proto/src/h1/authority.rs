@@ -100,6 +100,7 @@ mod tests {
 
     #[test]
     fn validates_authorities() {
+        // Authority, and true if it is valid.
         let rows: &[(&str, bool)] = &[
             ("example.com", true),
             ("example.com.", true),

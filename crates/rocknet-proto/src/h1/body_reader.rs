@@ -20,6 +20,7 @@ pub(crate) enum BodyEvent {
     End { consumed: usize },
 }
 
+/// Error in a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyError {
     Chunk(ChunkError),
@@ -101,7 +102,7 @@ pub(crate) const FORBIDDEN_TRAILERS: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::XForwardedProto,
 ]);
 
-/// Returns true if a field of that name is allowed in trailers (RFC 9110 §6.5.1).
+/// Returns true if a field with this name is allowed in trailers (RFC 9110 §6.5.1).
 pub fn is_allowed_trailer(name: &[u8]) -> bool {
     KnownField::from_name(name).is_none_or(|known| !FORBIDDEN_TRAILERS.contains(known))
 }
@@ -145,8 +146,8 @@ impl BodyReader {
         (self.state, self.allowed) = (BodyState::UntilClose, u64::MAX);
     }
 
-    /// Sets the limit for the unread part of the body. Returns false if the unread part of an announced length exceeds
-    /// it.
+    /// Sets the limit for the unread part of the body, in bytes. Returns false if the unread part of an announced
+    /// length exceeds the limit.
     pub(crate) fn limit(&mut self, limit: u64) -> bool {
         self.allowed = limit;
         self.state != BodyState::Length || self.left <= limit
@@ -335,6 +336,7 @@ fn hexadecimal(bytes: &[u8]) -> (u64, usize) {
     (number, bytes.len().min(MAX_SIZE_DIGITS))
 }
 
+/// Returns `Data` for the bytes from `start` to `end`, or `More` if `start` is `end`.
 fn data_or_more(start: usize, end: usize) -> BodyEvent {
     if start == end {
         BodyEvent::More { consumed: start }

@@ -2,6 +2,7 @@
 
 use super::encode::{CHUNK_END, EncodeError, LAST_CHUNK, chunk_head, encode_trailers};
 
+/// Framing of the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodyKind {
     /// No body.
@@ -73,6 +74,7 @@ impl BodyWriter {
         if self.kind == BodyKind::Chunked { CHUNK_END } else { b"" }
     }
 
+    /// Writes data with its framing.
     pub(crate) fn write(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.begin(data.len() as u64, out)?;
         if !data.is_empty() {

@@ -30,8 +30,8 @@ use crate::request::Version;
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Maximum number of interim responses before the final one. It leaves room for 100, 102 and several 103; Go's client
-/// has long allowed 5.
+/// Maximum number of interim responses before the final response. It leaves room for 100, 102 and several 103; Go's
+/// client has long allowed 5.
 pub const MAX_INTERIM: u8 = 16;
 
 /// Framing of a response body.
@@ -106,6 +106,7 @@ pub struct RequestLine<'a> {
     pub close: bool,
 }
 
+/// Progress of the current request, as in the diagram of this module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SendState {
     Idle,
@@ -113,6 +114,7 @@ enum SendState {
     Done,
 }
 
+/// Progress of the current response, as in the diagram of this module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReceiveState {
     Idle,

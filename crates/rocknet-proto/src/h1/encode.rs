@@ -160,13 +160,17 @@ pub fn encode_dated_head(
 
 /// Length of a date in bytes (IMF-fixdate, RFC 9110 §5.6.7).
 const DATE_SIZE: usize = 29;
+/// Date field with a placeholder for the date.
 const DATE_LINE: &[u8; 37] = b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
+/// Position of the date in `DATE_LINE`.
 const DATE_OFFSET: usize = "Date: ".len();
 
-/// Capacity in bytes that is reserved for the status line and the framing fields. Longer lines reallocate.
+/// Capacity in bytes that is reserved for the status line. A longer line reallocates.
 const STATUS_LINE: usize = 48;
+/// Capacity in bytes that is reserved for the framing fields. Longer lines reallocate.
 const FRAMING_LINES: usize = 64;
 
+/// Writes the status line. The reason phrase of an unregistered status is empty.
 #[inline]
 fn status_line(out: &mut Vec<u8>, status: Status) {
     match status.line() {
@@ -403,6 +407,7 @@ mod tests {
         };
         let unregistered = Status::new(299).expect("a status");
         let long = "x".repeat(1000);
+        // Fields of each head; the last four heads are invalid.
         let rows: [&[(&str, &str)]; 7] = [
             &[],
             &[("Content-Type", "text/html"), ("x-a", ""), ("Server", &long)],

@@ -55,7 +55,9 @@ pub(crate) fn digits(text: &[u8]) -> Option<u64> {
 
 /// Checks that `chunked` is the only transfer coding.
 fn chunked(fields: Fields<'_>) -> Result<(), FramingError> {
+    // Set if a coding other than `chunked` occurs.
     let mut others = false;
+    // Set if the last coding so far is `chunked`, after which no other coding may follow.
     let mut last = false;
     for line in fields.get_all(KnownField::TransferEncoding) {
         for coding in line.split(|&byte| byte == b',').map(trim) {

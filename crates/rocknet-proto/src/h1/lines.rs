@@ -20,6 +20,7 @@ pub(crate) enum ParseError<E> {
 }
 
 impl<E> ParseError<E> {
+    /// Converts the error of `Invalid`.
     pub(crate) fn map<G>(self, into: impl FnOnce(E) -> G) -> ParseError<G> {
         match self {
             Self::Incomplete => ParseError::Incomplete,
@@ -86,6 +87,7 @@ fn diagnose(window: &[u8], line: usize) -> ParseError<FieldError> {
     ParseError::Invalid(classify(&rest[..end]))
 }
 
+/// Returns the error of an invalid line, which is passed without its LF.
 fn classify(line: &[u8]) -> FieldError {
     let Some((b'\r', line)) = line.split_last() else {
         return FieldError::BareLf;
@@ -112,6 +114,7 @@ mod tests {
     use super::*;
     use FieldError::*;
 
+    /// Parses `bytes` with a limit of three lines, and compares the names and values of the fields, or the error.
     fn check(bytes: &[u8], expected: Result<&[(&str, &str)], FieldError>) {
         let mut index = FieldIndex::default();
         let shown = String::from_utf8_lossy(bytes);

@@ -14,6 +14,7 @@ pub struct PreparedHead {
 
 /// Placeholder of the date.
 const DATE_PLACEHOLDER: &[u8; 29] = b"Thu, 01 Jan 1970 00:00:00 GMT";
+/// End of a line; also the empty line after the fields.
 const END: &[u8] = b"\r\n";
 
 impl PreparedHead {
@@ -66,6 +67,7 @@ impl PreparedHead {
     }
 }
 
+/// Appends text, with a space for each CR, LF and NUL.
 fn push_sanitized(out: &mut Vec<u8>, text: &str) {
     out.extend(
         text.bytes()

@@ -277,6 +277,7 @@ fn diagnose(window: &[u8], line: usize, limits: &Limits) -> ParseError<Refusal> 
     }
 }
 
+/// Returns the error of an invalid request line, which is passed without its LF.
 fn classify(line: &[u8], limits: &Limits) -> Refusal {
     let Some((b'\r', line)) = line.split_last() else {
         return Refusal::RequestLineEnd;

@@ -1,6 +1,6 @@
 //! Server side of an HTTP/1 connection, without a socket: parses one event of the unread bytes per call.
 //!
-//! The caller owns all bytes. It passes the unread bytes to `receive`, drops the consumed ones, and calls again until
+//! The caller owns all bytes. It passes the unread bytes to `receive`, drops the consumed bytes, and calls again until
 //! it gets `More` (read from the client first) or `Blocked` (respond first). After a request with a body it calls
 //! `receive` even without unread bytes, because `End` can consume none. For each `Request` it calls `respond` and
 //! `finish`, or `respond_complete`.
@@ -76,6 +76,7 @@ pub enum AfterResponse {
     Upgrade,
 }
 
+/// Progress of the current request, as in the diagram of this module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReadState {
     Head,
@@ -84,6 +85,7 @@ enum ReadState {
     Closed,
 }
 
+/// Progress of the current response, as in the diagram of this module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum WriteState {
     Idle,
@@ -100,8 +102,9 @@ pub struct ServerConnection {
     scanned: u32,
     reading: ReadState,
     writing: WriteState,
-    /// Method and version of the current request.
+    /// Method of the current request.
     method: Method,
+    /// Version of the current request.
     version: Version,
     /// False if the connection closes after the response to the current request.
     persists: bool,
@@ -472,6 +475,7 @@ impl ServerConnection {
         AfterResponse::Close
     }
 
+    /// Ends the response and returns the state of the connection after it.
     #[inline]
     fn after_response(&mut self) -> AfterResponse {
         // The response was never started, or its body is shorter than announced.

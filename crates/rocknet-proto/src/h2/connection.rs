@@ -185,7 +185,7 @@ enum ReadState {
 /// The caller owns all bytes and works in this order:
 ///
 /// 1. It calls [`write_preface`](Self::write_preface) once.
-/// 2. It calls [`receive`](Self::receive) with the unread bytes, drops the consumed ones, and repeats until
+/// 2. It calls [`receive`](Self::receive) with the unread bytes, drops the consumed bytes, and repeats until
 ///    it gets [`ConnectionEvent::More`].
 /// 3. It responds with [`respond_prepared`](Self::respond_prepared) if the head was encoded in advance,
 ///    else with [`respond`](Self::respond). It announces body bytes with
@@ -253,6 +253,7 @@ pub struct ServerConnection {
 /// Arguments of [`ServerConnection::receive`] that are passed to the reader of each frame.
 struct Context<'a> {
     limits: &'a Limits,
+    /// Milliseconds since an arbitrary start.
     now: u64,
     head: &'a mut DecodedHead,
     out: &'a mut Vec<u8>,
@@ -304,6 +305,7 @@ impl ServerConnection {
             (settings::NO_RFC7540_PRIORITIES, 1),
             (settings::ENABLE_CONNECT_PROTOCOL, 1),
         ];
+        // The last value is sent only if extended CONNECT is accepted.
         let count = if self.config.connect_protocol { 5 } else { 4 };
         frame::settings(&values[..count], out);
         if self.config.connection_window > INITIAL_WINDOW {

@@ -1,4 +1,4 @@
-//! Errors that end a stream or a connection. Each names the broken rule or the attack and has one error code.
+//! Errors that end a stream or a connection. Each error names the broken rule or the attack and has one error code.
 
 use crate::hpack::HpackError;
 use crate::multiplexed::{Flood, Malformed};
@@ -93,8 +93,8 @@ pub enum ConnectionError {
     FrameTooLarge,
     /// A frame has a size that its type does not allow (RFC 9113 §6).
     FrameSize,
-    /// A stream frame is on stream 0, or a connection frame on another stream (RFC 9113 §6). Also PRIORITY_UPDATE for
-    /// stream 0 (RFC 9218 §7.1).
+    /// A frame that belongs to a stream is on stream 0, or a frame that belongs to the connection is on any other
+    /// stream (RFC 9113 §6). Also PRIORITY_UPDATE for stream 0 (RFC 9218 §7.1).
     WrongStream,
     /// Padding is as long as the frame's payload or longer (RFC 9113 §6.1).
     Padding,

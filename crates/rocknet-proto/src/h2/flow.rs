@@ -45,6 +45,7 @@ impl SendWindow {
         }
     }
 
+    /// Returns the number of bytes that may be sent; 0 while the window is negative.
     #[inline]
     pub(crate) fn available(self) -> u64 {
         self.size.max(0) as u64
@@ -52,13 +53,15 @@ impl SendWindow {
 
     /// Returns whether the window admits a useful frame out of `ready` bytes: all of them, 512 bytes, or half of the
     /// largest window but at least 16 bytes. TCP avoids the silly window syndrome in the same way (RFC 1122 §4.2.3.4).
-    /// More than half is not required, because a peer with a small window may grant more only once it is used up.
+    /// More than half of the largest window is not required, because a peer with a small window may grant more only
+    /// once all of the window is used up.
     #[inline]
     pub(crate) fn admits(self, ready: u64) -> bool {
         let available = self.available();
         available > 0 && (available >= ready.min(USEFUL_FRAME) || available >= self.min_useful())
     }
 
+    /// Returns the minimum payload in bytes of a useful frame in this window.
     fn min_useful(self) -> u64 {
         (self.largest.max(0) as u64 / 2).clamp(MIN_USEFUL_FRAME, USEFUL_FRAME)
     }

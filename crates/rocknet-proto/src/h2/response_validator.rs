@@ -259,9 +259,11 @@ fn read_complete<T>(partial: &mut Vec<u8>, bytes: &mut &[u8], size: usize, read:
 /// Properties of the fields of one block.
 struct ResponseFields {
     buffer: Vec<u8>,
+    /// Value of the last `:status` that has three bytes.
     status: Option<[u8; 3]>,
     /// Set by the first field that is not a pseudo-header field.
     has_regular: bool,
+    /// Set by the first invalid field.
     is_malformed: bool,
 }
 

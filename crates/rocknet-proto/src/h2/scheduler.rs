@@ -5,7 +5,7 @@ use crate::multiplexed::URGENCY_LEVELS;
 
 /// Scheduler with two queues per urgency: one for streams that are sent one after the other by number, and one for
 /// incremental streams, which alternate. If both queues have streams, the queues alternate, too. Otherwise a large
-/// response that is not incremental would block the incremental ones until its end.
+/// response that is not incremental would block the incremental streams until its end.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     queues: [StreamQueue; 2 * URGENCY_LEVELS],
@@ -163,6 +163,7 @@ mod tests {
     #[test]
     fn urgent_streams_go_first_and_incremental_ones_alternate() {
         type ScheduleRow<'a> = (&'a [(u8, bool)], &'a [u16], &'a [u16]);
+        // Urgency and incremental flag of each stream, arrival of the streams by slot, and the expected order of slots.
         let rows: &[ScheduleRow<'_>] = &[
             // Incremental streams alternate.
             (&[(3, true), (3, true), (3, true)], &[0, 1, 2], &[0, 1, 2, 0, 1, 2]),

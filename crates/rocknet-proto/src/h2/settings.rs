@@ -156,6 +156,7 @@ mod tests {
             payload.extend_from_slice(&u32::to_be_bytes(value));
             assert_eq!(plain.with_payload(&payload), expected, "{name} = {value}");
         }
+        // The last of two values for one setting applies.
         assert_eq!(
             plain
                 .with_payload(&[0, 4, 0, 0, 0, 1, 0, 4, 0, 0, 0, 2])

@@ -83,8 +83,9 @@ pub(crate) struct OpenStream {
     /// The stream is in a queue of the scheduler.
     pub is_scheduled: bool,
     pub priority: Priority,
-    /// Slots of the neighbours in the scheduler's queue. `next` also links free slots.
+    /// Slot of the next stream in the scheduler's queue, or, in a free slot, the next free slot.
     pub next: u16,
+    /// Slot of the previous stream in the scheduler's queue.
     pub previous: u16,
     pub send_window: SendWindow,
     pub receive_window: ReceiveWindow,
@@ -128,6 +129,7 @@ mod tests {
 
     #[test]
     fn transitions_match_the_diagram() {
+        // State, and the states that follow after `HeadSent`, `EndSent` and `EndReceived`.
         let rows = [
             (ReservedLocal, [Some(HalfClosedRemote), None, None]),
             (Open, [Some(Open), Some(HalfClosedLocal), Some(HalfClosedRemote)]),

@@ -1,4 +1,4 @@
-//! Table of open streams: reuses slots, finds streams by number, and remembers recently closed ones.
+//! Table of open streams: reuses slots, finds streams by number, and remembers recently closed streams.
 
 mod slot_index;
 
@@ -38,11 +38,12 @@ impl StreamId {
 pub(crate) const STREAMS_CEILING: usize = 1 << 12;
 
 /// Number of DATA frames of a connection that the client's windows may cut below a useful size. Each larger frame
-/// compensates for one. A client whose windows are used up only occasionally never reaches the limit. Above the limit,
-/// data waits until the windows admit a useful frame.
+/// compensates for one such frame. A client whose windows are used up only occasionally never reaches the limit. Above
+/// the limit, data waits until the windows admit a useful frame.
 const SMALL_FRAMES: u8 = 64;
 
-/// Maximum number of slots that a connection without streams keeps when it is trimmed; if it has more, all are freed.
+/// Maximum number of slots that a connection without streams keeps when it is trimmed. If it has more slots, all slots
+/// are freed.
 const SPARE_SLOTS: usize = 4;
 
 /// Number of streams reset by the server that are remembered, so that frames in flight to them are ignored. It equals
@@ -72,10 +73,13 @@ pub(crate) struct Streams {
     pub queued: u64,
     /// Number of small frames sent, minus the small frames that larger frames have compensated for.
     small_frames: u8,
+    /// Numbers of the streams that the server reset last.
     recently_reset: Vec<u32>,
+    /// Numbers of the streams that both sides ended or the client reset last.
     recently_ended: [u32; ENDED_HISTORY],
-    /// Positions of the next number in the two histories.
+    /// Position at which the next number enters `recently_reset` once that is full.
     reset_next: u8,
+    /// Position at which the next number enters `recently_ended`.
     ended_next: u8,
 }
 
@@ -150,6 +154,7 @@ impl Streams {
         Some(StreamId { number, slot })
     }
 
+    /// Returns the stream, unless it has been removed.
     #[inline]
     pub(crate) fn get(&self, id: StreamId) -> Option<&OpenStream> {
         self.slots
@@ -205,7 +210,7 @@ impl Streams {
         };
     }
 
-    /// Selects the next stream to send, after the current one has sent a frame.
+    /// Selects the next stream to send, after the stream `id` has sent a frame.
     #[inline]
     pub(crate) fn rotate(&mut self, id: StreamId) {
         if self.get(id).is_some_and(|stream| stream.is_scheduled) {

@@ -7,8 +7,8 @@ use crate::request::{OwnedRequest, Request, TargetForm};
 pub const SWITCHING_PROTOCOLS: &[u8] =
     b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
 
-/// Maximum number of settings in an HTTP2-Settings field. IANA has registered fewer settings. Each has eight characters
-/// in base64url.
+/// Maximum number of settings in an HTTP2-Settings field. IANA has registered fewer settings. Each setting has eight
+/// characters in base64url.
 const MAX_SETTINGS: usize = 32;
 
 /// Names of fields that concern the HTTP/1.1 connection and are removed.
@@ -81,6 +81,7 @@ mod tests {
     fn settings_decode_completely_or_not_at_all() {
         let (at_limit, above_limit) = ("AAMAAABk".repeat(MAX_SETTINGS), "AAMAAABk".repeat(MAX_SETTINGS + 1));
         let at_limit_payload = [0u8, 3, 0, 0, 0, 100].repeat(MAX_SETTINGS);
+        // Field value, and the expected payload of SETTINGS.
         let rows: [(&str, Option<&[u8]>); 10] = [
             ("", Some(&[])),
             ("AAMAAABk", Some(&[0, 3, 0, 0, 0, 100])),

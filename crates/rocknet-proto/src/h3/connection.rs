@@ -109,6 +109,7 @@ pub enum ConnectionEvent {
 /// Arguments of [`ServerConnection::receive`] that reading a frame needs.
 struct Context<'a> {
     limits: &'a Limits,
+    /// Milliseconds since an arbitrary start.
     now: u64,
     head: &'a mut crate::DecodedHead,
     /// True if the stream ends after the passed bytes.
@@ -182,7 +183,7 @@ pub struct ServerConnection {
 }
 
 impl ServerConnection {
-    /// Creates a connection. `limits` determine the announced size of field sections. `now`: milliseconds since an
+    /// Creates a connection. `limits` determine the announced size of field sections. `now` is in milliseconds since an
     /// arbitrary start, the same as for later calls.
     pub fn new(config: &Config, limits: &Limits, now: u64) -> ServerConnection {
         let mut budget = Budget::new();

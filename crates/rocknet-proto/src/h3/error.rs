@@ -1,4 +1,4 @@
-//! Errors that end a stream or a connection. Each names the broken rule or the attack and has one error code.
+//! Errors that end a stream or a connection. Each error names the broken rule or the attack and has one error code.
 
 use crate::multiplexed::{Flood, Malformed};
 use crate::qpack::{QpackError, QpackErrorClass};

@@ -18,8 +18,8 @@ pub(crate) fn is_reserved_from_http2(kind: u64) -> bool {
     matches!(kind, 0x2 | 0x6 | 0x8 | 0x9)
 }
 
-/// Returns true if a frame of this type on a request stream is a connection error (RFC 9114 §7.2). The frames of the
-/// control stream are forbidden there, and so is PUSH_PROMISE of a client.
+/// Returns true if a frame of this type on a request stream is a connection error (RFC 9114 §7.2). These are the frames
+/// of the control stream, PUSH_PROMISE, which a client must not send, and the reserved types of HTTP/2.
 pub(crate) fn is_forbidden_in_requests(kind: u64) -> bool {
     let is_of_control = matches!(
         kind,
@@ -37,7 +37,7 @@ pub(crate) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Decodes a header at the start of `bytes`. Returns it with its size.
+    /// Decodes a header at the start of `bytes`. Returns the header and its size in bytes; `None` if it is incomplete.
     pub(crate) fn decode(bytes: &[u8]) -> Option<(FrameHeader, usize)> {
         let (kind, first) = varint::decode(bytes)?;
         let (length, second) = varint::decode(&bytes[first..])?;
@@ -71,6 +71,7 @@ impl FrameHeaderReader {
         self.read_slowly(unread, at)
     }
 
+    /// Reads a header byte by byte, together with the bytes that earlier calls have kept.
     #[cold]
     fn read_slowly(&mut self, unread: &[u8], at: &mut usize) -> Option<FrameHeader> {
         while let Some(&byte) = unread.get(*at) {
@@ -106,6 +107,7 @@ pub(crate) fn integer_frame(kind: u64, value: u64, out: &mut Vec<u8>) {
 
 /// HEADERS frame whose payload is being appended. [`finish`](Self::finish) writes its length, in two bytes or four.
 pub(crate) struct HeadersFrame {
+    /// Position of the frame header in the buffer.
     start: usize,
 }
 
@@ -113,6 +115,7 @@ impl HeadersFrame {
     /// Room for the type and a length of two bytes: enough for 16 KiB of fields.
     const HEADER: usize = 3;
 
+    /// Appends the frame header, with room for the length.
     pub(crate) fn begin(out: &mut Vec<u8>) -> HeadersFrame {
         let start = out.len();
         out.extend_from_slice(&[HEADERS as u8, 0, 0]);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::frame::{self, FrameHeaderReader, HeadersFrame};
 use crate::qpack::{STATIC_PREFIX, encode_static_field};
 
-/// Maximum size of a request line in bytes.
+/// Maximum size of a request line in bytes, the same as the default limit of a request target.
 const LINE_MAX: usize = 8 * 1024;
 
 /// Request line that may arrive in pieces.

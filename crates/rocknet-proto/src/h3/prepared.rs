@@ -44,6 +44,7 @@ impl PreparedHead {
         PreparedHead::finish(section(status), length)
     }
 
+    /// Adds Content-Length and the start of Date to a section, and encodes the frame.
     fn finish(mut section: Vec<u8>, length: Option<u64>) -> PreparedHead {
         if let Some(length) = length {
             qpack::encode_static_field(b"content-length", &digits(length), &mut section);
@@ -75,6 +76,7 @@ impl PreparedHead {
     }
 }
 
+/// Returns the start of a field section: its prefix and `:status`.
 fn section(status: Status) -> Vec<u8> {
     let mut section = Vec::with_capacity(128);
     section.extend_from_slice(&qpack::STATIC_PREFIX);

@@ -11,8 +11,8 @@ const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 /// RFC 9220 §5.
 const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
-/// A reserved setting of the form `0x1f * N + 0x21`, which has no meaning. Sending one keeps clients tolerant of new
-/// settings (RFC 9114 §7.2.4.1).
+/// A reserved setting of the form `0x1f * N + 0x21` with an arbitrary N, which has no meaning. Sending one keeps
+/// clients tolerant of new settings (RFC 9114 §7.2.4.1).
 const RESERVED: u64 = 0x1f * 27 + 0x21;
 /// Maximum number of settings of a client. Normal use needs five.
 const COUNT_MAX: usize = 64;
@@ -26,8 +26,11 @@ fn is_reserved_from_http2(setting: u64) -> bool {
 /// Settings that the server announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ServerSettings {
+    /// Capacity of the decoder's dynamic table in bytes.
     pub table_capacity: u64,
+    /// Number of streams that may wait for the dynamic table at once.
     pub blocked_streams: u64,
+    /// Maximum size of a field section in bytes.
     pub field_section_size: u64,
     pub connect_protocol: bool,
 }
@@ -54,7 +57,9 @@ impl ServerSettings {
 /// Settings of a client that the server uses. Missing settings are 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ClientSettings {
+    /// Capacity in bytes that the client permits for the dynamic table of the server's encoder.
     pub table_capacity: u64,
+    /// Number of streams that may wait for that table at once.
     pub blocked_streams: u64,
 }
 
@@ -113,6 +118,8 @@ mod tests {
             })
         };
         type SettingsRow<'a> = (&'a [(u64, u64)], Result<ClientSettings, ConnectionError>);
+        // Identifiers and values of settings, and the expected result. Settings 1 and 7 belong to QPACK, 6 is
+        // MAX_FIELD_SECTION_SIZE, and 8 is ENABLE_CONNECT_PROTOCOL.
         let rows: &[SettingsRow<'_>] = &[
             (&[], settings(0, 0)),
             (

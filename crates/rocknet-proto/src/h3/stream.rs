@@ -58,9 +58,11 @@ pub(super) struct RequestStream {
     pub discards_body: bool,
     /// True if the request was CONNECT, after which only DATA may follow (RFC 9114 §4.4).
     pub is_connect: bool,
+    /// True if the stream carries a tunnel, whose two directions end separately.
     pub is_tunnel: bool,
     /// True if the request, or its refusal, was reported.
     pub is_reported: bool,
+    /// True once the final head is written.
     pub head_sent: bool,
     pub response_ended: bool,
     pub priority: Priority,

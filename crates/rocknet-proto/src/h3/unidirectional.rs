@@ -30,11 +30,14 @@ pub enum UnidirectionalAction {
     StopReading(ErrorCode),
 }
 
+/// Type of a unidirectional stream of the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StreamType {
     /// The type has not arrived completely.
     Partial {
+        /// Bytes of the type that have arrived.
         bytes: [u8; varint::LENGTH_MAX],
+        /// Number of these bytes.
         length: u8,
     },
     Critical(Critical),

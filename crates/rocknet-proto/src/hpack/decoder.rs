@@ -4,13 +4,13 @@ use super::dynamic_table::DynamicTable;
 use super::name::{NameClass, is_valid_value};
 use super::{HpackError, huffman, integer, static_table};
 
-/// Maximum number of fields in one block. A block with more ends the connection. A head above its own limit gets status
-/// 431, but the rest of its block must still be decoded to keep the table in sync. The maximum bounds that work. Blocks
-/// of 2,000 and more fields occur in attacks only.
+/// Maximum number of fields in one block. A block with more fields ends the connection. A head above its own limit gets
+/// status 431, but the rest of its block must still be decoded to keep the table in sync. The maximum bounds that work.
+/// Blocks of 2,000 and more fields occur in attacks only.
 const MAX_FIELDS: usize = 2048;
 
 /// Maximum number of table size updates at the start of a block: the smallest size since the last block, and the final
-/// one (RFC 7541 §4.2).
+/// size (RFC 7541 §4.2).
 const MAX_SIZE_UPDATES: usize = 2;
 
 /// Receives the fields of a block.
@@ -18,8 +18,9 @@ pub(crate) trait FieldSink {
     /// Returns the buffer to which names and values are appended. The sink may truncate it in [`field`](Self::field).
     fn buffer(&mut self) -> &mut Vec<u8>;
 
-    /// Called after a field was appended. Its name starts at `start`; its value starts at `value` and ends with the
-    /// buffer. While the sink is full, it gets only fields that enter the dynamic table.
+    /// Called after a field was appended. The name starts at `start`; the value starts at `value` and ends with the
+    /// buffer. `value_valid` is the result of [`is_valid_value`]. While the sink is full, it gets only fields that
+    /// enter the dynamic table.
     fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize);
 
     /// Returns whether the sink drops all further fields, so that most of them need not be appended.
@@ -134,6 +135,7 @@ impl Decoder {
         sink: &mut impl FieldSink,
     ) -> Result<usize, HpackError> {
         let (index, at) = integer::decode(block, at, prefix)?;
+        // A field that enters neither the table nor the sink is parsed and dropped.
         let skips = !is_indexed && sink.is_full();
         let buffer = sink.buffer();
         let start = buffer.len();
@@ -370,6 +372,7 @@ mod tests {
     fn table_size_updates_precede_the_first_field() {
         let mut decoder = Decoder::new(4096);
         check(&mut decoder, "400161 0162", &["a: b"], 34);
+        // An update to 0, which empties the table, and an update to 4096.
         check(&mut decoder, "20 3f e1 1f", &[], 0);
         check(&mut decoder, "400161 0162 be", &["a: b", "a: b"], 34);
     }

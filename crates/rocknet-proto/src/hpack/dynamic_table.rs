@@ -63,6 +63,7 @@ impl DynamicTable {
         }
     }
 
+    /// Returns the maximum size in bytes, overhead included.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
@@ -157,7 +158,7 @@ impl DynamicTable {
         self.write(name);
         self.write(value);
         self.bytes += size;
-        // Both lengths fit 16 bits, because the table does.
+        // Both lengths fit in 16 bits, because the maximum size of the table does.
         self.entries.push_back(TableEntry {
             start,
             name: name.len() as u16,
@@ -207,6 +208,7 @@ impl DynamicTable {
         self.ring = larger;
     }
 
+    /// Writes bytes at the head of the ring, which must have room for them.
     fn write(&mut self, bytes: &[u8]) {
         let start = self.head as usize & self.ring.len().wrapping_sub(1);
         let room = self.ring.len() - start.min(self.ring.len());
@@ -255,13 +257,15 @@ mod tests {
         for _ in 0..1000 {
             table.insert(b"name", &[b'v'; 60], 0, NameClass::Other, true);
         }
+        // The ring has at most 4096 bytes, and room for 64 entries of 16 bytes suffices.
         assert!(table.memory() <= 4096 + 64 * 16, "{}", table.memory());
         table.set_max(0);
         assert_eq!((table.len(), table.memory()), (0, 0));
     }
 
     proptest! {
-        /// Compares the table with a list while its size changes.
+        /// Compares the table with a list while its size changes. Each step has the lengths of a name and a value, the
+        /// byte that fills them, and a number that changes the table size instead if it is below 3.
         #[test]
         fn agrees_with_a_plain_list(steps in prop::collection::vec((0usize..120, 0usize..300, any::<u8>(), 0usize..40), 0..200)) {
             let mut table = DynamicTable::new(600);

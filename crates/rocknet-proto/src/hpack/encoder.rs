@@ -11,9 +11,13 @@ use crate::status::Status;
 /// larger table would only use memory of idle connections.
 const TABLE_MAX: usize = 4096;
 
-/// Forms of a literal (RFC 7541 §6.2): the pattern of the first byte, and the number of its bits for the index.
+// Forms of a literal (RFC 7541 §6.2): the pattern of the first byte, and the number of its bits for the index.
+
+/// Literal that is added to the dynamic table.
 const INCREMENTAL: (u8, u32) = (0x40, 6);
+/// Literal that is not added to the dynamic table.
 const WITHOUT_INDEXING: (u8, u32) = (0x00, 4);
+/// Literal that no hop may add to a dynamic table.
 const NEVER_INDEXED: (u8, u32) = (0x10, 4);
 
 /// Encoder of one connection, with its dynamic table.
@@ -197,6 +201,7 @@ mod tests {
 
     #[test]
     fn sensitive_fields_are_never_indexed_and_varying_ones_not_indexed() {
+        // Name, and first byte of the encoded field.
         for (name, first) in [("set-cookie", 0x1f), ("etag", 0x0f), ("vary", 0x40 | 59)] {
             let (mut encoder, mut out) = (Encoder::new(), Vec::new());
             encoder.encode(name.as_bytes(), b"value", &mut out);
@@ -213,6 +218,7 @@ mod tests {
 
     #[test]
     fn size_updates_are_sent_once_smallest_and_final() {
+        // Sizes that the peer allows one after the other, and the bytes at the start of the next block.
         let rows: &[(&[u32], &[u8])] = &[
             (&[65536], &[]),
             (&[4096], &[]),
@@ -236,6 +242,7 @@ mod tests {
 
     #[test]
     fn statuses_are_encoded_compactly() {
+        // Status, and a form that the encoded field must not exceed in length.
         for (status, reference) in [
             (Status::OK, [0x88].as_slice()),
             (Status::NOT_FOUND, &[0x8d]),
@@ -279,7 +286,7 @@ mod tests {
                 }
                 let mut found = DecodedFields::default();
                 prop_assert_eq!(decoder.decode(&out, &mut found), Ok(()));
-                // Each field starts where the last one ended.
+                // Each field starts where the last field ended.
                 let mut at = 0;
                 for (name, value) in &expected {
                     let end = at + name.len() + value.len();
@@ -298,6 +305,7 @@ mod tests {
             encode_field(name.as_bytes(), value.as_bytes(), &mut out);
         }
         let mut decoder = Decoder::new(4096);
+        // The decoder's dynamic table has an entry before the fields are decoded.
         let mut before = DecodedFields::default();
         assert_eq!(decoder.decode(&[0x40, 1, b'q', 1, b'r'], &mut before), Ok(()));
         let fields = decoded(&mut decoder, &out);

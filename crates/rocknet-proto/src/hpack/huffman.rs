@@ -93,6 +93,7 @@ fn symbol_at(bits: u64) -> Result<(u8, u32), HpackError> {
     long_symbol_at(bits)
 }
 
+/// Does the work of [`symbol_at`] for codes longer than [`SHORT_BITS`].
 #[cold]
 fn long_symbol_at(bits: u64) -> Result<(u8, u32), HpackError> {
     for length in SHORT_BITS + 1..=LONGEST {
@@ -136,7 +137,9 @@ pub(crate) fn encode(string: &[u8], out: &mut Vec<u8>) {
 
 /// Number of symbols: the bytes, and EOS.
 const SYMBOLS: usize = 257;
+/// Length of the shortest code in bits.
 const SHORTEST: u32 = 5;
+/// Length of the longest code in bits.
 const LONGEST: u32 = 30;
 
 /// Codes up to this length in bits are found with one lookup in a table of 2 KiB, which stays in the L1 cache. They
@@ -174,13 +177,16 @@ struct CodeRange {
     first_symbol: u16,
 }
 
+/// Symbols and their codes, ordered by the length of the code.
 struct CanonicalCode {
+    /// Codes of each length, by that length.
     ranges: [CodeRange; LONGEST as usize + 1],
     /// Symbols by length of code, then by value.
     symbols: [u16; SYMBOLS],
 }
 
 static CANONICAL: CanonicalCode = canonical_code();
+/// Code of each symbol, in its low bits. [`LENGTHS`] has the number of these bits.
 static CODES: [u32; SYMBOLS] = codes();
 static SHORT_TABLE: [u16; 1 << SHORT_BITS] = short_table();
 
@@ -240,8 +246,8 @@ const fn codes() -> [u32; SYMBOLS] {
     codes
 }
 
-/// Computes the lookup table: the symbol in the lower byte, the length in the upper one. 0 if the code is longer than
-/// [`SHORT_BITS`].
+/// Computes the lookup table: the symbol in the lower byte, and the length of its code in the upper byte. 0 if the code
+/// is longer than [`SHORT_BITS`].
 const fn short_table() -> [u16; 1 << SHORT_BITS] {
     let codes = codes();
     let mut table = [0; 1 << SHORT_BITS];
@@ -299,6 +305,7 @@ mod tests {
 
     #[test]
     fn invalid_padding_and_eos_are_rejected() {
+        // Coded string, and the expected error.
         let rows: &[(&[u8], HpackError)] = &[
             (&[0xff], HpackError::HuffmanPadding), // a whole byte of padding
             (&[0x64, 0x02, 0xff], HpackError::HuffmanPadding),

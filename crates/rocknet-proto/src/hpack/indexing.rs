@@ -5,7 +5,7 @@ use super::name::NameClass;
 use crate::fields::{KnownField, KnownFieldSet};
 
 /// Divisor that limits the size of an indexed field to a share of the table capacity. A larger field is not indexed,
-/// because it would evict too many others.
+/// because it would evict too many other entries.
 const MAX_ENTRY_SHARE: usize = 4;
 
 /// Fields whose value differs in nearly every response, or in nearly every promised request.
@@ -51,8 +51,8 @@ pub(crate) fn entry_size(name: &[u8], value: &[u8]) -> usize {
     name.len() + value.len() + ENTRY_OVERHEAD
 }
 
-/// Returns a hash of the name in the lower 16 bits and of the value in the upper ones. Unequal hashes avoid comparing
-/// the bytes of most entries.
+/// Returns a hash of the name in the lower 16 bits and of the value in the upper 16 bits. Unequal hashes avoid
+/// comparing the bytes of most entries.
 pub(crate) fn hash(name: &[u8], value: &[u8]) -> u32 {
     let mix = |bytes: &[u8]| {
         let sum = bytes

@@ -17,6 +17,7 @@ pub(crate) fn decode(bytes: &[u8], at: usize, prefix: u32) -> Result<(usize, usi
     decode_continued(bytes, at + 1, full)
 }
 
+/// Decodes the bytes after a full prefix, whose value is `full`. Returns the integer and its end.
 fn decode_continued(bytes: &[u8], start: usize, full: usize) -> Result<(usize, usize), HpackError> {
     let mut value = full;
     for index in 0..MAX_CONTINUATION_BYTES {
@@ -53,6 +54,7 @@ mod tests {
     /// RFC 7541 appendix C.1, and the smallest and largest values.
     #[test]
     fn examples_encode_and_decode() {
+        // Value, size of the prefix in bits, and the encoded integer.
         let rows: &[(usize, u32, &[u8])] = &[
             (10, 5, &[0x0a]),
             (1337, 5, &[0x1f, 0x9a, 0x0a]),

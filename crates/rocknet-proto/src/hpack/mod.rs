@@ -29,7 +29,7 @@ pub enum HpackError {
     HuffmanEos,
     /// A table size update exceeds the announced size (RFC 7541 §6.3).
     TableSize,
-    /// A table size update follows the first field of a block, or is the third one (RFC 7541 §4.2).
+    /// A table size update follows the first field of a block, or is the third update of the block (RFC 7541 §4.2).
     MisplacedTableSize,
     /// A block has more fields than any legitimate head. One-byte references would expand to an unbounded amount of
     /// work.

@@ -90,6 +90,7 @@ mod tests {
 
     #[test]
     fn classifies_names() {
+        // Field name, and its class.
         let rows = [
             ("host", NameClass::Known(KnownField::Host)),
             ("Host", NameClass::Invalid),
@@ -113,6 +114,7 @@ mod tests {
 
     #[test]
     fn validates_values() {
+        // Field value, and true if it is valid.
         let rows: [(&[u8], bool); 12] = [
             (b"", true),
             (b"a", true),

@@ -57,11 +57,12 @@ floods! {
     Priorities 512 128 "too many priority frames";
     /// DATA frames that are empty and do not end their stream (CVE-2019-9518).
     EmptyData 64 8 "too many empty DATA frames";
-    /// WINDOW_UPDATE. Each DATA frame sent refunds two of them, one for its stream and one for the connection, unless
-    /// a window made the frame smaller than 32 bytes.
+    /// WINDOW_UPDATE. Each DATA frame sent refunds two WINDOW_UPDATE frames, one for its stream and one for the
+    /// connection, unless a window made the DATA frame smaller than 32 bytes.
     WindowUpdates 1024 128 "too many WINDOW_UPDATE frames";
-    /// Frames on closed streams, and on streams that the final GOAWAY excludes. Legitimate ones were in flight when the
-    /// server reset the stream or sent GOAWAY: at most a window of data, and the heads of refused requests.
+    /// Frames on closed streams, and on streams that the final GOAWAY excludes. Legitimate frames of this kind were in
+    /// flight when the server reset the stream or sent GOAWAY: at most a window of data, and the heads of refused
+    /// requests.
     Stale 512 64 "too many frames on closed streams";
     /// Frames of unknown types, which must be ignored (RFC 9113 §5.5). Some clients send a few to keep servers
     /// tolerant.
@@ -70,6 +71,7 @@ floods! {
     QpackInstructions 4096 1024 "too many QPACK instructions";
 }
 
+/// Number of kinds of floods.
 const KINDS: usize = Flood::ALL.len();
 
 /// Counters of one connection, one per [`Flood`].

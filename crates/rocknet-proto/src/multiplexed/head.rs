@@ -11,8 +11,8 @@ use crate::hpack::{FieldSink, NameClass, Pseudo};
 use crate::limits::Limits;
 use crate::request::{Request, RequestIndex};
 
-/// Buffer for decoded request heads, with the index of the last one (RFC 9113 §8.3). One buffer per worker suffices for
-/// all its connections.
+/// Buffer for decoded request heads, with the index of the last head (RFC 9113 §8.3). One buffer per worker suffices
+/// for all its connections.
 #[derive(Debug, Default)]
 pub struct DecodedHead {
     bytes: Vec<u8>,
@@ -31,6 +31,7 @@ struct HeadParts {
     seen: u8,
     /// Set by the first regular field; no pseudo-header field may follow.
     has_regular: bool,
+    /// Set by the first Cookie field.
     has_cookie: bool,
     malformed: Option<Malformed>,
     refusal: Option<Refusal>,
@@ -45,6 +46,7 @@ struct HeadParts {
 pub(crate) struct HeadInfo {
     pub content_length: Option<u64>,
     pub priority: Option<Priority>,
+    /// True if the request has `Expect: 100-continue`.
     pub expects_continue: bool,
 }
 
@@ -217,6 +219,7 @@ impl FieldSink for HeadSink<'_> {
 }
 
 impl HeadSink<'_> {
+    /// Adds a field to the part of the index that the kind of the block selects.
     #[inline]
     fn push(&mut self, name: ByteSpan, known: Option<KnownField>, value: ByteSpan) {
         match self.kind {

@@ -7,8 +7,8 @@ use crate::bytes::trim;
 pub struct Priority {
     /// Urgency from 0, the most urgent, to 7 (RFC 9218 §4.1).
     pub urgency: u8,
-    /// If set, the response shares the connection with others of its urgency. Otherwise, responses of one urgency are
-    /// sent one after the other (RFC 9218 §4.2).
+    /// If set, the response shares the connection with other responses of its urgency. Otherwise, responses of one
+    /// urgency are sent one after the other (RFC 9218 §4.2).
     pub incremental: bool,
 }
 
@@ -16,7 +16,7 @@ pub struct Priority {
 pub const URGENCY_LEVELS: usize = 8;
 
 impl Priority {
-    /// Priority of a stream for which the client sends none. RFC 9218 would send such streams one after the other.
+    /// Priority of a stream for which the client sends no priority. RFC 9218 would send such streams in sequence.
     /// Clients without priority support (most programs other than browsers) expect parallel downloads, as in RFC
     /// 7540. Their streams therefore share the connection.
     pub const DEFAULT: Priority = Priority {
@@ -53,6 +53,7 @@ mod tests {
 
     #[test]
     fn parses_priority_fields() {
+        // Field value, and the expected urgency and incremental flag.
         let rows = [
             ("", 3, false),
             ("u=0", 0, false),

@@ -12,7 +12,7 @@ pub const DATE_SIZE: usize = 29;
 /// Field name in lower case. Nearly all names fit without a heap allocation.
 pub(crate) type LowerName = SmallVec<[u8; 40]>;
 
-/// Fields that frame the message or are connection-specific. The connection writes Content-Length; the others are
+/// Fields that frame the message or are connection-specific. The connection writes Content-Length; the other fields are
 /// forbidden in HTTP/2 and HTTP/3 (RFC 9113 §8.2.2, RFC 9114 §4.2).
 const FRAMING_FIELDS: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::Connection,

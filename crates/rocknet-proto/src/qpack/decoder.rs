@@ -107,6 +107,7 @@ impl Decoder {
         }
     }
 
+    /// Decodes the prefix of a section. Returns the prefix and its end.
     #[inline]
     fn prefix(&self, section: &[u8]) -> Result<(SectionPrefix, usize), QpackError> {
         SectionPrefix::decode(section, max_entries(self.max_capacity as u64), self.table.inserted())
@@ -213,6 +214,7 @@ fn append(string: StringLiteral<'_>, out: &mut Vec<u8>) -> Result<(), QpackError
         .map_err(|_: ReadError| QpackError::InstructionHuffman)
 }
 
+/// Converts the result of [`Table::insert`].
 fn check_fit(fits: bool) -> Result<(), QpackError> {
     if fits { Ok(()) } else { Err(QpackError::EntryTooLarge) }
 }

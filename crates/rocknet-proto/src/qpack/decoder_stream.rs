@@ -15,7 +15,8 @@ pub(super) enum DecoderInstruction {
 }
 
 impl DecoderInstruction {
-    /// Reads the instruction at the start of `bytes`. Returns it and its length, or `None` if it is incomplete.
+    /// Reads the instruction at the start of `bytes`. Returns the instruction and its length; `None` if it is
+    /// incomplete.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, QpackError> {
         let first = bytes.first().copied().unwrap_or_default();
         let (instruction, prefix): (fn(u64) -> Self, u32) = match first >> 6 {

@@ -38,6 +38,7 @@ pub(crate) struct Encoder {
 /// Section that is being encoded.
 #[derive(Clone, Copy, Debug)]
 struct OpenSection {
+    /// Absolute index from which the indices in field lines are counted.
     base: u64,
     /// Required Insert Count so far.
     required: u64,
@@ -55,7 +56,7 @@ impl OpenSection {
         EntryIndex::new(absolute, self.base)
     }
 
-    /// Returns the prefix, which is that of a static section if there are no references.
+    /// Returns the prefix. Without references it is [`STATIC_PREFIX`].
     fn prefix(&self) -> SectionPrefix {
         SectionPrefix {
             required: self.required,
@@ -162,6 +163,7 @@ impl Encoder {
         }
     }
 
+    /// Appends one field line. Inserts or duplicates an entry if later sections are likely to refer to it.
     fn encode_field(&mut self, name: &[u8], value: &[u8], section: &mut OpenSection, out: &mut Vec<u8>) {
         let class = NameClass::of(name);
         let static_name = match static_table::find(name, value) {

@@ -27,8 +27,8 @@ pub(super) enum EncoderInstruction<'a> {
 }
 
 impl<'a> EncoderInstruction<'a> {
-    /// Reads the instruction at the start of `bytes`, whose strings have at most `limit` bytes. Returns it and its
-    /// length, or `None` if it is incomplete.
+    /// Reads the instruction at the start of `bytes`, whose strings have at most `limit` bytes. Returns the instruction
+    /// and its length; `None` if it is incomplete.
     pub(super) fn read(bytes: &'a [u8], limit: u64) -> Result<Option<(Self, usize)>, QpackError> {
         match Self::read_complete(bytes, limit) {
             Ok(found) => Ok(Some(found)),

@@ -41,7 +41,7 @@ pub enum QpackError {
     InstructionIndex,
     /// A coded string on the encoder stream contains EOS or has invalid padding.
     InstructionHuffman,
-    /// The client set a capacity above the announced one (RFC 9204 §4.3.1).
+    /// The client set a capacity above the announced capacity (RFC 9204 §4.3.1).
     TableCapacity,
     /// An inserted entry is larger than the capacity (RFC 9204 §3.2.2).
     EntryTooLarge,

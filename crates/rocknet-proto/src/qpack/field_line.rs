@@ -89,6 +89,7 @@ mod tests {
 
     #[test]
     fn static_field_lines() {
+        // Name, value, and the start of the expected field line.
         let rows: [(&[u8], &[u8], &[u8]); 6] = [
             (b":status", b"200", &[0xc0 | 25]),
             (b"x-frame-options", b"deny", &[0xff, 97 - 63]),

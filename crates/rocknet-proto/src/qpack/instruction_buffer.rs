@@ -46,7 +46,7 @@ impl InstructionBuffer {
     }
 }
 
-/// Handles all complete instructions. Returns their number and the end of the last one.
+/// Handles all complete instructions. Returns their number and the end of the last instruction.
 fn handle_all(
     bytes: &[u8],
     handle: &mut impl FnMut(&[u8]) -> Result<Option<usize>, QpackError>,

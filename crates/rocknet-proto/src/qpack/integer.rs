@@ -21,6 +21,7 @@ pub(super) fn decode(bytes: &[u8], at: usize, prefix: u32) -> Result<(u64, usize
     decode_continued(bytes, at + 1, full)
 }
 
+/// Decodes the bytes after a full prefix, whose value is `full`. Returns the integer and its end.
 fn decode_continued(bytes: &[u8], start: usize, full: u64) -> Result<(u64, usize), ReadError> {
     let mut value = full;
     for index in 0..MAX_CONTINUATION_BYTES {
@@ -45,6 +46,7 @@ mod tests {
     /// RFC 7541 appendix C.1, and the smallest and largest values.
     #[test]
     fn examples_both_ways() {
+        // Value, size of the prefix in bits, and the encoded integer.
         let rows: &[(u64, u32, &[u8])] = &[
             (10, 5, &[0x0a]),
             (1337, 5, &[0x1f, 0x9a, 0x0a]),

@@ -21,8 +21,8 @@ pub(super) const fn max_entries(max_capacity: u64) -> u64 {
 }
 
 impl SectionPrefix {
-    /// Decodes the prefix at the start of a section. Returns it and its end. `inserted` is the insert count of the
-    /// decoder's table.
+    /// Decodes the prefix at the start of a section. Returns the prefix and its end. `inserted` is the insert count of
+    /// the decoder's table.
     #[inline]
     pub(super) fn decode(section: &[u8], max_entries: u64, inserted: u64) -> Result<(Self, usize), QpackError> {
         let (encoded, at) = integer::decode(section, 0, 8).map_err(section_error)?;

@@ -7,7 +7,7 @@ use crate::hpack::dynamic_table::{DynamicTable, ENTRY_OVERHEAD, TableEntry};
 #[derive(Debug)]
 pub(super) struct Table {
     fields: DynamicTable,
-    /// Number of entries inserted so far, which is the absolute index of the next one.
+    /// Number of entries inserted so far, which is the absolute index of the next entry.
     inserted: u64,
 }
 

@@ -141,7 +141,7 @@ fn references_to_the_table() {
         ("0381 10 11", &["a: b", "x: y"]),
         ("0380 80 10", &["a: b", "x: y"]),
         ("0201 81", &["a: b"]),
-        // Names with other values, also ones that must not be indexed.
+        // Names with other values, also in literals that must not be indexed.
         ("0300 40 017a 6101 7a", &["x: z", "a: z"]),
         ("0380 0001 7a08 017a", &["x: z", "x: z"]),
         ("0000 2161 0162 3161 0163", &["a: b", "a: c"]),
@@ -315,6 +315,7 @@ fn memory_of_the_decoder_is_bounded() {
     assert_eq!(decoder.receive_instructions(&hex("3f e11f")), Ok(1));
     // The largest incomplete instruction: two coded strings, each with four coded bytes for every byte of the largest
     // entry.
+    // `name` selects the form of a name instead of that of a value.
     let string = |name: bool| {
         let length = (4096 - 32) * 4;
         let mut bytes = Vec::new();

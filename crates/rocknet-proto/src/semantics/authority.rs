@@ -9,7 +9,7 @@ const MAX_NAME: usize = 254;
 /// Maximum length of a label of a DNS name, in bytes (RFC 1035 §2.3.4).
 const MAX_LABEL: usize = 63;
 
-/// Size of a buffer for [`Authority::lower_host`], in bytes.
+/// Size of a buffer for [`Authority::lower_host`], in bytes, with room for every parsed host.
 pub const HOST_BUFFER: usize = 256;
 
 /// A host with an optional port.
@@ -89,6 +89,7 @@ impl<'a> Authority<'a> {
         std::str::from_utf8(&buffer[..length]).unwrap_or_default()
     }
 
+    /// Writes the canonical form of the IPv6 address and returns its length; 0 if the host is not an IPv6 address.
     fn write_ipv6(&self, buffer: &mut [u8; HOST_BUFFER]) -> usize {
         let inner = self.host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]"));
         let Some(address) = inner.and_then(ipv6) else { return 0 };
@@ -176,6 +177,7 @@ mod tests {
     #[test]
     fn only_valid_hosts_are_parsed() {
         type ParseCase = (&'static str, Option<(&'static str, Option<u16>, HostKind)>);
+        // Authority, and the expected host, port and kind, or `None` if it is invalid.
         let rows: &[ParseCase] = &[
             ("example.com", Some(("example.com", None, Name))),
             ("EXAMPLE.com:8080", Some(("EXAMPLE.com", Some(8080), Name))),
@@ -265,6 +267,7 @@ mod tests {
 
     #[test]
     fn hosts_have_one_canonical_form() {
+        // Authority, and the canonical form of its host.
         let rows: &[(&str, &str)] = &[
             ("EXAMPLE.Com", "example.com"),
             ("example.com.", "example.com"),

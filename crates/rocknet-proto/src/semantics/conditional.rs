@@ -113,6 +113,7 @@ mod tests {
     const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
     const SAME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
+    /// Validators of a representation that was modified at [`SAME`].
     const EXISTING: Validators<'_> = Validators {
         etag: br#""v1""#,
         last_modified: Some(784_111_777),
@@ -146,6 +147,7 @@ mod tests {
         assert_eq!(outcome, expected, "{method:?} {conditions:?} {validators:?}");
     }
 
+    /// Returns the line `name: value` with a static lifetime, as the rows of the tests need it.
     fn leaked(name: &str, value: &str) -> &'static str {
         format!("{name}: {value}").leak()
     }
@@ -154,6 +156,7 @@ mod tests {
     fn conditions_on_an_existing_representation() {
         let since = |value| leaked("If-Modified-Since", value);
         let until = |value| leaked("If-Unmodified-Since", value);
+        // Method, lines of preconditions, and the expected outcome.
         let rows: &[(Method, &[&'static str], Outcome)] = &[
             (Method::Get, &[], Proceed),
             (Method::Get, &[r#"If-Match: "v1""#], Proceed),
@@ -225,6 +228,7 @@ mod tests {
 
     #[test]
     fn conditions_without_representation_or_validators() {
+        // Method, lines of preconditions, true if the representation exists, and the expected outcome.
         let rows: &[(Method, &[&'static str], bool, Outcome)] = &[
             (Method::Put, &["If-None-Match: *"], false, Proceed),
             (Method::Put, &["If-Match: *"], false, PreconditionFailed),
@@ -262,6 +266,7 @@ mod tests {
             etag: br#"W/"v1""#,
             last_modified: None,
         };
+        // Value of If-Range, validators of the representation, and true if Range may be used.
         let rows: &[(&str, &Validators<'_>, bool)] = &[
             (r#""v1""#, &EXISTING, true),
             (r#" "v1" "#, &EXISTING, true),

@@ -9,7 +9,7 @@ const LAST_SECOND: u64 = 253_402_300_799;
 /// Seconds of a day.
 const DAY: u64 = 86_400;
 
-/// Two-digit years from 70 on belong to the twentieth century, smaller ones to the twenty-first. RFC 9110 interprets
+/// Two-digit years from 70 on belong to the twentieth century, years below 70 to the twenty-first. RFC 9110 interprets
 /// such a year relative to the current year, at most 50 years ahead. A fixed pivot needs no clock, and suffices because
 /// no server sent dates before 1970.
 const CENTURY_PIVOT: u64 = 70;
@@ -64,6 +64,7 @@ fn parse_imf_fixdate(date: &[u8]) -> Option<u64> {
     )
 }
 
+/// Parses the form of RFC 850. `comma` is the position of the comma after the day of the week.
 fn parse_rfc850(date: &[u8], comma: usize) -> Option<u64> {
     let day_of_week = DAY_NAMES.iter().position(|name| name.as_bytes() == &date[..comma])?;
     let rest = &date[comma..];
@@ -139,6 +140,7 @@ fn month(name: &[u8]) -> Option<u64> {
         .map(|index| index as u64 + 1)
 }
 
+/// Writes the last two decimal digits of `value` at `at`.
 fn two_digits(out: &mut [u8; DATE_LENGTH], at: usize, value: u64) {
     out[at] = b'0' + (value / 10 % 10) as u8;
     out[at + 1] = b'0' + (value % 10) as u8;
@@ -205,6 +207,7 @@ const DAY_NAMES: [&str; 7] = [
     "Saturday",
 ];
 
+/// Length of the longest day name in bytes.
 const LONGEST_DAY_NAME: usize = "Wednesday".len();
 
 const MONTH_NAMES: [&[u8; 3]; 12] = [
@@ -218,6 +221,7 @@ mod tests {
 
     #[test]
     fn dates_are_formatted() {
+        // Unix time in seconds, and its date.
         let rows: &[(u64, &str)] = &[
             (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
             (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
@@ -235,6 +239,7 @@ mod tests {
 
     #[test]
     fn only_valid_dates_are_parsed() {
+        // Date, and its Unix time in seconds; `None` if the date is invalid.
         let rows: &[(&str, Option<u64>)] = &[
             // The example of RFC 9110 §5.6.7 in its three forms.
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),

@@ -69,6 +69,7 @@ mod tests {
 
     #[test]
     fn escapes_html() {
+        // Text, and its form in HTML.
         let rows: &[(&str, &str)] = &[
             ("", ""),
             ("plain", "plain"),
@@ -89,6 +90,7 @@ mod tests {
 
     #[test]
     fn encodes_paths() {
+        // Decoded path, and its encoded form.
         let rows: &[(&str, &str)] = &[
             ("/", "/"),
             ("/a/b/", "/a/b/"),

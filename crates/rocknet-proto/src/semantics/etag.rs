@@ -10,11 +10,11 @@ pub const MAX_TAGS: usize = 64;
 /// Comparison of two tags (RFC 9110 §8.8.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
-    /// Tags match if they are equal and neither is weak. The bytes are then the same. Used for `If-Match` and
-    /// `If-Range`.
+    /// Tags match if they are equal and neither is weak. The two representations then have the same bytes. Used for
+    /// `If-Match` and `If-Range`.
     Strong,
-    /// Tags match if they are equal, whether or not they are weak. The meaning is then the same. Used for
-    /// `If-None-Match`.
+    /// Tags match if they are equal, whether or not they are weak. The two representations then have the same meaning.
+    /// Used for `If-None-Match`.
     Weak,
 }
 
@@ -58,8 +58,8 @@ impl<'a> EntityTag<'a> {
 ///
 /// `exists` is true if there is a current representation, which `*` matches. The caller must join repeated fields with
 /// `, `. A value that contains an error or more than [`MAX_TAGS`] tags matches nothing. A GET with `If-None-Match` then
-/// gets the whole representation, and a request with `If-Match` gets 412. Both are correct even if a tag would have
-/// matched.
+/// gets the whole representation, and a request with `If-Match` gets 412. Both responses are correct even if a tag
+/// would have matched.
 pub fn list_matches(value: &[u8], current: &[u8], exists: bool, comparison: Comparison) -> bool {
     let value = list::trim(value);
     if value == b"*" {
@@ -172,6 +172,7 @@ mod tests {
 
     #[test]
     fn only_valid_tags_are_parsed() {
+        // Tag, and its opaque part with true if the tag is weak; `None` if the tag is invalid.
         let rows: &[(&str, Option<(&str, bool)>)] = &[
             // RFC 9110 §8.8.3
             (r#""xyzzy""#, Some(("xyzzy", false))),
@@ -223,6 +224,7 @@ mod tests {
     #[test]
     fn lists_match_any_of_their_tags() {
         use Comparison::{Strong, Weak};
+        // List of tags, comparison, and true if the list matches the tag `"v1"`.
         let rows: &[(&str, Comparison, bool)] = &[
             (r#""v1""#, Strong, true),
             (r#"W/"v1""#, Strong, false),
@@ -283,6 +285,7 @@ mod tests {
 
     #[test]
     fn file_tags_consist_of_time_size_and_coding() {
+        // Modification time in nanoseconds, size in bytes, coding, and the expected tag.
         let rows: &[(u64, u64, Coding, &str)] = &[
             (0x17a_bcde, 0x3039, Coding::Identity, r#""17abcde-3039""#),
             (0, 0, Coding::Identity, r#""0-0""#),

@@ -20,6 +20,7 @@ mod tests {
 
     #[test]
     fn tokens_are_recognized() {
+        // Bytes, and true if they are a token.
         let rows: &[(&[u8], bool)] = &[
             (b"X-Frame-Options", true),
             (b"!#$%&'*+-.^_`|~09azAZ", true),
@@ -38,6 +39,7 @@ mod tests {
 
     #[test]
     fn field_values_cannot_inject_lines() {
+        // Bytes, and true if they are a field value that may be sent.
         let rows: &[(&[u8], bool)] = &[
             (b"DENY", true),
             (b"", true),

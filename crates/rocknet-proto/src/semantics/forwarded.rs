@@ -63,6 +63,7 @@ fn parse_element(text: &[u8]) -> Option<Element<'_>> {
     Some(element)
 }
 
+/// Parses a token or a quoted string.
 fn parse_value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     let Some(quoted) = text.strip_prefix(b"\"") else {
         return is_token(text).then_some(Cow::Borrowed(text));
@@ -132,6 +133,7 @@ pub fn write_element(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], pr
     }
 }
 
+/// Appends a value, which is quoted unless it is a token.
 fn write_value(out: &mut Vec<u8>, value: &[u8]) {
     if is_token(value) {
         return out.extend_from_slice(value);
@@ -150,6 +152,7 @@ fn write_value(out: &mut Vec<u8>, value: &[u8]) {
 mod tests {
     use super::*;
 
+    /// Returns `FOR HOST PROTO` for each element, with `-` for a missing parameter.
     fn parsed(value: &str) -> Option<Vec<String>> {
         let shown = |text: &Option<Cow<'_, [u8]>>| match text {
             Some(text) => String::from_utf8_lossy(text).into_owned(),
@@ -165,6 +168,7 @@ mod tests {
 
     #[test]
     fn parses_elements() {
+        // Field value, and its elements as `parsed` returns them; `None` if it is malformed.
         let rows: &[(&str, Option<&[&str]>)] = &[
             ("for=192.0.2.1", Some(&["192.0.2.1 - -"])),
             (

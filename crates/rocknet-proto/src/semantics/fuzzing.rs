@@ -145,6 +145,7 @@ fn condition_value(value: &[u8]) {
     let none = Preconditions::default();
     let value = Some(value);
     let (not_modified, failed) = (Outcome::NotModified, Outcome::PreconditionFailed);
+    // Preconditions, and the only outcome that they allow other than `Proceed`.
     for (preconditions, other) in [
         (
             Preconditions {

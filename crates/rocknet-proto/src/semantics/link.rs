@@ -49,6 +49,7 @@ mod tests {
 
     #[test]
     fn finds_preload_targets() {
+        // Field value, and the preload targets in it.
         let rows: &[(&str, &[&str])] = &[
             ("</a.css>; rel=preload", &["/a.css"]),
             ("</a.css>;rel=\"preload\";as=style", &["/a.css"]),

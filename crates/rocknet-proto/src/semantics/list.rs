@@ -69,6 +69,7 @@ mod tests {
 
     #[test]
     fn lists_are_split_outside_of_quotes() {
+        // Field value, and its parts between commas.
         let rows: &[(&str, &[&str])] = &[
             ("a, b,c", &["a", "b", "c"]),
             (" ,, a ,\t, b ,", &["a", "b"]),

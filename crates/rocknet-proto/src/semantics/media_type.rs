@@ -1,8 +1,8 @@
 //! Media types of files by their extension.
 //!
 //! Values of `text/*` have `; charset=utf-8`, because browsers otherwise guess the charset from their locale. JSON has
-//! no such parameter (RFC 8259 §11). The table has none for XML, because the parameter would override the encoding
-//! declaration of the document (RFC 7303 §3).
+//! no such parameter (RFC 8259 §11). XML types have no charset in the table either, because it would override the
+//! encoding declaration of the document (RFC 7303 §3).
 
 /// A media type from the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -323,6 +323,7 @@ mod tests {
 
     #[test]
     fn extensions_have_media_types() {
+        // Extension, its media type, and true if the type is compressible.
         let rows: &[(&str, &str, bool)] = &[
             ("html", "text/html; charset=utf-8", true),
             ("HTM", "text/html; charset=utf-8", true),
@@ -359,6 +360,7 @@ mod tests {
 
     #[test]
     fn the_last_extension_of_a_name_decides() {
+        // File name, and its media type.
         let rows: &[(&str, &str)] = &[
             ("index.html", "text/html; charset=utf-8"),
             ("archive.tar.gz", "application/gzip"),
@@ -374,6 +376,7 @@ mod tests {
 
     #[test]
     fn text_based_types_are_compressible() {
+        // Value of Content-Type, and true if the body is worth compressing.
         let rows: &[(&str, bool)] = &[
             ("TEXT/HTML;charset=utf-8", true),
             ("text/plain", true),

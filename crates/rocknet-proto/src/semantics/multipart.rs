@@ -104,15 +104,21 @@ impl<'a> MultipartRanges<'a> {
     }
 }
 
+/// Value of `Content-Type` up to the boundary.
 const CONTENT_TYPE: &[u8] = b"multipart/byteranges; boundary=";
 
-/// Start of a part head. The first part head begins with a line break, too, so that all have the same form. Parsers
-/// skip this line break as an empty preamble (RFC 2046 §5.1.1).
+/// Start of a part head. The first part head begins with a line break, too, so that all part heads have the same form.
+/// Parsers skip the line break before the first part as an empty preamble (RFC 2046 §5.1.1).
 const OPEN: &[u8] = b"\r\n--";
+/// Start of the Content-Type line in a part head.
 const TYPE_NAME: &[u8] = b"\r\nContent-Type: ";
+/// Start of the Content-Range line in a part head.
 const RANGE_NAME: &[u8] = b"\r\nContent-Range: ";
+/// End of a part head.
 const HEAD_END: &[u8] = b"\r\n\r\n";
+/// Start of the line with the final boundary.
 const END_OPEN: &[u8] = b"\r\n--";
+/// End of the line with the final boundary.
 const END_CLOSE: &[u8] = b"--\r\n";
 
 #[cfg(test)]
@@ -140,6 +146,7 @@ mod tests {
         let Ranges::Many(ranges) = range::parse(b"bytes=0-1,-3", 10) else {
             panic!("two ranges")
         };
+        // Content-Type of the representation, and the expected response body.
         let rows: &[(Option<&[u8]>, &str)] = &[
             (
                 Some(b"text/plain"),

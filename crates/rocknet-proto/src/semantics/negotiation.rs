@@ -107,6 +107,7 @@ impl AcceptEncoding {
         AcceptEncoding { weights }
     }
 
+    /// Parses any field value; `None` if it is malformed.
     fn parse_list(value: &[u8]) -> Option<AcceptEncoding> {
         let mut named: [Option<Weight>; 4] = [None; 4];
         let mut others: Option<Weight> = None;
@@ -166,7 +167,7 @@ pub fn choose_coding(accepted: AcceptEncoding, offered: &[Coding]) -> Coding {
     best.1
 }
 
-/// Returns the index of the offer that an `Accept` field prefers; `None` if the field accepts none of them. Among equal
+/// Returns the index of the offer that an `Accept` field prefers; `None` if the field accepts no offer. Among equal
 /// weights, the offer that a more specific range matches wins, then the earlier offer: `application/json, */*` requests
 /// JSON.
 ///
@@ -221,6 +222,7 @@ fn weight_of(accept: &[u8], offer: &[u8]) -> (Weight, Specificity) {
     (best.1, best.0)
 }
 
+/// Returns true if a value begins with `prefix`, ignoring case.
 fn begins_with(value: &[u8], prefix: &[u8]) -> bool {
     value
         .get(..prefix.len())
@@ -237,6 +239,7 @@ mod tests {
 
     #[test]
     fn chooses_codings() {
+        // Value of Accept-Encoding, offered codings, and the expected choice.
         let rows: &[(Option<&str>, &[Coding], Coding)] = &[
             (None, ALL, Identity),
             (Some(""), ALL, Identity),
@@ -303,6 +306,7 @@ mod tests {
     #[test]
     fn prefers_media_types() {
         const OFFERS: &[&str] = &["text/html", "application/json"];
+        // Value of Accept, and the index of the preferred offer.
         let rows: &[(&str, Option<usize>)] = &[
             ("", Some(0)),
             ("*/*", Some(0)),

@@ -51,7 +51,7 @@ impl ByteRange {
 pub enum Ranges {
     /// 200 with the whole representation. The field is malformed, has a unit other than bytes, or has more than
     /// [`MAX_RANGES`] ranges (§14.2). A suffix of an empty representation selects the whole, too. Overlapping ranges
-    /// also select the whole, because their total size could exceed it (§17.15).
+    /// also select the whole, because their total size could exceed the whole (§17.15).
     Whole,
     /// 206 with `Content-Range`.
     One(ByteRange),
@@ -61,9 +61,9 @@ pub enum Ranges {
     Unsatisfiable,
 }
 
-/// Parses the value of a `Range` field for a representation of `length` bytes. Ranges beyond the end are dropped, and
-/// ranges that reach beyond it are clamped. The cost is linear in the value, and at most [`MAX_RANGES`] ranges are
-/// compared.
+/// Parses the value of a `Range` field for a representation of `length` bytes. Ranges that begin after its end are
+/// dropped, and ranges that only end after it are clamped. The cost is linear in the value, and at most [`MAX_RANGES`]
+/// ranges are compared.
 ///
 /// Repeated `Range` fields are not allowed. If the caller joins them with `, `, the value is malformed.
 pub fn parse(value: &[u8], length: u64) -> Ranges {
@@ -243,6 +243,7 @@ mod tests {
     fn range_values_are_parsed() {
         use Ranges::{One, Unsatisfiable, Whole};
         const MAX: u64 = u64::MAX;
+        // Value of Range, length of the representation in bytes, and the expected ranges.
         let rows: &[(&str, u64, Ranges)] = &[
             // Examples of RFC 9110 §14.1.2, for 10,000 bytes.
             ("bytes=0-499", 10_000, One(range(0, 499))),

@@ -24,8 +24,8 @@ pub(super) fn is_plain(name: &[u8]) -> bool {
     !name.is_empty() && name.len() <= MAX_SEGMENT && !has_trailing_dot_or_space(name) && !is_windows_device(name)
 }
 
-/// Returns true if the name ends with a dot or space. Windows drops these, so that `x.php.` would open `x.php` and
-/// bypass all rules for it.
+/// Returns true if the name ends with a dot or space. Windows drops dots and spaces at the end, so that `x.php.` would
+/// open `x.php` and bypass all rules for it.
 fn has_trailing_dot_or_space(name: &[u8]) -> bool {
     matches!(name.last(), Some(b'.' | b' '))
 }
@@ -52,6 +52,7 @@ fn is_windows_device(name: &[u8]) -> bool {
     DEVICES.iter().any(|device| device.eq_ignore_ascii_case(stem)) || numbered(b"com") || numbered(b"lpt")
 }
 
+/// Device names of Windows that do not end with a number.
 const DEVICES: [&[u8]; 7] = [b"con", b"prn", b"aux", b"nul", b"conin$", b"conout$", b"clock$"];
 
 #[cfg(test)]
@@ -62,6 +63,7 @@ mod tests {
     fn unsafe_names_are_refused() {
         let long = "x".repeat(MAX_SEGMENT);
         let longer = "x".repeat(MAX_SEGMENT + 1);
+        // Name of a segment, and true if it is safe.
         let rows: &[(&str, bool)] = &[
             ("index.html", true),
             (".htaccess", true),

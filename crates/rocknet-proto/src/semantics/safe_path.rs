@@ -18,6 +18,7 @@ const WELL_KNOWN: &str = ".well-known";
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SafePath<'a> {
     decoded: Cow<'a, str>,
+    /// Result of [`SafePath::has_dot_segment`].
     dot_segment: bool,
 }
 
@@ -33,8 +34,8 @@ pub enum PathError {
     /// A `..` above the root.
     AboveRoot,
     /// A well-formed path that no file can have. It has an encoded slash, a backslash, bytes that are not UTF-8, or
-    /// more than [`MAX_DEPTH`] segments. Or one of its segments is too long, ends with a dot or space, or is a device
-    /// or stream name of Windows.
+    /// more than [`MAX_DEPTH`] segments. It may also have a segment that is too long, ends with a dot or space, or is a
+    /// device or stream name of Windows.
     Unmatchable,
 }
 
@@ -146,8 +147,8 @@ impl<'a> SafePath<'a> {
         self.inner().split('/').filter(|segment| !segment.is_empty())
     }
 
-    /// Returns true if any segment begins with a dot. The segment `.well-known` is an exception if it is the first. A
-    /// segment that a later `..` removed counts, too, because no ordinary client sends such a path.
+    /// Returns true if any segment begins with a dot. The segment `.well-known` is an exception if it is the first
+    /// segment. A segment that a later `..` removed counts, too, because no ordinary client sends such a path.
     pub fn has_dot_segment(&self) -> bool {
         self.dot_segment
     }
@@ -172,6 +173,7 @@ impl<'a> SafePath<'a> {
         }
     }
 
+    /// Returns the path without its leading slash and its trailing slash.
     fn inner(&self) -> &str {
         let inner = &self.decoded[1..];
         inner.strip_suffix('/').unwrap_or(inner)
@@ -250,7 +252,9 @@ fn hex(digit: u8) -> Option<u8> {
 struct PathTraits {
     /// True if the path has empty segments or dot segments.
     changed: bool,
+    /// True if no file can have the path.
     unmatchable: bool,
+    /// Result of [`SafePath::has_dot_segment`].
     dot_segment: bool,
 }
 

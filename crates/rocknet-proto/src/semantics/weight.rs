@@ -6,8 +6,11 @@
 pub(super) struct Weight(u16);
 
 impl Weight {
+    /// Weight of a refusal.
     pub(super) const REFUSED: Weight = Weight(0);
+    /// Weight of a coding that is acceptable but not listed.
     pub(super) const TOLERATED: Weight = Weight(1);
+    /// Weight of the qvalue 1.
     pub(super) const ONE: Weight = Weight(1001);
 
     /// Parses `q=` and a qvalue: `0` or `1` with up to three decimals, which must be zero after `1` (RFC 9110 §12.4.2).
@@ -49,6 +52,7 @@ mod tests {
 
     #[test]
     fn weights_are_parsed_and_ordered() {
+        // Parameter, and the expected weight; `None` if it is invalid.
         let rows: &[(&str, Option<Weight>)] = &[
             ("q=0", Some(Weight::REFUSED)),
             ("q=0.", Some(Weight::REFUSED)),

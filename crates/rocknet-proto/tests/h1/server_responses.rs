@@ -43,8 +43,9 @@ fn respond(mut connection: ServerConnection, status: Status, length: Length, clo
     (String::from_utf8(out).expect("heads in these rows are ASCII"), next)
 }
 
-/// Checks the response to a request with this request line and these fields. `wire` has the bytes that follow the
-/// status line, and `next` is the state after the response.
+/// Checks the response to a request with this request line and these fields. `status`, `length` and `close` describe
+/// the response, as for [`ServerConnection::respond`]. `wire` has the bytes that follow the status line, and `next` is
+/// the state after the response.
 fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wire: &str, next: AfterResponse) {
     let status = Status::new(status).expect("each row has a valid status");
     let shown = format!("{line} {fields:?} {status} {length:?} {close}");
@@ -344,6 +345,7 @@ fn data_can_be_framed_without_copying() {
 fn pipelined_requests_are_blocked_until_the_response_ends() {
     let limits = Limits::default();
     let mut index = RequestIndex::default();
+    // Two requests of 28 bytes each.
     let bytes = b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n";
     let mut connection = ServerConnection::new();
     let first = connection.receive(&limits, bytes, &mut index);

@@ -81,7 +81,7 @@ fn bodies_must_match_content_length() {
     );
 }
 
-/// RFC 9113 §8.1: a valid trailer section ends the request, and an invalid one resets the stream.
+/// RFC 9113 §8.1: a valid trailer section ends the request, and an invalid section resets the stream.
 #[test]
 fn trailers_end_the_request() {
     server(
@@ -316,6 +316,7 @@ fn the_end_of_a_tunnel_closes_one_direction() {
 /// A closed stream returns its unreleased bytes to the connection window, however it is closed.
 #[test]
 fn closed_streams_return_their_share_of_the_connection_window() {
+    // The server resets the stream, the server discards the body, the client resets the stream, or the response ends.
     for way in 0..4 {
         let mut upload = Upload::new(&NARROW);
         let full = frame(DATA, 0, 1, vec![b'x'; 16_000]);

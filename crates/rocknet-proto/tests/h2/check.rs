@@ -69,6 +69,7 @@ pub const POST_FIELDS: &[(&str, &str)] = &[
     (":authority", "a"),
 ];
 
+/// Returns HEADERS of a GET request that ends with them.
 pub fn get(stream: u32) -> Vec<u8> {
     frame(HEADERS, END_STREAM | END_HEADERS, stream, block(GET_FIELDS))
 }
@@ -92,6 +93,7 @@ pub fn get_with(stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
     )
 }
 
+/// Returns HEADERS of a POST request whose body follows.
 pub fn post(stream: u32) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, stream, block(POST_FIELDS))
 }
@@ -147,7 +149,7 @@ pub fn server(frames: &[Vec<u8>], expected: &[&str]) {
 }
 
 /// Checks the transcript like [`server`], with the limits, configuration and time of the responses as parameters. The
-/// bytes are received whole, one at a time, and cut in two.
+/// bytes are received whole, byte by byte, and cut in two.
 pub fn server_with(limits: &Limits, config: &Config, timing: H2ResponseTiming, frames: &[Vec<u8>], expected: &[&str]) {
     let bytes = [beginning(), frames.concat()].concat();
     let check = |found: Vec<String>, how: &str| {

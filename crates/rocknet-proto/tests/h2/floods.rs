@@ -1,4 +1,6 @@
 //! Tests the flood budgets: the accepted bursts, the end of the connection, and the refill over time.
+//!
+//! The flags 5 are END_STREAM and END_HEADERS, setting 4 is INITIAL_WINDOW_SIZE, and error code 8 is CANCEL.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -226,8 +228,8 @@ fn sent(attack: &mut Attack) -> Vec<u64> {
 }
 
 /// A client opens its windows by one or two bytes at a time. The first small frames are sent, and then data waits until
-/// the window has a useful size. Sent data pays for some of the WINDOW_UPDATE frames, and the others end the
-/// connection.
+/// the window has a useful size. Sent data pays for some of the WINDOW_UPDATE frames, and the remaining WINDOW_UPDATE
+/// frames end the connection.
 #[test]
 fn tiny_windows_end_the_connection() {
     // Columns: windows that the client opens in tiny steps, initial window of a stream in bytes, frames of a round, and
@@ -265,6 +267,7 @@ fn tiny_windows_end_the_connection() {
 #[test]
 fn small_windows_are_served_without_limit() {
     for size in [32, 100, 256, 512, 1000, 1500, 5000] {
+        // The client opens its windows by their whole size, or by half of it.
         for part in [1, 2] {
             let mut attack = Attack::new();
             endless(&mut attack, size);
@@ -283,6 +286,7 @@ fn small_windows_are_served_without_limit() {
                 // Frames below 32 bytes do not pay for updates, so the client must keep to the refill rate.
                 attack.now += if grant < 32 { 50 } else { 0 };
             }
+            // In halves, the client permits 2,500 times the size. At least half of that must have been sent.
             assert!(total >= u64::from(size) * 2_500 / 2, "{size}: {total}");
         }
     }

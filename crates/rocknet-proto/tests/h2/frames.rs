@@ -1,11 +1,16 @@
 //! Tests frames and stream states by the sections of RFC 9113: each invalid frame causes the required error code.
+//!
+//! In flags, 4 is END_HEADERS, and 5 is END_STREAM and END_HEADERS. Type 22 is unknown, and error code 8 is CANCEL.
+//! Setting 4 is INITIAL_WINDOW_SIZE, and setting 5 is MAX_FRAME_SIZE.
 
 use super::check::*;
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{H2ResponseTiming, h2_transcript};
 use rocknet_proto::h2::{Config, PREFACE};
 
+/// Transcript line of a GET request on stream 1.
 const GET_1: &str = "request 1 GET / @a end";
+/// Transcript lines of the response to a request on stream 1.
 const SENT_1: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
 /// §3.4: the client preface with its SETTINGS frame.
@@ -70,6 +75,7 @@ fn unknown_frames_and_flags_are_ignored() {
 #[test]
 fn invalid_sizes_and_streams_are_errors() {
     let large = vec![0; 16_385];
+    // Checks for FRAME_SIZE_ERROR; `last` is the stream that GOAWAY names.
     let size = |frames: &[Vec<u8>], error, last| rejected(frames, error, last, "FRAME_SIZE_ERROR");
     size(&[post(1), frame(DATA, 0, 1, &large)], "FrameTooLarge", 1);
     size(&[frame(HEADERS, 5, 1, &large)], "FrameTooLarge", 0);
@@ -302,6 +308,7 @@ fn a_stream_must_not_depend_on_itself() {
 fn settings_are_acknowledged_or_rejected() {
     server(&[settings(&[(1, 0), (3, 5), (99, 1)])], &["idle", "> settings ack"]);
     server(&[frame(SETTINGS, ACK, 0, "")], &["idle"]);
+    // Settings 2, 8 and 9 are ENABLE_PUSH, ENABLE_CONNECT_PROTOCOL and NO_RFC7540_PRIORITIES.
     for (name, value, error, code) in [
         (2, 2, "InvalidSetting", "PROTOCOL_ERROR"),
         (4, 1 << 31, "InitialWindowTooLarge", "FLOW_CONTROL_ERROR"),

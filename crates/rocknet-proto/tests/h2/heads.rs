@@ -38,6 +38,7 @@ fn refused(fields: &[(&str, &str)], refusal: &str, status: u16) {
     refused_with(&Limits::default(), fields, refusal, status);
 }
 
+/// Checks like [`refused`], with other limits.
 fn refused_with(limits: &Limits, fields: &[(&str, &str)], refusal: &str, status: u16) {
     let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
     server_with(
@@ -56,7 +57,7 @@ fn refused_with(limits: &Limits, fields: &[(&str, &str)], refusal: &str, status:
     );
 }
 
-/// Returns the usual head with one field changed or removed.
+/// Returns [`GET_FIELDS`] with one field changed or, without a value, removed.
 fn with(name: &'static str, value: Option<&'static str>) -> Vec<(&'static str, &'static str)> {
     let fields = GET_FIELDS.iter().copied();
     fields
@@ -70,7 +71,7 @@ fn with(name: &'static str, value: Option<&'static str>) -> Vec<(&'static str, &
         .collect()
 }
 
-/// Returns the usual head followed by `fields`.
+/// Returns [`GET_FIELDS`] followed by `fields`.
 fn and<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     [GET_FIELDS, fields].concat()
 }
@@ -100,7 +101,7 @@ fn valid_heads_are_accepted() {
     accepted(CONNECT, "CONNECT  @a:1");
 }
 
-/// §8.3.1: the host is `:authority`, or Host if that is missing.
+/// §8.3.1: the host is `:authority`, or Host if `:authority` is missing.
 #[test]
 fn the_host_is_authority_or_host() {
     let without = with(":authority", None);

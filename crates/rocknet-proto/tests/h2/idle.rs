@@ -27,6 +27,7 @@ fn an_idle_connection_is_small() {
                 block.push(0x80 | (62 + field));
             }
         }
+        // The flags 5 are END_STREAM and END_HEADERS.
         bytes.extend_from_slice(&frame(HEADERS, 5, 2 * stream + 1, block));
     }
     let prepared = PreparedHead::new(rocknet_proto::Status::OK, Some(0), []).expect("valid fields");

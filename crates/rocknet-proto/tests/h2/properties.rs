@@ -38,7 +38,7 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Generates all bytes that a client sends on a connection. In one case of five, one byte is replaced by a random one.
+/// Generates all bytes that a client sends on a connection. In one case of five, one byte is replaced by a random byte.
 fn connections() -> impl Strategy<Value = Vec<u8>> {
     let frames = prop::collection::vec(frames(), 0..14);
     let noise = prop::option::weighted(0.2, (any::<prop::sample::Index>(), any::<u8>()));

@@ -44,6 +44,7 @@ impl Server {
         }
     }
 
+    /// Receives frames that must cause one request and no other event; returns the stream of the request.
     fn request(&mut self, bytes: &[u8]) -> StreamId {
         match self.receive(bytes)[..] {
             [ConnectionEvent::Request { stream, .. }] => stream,
@@ -198,7 +199,7 @@ fn prepared_responses_are_sent_immediately_if_windows_allow() {
         );
         assert_eq!(server.connection.queued(id), size);
     }
-    // A change of the table size is sent before the next head, even a prepared head.
+    // A change of the table size (setting 1) is sent before the next head, even a prepared head.
     server.receive(&settings(&[(1, 0)]));
     server.sent();
     let id = server.request(&get(11));
@@ -211,11 +212,12 @@ fn prepared_responses_are_sent_immediately_if_windows_allow() {
     assert_eq!(server.sent()[9..11], [0x20, 0x88]);
 }
 
-/// RFC 9218: more urgent bodies are sent first. Among equally urgent ones, incremental bodies take turns, and others
-/// are sent one after the other.
+/// RFC 9218: more urgent bodies are sent first. Among equally urgent bodies, incremental bodies take turns, and other
+/// bodies are sent one after the other.
 #[test]
 fn bodies_are_scheduled_by_priority() {
     let with = |stream, priority: &str| get_with(stream, &[("priority", priority)]);
+    // Returns the streams of the DATA frames in their order. The frames in `between` arrive before any data is sent.
     let order = |requests: &[Vec<u8>], between: &[u8]| {
         let mut server = Server::new();
         for request in requests {
@@ -333,7 +335,8 @@ fn a_promise_opens_a_stream_for_its_response() {
 
 #[test]
 fn push_is_refused_if_the_client_does_not_allow_it() {
-    // With the last setting, push is allowed until the client sends GOAWAY.
+    // Setting 2 is ENABLE_PUSH, and setting 3 is MAX_CONCURRENT_STREAMS. With the last setting, push is allowed until
+    // the client sends GOAWAY.
     for (setting, goes_away) in [((2, 0), false), ((3, 0), false), ((3, 100), true)] {
         let mut server = Server::new();
         server.receive(&settings(&[setting]));

@@ -33,6 +33,7 @@ fn errors_of_the_control_stream() {
         integer(value, &mut payload);
         frame(kind, &payload)
     };
+    // Bytes of the stream, and a part of the expected error.
     let rows: Vec<(Vec<u8>, Option<&str>)> = vec![
         (control(std::slice::from_ref(&settings)), None),
         (control(&[frame(0x21, b"")]), Some("MissingSettings")),

@@ -28,6 +28,7 @@ fn resets_are_limited_and_forgiven_over_time() {
             Err(error) => vec![format!("Closed {error:?}")],
         }
     });
+    // The burst is 256 resets.
     assert_eq!((closed.as_str(), count), ("Closed Flood(Resets)", 257));
 
     let mut peer = Peer::new();
@@ -55,6 +56,7 @@ fn empty_data_and_unknown_frames_are_limited() {
         let (closed, count) = until_closed(&mut peer, |peer| {
             peer.receive(stream, &frame(kind, b""), false, usize::MAX)
         });
+        // The bursts are 64 and 128 frames.
         assert!(closed.contains(name) && count < 300, "{closed} {count}");
     }
 }
@@ -116,6 +118,7 @@ fn control_frames_are_limited() {
                 Err(error) => vec![format!("Closed {error:?}")],
             }
         });
+        // The bursts are 512 priority frames and 128 other frames.
         assert!(closed.contains("Flood") && count < 600, "{closed} {count}");
     }
 }
@@ -134,6 +137,7 @@ fn instructions_of_qpack_are_limited() {
             Err(error) => vec![format!("Closed {error:?}")],
         }
     });
+    // The burst is 4096 instructions, and each repetition sends 100.
     assert!(closed.contains("QpackInstructions") && count < 60, "{closed} {count}");
     assert!(peer.engine.memory() < 64 * 1024);
 }

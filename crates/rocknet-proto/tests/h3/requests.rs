@@ -1,4 +1,4 @@
-//! Requests: valid ones, malformed ones (RFC 9114 §4), and frames in the wrong place (RFC 9114 §7.2).
+//! Tests valid and malformed requests (RFC 9114 §4), and frames in the wrong place (RFC 9114 §7.2).
 
 use rocknet_proto::Status;
 use rocknet_proto::h3::{ErrorCode, StreamError};
@@ -8,6 +8,7 @@ use super::wire::{GET, Peer, frame, headers, post};
 #[test]
 fn requests_with_and_without_body() {
     let data = |text: &str| frame(0, text.as_bytes());
+    // Bytes of the stream, and the expected events.
     let rows: Vec<(Vec<u8>, &[&str])> = vec![
         (headers(&GET), &["GET / end=true continue=false"]),
         (
@@ -55,6 +56,7 @@ fn malformed_requests_reset_their_stream() {
     let body = |fields: &[(&'static str, &'static str)], body: &str| {
         [headers(&post(fields)), frame(0, body.as_bytes())].concat()
     };
+    // Bytes of the stream, and the error in the last event.
     let rows: Vec<(Vec<u8>, &str)> = vec![
         (headers(&GET[..3]), "PseudoMissing"),
         (headers(&[&GET[..], &GET[..1]].concat()), "PseudoRepeated"),
@@ -104,6 +106,7 @@ fn an_incomplete_request_is_reset() {
 fn frames_in_the_wrong_place_close_the_connection() {
     let get = headers(&GET);
     let trailers = headers(&[("x", "1")]);
+    // Bytes of the stream, and the error in the last event.
     let rows: Vec<(Vec<u8>, &str)> = vec![
         (frame(0, b"a"), "FrameUnexpected"),
         ([&get[..], &trailers, &trailers].concat(), "FrameUnexpected"),
@@ -214,6 +217,7 @@ fn a_body_that_ends_too_early_is_reported_before_the_error() {
 #[test]
 fn unknown_frames_before_the_end_are_not_a_body() {
     let unknown = frame(0x21, b"yy");
+    // Bytes after the head of a GET request, and the expected events.
     let rows: [(Vec<u8>, &[&str]); 4] = [
         ([&unknown[..], &unknown].concat(), &["GET / end=true continue=false"]),
         (

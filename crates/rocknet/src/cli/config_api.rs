@@ -19,7 +19,7 @@ use rocknet_control::config::{
 
 use super::launch::ConfigSource;
 use super::reload::{self, StartSettings};
-use file::revision;
+use file::{ReplaceError, revision};
 use history::History;
 
 /// The configuration file of a running server.
@@ -103,13 +103,29 @@ impl<'s> ConfigApi<'s> {
     /// Status 409 if the file has another revision, 422 if an edit cannot be applied, and those of [`ConfigApi::save`].
     pub fn edit(&self, edits: &Edits) -> Result<Saved, ApiError> {
         let before = self.read()?;
-        self.expect(&before, edits.revision.as_deref())?;
-        let mut editor = Editor::new(&before).map_err(|report| self.invalid(&report))?;
+        let after = self.edited(&before, edits)?;
+        let what: Vec<String> = edits.edits.iter().map(Edit::to_string).collect();
+        self.save(&what.join(", "), &before, &after)
+    }
+
+    /// Checks the text that edits would produce.
+    ///
+    /// # Errors
+    ///
+    /// Status 409 if the file has another revision, 422 if an edit cannot be applied.
+    pub fn check_edits(&self, edits: &Edits) -> Result<Checked, ApiError> {
+        let text = self.edited(&self.read()?, edits)?;
+        Ok(self.check(&Candidate { text }))
+    }
+
+    /// Returns the text after edits.
+    fn edited(&self, before: &str, edits: &Edits) -> Result<String, ApiError> {
+        self.expect(before, edits.revision.as_deref())?;
+        let mut editor = Editor::new(before).map_err(|report| self.invalid(&report))?;
         for edit in &edits.edits {
             apply(&mut editor, edit).map_err(|error| ApiError::new(422, format!("cannot {edit}: {error}")))?;
         }
-        let what: Vec<String> = edits.edits.iter().map(Edit::to_string).collect();
-        self.save(&what.join(", "), &before, &editor.to_string())
+        Ok(editor.to_string())
     }
 
     /// Returns the changes, the latest first.
@@ -142,25 +158,33 @@ impl<'s> ConfigApi<'s> {
     }
 
     /// Checks and writes a new text, loads it, and records the change. If the server cannot load it, the old text is
-    /// written again.
+    /// written again. An edit of the file by another program in the meantime is kept.
     ///
     /// # Errors
     ///
-    /// Status 413 if the text is too large, 422 if it is invalid or cannot be loaded, 500 if it cannot be written.
+    /// Status 409 if the file no longer has the text `before`, 413 if the new text is too large, 422 if it is invalid
+    /// or cannot be loaded, 500 if it cannot be written.
     fn save(&self, what: &str, before: &str, after: &str) -> Result<Saved, ApiError> {
         if after.len() > MAX_TEXT {
             let message = format!("the text is larger than {} KiB: edit the file by hand", MAX_TEXT / 1024);
             return Err(ApiError::new(413, message));
         }
         let Loaded { warnings, .. } = self.checked(after).map_err(|report| self.invalid(&report))?;
-        self.write(after)?;
+        self.write(before, after)?;
+        let earlier_error = self.server.last_reload_error();
         let message = match reload::reload(self.server, self.source, self.start_settings) {
             Ok(message) => message,
             Err(error) => {
-                self.write(before)?;
+                let restored = match self.write(after, before) {
+                    Ok(()) => {
+                        self.server.restore_reload_error(earlier_error);
+                        "the file has its old text again".to_owned()
+                    }
+                    Err(error) => error.error,
+                };
                 return Err(ApiError {
                     details: error.findings,
-                    ..ApiError::new(422, format!("{}; the file has its old text again", error.message))
+                    ..ApiError::new(422, format!("{}; {restored}", error.message))
                 });
             }
         };
@@ -185,8 +209,12 @@ impl<'s> ConfigApi<'s> {
             .map_err(|error| ApiError::new(500, format!("cannot read {}: {error}", self.file.display())))
     }
 
-    fn write(&self, text: &str) -> Result<(), ApiError> {
-        file::replace(&self.file, text).map_err(|error| {
+    /// Replaces the text `before` of the file.
+    fn write(&self, before: &str, after: &str) -> Result<(), ApiError> {
+        file::replace(&self.file, before, after).map_err(|error| {
+            let ReplaceError::Io(error) = error else {
+                return self.changed();
+            };
             let hint = match error.kind() {
                 io::ErrorKind::PermissionDenied => {
                     "; give the file and its folder to the user of the server, or edit it by hand"
@@ -202,11 +230,12 @@ impl<'s> ConfigApi<'s> {
         if expected.is_none_or(|expected| expected == revision(text)) {
             return Ok(());
         }
+        Err(self.changed())
+    }
+
+    fn changed(&self) -> ApiError {
         let file = self.file.display();
-        Err(ApiError::new(
-            409,
-            format!("{file} was changed in the meantime: read it again"),
-        ))
+        ApiError::new(409, format!("{file} was changed in the meantime: read it again"))
     }
 
     fn invalid(&self, report: &Report) -> ApiError {

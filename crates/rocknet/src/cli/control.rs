@@ -16,15 +16,15 @@ use std::time::Duration;
 use aws_lc_rs::rand;
 use rocknet::certificates::storage::{Access, FileStorage, Storage};
 use rocknet::certificates::{SYSTEM_STATE_FOLDER, state_folder};
-use rocknet::log::Logger;
+use rocknet::log::{FollowedLog, Logger};
 use rocknet::server::{Server, StartError, StartHooks};
 use rocknet::snapshot::{Mount, addresses};
-use rocknet::takeover::InheritedSockets;
-use rocknet_admin::{AdminHandler, Control, ReplyFuture, Tokens};
+use rocknet::takeover::AdoptedSockets;
+use rocknet_admin::{AdminHandler, Control, Dashboard, ReplyFuture, Tokens};
 use rocknet_config::Config;
 use rocknet_config::model::{ControlSocket, Listen, Pattern};
 use rocknet_control::api::{ApiError, Request};
-use rocknet_control::logs::LogFilter;
+use rocknet_control::logs::{LogFilter, LogKind};
 use rocknet_handler::response::Stream;
 use rocknet_io::privileges::User;
 use tokio::sync::mpsc;
@@ -42,6 +42,9 @@ const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
 /// Attempts to lock a token, and the pause between them. The other server holds the lock for one write.
 const LOCK_ATTEMPTS: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// Time between two attempts to use an address that another server holds.
+pub const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Random bytes of a token, which is written in hexadecimal digits.
 const TOKEN_BYTES: usize = 32;
@@ -106,7 +109,11 @@ impl Control for MainLoopControl {
     }
 
     fn follow_logs(&self, filter: LogFilter) -> Box<dyn Stream> {
-        Box::new(LogFeed::new(self.logger.follow(), filter))
+        let only = filter.kind.map(|kind| match kind {
+            LogKind::Error => FollowedLog::Error,
+            LogKind::Access => FollowedLog::Access,
+        });
+        Box::new(LogFeed::new(self.logger.follow(only), filter))
     }
 }
 
@@ -139,56 +146,130 @@ impl ControlAddresses {
     }
 }
 
-/// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
-/// created, is logged as a warning. The folder of the socket and the tokens are created if they do not exist.
-///
-/// `inherited`: sockets of a previous process, which are adopted.
-pub fn start(addresses: &ControlAddresses, control: &MainLoopControl, inherited: InheritedSockets) -> Vec<Server> {
-    let mut adoption = Adoption(inherited);
-    let socket = addresses.socket.as_ref().map(|socket| {
-        (
-            socket.display().to_string(),
-            start_socket(socket, control, &mut adoption),
-        )
-    });
-    let listen = addresses.listen.map(|address| {
-        let started = start_tcp(address, &addresses.state, control, &mut adoption);
-        (address.to_string(), started)
-    });
-    let mut servers = Vec::new();
-    for (address, started) in socket.into_iter().chain(listen) {
-        match started {
-            Ok(server) => servers.push(server),
-            Err(error) => tracing::warn!("the control API is not available at {address}: {error}"),
-        }
-    }
-    adoption.0.close_rest();
-    servers
+/// Servers of the control API.
+pub struct ControlServers {
+    addresses: ControlAddresses,
+    control: MainLoopControl,
+    /// `None` while the socket cannot be used.
+    socket: Option<Server>,
+    /// `None` while the TCP address cannot be used.
+    listen: Option<Server>,
+    /// Part of the API over TCP. The socket only creates links to it.
+    dashboard: Arc<Dashboard>,
+    /// Sockets of a previous process that are left for a server.
+    adopted: AdoptedSockets,
 }
 
-/// Sockets of a previous process that are left for the next server of the API.
-struct Adoption(InheritedSockets);
-
 /// Start of one server of the API, which adopts the socket of its address.
-struct ServerAdoption(InheritedSockets);
+struct ServerAdoption(AdoptedSockets);
 
 impl StartHooks for ServerAdoption {
-    fn inherited(&mut self) -> InheritedSockets {
+    fn adopted_sockets(&mut self) -> AdoptedSockets {
         std::mem::take(&mut self.0)
     }
 }
 
-fn start_socket(socket: &Path, control: &MainLoopControl, adoption: &mut Adoption) -> Result<Server, StartError> {
-    create_folder(socket).map_err(StartError::Io)?;
-    start_at(Listen::Unix(socket.to_owned()), None, control, adoption)
+impl ControlServers {
+    /// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
+    /// created, is logged as a warning, and tried again by [`ControlServers::retry`]. The folder of the socket and the
+    /// tokens are created if they do not exist.
+    ///
+    /// `adopted`: sockets of a previous process. Those of other addresses are closed.
+    pub fn start(addresses: ControlAddresses, control: MainLoopControl, adopted: AdoptedSockets) -> ControlServers {
+        let mut servers = ControlServers {
+            addresses,
+            control,
+            socket: None,
+            listen: None,
+            dashboard: Dashboard::new(),
+            adopted,
+        };
+        for (address, error) in servers.start_missing() {
+            let seconds = RETRY_INTERVAL.as_secs();
+            tracing::warn!("the control API is not available at {address}: {error}; tried again every {seconds} s");
+        }
+        std::mem::take(&mut servers.adopted).close_rest();
+        servers
+    }
+
+    /// Returns true if the API is served at each of its addresses.
+    pub fn is_complete(&self) -> bool {
+        self.addresses.socket.is_some() == self.socket.is_some()
+            && self.addresses.listen.is_some() == self.listen.is_some()
+    }
+
+    /// Starts the API at the addresses that could not be used so far.
+    pub fn retry(&mut self) {
+        let (had_socket, had_listen) = (self.socket.is_some(), self.listen.is_some());
+        for (address, error) in self.start_missing() {
+            tracing::debug!("the control API is still not available at {address}: {error}");
+        }
+        if let (false, Some(_), Some(path)) = (had_socket, &self.socket, &self.addresses.socket) {
+            tracing::info!("the control API is available at {}", path.display());
+        }
+        if let (false, Some(_), Some(address)) = (had_listen, &self.listen, self.addresses.listen) {
+            tracing::info!("the control API is available at {address}");
+        }
+    }
+
+    /// Returns the servers that run.
+    pub fn servers(&self) -> impl Iterator<Item = &Server> {
+        [&self.socket, &self.listen].into_iter().flatten()
+    }
+
+    /// Takes the servers, to stop them on another thread.
+    pub fn take(&mut self) -> Vec<Server> {
+        [self.socket.take(), self.listen.take()].into_iter().flatten().collect()
+    }
+
+    /// Stops the servers after the requests in progress.
+    pub fn stop(mut self) {
+        for server in self.take() {
+            server.stop();
+        }
+    }
+
+    /// Starts the servers that do not run, and returns the addresses that cannot be used.
+    fn start_missing(&mut self) -> Vec<(String, StartError)> {
+        let mut failed = Vec::new();
+        let (control, dashboard) = (self.control.clone(), Arc::clone(&self.dashboard));
+        let api = move |tokens| AdminHandler::new(control.clone(), tokens, Arc::clone(&dashboard));
+        // The socket is last, so that it never creates links to a dashboard that is not served yet.
+        if let (None, Some(address)) = (&self.listen, self.addresses.listen) {
+            match start_tcp(address, &self.addresses.state, &api, &mut self.adopted) {
+                Ok((server, bound)) => {
+                    self.dashboard.listens_at(bound);
+                    self.listen = Some(server);
+                }
+                Err(error) => failed.push((address.to_string(), error)),
+            }
+        }
+        if let (None, Some(path)) = (&self.socket, &self.addresses.socket) {
+            match start_socket(path, api(None), &mut self.adopted) {
+                Ok(server) => self.socket = Some(server),
+                Err(error) => failed.push((path.display().to_string(), error)),
+            }
+        }
+        failed
+    }
 }
 
+fn start_socket(
+    socket: &Path,
+    api: AdminHandler<MainLoopControl>,
+    adopted: &mut AdoptedSockets,
+) -> Result<Server, StartError> {
+    create_folder(socket).map_err(StartError::Io)?;
+    start_at(Listen::Unix(socket.to_owned()), api, adopted)
+}
+
+/// Starts the API at an address. Returns the server with the bound address.
 fn start_tcp(
     address: SocketAddr,
     state: &Path,
-    control: &MainLoopControl,
-    adoption: &mut Adoption,
-) -> Result<Server, StartError> {
+    api: impl Fn(Option<Tokens>) -> AdminHandler<MainLoopControl>,
+    adopted: &mut AdoptedSockets,
+) -> Result<(Server, SocketAddr), StartError> {
     let tokens = Tokens {
         full: token(state, "admin/token").map_err(StartError::Io)?,
         read: token(state, "admin/read-token").map_err(StartError::Io)?,
@@ -197,26 +278,27 @@ fn start_tcp(
         address: Some(address.ip()),
         port: address.port(),
     };
-    let server = start_at(listen, Some(tokens), control, adoption)?;
+    let server = start_at(listen, api(Some(tokens)), adopted)?;
+    let mut bound = address;
     for (_, address, _) in server.listeners() {
-        tracing::info!("the control API listens at http://{address}/");
+        bound.set_port(address.port().unwrap_or(bound.port()));
+        tracing::info!("the control API listens at http://{address}/, and `rocknet dashboard` opens its pages");
     }
-    Ok(server)
+    Ok((server, bound))
 }
 
 fn start_at(
     listen: Listen,
-    tokens: Option<Tokens>,
-    control: &MainLoopControl,
-    adoption: &mut Adoption,
+    api: AdminHandler<MainLoopControl>,
+    adopted: &mut AdoptedSockets,
 ) -> Result<Server, StartError> {
     let config = Config::for_handlers(vec![listen]);
     let mount = Mount {
         site: config.sites[0].name.clone(),
         pattern: Pattern::Prefix("/".to_owned()),
-        handler: Arc::new(AdminHandler::new(control.clone(), tokens)),
+        handler: Arc::new(api),
     };
-    let own = adoption.0.split(&addresses(&config));
+    let own = adopted.split(&addresses(&config));
     Server::start(config, vec![mount], &mut ServerAdoption(own))
 }
 

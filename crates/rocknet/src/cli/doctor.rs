@@ -13,14 +13,16 @@ use rocknet::certificates::storage::FileStorage;
 use rocknet::certificates::{ServerEnvironment, state_folder};
 use rocknet::gateway::php;
 use rocknet::trust::TrustState;
-use rocknet_config::model::{Config, Listen};
+use rocknet_config::model::{Config, Listen, Sandbox};
 use rocknet_config::{Code, Finding, Loaded};
 use rocknet_io::descriptors;
+use rocknet_io::sandbox;
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use serde_json::json;
 
 use super::{ExitStatus, Failure, print, search, trust};
-use verdict::{Check, Verdict};
+pub use verdict::Check;
+use verdict::Verdict;
 
 /// Check the requirements of the server on this machine, and show what is missing
 #[derive(Debug, clap::Args)]
@@ -33,25 +35,35 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let mut checks = Vec::new();
     let file = options.file.named().map(Path::to_path_buf).or_else(search::find);
     let file = file.map(|file| search::absolute(&file));
-    let config = configuration(file.as_deref(), &mut checks);
-    if let Some(config) = &config {
-        ports(config, &mut checks);
-        checks.extend(quic::check(config, MAX_PORTS));
-        state(config, &mut checks);
-        checks.extend(accounts::check(config));
-        local_ca(config, &mut checks);
-        checks.push(backend(config));
-        checks.extend(managed_php(config));
-    }
-    checks.push(open_files());
+    let checks = checks(file.as_deref(), &BTreeSet::new());
     print_checks(&checks, options.json);
     if checks.iter().any(|check| check.verdict == Verdict::Bad) {
         return Err(Failure::Reported(ExitStatus::Failed));
     }
     Ok(())
+}
+
+/// Runs all checks for a configuration. `served`: addresses that the calling server listens at.
+pub fn checks(file: Option<&Path>, served: &BTreeSet<Address>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let config = configuration(file, &mut checks);
+    if let Some(config) = &config {
+        ports(config, served, &mut checks);
+        // The running server has reported UDP ports that it could not open.
+        if served.is_empty() {
+            checks.extend(quic::check(config, MAX_PORTS));
+        }
+        state(config, &mut checks);
+        checks.extend(accounts::check(config));
+        local_ca(config, &mut checks);
+        checks.push(backend(config));
+        checks.push(sandbox_support(config));
+        checks.extend(managed_php(config));
+    }
+    checks.push(open_files());
+    checks
 }
 
 fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config> {
@@ -106,7 +118,7 @@ fn of_site(finding: &Finding) -> Check {
 }
 
 /// Binds each TCP address and closes the socket again, because no other check is as reliable.
-fn ports(config: &Config, checks: &mut Vec<Check>) {
+fn ports(config: &Config, served: &BTreeSet<Address>, checks: &mut Vec<Check>) {
     let all: BTreeSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
     for listen in all.into_iter().take(MAX_PORTS) {
         let Listen::Tcp { address, port } = listen else {
@@ -116,6 +128,10 @@ fn ports(config: &Config, checks: &mut Vec<Check>) {
             ip: *address,
             port: *port,
         };
+        if served.contains(&address) {
+            checks.push(Check::good("port", format!("{address} is served")));
+            continue;
+        }
         checks.push(match Listener::bind(&address, ListenOptions::default()) {
             Ok(_) => Check::good("port", format!("{address} can be bound")),
             Err(error) => match &error.kind {
@@ -168,6 +184,31 @@ fn backend(config: &Config) -> Check {
     match BackendChoice::new(config.server.backend) {
         Ok(choice) => Check::good("sockets", choice.to_string()),
         Err(error) => Check::bad("sockets", error),
+    }
+}
+
+/// Checks which limits the kernel can set. `rocknet status` shows those in effect.
+fn sandbox_support(config: &Config) -> Check {
+    const SUBJECT: &str = "sandbox";
+    let configured = config.server.sandbox;
+    let support = [
+        ("seccomp", sandbox::can_deny_system_calls()),
+        ("Landlock of Linux 5.19", sandbox::can_limit_writes()),
+    ];
+    let lacking: Vec<_> = support
+        .iter()
+        .filter(|(_, is_there)| !is_there)
+        .map(|(name, _)| *name)
+        .collect();
+    let lacking = lacking.join(" and ");
+    match configured {
+        Sandbox::Off => Check::fair(SUBJECT, "switched off by `sandbox` below [server]"),
+        _ if lacking.is_empty() => Check::good(SUBJECT, "the kernel has seccomp and Landlock".to_owned()),
+        Sandbox::Strict => Check::bad(
+            SUBJECT,
+            format!("`sandbox = \"strict\"` needs {lacking}, which this system lacks"),
+        ),
+        Sandbox::Auto => Check::fair(SUBJECT, format!("this system lacks {lacking}")),
     }
 }
 

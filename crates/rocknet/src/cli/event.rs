@@ -12,14 +12,18 @@ pub enum Event {
     Reload,
     /// SIGUSR1: reopen the log files.
     Reopen,
+    /// Time to check the workers, for the watchdog of the service manager.
+    CheckWorkers,
+    /// Time to try again to serve the control API at addresses that were in use.
+    RetryControl,
     /// SIGTERM or SIGINT.
     Stop,
     /// SIGUSR2: start a new process that takes over.
     Upgrade,
     /// The new process of an upgrade has started everything but its workers, or it has failed.
     Prepared(Result<Box<Successor>, UpgradeError>),
-    /// The new process serves, with its ID, or it has failed.
-    Upgraded(Result<u32, UpgradeError>),
+    /// The new process serves, or it has failed.
+    Upgraded(Result<Box<Successor>, UpgradeError>),
     /// A typed line.
     Line(ConsoleLine),
     /// A request of the control API.

@@ -5,7 +5,7 @@ mod url;
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rocknet::certificates::ServerEnvironment;
@@ -20,14 +20,16 @@ use rocknet::route::{ServerSettings, SiteLabel};
 use rocknet::routing::{RequestTarget, RuleOutcome, Rules};
 use rocknet::site::redirect_port;
 use rocknet_config::environment::Environment;
-use rocknet_config::explain::{self, Explanation};
+use rocknet_config::explain::{self, EffectiveSetting, Explanation};
 use rocknet_config::model::{CertificateSource, Listen, Php, PhpVersion, Settings, Site, SourceSpan};
 use rocknet_config::{Config, Loaded, Severity};
+use rocknet_control::explanation::{ConfigPosition, ExplainedSetting, UrlExplanation};
 use rocknet_proto::request::{OwnedRequest, Version};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
 
 use self::url::Url;
+use super::remote::print_json;
 use super::{Failure, print, search};
 
 /// Show the site, route and configuration lines of a URL, and what it leads to
@@ -39,6 +41,9 @@ pub struct Options {
     pub url: String,
     #[command(flatten)]
     pub file: search::ConfigFile,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -46,14 +51,57 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let file = options.file.named_or_found()?;
     let Loaded { config, .. } =
         rocknet_config::load(&file, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
-    let analysis = analyse(&config, &url, &file)?;
-    let site = analysis.found.site;
-    let leads_to = match https_location(site, &url) {
-        Some(location) => format!("redirect 308 to {location}, which leads to {}", analysis.leads_to),
-        None => analysis.leads_to,
-    };
-    print(render(&analysis.found, &leads_to, &certificate_problems(site)));
+    let explanation = explanation(&config, &url, &format!(" of {}", search::absolute(&file).display()))?;
+    if options.json {
+        return print_json(&explanation);
+    }
+    print(render(&explanation));
     Ok(())
+}
+
+/// Explains a URL for the control API, by the configuration in use.
+///
+/// # Errors
+///
+/// [`Failure::Usage`] for a text that is not a URL, and [`Failure::Failed`] if no site serves the URL.
+pub fn explained(config: &Config, url: &str) -> Result<UrlExplanation, Failure> {
+    let parsed = Url::parse(url).map_err(|problem| Failure::Usage(format!("{url}: {problem}")))?;
+    explanation(config, &parsed, "")
+}
+
+/// Explains a URL. `origin`: words about the configuration for the error.
+fn explanation(config: &Config, url: &Url<'_>, origin: &str) -> Result<UrlExplanation, Failure> {
+    let UrlAnalysis { found, leads_to } = analyse(config, url, origin)?;
+    let leads_to = match https_location(found.site, url) {
+        Some(location) => format!("redirect 308 to {location}, which leads to {leads_to}"),
+        None => leads_to,
+    };
+    let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
+    let root = settings.root.as_ref();
+    let setting = |setting: &EffectiveSetting| ExplainedSetting {
+        value: match (setting.key.as_str(), root) {
+            ("root", Some(root)) => format!("{:?}", search::resolved(root)),
+            _ => setting.value.clone(),
+        },
+        key: setting.key.clone(),
+        position: setting.span.as_ref().map(position),
+    };
+    Ok(UrlExplanation {
+        leads_to,
+        site: found.site.name.clone(),
+        site_position: Some(position(&found.site.span)),
+        route: found.route.map(|route| route.pattern.to_string()),
+        route_position: found.route.map(|route| position(&route.span)),
+        problems: certificate_problems(found.site),
+        settings: found.settings.iter().map(setting).collect(),
+    })
+}
+
+fn position(span: &SourceSpan) -> ConfigPosition {
+    ConfigPosition {
+        file: span.file.clone(),
+        line: span.line,
+    }
 }
 
 /// Site, route and settings of a URL, and a description of what it leads to.
@@ -64,14 +112,10 @@ struct UrlAnalysis<'c> {
 
 /// Finds the route of a URL and applies the rules of its site. Describes what the URL leads to for a client that the
 /// guards admit.
-fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnalysis<'c>, Failure> {
+fn analyse<'c>(config: &'c Config, url: &Url<'_>, origin: &str) -> Result<UrlAnalysis<'c>, Failure> {
     let decoded_path = decoded(url.path);
     let Some(found) = find(config, url, decoded_path.as_deref().unwrap_or("/")) else {
-        return Err(Failure::Failed(format!(
-            "no site of {} answers {}",
-            search::absolute(file).display(),
-            url.written
-        )));
+        return Err(Failure::Failed(format!("no site{origin} answers {}", url.written)));
     };
     if let Err(error) = decoded_path {
         let status = status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST));
@@ -313,7 +357,7 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
         // There is no request for guards to check.
         is_unguarded: true,
     };
-    Endpoint::new(settings, settings.headers.clone(), &context)
+    Endpoint::new(None, settings, settings.headers.clone(), &context)
 }
 
 /// Describes the PHP that runs a script. The result is appended to the description of the script.
@@ -335,27 +379,24 @@ fn status(status: Status) -> String {
 }
 
 /// Renders the result in three columns: key, value and configuration line.
-fn render(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String {
-    let line = |span: &SourceSpan| match span.line {
+fn render(explanation: &UrlExplanation) -> String {
+    // A configuration that was built in memory has no lines.
+    let line = |position: &ConfigPosition| match position.line {
         0 => String::new(),
-        line => format!("{}:{line}", span.file.display()),
+        line => format!("{}:{line}", position.file.display()),
     };
-    let mut rows = vec![("site".to_owned(), found.site.name.clone(), line(&found.site.span))];
-    if let Some(route) = found.route {
-        rows.push(("route".to_owned(), explain::pattern(&route.pattern), line(&route.span)));
+    let at = |position: &Option<ConfigPosition>| position.as_ref().map(line).unwrap_or_default();
+    let mut rows = vec![(
+        "site".to_owned(),
+        explanation.site.clone(),
+        at(&explanation.site_position),
+    )];
+    if let Some(route) = &explanation.route {
+        rows.push(("route".to_owned(), route.clone(), at(&explanation.route_position)));
     }
-    let root = found
-        .route
-        .map_or(&found.site.settings, |route| &route.settings)
-        .root
-        .as_ref();
-    for setting in &found.settings {
-        let location = setting.span.as_ref().map_or("default".to_owned(), line);
-        let value = match (setting.key.as_str(), &root) {
-            ("root", Some(root)) => format!("{:?}", search::resolved(root)),
-            _ => setting.value.clone(),
-        };
-        rows.push((setting.key.clone(), value, location));
+    for setting in &explanation.settings {
+        let location = setting.position.as_ref().map_or("default".to_owned(), line);
+        rows.push((setting.key.clone(), setting.value.clone(), location));
     }
     let longest = |cell: fn(&(String, String, String)) -> &String| {
         rows.iter()
@@ -365,8 +406,8 @@ fn render(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> Strin
             .min(MAX_COLUMN)
     };
     let (keys, values) = (longest(|row| &row.0).max(LEADS_TO.len()), longest(|row| &row.1));
-    let mut out = format!("{LEADS_TO:keys$}  {}\n", without_controls(leads_to));
-    for problem in problems {
+    let mut out = format!("{LEADS_TO:keys$}  {}\n", without_controls(&explanation.leads_to));
+    for problem in &explanation.problems {
         let _ = writeln!(out, "{PROBLEM:keys$}  {}", without_controls(problem));
     }
     out.push('\n');

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
+use rocknet::certificates::ServerEnvironment;
 use rocknet::gateway::accounts;
 use rocknet::server::Server;
 use rocknet::takeover::{Offer, SocketGroup, Successor, UpgradeError};
@@ -14,8 +15,11 @@ use rocknet_control::upgrade::{DEFAULT_TIMEOUT, TIMEOUTS, UpgradeOrder};
 use rocknet_io::privileges;
 use tokio::sync::mpsc::Sender;
 
+use super::control::ControlServers;
 use super::event::{ControlRequest, Event};
 use super::launch::ConfigSource;
+use super::notifier::Notifier;
+use super::sandbox::ActiveSandbox;
 
 /// Path from which this program was started.
 static OWN_PATH: OnceLock<PathBuf> = OnceLock::new();
@@ -48,7 +52,7 @@ impl Handover {
         &mut self,
         order: &UpgradeOrder,
         request: Option<ControlRequest>,
-        servers: (&Server, &[Server]),
+        servers: (&Server, &ControlServers),
         context: &HandoverContext<'_>,
     ) {
         if self.is_in_progress {
@@ -77,7 +81,7 @@ impl Handover {
         let sender = sender.clone();
         let permitted = started.and_then(|successor| {
             on_thread(move || {
-                let _ = sender.blocking_send(Event::Upgraded(successor.finish()));
+                let _ = sender.blocking_send(Event::Upgraded(successor.finish().map(Box::new)));
             })
         });
         if let Err(error) = permitted {
@@ -85,8 +89,12 @@ impl Handover {
         }
     }
 
-    /// Reports to the operator that the new process has taken over.
-    pub fn succeed(&mut self, process: u32) {
+    /// Reports to the service manager and the operator that the new process has taken over.
+    pub fn succeed(&mut self, successor: Successor, notifier: &Notifier) {
+        let process = successor.id();
+        notifier.handed_over(process);
+        // The service manager accepts notifications of the new process from here on.
+        drop(successor);
         let message = format!("process {process} has taken over from process {}", std::process::id());
         tracing::info!("{message}; this process ends after its connections");
         if let Some(request) = self.request.take() {
@@ -118,17 +126,20 @@ pub struct HandoverContext<'a> {
     pub source: &'a ConfigSource,
     pub state: &'a PathBuf,
     pub sender: &'a Sender<Event>,
+    /// Limits of this process, which the new process inherits.
+    pub sandbox: &'a ActiveSandbox,
+    pub notifier: &'a Notifier,
 }
 
 fn offer(
     order: &UpgradeOrder,
-    (sites, control): (&Server, &[Server]),
+    (sites, control): (&Server, &ControlServers),
     context: &HandoverContext<'_>,
 ) -> Result<Offer, UpgradeError> {
     let refused = |why: &str| Err(UpgradeError(why.to_owned()));
-    if !matches!(context.source, ConfigSource::File(_)) {
+    let ConfigSource::File(file) = context.source else {
         return refused("only a server with a configuration file can be upgraded: stop it and start it again");
-    }
+    };
     if std::process::id() == 1 {
         return refused(
             "the server is the first process of a container, which would end with it: replace the container",
@@ -138,6 +149,15 @@ fn offer(
         return refused(
             "scripts run as other accounts, which needs a start as root: restart the server to replace its program",
         );
+    }
+    // The new process reports errors of the configuration.
+    if matches!(context.sandbox, ActiveSandbox::Strict(_))
+        && let Ok(loaded) = rocknet_config::load(file, &ServerEnvironment::new())
+    {
+        let within_sandbox = context
+            .sandbox
+            .check_successor(&loaded.config, context.state, context.source);
+        within_sandbox.map_err(UpgradeError)?;
     }
     let timeout = order.timeout.unwrap_or(DEFAULT_TIMEOUT);
     if !TIMEOUTS.contains(&timeout) {
@@ -159,9 +179,8 @@ fn offer(
     }
     let duplicates = |error: std::io::Error| UpgradeError(format!("the sockets cannot be duplicated: {error}"));
     let mut sockets = Vec::new();
-    for (group, server) in
-        std::iter::once((SocketGroup::Sites, sites)).chain(control.iter().map(|server| (SocketGroup::Control, server)))
-    {
+    let control = control.servers().map(|server| (SocketGroup::Control, server));
+    for (group, server) in std::iter::once((SocketGroup::Sites, sites)).chain(control) {
         let offered = server.offered_sockets().map_err(duplicates)?;
         sockets.extend(offered.into_iter().map(|socket| (group, socket)));
     }
@@ -173,6 +192,7 @@ fn offer(
         generation: sites.generation().wrapping_add(1),
         has_dropped_root: accounts::has_dropped_rights(),
         state_folder: context.state.clone(),
+        environment: context.notifier.variables(),
         timeout: Duration::from_secs(timeout),
     })
 }

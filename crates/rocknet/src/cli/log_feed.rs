@@ -37,8 +37,9 @@ impl LogFeed {
             if !self.is_first && !self.filter.follow {
                 return None;
             }
-            let is_first = std::mem::take(&mut self.is_first);
+            // Nothing is changed before the batch has arrived, because the future may be dropped while it waits.
             let batch = self.batches.recv().await?;
+            let is_first = std::mem::take(&mut self.is_first);
             let events = self.events(&batch);
             // The first batch is sent even without an event, so that the client gets the head of the response.
             if !events.is_empty() || is_first {

@@ -4,8 +4,9 @@ use rocknet_control::ClientError;
 use rocknet_control::api::{Level, Request};
 use rocknet_control::logs::{LogEvent, LogFilter, LogKind};
 
+use super::output::try_print;
 use super::remote::{Target, parse_level};
-use super::{Failure, print, print_warning};
+use super::{Failure, print_warning};
 
 /// Show recent lines of the error log of the running server, and follow its logs
 #[derive(Debug, clap::Args)]
@@ -47,19 +48,26 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         level: options.level,
         contains: options.contains.clone(),
     });
+    let mut is_closed = false;
     let show = |event: LogEvent| {
         if event.lost > 0 {
             print_warning(format_args!("lines lost, because they came too fast: {}", event.lost));
         }
-        if options.json {
+        let printed = if options.json {
             let json = serde_json::to_string(&event).map_err(|error| ClientError::Invalid(error.to_string()))?;
-            print(format_args!("{json}\n"));
+            try_print(format_args!("{json}\n"))
         } else {
-            print(format_args!("{}\n", event.line));
-        }
-        Ok(())
+            try_print(format_args!("{}\n", event.line))
+        };
+        is_closed = printed.is_err();
+        printed.map_err(ClientError::Io)
     };
-    options.target.stream(&request, show)?;
+    let streamed = options.target.stream(&request, show);
+    if is_closed {
+        // The reader of the output has seen enough (`rocknet logs -f | head`).
+        return Ok(());
+    }
+    streamed?;
     if options.follow {
         // The stream ends when the server does.
         return Err(Failure::Failed(

@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::thread;
 
 use rocknet::inventory;
 use rocknet::log::ErrorLog;
 use rocknet::server::Server;
 use rocknet_config::model;
-use rocknet_control::api::{ApiError, Done, Level, LogLevel, Reply, Request};
+use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, OPEN_API, Reply, Request};
 use rocknet_control::config::Saved;
 use rocknet_control::upgrade::UpgradeOrder;
 use rocknet_control::{Command, Status};
@@ -19,11 +20,15 @@ use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::time;
 
 use super::config_api::{self, ConfigApi};
+use super::control::{ControlServers, RETRY_INTERVAL};
 use super::event::Event;
 use super::handover::{Handover, HandoverContext};
+use super::inspection;
 use super::launch::ConfigSource;
+use super::notifier::Notifier;
 use super::reload::{self, ReloadError, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
 use crate::console::{self, ConsoleLine};
@@ -42,6 +47,10 @@ pub struct MainLoop {
     pub start_settings: StartSettings,
     /// Level of the error log.
     pub error_log: Option<ErrorLog>,
+    /// Servers of the control API. The caller of [`MainLoop::run`] stops them.
+    pub control: Rc<RefCell<ControlServers>>,
+    /// Notifications to the service manager.
+    pub notifier: Notifier,
     /// True if commands can be typed.
     pub has_console: bool,
 }
@@ -53,13 +62,16 @@ impl MainLoop {
     ///
     /// Fails if the server is stopped immediately: by a second signal or command, or because the thread for an orderly
     /// stop cannot be started.
-    pub async fn run(self, server: Server, mut control: Vec<Server>, mut events: EventQueues) -> Result<(), Failure> {
+    pub async fn run(self, server: Server, mut events: EventQueues) -> Result<(), Failure> {
+        self.notifier.ready(&self.status_line(&server));
         let mut server = Some(server);
         let mut handover = Handover::default();
         let context = HandoverContext {
             source: &self.source,
             state: &self.state,
             sender: &self.sender,
+            sandbox: &self.start_settings.sandbox,
+            notifier: &self.notifier,
         };
         while let Some(event) = events.next().await {
             match (event, &server) {
@@ -67,9 +79,6 @@ impl MainLoop {
                     if !clean {
                         print_warning("some connections did not finish in time and were cut");
                     }
-                    // An immediate stop does not wait for clients of the API. Requests that are left get 503.
-                    drop(events);
-                    stop_all(control);
                     return Ok(());
                 }
                 (Event::Stop | Event::Line(ConsoleLine::Command(Command::Quit)), Some(_)) => {
@@ -88,28 +97,29 @@ impl MainLoop {
                     }
                 }
                 (Event::Upgrade, Some(server)) => {
-                    handover.begin(&UpgradeOrder::default(), None, (server, &control), &context);
+                    let control = self.control.borrow();
+                    handover.begin(&UpgradeOrder::default(), None, (server, &*control), &context);
                 }
                 (Event::Prepared(started), Some(server)) => {
                     if started.is_ok() {
-                        leave_sockets(server, &control, true);
+                        self.leave_sockets(server, true);
                         server.receive_quic(false);
                     }
                     handover.permit(started, &self.sender);
                 }
-                (Event::Upgraded(Ok(process)), Some(_)) => {
-                    handover.succeed(process);
+                (Event::Upgraded(Ok(successor)), Some(_)) => {
+                    handover.succeed(*successor, &self.notifier);
                     if let Some(server) = server.take() {
-                        self.hand_over(server, std::mem::take(&mut control))?;
+                        self.hand_over(server)?;
                     }
                 }
                 (Event::Upgraded(Err(error)), Some(server)) => {
-                    leave_sockets(server, &control, false);
+                    self.leave_sockets(server, false);
                     server.receive_quic(true);
                     handover.fail(&error);
                 }
                 // This process is stopping, so its successor stops too.
-                (Event::Upgraded(Ok(process)), None) => drop(child::signal_group(process, Signal::TERM)),
+                (Event::Upgraded(Ok(successor)), None) => drop(child::signal_group(successor.id(), Signal::TERM)),
                 (Event::Reload, Some(_)) if handover.is_in_progress() => {
                     tracing::warn!("not reloaded: an upgrade is in progress, which reads the configuration");
                 }
@@ -117,6 +127,10 @@ impl MainLoop {
                     // `reload` reports errors itself. The message about success is for typed commands only.
                     let _ = self.reload(server);
                 }
+                (Event::CheckWorkers, Some(server)) => self.notifier.check_workers(server),
+                // The new process gets the sockets that were bound when the upgrade began.
+                (Event::RetryControl, Some(_)) if handover.is_in_progress() => {}
+                (Event::RetryControl, Some(server)) => self.retry_control(server),
                 (Event::Reopen, Some(server)) => {
                     server.logger().reopen();
                     tracing::info!("log files were reopened");
@@ -136,11 +150,15 @@ impl MainLoop {
                 }
                 (Event::Control(request), Some(server)) if matches!(request.request, Request::Upgrade(_)) => {
                     if let Request::Upgrade(order) = request.request.clone() {
-                        handover.begin(&order, Some(request), (server, &control), &context);
+                        let control = self.control.borrow();
+                        handover.begin(&order, Some(request), (server, &*control), &context);
                     }
                 }
                 (Event::Control(request), Some(_)) if handover.is_in_progress() && changes(&request.request) => {
                     request.reply(Err(ApiError::new(409, "an upgrade is in progress")));
+                }
+                (Event::Control(request), Some(server)) if inspection::is_inspection(&request.request) => {
+                    inspection::start(request, server, &self.source);
                 }
                 (Event::Control(request), Some(server)) => {
                     let reply = self.reply(&request.request, server);
@@ -162,6 +180,7 @@ impl MainLoop {
                     ConfigSource::File(file) => Some(file.clone()),
                     ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
                 },
+                sandbox: self.start_settings.sandbox.to_string(),
                 ..server.status()
             }))),
             Request::Sites => Ok(Reply::Sites(server.sites())),
@@ -173,28 +192,39 @@ impl MainLoop {
                     ..ApiError::new(422, error.message)
                 }),
             // The API serves them without the main loop.
-            Request::Logs(_) => Err(ApiError::new(500, "log lines are a stream")),
+            Request::Logs(_) | Request::DashboardLink => Err(ApiError::new(500, "the API has to serve this request")),
+            Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
+            // `run` starts a thread for them.
+            Request::Doctor | Request::Explain(_) => Err(ApiError::new(500, "the request was not started")),
             // `run` handles it, because it takes the server.
             Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
-            Request::SetLogLevel(level) => self.log_level(Some(*level)),
+            Request::SetLogLevel(level) => self.log_level(Some(level)),
             Request::Config => {
                 let loaded = self.loaded_revision.borrow();
                 let text = self.config(server)?.text(loaded.as_deref())?;
                 Ok(Reply::Config(Box::new(text)))
             }
             Request::CheckConfig(candidate) => Ok(Reply::Checked(self.config(server)?.check(candidate))),
-            Request::ReplaceConfig(replacement) => self.saved(self.config(server)?.replace(replacement)),
-            Request::EditConfig(edits) => self.saved(self.config(server)?.edit(edits)),
+            Request::CheckEdits(edits) => self.config(server)?.check_edits(edits).map(Reply::Checked),
+            Request::ReplaceConfig(replacement) => self.save(server, |config| config.replace(replacement)),
+            Request::EditConfig(edits) => self.save(server, |config| config.edit(edits)),
             Request::ConfigHistory => self.config(server)?.changes().map(Reply::ConfigHistory),
-            Request::UndoConfig(undo) => self.saved(self.config(server)?.undo(undo)),
+            Request::UndoConfig(undo) => self.save(server, |config| config.undo(undo)),
             Request::Certificates => Ok(Reply::Certificates(inventory::certificates(server))),
             Request::Upstreams => Ok(Reply::Upstreams(inventory::upstreams(server))),
             Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
             Request::EnableUpstream(upstream) => set_drained(server, &upstream.address, false),
+            Request::PhpPools => Ok(Reply::PhpPools(inventory::php_pools(server))),
+            Request::RestartPhpPool(pool) => match server.php().restart(&pool.name) {
+                0 => Err(ApiError::new(404, "there is no pool of PHP with this name")),
+                _ => Ok(done("PHP is restarting; the old processes complete their requests")),
+            },
             Request::PurgeFileCache => {
-                server.purge_file_cache();
+                if !server.purge_file_cache() {
+                    return Err(ApiError::new(503, "the file cache is busy; it will be emptied later"));
+                }
                 Ok(done("the file cache is empty"))
             }
         }
@@ -204,9 +234,14 @@ impl MainLoop {
         ConfigApi::new(server, &self.source, &self.start_settings, &self.state)
     }
 
-    /// Records the revision of a change that the server has loaded.
-    fn saved(&self, saved: Result<Saved, ApiError>) -> Result<Reply, ApiError> {
-        let saved = saved?;
+    /// Changes the configuration, and records the revision that the server has loaded.
+    fn save(
+        &self,
+        server: &Server,
+        change: impl FnOnce(&ConfigApi<'_>) -> Result<Saved, ApiError>,
+    ) -> Result<Reply, ApiError> {
+        let config = self.config(server)?;
+        let saved = self.as_reload(server, || change(&config))?;
         self.loaded_revision.replace(Some(saved.revision.clone()));
         Ok(Reply::Saved(saved))
     }
@@ -215,23 +250,67 @@ impl MainLoop {
         // If the file is changed while it is being loaded, this revision is too old. Clients then see the new text as
         // not loaded, which another reload corrects.
         let revision = config_api::current_revision(&self.source);
-        let done = reload::reload(server, &self.source, &self.start_settings)?;
+        let done = self.as_reload(server, || reload::reload(server, &self.source, &self.start_settings))?;
         self.loaded_revision.replace(revision);
         Ok(done)
     }
 
-    /// Changes the level of the error log if one is given, and returns the current one.
-    fn log_level(&self, level: Option<Level>) -> Result<Reply, ApiError> {
+    /// Announces `reload` to the service manager, and its end even if it fails: the server then serves the old
+    /// configuration.
+    fn as_reload<T>(&self, server: &Server, reload: impl FnOnce() -> T) -> T {
+        self.notifier.reloading();
+        let result = reload();
+        self.notifier.ready(&self.status_line(server));
+        result
+    }
+
+    /// Returns the state of a server for the service manager.
+    fn status_line(&self, server: &Server) -> String {
+        let mut line = format!("sites: {}", server.snapshot().sites.len());
+        if !self.control.borrow().is_complete() {
+            line.push_str("; the control API is not available");
+        }
+        if let Some(error) = server.status().last_reload_error {
+            let first = error.lines().next().unwrap_or_default();
+            line = format!("{line}; the last reload failed: {first}");
+        }
+        line
+    }
+
+    /// Tries again to serve the control API.
+    fn retry_control(&self, server: &Server) {
+        let mut control = self.control.borrow_mut();
+        if control.is_complete() {
+            return;
+        }
+        control.retry();
+        let is_complete = control.is_complete();
+        drop(control);
+        if is_complete {
+            self.notifier.ready(&self.status_line(server));
+        }
+    }
+
+    /// Changes the level of the error log if a change is given, and returns the current levels.
+    fn log_level(&self, change: Option<&LogLevelChange>) -> Result<Reply, ApiError> {
         let log = self
             .error_log
             .as_ref()
             .ok_or_else(|| ApiError::new(500, "the server has no error log"))?;
-        if let Some(level) = level {
-            log.set_level(to_model(level));
-            tracing::info!("the log level is {level} until the next reload");
+        if let Some(LogLevelChange { level, module }) = change {
+            match module {
+                None => log.set_level(to_model(*level)),
+                Some(module) if log.set_module_level(module, to_model(*level)) => {}
+                Some(_) => return Err(ApiError::new(422, "too many modules have a level of their own")),
+            }
+            let module = module.as_deref().unwrap_or("all other modules");
+            tracing::info!("the log level of {module} is {level} until the next reload");
         }
-        let level = from_model(log.level());
-        Ok(Reply::LogLevel(LogLevel { level }))
+        let modules = log.module_levels().into_iter();
+        Ok(Reply::LogLevel(LogLevel {
+            level: from_model(log.level()),
+            modules: modules.map(|(module, level)| (module, from_model(level))).collect(),
+        }))
     }
 
     /// Stops on a separate thread, so that a second signal takes effect immediately.
@@ -241,6 +320,7 @@ impl MainLoop {
     /// Fails if the thread cannot be started. The server was then dropped, and its threads end with the process.
     fn stop(&self, server: Server) -> Result<(), Failure> {
         tracing::info!("stopping");
+        self.notifier.stopping();
         if self.has_console {
             print("Stopping after the responses in progress; Ctrl+C stops immediately.\n");
         }
@@ -264,11 +344,16 @@ impl MainLoop {
     /// # Errors
     ///
     /// As [`MainLoop::stop`].
-    fn hand_over(&self, server: Server, control: Vec<Server>) -> Result<(), Failure> {
+    fn hand_over(&self, server: Server) -> Result<(), Failure> {
+        let control = self.control.borrow_mut().take();
         let sender = self.sender.clone();
         let end = move || {
             // Clients of the API that wait for a reply of this process get it.
-            let control = thread::spawn(move || stop_all(control));
+            let control = thread::spawn(move || {
+                for server in control {
+                    server.stop();
+                }
+            });
             let clean = server.hand_over();
             let _ = control.join();
             let _ = sender.blocking_send(Event::Stopped(clean));
@@ -281,23 +366,18 @@ impl MainLoop {
         })
     }
 
+    /// Leaves the socket files to a process that takes over, or takes them back.
+    fn leave_sockets(&self, server: &Server, leaves: bool) {
+        let control = self.control.borrow();
+        let servers = control.servers().chain([server]);
+        servers.for_each(|server| server.leave_socket_files(leaves));
+    }
+
     /// Returns true if the terminal of standard input was closed after the start. After a hangup, `isatty` on the old
     /// terminal fails.
     fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
     }
-}
-
-fn stop_all(servers: Vec<Server>) {
-    for server in servers {
-        server.stop();
-    }
-}
-
-/// Leaves the socket files to a process that takes over, or takes them back.
-fn leave_sockets(server: &Server, control: &[Server], leaves: bool) {
-    server.leave_socket_files(leaves);
-    control.iter().for_each(|server| server.leave_socket_files(leaves));
 }
 
 /// Returns true for requests that change the configuration, which the new process of an upgrade may have read already.
@@ -310,7 +390,7 @@ fn changes(request: &Request) -> bool {
 
 /// Drains the upstreams with an address, or ends that.
 fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply, ApiError> {
-    if server.registries().upstreams.set_drained(address, is_drained) == 0 {
+    if !server.registries().upstreams.set_drained(address, is_drained) {
         return Err(ApiError::new(404, "there is no upstream with this address"));
     }
     let what = if is_drained { "is drained" } else { "gets requests" };
@@ -388,6 +468,16 @@ pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()
         });
     }
     Ok(())
+}
+
+/// Sends an event whenever the control API is to be tried again.
+pub async fn schedule_retries(events: Sender<Event>) {
+    loop {
+        time::sleep(RETRY_INTERVAL).await;
+        if events.send(Event::RetryControl).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Starts a thread that sends an event for each typed line. The thread is not joined, because it may still wait for

@@ -1,11 +1,13 @@
 //! The command line: defines its arguments. Each command has a file in this folder.
 
 mod banner;
+mod browser;
 pub mod check;
 pub mod completions;
 pub mod config;
 mod config_api;
 mod control;
+pub mod dashboard;
 pub mod doctor;
 mod event;
 mod exit;
@@ -14,16 +16,20 @@ pub mod fmt;
 mod handover;
 pub mod hash_password;
 pub mod import;
+mod inspection;
 mod launch;
 mod log_feed;
 pub mod logs;
 mod main_loop;
 pub mod man;
+mod notifier;
 mod output;
+pub mod php;
 mod reload;
 pub mod remote;
 pub mod run;
 mod running;
+mod sandbox;
 mod search;
 pub mod serve;
 pub mod service;
@@ -58,9 +64,11 @@ pub enum Command {
     Config(config::Options),
     Certs(remote::CertsOptions),
     Upstreams(remote::UpstreamsOptions),
+    Php(php::Options),
     Purge(remote::PurgeOptions),
     Logs(logs::Options),
     Top(top::Options),
+    Dashboard(dashboard::Options),
     Check(check::Options),
     Fmt(fmt::Options),
     Explain(explain::Options),

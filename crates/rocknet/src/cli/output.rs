@@ -9,8 +9,17 @@ use rocknet_io::terminal::{StandardStream, shows_colour};
 /// Writes to standard output. Errors are ignored, because the reader of a pipe may have closed it
 /// (`rocknet man | head`).
 pub fn print(text: impl Display) {
+    let _ = try_print(text);
+}
+
+/// Writes to standard output, for commands that print until they are ended.
+///
+/// # Errors
+///
+/// Returns the error of standard output, `BrokenPipe` if its reader has closed it.
+pub fn try_print(text: impl Display) -> io::Result<()> {
     let mut output = io::stdout().lock();
-    let _ = write!(output, "{text}").and_then(|()| output.flush());
+    write!(output, "{text}").and_then(|()| output.flush())
 }
 
 /// Prints an error on standard error.

@@ -1,5 +1,7 @@
 //! Reload: reads and checks the configuration, replaces it, and reports the result to the log and the terminal.
 
+use std::path::PathBuf;
+
 use rocknet::certificates::ServerEnvironment;
 use rocknet::server::Server;
 use rocknet_config::model::{self, LogTarget};
@@ -8,6 +10,7 @@ use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 
 use super::launch::ConfigSource;
+use super::sandbox::ActiveSandbox;
 use super::{print_error, print_report, print_warning};
 
 /// Settings that are read at start only, so that changing them needs a restart.
@@ -20,6 +23,10 @@ pub struct StartSettings {
     pub script_user_ignored: bool,
     /// True if standard input was a terminal at start.
     pub at_terminal: bool,
+    /// Limits of the process.
+    pub sandbox: ActiveSandbox,
+    /// Folder of the server's state.
+    pub state: PathBuf,
 }
 
 impl StartSettings {
@@ -32,6 +39,8 @@ impl StartSettings {
             user_ignored: config.server.user.is_some() && !privileges::is_root(),
             script_user_ignored: config.server.script_user.is_some() && !privileges::is_root(),
             at_terminal: is_terminal(StandardStream::Input),
+            sandbox: ActiveSandbox::default(),
+            state: PathBuf::new(),
         }
     }
 
@@ -44,6 +53,7 @@ impl StartSettings {
             ("server.user", old.user != now.user),
             ("server.state", old.state != now.state),
             ("server.backend", old.backend != now.backend),
+            ("server.sandbox", old.sandbox != now.sandbox),
             ("admin", self.admin != new.admin),
         ]
         .into_iter()
@@ -87,7 +97,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             Ok(loaded) => loaded,
             Err(report) => {
                 let findings = report.to_string();
-                server.reload_failed(findings.clone());
+                server.reload_failed(without_excerpts(&report));
                 output.show(&report);
                 let errors = match report.errors() {
                     1 => "1 error".to_owned(),
@@ -104,6 +114,14 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             }
         };
     let needs_restart = start_settings.needs_restart(&config);
+    let within_sandbox = start_settings.sandbox.check(&config, &start_settings.state, source);
+    if let Err(error) = within_sandbox {
+        server.reload_failed(error.clone());
+        return Err(output.failed(&format!(
+            "{} is not reloaded, nothing has changed: {error}",
+            file.display()
+        )));
+    }
     if let Err(error) = server.reload(config) {
         return Err(output.failed(&format!(
             "{} is not reloaded, nothing has changed: {error}",
@@ -128,19 +146,29 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
     Ok(done)
 }
 
+/// Returns the errors of a report, a line for each. It does not show lines of the file, which may contain secrets,
+/// because every client of the control API may read it.
+fn without_excerpts(report: &Report) -> String {
+    let errors = report.findings.iter().filter(|finding| finding.is_error());
+    let lines: Vec<String> = errors
+        .map(|finding| format!("{}{}", location(finding), finding.message))
+        .collect();
+    lines.join("\n")
+}
+
+/// Returns the file, line and column of a finding before its message, or an empty text if it has no location.
+fn location(finding: &Finding) -> String {
+    let location = finding.location.as_ref();
+    location.map_or_else(String::new, |at| {
+        format!("{}:{}:{}: ", at.file.display(), at.line, at.column)
+    })
+}
+
 /// Writes findings to the log.
 pub fn log_findings(findings: &[Finding]) {
     for finding in findings {
-        let Finding {
-            message,
-            help,
-            location,
-            ..
-        } = finding;
-        let place = location
-            .as_ref()
-            .map(|l| format!("{}:{}:{}: ", l.file.display(), l.line, l.column));
-        let (place, help) = (place.unwrap_or_default(), help.as_deref().unwrap_or_default());
+        let (place, message) = (location(finding), &finding.message);
+        let help = finding.help.as_deref().unwrap_or_default();
         if finding.is_error() {
             tracing::error!(help, "{place}{message}");
         } else {
@@ -218,6 +246,7 @@ mod tests {
         check(|new| new.server.user = Some("x".into()), &["server.user"]);
         check(|new| new.server.state = Some("/x".into()), &["server.state"]);
         check(|new| new.server.backend = model::IoBackend::Epoll, &["server.backend"]);
+        check(|new| new.server.sandbox = model::Sandbox::Strict, &["server.sandbox"]);
         check(|new| new.admin.socket = model::ControlSocket::Off, &["admin"]);
         check(|new| new.limits.connections = Some(7), &[]);
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rocknet::certificates::ServerEnvironment;
 use rocknet_config::Config;
-use rocknet_control::api::{ApiError, Done, Level, LogLevel, Request};
+use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, Request};
 use rocknet_control::upstream::UpstreamAddress;
 use rocknet_control::{
     CertificateList, CertificateSummary, Client, ClientError, SiteList, SiteSummary, Status, UpstreamList,
@@ -68,14 +68,21 @@ pub struct StopOptions {
 
 /// Show or change the level of the error log of the running server
 ///
-/// The new level applies until the next reload.
+/// The new level applies until the next reload. Messages of the levels debug and trace name their module in the field
+/// `from`.
 #[derive(Debug, clap::Args)]
 pub struct LogLevelOptions {
     /// error, warn, info, debug or trace
     #[arg(value_parser = parse_level)]
     level: Option<Level>,
+    /// Change the level of one module only, with the modules in it, such as rocknet_proxy
+    #[arg(long, value_name = "PATH", requires = "level")]
+    module: Option<String>,
     #[command(flatten)]
     target: Target,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// List the certificates of the sites of the running server
@@ -263,9 +270,17 @@ pub fn stop(options: &StopOptions) -> Result<(), Failure> {
 }
 
 pub fn log_level(options: &LogLevelOptions) -> Result<(), Failure> {
-    let request = options.level.map_or(Request::LogLevel, Request::SetLogLevel);
-    let LogLevel { level } = options.target.call(&request)?;
-    print(format_args!("{level}\n"));
+    let change = |level| {
+        Request::SetLogLevel(LogLevelChange {
+            level,
+            module: options.module.clone(),
+        })
+    };
+    let levels: LogLevel = options.target.call(&options.level.map_or(Request::LogLevel, change))?;
+    if options.json {
+        return print_json(&levels);
+    }
+    print(levels);
     Ok(())
 }
 

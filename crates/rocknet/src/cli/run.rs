@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rocknet::certificates::ServerEnvironment;
 use rocknet::takeover::Predecessor;
 use rocknet_config::{Config, Loaded};
+use rocknet_io::service_manager::ServiceEnvironment;
 
 use super::launch::{ConfigSource, ConsoleOption, LaunchOptions};
 use super::{Failure, running, search, serve};
@@ -33,18 +34,18 @@ pub struct BareOptions {
     pub console: ConsoleOption,
 }
 
-pub fn run(options: &Options) -> Result<(), Failure> {
-    run_file(options.file.named(), options.console.console)
+pub fn run(options: &Options, service: ServiceEnvironment) -> Result<(), Failure> {
+    run_file(options.file.named(), options.console.console, service)
 }
 
 /// Runs `rocknet` without a command.
-pub fn run_bare(options: &BareOptions) -> Result<(), Failure> {
-    run_file(options.config.as_deref(), options.console.console)
+pub fn run_bare(options: &BareOptions, service: ServiceEnvironment) -> Result<(), Failure> {
+    run_file(options.config.as_deref(), options.console.console, service)
 }
 
-fn run_file(named: Option<&Path>, console: bool) -> Result<(), Failure> {
+fn run_file(named: Option<&Path>, console: bool, service: ServiceEnvironment) -> Result<(), Failure> {
     let predecessor = Predecessor::from_environment().map_err(Failure::Failed)?.map(Arc::new);
-    let served = run_after(predecessor.clone(), named, console);
+    let served = run_after(predecessor.clone(), named, console, service);
     // After an upgrade that has succeeded, nothing receives the message.
     if let (Some(predecessor), Err(failure)) = (predecessor, &served) {
         predecessor.failed(&failure.to_string());
@@ -52,7 +53,12 @@ fn run_file(named: Option<&Path>, console: bool) -> Result<(), Failure> {
     served
 }
 
-fn run_after(predecessor: Option<Arc<Predecessor>>, named: Option<&Path>, console: bool) -> Result<(), Failure> {
+fn run_after(
+    predecessor: Option<Arc<Predecessor>>,
+    named: Option<&Path>,
+    console: bool,
+    service: ServiceEnvironment,
+) -> Result<(), Failure> {
     match named.map(Path::to_path_buf).or_else(search::find) {
         Some(file) => {
             let Loaded { config, warnings } =
@@ -66,14 +72,14 @@ fn run_after(predecessor: Option<Arc<Predecessor>>, named: Option<&Path>, consol
                 predecessor,
                 shows_addresses: false,
             };
-            running::run(config, options)
+            running::run(config, options, service)
         }
-        None => welcome(console),
+        None => welcome(console, service),
     }
 }
 
-fn welcome(console: bool) -> Result<(), Failure> {
-    serve::on_next_free(|port, listen, mut notes| {
+fn welcome(console: bool, service: ServiceEnvironment) -> Result<(), Failure> {
+    serve::on_next_free(service, |port, listen, mut notes| {
         notes.push(format!(
             "There is no rocknet.toml here yet. To serve a folder, type `rocknet serve FOLDER`; to serve it\n\
              permanently, write rocknet.toml and start again:\n\n  [site.\":{port}\"]\n  root = \"FOLDER\""

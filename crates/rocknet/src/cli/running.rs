@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::rc::Rc;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet::certificates::state_folder;
@@ -15,24 +14,28 @@ use rocknet::gateway::php;
 use rocknet::log::{ErrorLog, Logger, init_errors};
 use rocknet::report::MAX_FOLDERS_CHECKED;
 use rocknet::server::{Server, StartError, StartHooks};
-use rocknet::takeover::{InheritedSockets, Predecessor};
+use rocknet::takeover::{AdoptedSockets, Predecessor};
 use rocknet_config::model::{Log, LogTarget};
 use rocknet_config::{Code, Config, Report};
 use rocknet_control::SiteSummary;
+use rocknet_io::inherited_sockets::InheritedSockets;
 use rocknet_io::machine;
 use rocknet_io::privileges::{self, User};
+use rocknet_io::service_manager::ServiceEnvironment;
 use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
 
 use super::config_api;
-use super::control::{self, ControlAddresses, MainLoopControl};
+use super::control::{self, ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
-use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands};
+use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands, schedule_retries};
+use super::notifier::Notifier;
 use super::reload::{self, StartSettings};
+use super::sandbox::{ActiveSandbox, SandboxPlan};
 use super::search::resolved;
-use super::{Failure, banner, print, print_report, print_warning, trust};
+use super::{Failure, banner, browser, print, print_report, print_warning, trust};
 
 /// The reason why a server could not be started.
 pub enum NotStarted {
@@ -52,22 +55,26 @@ pub struct RunningServer {
     /// Revision of the configuration file at start.
     loaded_revision: Option<String>,
     error_log: Option<ErrorLog>,
-    /// Servers of the control API.
-    control: Vec<Server>,
+    control: ControlServers,
+    notifier: Notifier,
     has_console: bool,
 }
 
 /// Starts a server and serves until it is stopped.
-pub fn run(config: Config, options: LaunchOptions) -> Result<(), Failure> {
-    start(config, options)?.serve()
+pub fn run(config: Config, options: LaunchOptions, mut service: ServiceEnvironment) -> Result<(), Failure> {
+    start(config, options, &mut service)?.serve()
 }
 
-/// Starts a server. Requests are served once this function returns.
-pub fn start(mut config: Config, options: LaunchOptions) -> Result<RunningServer, NotStarted> {
+/// Starts a server. Requests are served once this function returns. Takes the sockets of `service`.
+pub fn start(
+    mut config: Config,
+    options: LaunchOptions,
+    service: &mut ServiceEnvironment,
+) -> Result<RunningServer, NotStarted> {
     // Signals are caught before any state exists that a signal could leave inconsistent. Neither this runtime nor its
     // signal handling starts a thread, so privileges can still be dropped.
     let runtime = Builder::new_current_thread()
-        .enable_io()
+        .enable_all()
         .build()
         .map_err(NotStarted::Io)?;
     let (sender, others) = channel(MAX_EVENTS);
@@ -98,6 +105,9 @@ pub fn start(mut config: Config, options: LaunchOptions) -> Result<RunningServer
         scripts: &scripts,
         config: &start_config,
         predecessor: predecessor.as_deref(),
+        sockets: std::mem::take(&mut service.sockets),
+        sandbox: Some(SandboxPlan::new(&start_config, &state.folder, &options.source)),
+        active_sandbox: ActiveSandbox::default(),
         error_log: None,
     };
     let addresses = match options.source {
@@ -107,13 +117,16 @@ pub fn start(mut config: Config, options: LaunchOptions) -> Result<RunningServer
     let server = Server::start(config, Vec::new(), &mut hooks).map_err(NotStarted::Start)?;
     tracing::debug!("{}", server.backend());
     let error_log = hooks.error_log;
+    tracing::debug!("sandbox: {}", hooks.active_sandbox);
+    start_settings.sandbox = hooks.active_sandbox;
+    start_settings.state.clone_from(&state.folder);
     let api = MainLoopControl {
         events: sender.clone(),
         logger: server.logger().clone(),
     };
     let inherited = predecessor.as_deref().map(Predecessor::control);
-    let control = control::start(&addresses, &api, inherited.unwrap_or_default());
-    announce_ready(predecessor.as_deref());
+    let control = ControlServers::start(addresses, api, inherited.unwrap_or_default());
+    announce_ready(predecessor.as_deref(), service);
     let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(RunningServer {
         runtime,
@@ -126,6 +139,7 @@ pub fn start(mut config: Config, options: LaunchOptions) -> Result<RunningServer
         loaded_revision,
         error_log,
         control,
+        notifier: Notifier::new(service.notify.clone(), service.watchdog),
         has_console,
     })
 }
@@ -143,13 +157,15 @@ fn take_over_rights(predecessor: &Predecessor, config: &mut Config, start_settin
     (start_settings.user_ignored, start_settings.script_user_ignored) = (false, false);
 }
 
-/// Announces that requests are served. Called once, after everything has started.
-fn announce_ready(predecessor: Option<&Predecessor>) {
-    if let Some(predecessor) = predecessor {
-        match predecessor.ready() {
-            Ok(()) => tracing::info!("process {} has taken over", std::process::id()),
-            Err(error) => tracing::warn!("the old process has ended during the upgrade: {error}"),
-        }
+/// Announces to the previous process that requests are served. Called once, after everything has started.
+fn announce_ready(predecessor: Option<&Predecessor>, service: &ServiceEnvironment) {
+    let Some(predecessor) = predecessor else { return };
+    match predecessor.ready() {
+        Ok(()) => tracing::info!("process {} has taken over", std::process::id()),
+        Err(error) => tracing::warn!("the old process has ended during the upgrade: {error}"),
+    }
+    if service.notify.is_some() {
+        predecessor.wait_for_release(RELEASE_TIMEOUT);
     }
 }
 
@@ -161,21 +177,33 @@ struct ProgramStart<'a> {
     scripts: &'a accounts::AccountPlan,
     config: &'a Config,
     predecessor: Option<&'a Predecessor>,
+    /// Sockets of the service manager.
+    sockets: InheritedSockets,
+    /// `None` once the sandbox is entered.
+    sandbox: Option<SandboxPlan>,
+    active_sandbox: ActiveSandbox,
     /// Set once the logs are open.
     error_log: Option<ErrorLog>,
 }
 
 impl StartHooks for ProgramStart<'_> {
+    fn adopted_sockets(&mut self) -> AdoptedSockets {
+        let previous = self.predecessor.map(Predecessor::sites).unwrap_or_default();
+        previous.with_activated(std::mem::take(&mut self.sockets))
+    }
+
     fn before_threads(&mut self) -> Result<(), String> {
-        become_user(self.user, self.state, self.scripts, self.config)
+        let Some(sandbox) = self.sandbox.take() else {
+            return Ok(());
+        };
+        sandbox.prepare()?;
+        become_user(self.user, self.state, self.scripts, self.config)?;
+        self.active_sandbox = sandbox.enter()?;
+        Ok(())
     }
 
     fn log_opened(&mut self, log: &Log, logger: &Logger) {
         self.error_log = Some(init_errors(log, logger));
-    }
-
-    fn inherited(&mut self) -> InheritedSockets {
-        self.predecessor.map(Predecessor::sites).unwrap_or_default()
     }
 
     fn before_serving(&mut self) -> Result<(), String> {
@@ -207,19 +235,35 @@ impl RunningServer {
             loaded_revision,
             error_log,
             control,
+            notifier,
             has_console,
         } = self;
+        runtime.spawn(Notifier::schedule_checks(notifier.watchdog(), sender.clone()));
+        let is_complete = control.is_complete();
+        let control = Rc::new(RefCell::new(control));
+        if !is_complete {
+            runtime.spawn(schedule_retries(sender.clone()));
+        }
         let main_loop = MainLoop {
+            control: Rc::clone(&control),
             sender,
             source: options.source,
             state,
             loaded_revision: RefCell::new(loaded_revision),
             start_settings,
             error_log,
+            notifier,
             has_console,
         };
         let registries = Arc::clone(server.registries());
-        let served = runtime.block_on(main_loop.run(server, control, events));
+        let served = runtime.block_on(main_loop.run(server, events));
+        // An immediate stop does not wait for clients of the API. Requests that are left get 503, because the main loop
+        // has ended.
+        if served.is_ok()
+            && let Ok(control) = Rc::try_unwrap(control)
+        {
+            control.into_inner().stop();
+        }
         // CGI programs are stopped even after an immediate stop, because their child processes do not end with this
         // process.
         registries.programs.stop(Instant::now() + CGI_STOP_TIMEOUT);
@@ -319,7 +363,8 @@ struct StateFolder {
     is_needed: bool,
 }
 
-/// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user.
+/// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user. In
+/// each case, programs that the server starts inherit no capability.
 fn become_user(
     user: Option<&str>,
     state: &StateFolder,
@@ -327,7 +372,8 @@ fn become_user(
     config: &Config,
 ) -> Result<(), String> {
     let Some(user) = user.filter(|_| privileges::is_root()) else {
-        return Ok(());
+        // A service manager passes the capability for low ports in the ambient set.
+        return privileges::stop_inheritance().map_err(|error| error.to_string());
     };
     let user = User::find(user).map_err(|error| error.to_string())?;
     let changed_owner = FileStorage::new(&state.folder).chown(user.uid, user.gid);
@@ -350,19 +396,7 @@ fn open_browser(sites: &[SiteSummary]) {
     else {
         return print_warning("a browser cannot open a Unix socket");
     };
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = std::process::Command::new(program);
-    match command
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-    {
-        // A thread waits for the process, so that it does not become a zombie.
-        Ok(mut child) => drop(thread::Builder::new().spawn(move || child.wait())),
-        Err(error) => print_warning(format_args!("the browser cannot be opened: {program}: {error}")),
-    }
+    browser::open(url);
 }
 
 impl From<NotStarted> for Failure {
@@ -373,6 +407,9 @@ impl From<NotStarted> for Failure {
         })
     }
 }
+
+/// Maximum time that the previous process has to notify the service manager of this one.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time for the processes of CGI programs to end after they have been killed.
 const CGI_STOP_TIMEOUT: Duration = Duration::from_secs(5);

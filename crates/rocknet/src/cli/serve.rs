@@ -7,6 +7,7 @@ use rocknet::server::StartError;
 use rocknet_config::Config;
 use rocknet_config::model::{Listen, Php, PhpVersion};
 use rocknet_io::port_owner;
+use rocknet_io::service_manager::ServiceEnvironment;
 use rocknet_io::socket::{self, BindErrorKind};
 
 use super::Failure;
@@ -32,7 +33,7 @@ pub struct Options {
     pub console: ConsoleOption,
 }
 
-pub fn run(options: &Options) -> Result<(), Failure> {
+pub fn run(options: &Options, service: ServiceEnvironment) -> Result<(), Failure> {
     let directory = folder(&options.directory)?;
     let launch = |listen: Listen, notes| {
         let launch = LaunchOptions {
@@ -53,15 +54,18 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     match &options.listen {
         Some(listen) => {
             let (config, launch) = launch(listen.clone(), Vec::new());
-            running::run(config, launch)
+            running::run(config, launch, service)
         }
-        None => on_next_free(|_, listen, notes| launch(listen, notes)),
+        None => on_next_free(service, |_, listen, notes| launch(listen, notes)),
     }
 }
 
 /// Starts the server that `launch` configures, on the first free port from [`FIRST_PORT`] on, and serves until it is
 /// stopped. `launch` receives the port, its listening address, and a note if the port is not [`FIRST_PORT`].
-pub fn on_next_free(launch: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOptions)) -> Result<(), Failure> {
+pub fn on_next_free(
+    mut service: ServiceEnvironment,
+    launch: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOptions),
+) -> Result<(), Failure> {
     let ip = Some(LOOPBACK);
     let mut races = 0;
     loop {
@@ -79,7 +83,7 @@ pub fn on_next_free(launch: impl Fn(u16, Listen, Vec<String>) -> (Config, Launch
             ));
         }
         let (config, launch) = launch(port, Listen::Tcp { address: ip, port }, notes);
-        match running::start(config, launch) {
+        match running::start(config, launch, &mut service) {
             Ok(running) => return running.serve(),
             // Another process took the port between the search and the start.
             Err(NotStarted::Start(StartError::Bind(error)))

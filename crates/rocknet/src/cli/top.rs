@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use rocknet_control::api::Request;
-use rocknet_control::{Client, UpstreamSummary};
+use rocknet_control::{Client, ClientError, UpstreamSummary};
+use serde::de::DeserializeOwned;
 
+use super::Failure;
+use super::output::try_print;
 use super::remote::Target;
-use super::{Failure, print};
 use sample::{Sample, SampleHistory, TimedStatus};
 
 /// Show the load of the running server, updated every second
@@ -34,7 +36,10 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let mut client = options.target.client()?;
+    let mut client = Reconnecting {
+        target: &options.target,
+        client: options.target.client()?,
+    };
     if options.json {
         return print_samples(options, &mut client);
     }
@@ -47,7 +52,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     shown
 }
 
-fn print_samples(options: &Options, client: &mut Client) -> Result<(), Failure> {
+fn print_samples(options: &Options, client: &mut Reconnecting<'_>) -> Result<(), Failure> {
     let mut before = query(client)?;
     let mut left = options.count;
     while left != Some(0) {
@@ -55,7 +60,10 @@ fn print_samples(options: &Options, client: &mut Client) -> Result<(), Failure> 
         let now = query(client)?;
         let sample = Sample::between(&before, &now);
         let json = serde_json::to_string(&sample).map_err(|error| Failure::Failed(error.to_string()))?;
-        print(format_args!("{json}\n"));
+        if try_print(format_args!("{json}\n")).is_err() {
+            // The reader of the output has seen enough (`rocknet top --json | head`).
+            return Ok(());
+        }
         before = now;
         left = left.map(|left| left - 1);
     }
@@ -63,7 +71,7 @@ fn print_samples(options: &Options, client: &mut Client) -> Result<(), Failure> 
 }
 
 /// Updates the terminal until a key or the count ends it.
-fn show(options: &Options, client: &mut Client, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
+fn show(options: &Options, client: &mut Reconnecting<'_>, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("the terminal cannot be used: {error}"));
     let interval = Duration::from_secs(options.interval);
     let mut history = SampleHistory::default();
@@ -71,7 +79,7 @@ fn show(options: &Options, client: &mut Client, terminal: &mut DefaultTerminal) 
     let mut updates = 0;
     loop {
         let now = query(client)?;
-        let upstreams: Vec<UpstreamSummary> = call(client, &Request::Upstreams)?;
+        let upstreams: Vec<UpstreamSummary> = client.call(&Request::Upstreams)?;
         history.push(Sample::between(&before, &now));
         terminal
             .draw(|frame| view::draw(frame, &now.status, &history, &upstreams))
@@ -100,12 +108,29 @@ fn ends(key: KeyEvent) -> bool {
     is_interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
 }
 
-fn query(client: &mut Client) -> Result<TimedStatus, Failure> {
-    let status = call(client, &Request::Status)?;
+fn query(client: &mut Reconnecting<'_>) -> Result<TimedStatus, Failure> {
+    let status = client.call(&Request::Status)?;
     let at = Instant::now();
     Ok(TimedStatus { status, at })
 }
 
-fn call<T: serde::de::DeserializeOwned>(client: &mut Client, request: &Request) -> Result<T, Failure> {
-    client.call(request).map_err(|error| Failure::Failed(error.to_string()))
+/// Client that connects again if the server has closed the connection, which it does after a while without requests
+/// and after a restart.
+struct Reconnecting<'t> {
+    target: &'t Target,
+    client: Client,
+}
+
+impl Reconnecting<'_> {
+    /// Sends a request, which must change nothing, because it may be sent twice.
+    fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, Failure> {
+        let result = match self.client.call(request) {
+            Err(ClientError::Io(_)) => {
+                self.client = self.target.client()?;
+                self.client.call(request)
+            }
+            result => result,
+        };
+        result.map_err(|error| Failure::Failed(error.to_string()))
+    }
 }

@@ -3,12 +3,13 @@
 //! A response qualifies if its type is text or another compressible type, and its length is at least 1 KiB or unknown.
 //! It must not have a coding, a range, `no-transform` or an HTTP message signature (RFC 9421), nor a status of 1xx, 204
 //! to 206 or 304. If a response qualifies, `Accept-Encoding` is added to `Vary` even if the client accepts no coding,
-//! because a shared cache must keep both forms apart.
+//! because a shared cache must keep coded and uncoded forms apart.
 //!
 //! A strong `ETag` becomes weak: the coded bytes differ from those that the handler tagged. A later request has
 //! `If-None-Match: W/"x"`, which the handler compares weakly (RFC 9110 §13.1.2), so it responds with 304 as before.
-//! `If-Match` and `If-Range` compare strongly and do not match a weak tag. The alternative, a suffix on the tag as
-//! static files have it, would have to be removed from every request before the handler receives it.
+//! `If-Match` and `If-Range` compare strongly and do not match a weak tag. The alternative is a suffix on the tag, as
+//! in the tags of static files. The suffix would have to be removed from every request before the handler receives the
+//! request.
 
 mod fields;
 mod stream;
@@ -139,6 +140,7 @@ pub fn apply(
         fields::mark(&mut response.fields, coding);
         return None;
     }
+    // `Ok`: the coded body. `Err`: the body that remains uncoded.
     let coded = match std::mem::take(&mut response.body) {
         Body::Bytes(bytes) if bytes.len() <= MAX_INLINE => {
             coding::encode(coding, &bytes).map(Body::from).ok_or(bytes.into())

@@ -75,6 +75,7 @@ fn authorization(fields: Fields<'_>) -> Option<&[u8]> {
         .filter(|_| !fields.is_repeated(KnownField::Authorization))
 }
 
+/// Converts a decision to an admission, with a response for each kind of rejection.
 fn admission(decision: Decision) -> Admission {
     let (status, name, value) = match decision {
         Decision::Granted { user } => return Ok(user),

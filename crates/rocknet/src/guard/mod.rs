@@ -14,6 +14,7 @@ use crate::registries::Registries;
 struct GuardEntry {
     /// Returns true if a route with these settings needs the guard.
     is_needed: fn(&Settings) -> bool,
+    /// Creates the guard of a route with these settings.
     make: fn(&Settings, &Registries) -> GuardResult,
 }
 

@@ -31,7 +31,7 @@ pub struct BodySource {
 /// Source of further pieces.
 enum Source {
     File(FileSource),
-    /// Remaining parts, and the part that is being read from a file.
+    /// Remaining parts, the part that is being read from a file, and the delivery of parts in files.
     Parts(VecDeque<Part>, Option<FileSource>, Delivery),
     Stream(StreamSource),
 }

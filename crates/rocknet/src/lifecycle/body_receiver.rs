@@ -25,7 +25,9 @@ pub trait BodyStream {
 /// number of stored bytes.
 pub struct BodyReceiver {
     channel: Rc<BodyChannel>,
+    /// Received bytes that have not been taken.
     chunks: VecDeque<BytesMut>,
+    /// True if no more bytes will arrive.
     ended: bool,
     /// True if the client waits for 100 (Continue) before it sends the body.
     expects_continue: bool,

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::Request;
@@ -12,7 +13,9 @@ use crate::exchange::Client;
 use crate::forwarded;
 use crate::handshake::Handshake;
 use crate::log::{Record, SinkId};
+use crate::metrics::CountedResponse;
 use crate::pipeline::{RequestContext, access_log};
+use crate::traces::{TracedResponse, WorkerTracer};
 use crate::worker::{Worker, WorkerConfig};
 
 /// Client of a connection, its TLS handshake, and its local address.
@@ -30,6 +33,7 @@ pub struct ConnectionInfo {
 /// Data of an access-log line that the request does not contain.
 struct AccessLogContext<'a> {
     status: Status,
+    /// Bytes of the response body, or bytes sent through the tunnel.
     sent: u64,
     /// `None` if the request could not be parsed.
     duration_us: Option<u64>,
@@ -55,21 +59,30 @@ impl ConnectionInfo {
     }
 
     /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
-    /// `duration_us`: time to the response. If it was not measured, this is the time to the last response that was
-    /// measured.
+    /// `sent`: bytes of the response body. `duration_us`: time from the request to the response, or, if it was not
+    /// measured, that of the last measured response. `site` and `route`: numbers of the site in
+    /// `config`, and of the route in the metrics.
     #[inline]
     pub fn record_ready(
         &mut self,
         worker: &Worker,
         config: &WorkerConfig,
-        site: u32,
+        (site, route): (u32, u32),
         request: &Request<'_>,
         status: Status,
         sent: u64,
         duration_us: u64,
     ) {
-        worker.counters.count_response(status);
-        config.record_duration(&worker.counters, site, duration_us);
+        let counted = CountedResponse {
+            status,
+            sent_bytes: sent,
+            received_bytes: 0,
+            duration_us: Some(duration_us),
+        };
+        worker.metrics.count(route, counted);
+        if let Some(tracer) = &config.tracer {
+            self.trace_ready(worker, tracer, request, &counted, route);
+        }
         if let Some(sink) = access_log(config, Some(site)) {
             let log_context = AccessLogContext {
                 status,
@@ -81,14 +94,26 @@ impl ConnectionInfo {
         }
     }
 
-    /// Records a response of a request with a context; [`ConnectionInfo::record_ready`] records all others. The log
-    /// line of a request that could not be parsed has no data of the request. `sent`: bytes of the response body or
-    /// tunnel. `is_tunnel`: true for a tunnel, whose duration is not counted in the histogram of the site.
+    /// Records a response of a request with a context; [`ConnectionInfo::record_ready`] records responses without
+    /// one. The log line of a request that could not be parsed has no data of the request. `sent`: bytes of the
+    /// response body or tunnel. `is_tunnel`: true for a tunnel, whose duration is not counted in the histogram of the
+    /// route.
     pub fn record(&mut self, worker: &Worker, context: &RequestContext, status: Status, sent: u64, is_tunnel: bool) {
-        worker.counters.count_response(status);
         let duration_us = microseconds(context.started.elapsed());
-        if let Some(site) = context.site.filter(|_| !is_tunnel) {
-            context.config.record_duration(&worker.counters, site, duration_us);
+        let counted = CountedResponse {
+            status,
+            sent_bytes: sent,
+            received_bytes: context.received.get(),
+            duration_us: (!is_tunnel).then_some(duration_us),
+        };
+        worker.metrics.count(context.route_number, counted);
+        if let Some(upstream) = context.upstream.get()
+            && let Some(duration) = upstream.head
+        {
+            worker.metrics.count_upstream(&upstream.address, duration);
+        }
+        if let Some(tracer) = &context.config.tracer {
+            self.trace(worker, tracer, context, status);
         }
         if let Some(sink) = context.access_log {
             let request = context.request.as_ref().map(|request| request.view());
@@ -102,6 +127,7 @@ impl ConnectionInfo {
         }
     }
 
+    /// Writes an access-log line. `request`: `None` if the request could not be parsed.
     fn log(
         &mut self,
         worker: &Worker,
@@ -141,6 +167,56 @@ impl ConnectionInfo {
                 duration_us: log_context.duration_us,
             },
         );
+    }
+
+    /// Records the span of a response from the worker cache.
+    #[cold]
+    fn trace_ready(
+        &self,
+        worker: &Worker,
+        tracer: &WorkerTracer,
+        request: &Request<'_>,
+        counted: &CountedResponse,
+        route: u32,
+    ) {
+        let response = TracedResponse {
+            route,
+            status: counted.status,
+            client: self.client_text(worker, request),
+            is_secure: self.secure.is_some(),
+            duration: Duration::from_micros(counted.duration_us.unwrap_or_default()),
+            upstream: None,
+        };
+        let trace = tracer.begin(request);
+        tracer.record(&trace, &worker.shared.registries.routes, request, &response);
+    }
+
+    /// Records the spans of a response of a request with a context. Bytes that are not a request have none.
+    #[cold]
+    fn trace(&self, worker: &Worker, tracer: &WorkerTracer, context: &RequestContext, status: Status) {
+        let Some(request) = context.request.as_ref().map(|request| request.view()) else {
+            return;
+        };
+        let response = TracedResponse {
+            route: context.route_number,
+            status,
+            client: self.client_text(worker, &request),
+            is_secure: context.is_secure,
+            duration: context.started.elapsed(),
+            upstream: context.upstream.get().zip(context.upstream_responded.get()),
+        };
+        let begun = || Box::new(tracer.begin(&request));
+        let trace = context.trace.get_or_init(begun);
+        tracer.record(trace, &worker.shared.registries.routes, &request, &response);
+    }
+
+    /// Returns the client of a request as text: the peer, or the client that a trusted proxy names.
+    fn client_text(&self, worker: &Worker, request: &Request<'_>) -> String {
+        let forwarded = match worker.trusts_proxies.get() {
+            true => self.forwarded(worker, request),
+            false => None,
+        };
+        forwarded.unwrap_or_else(|| self.client.to_string())
     }
 
     /// Returns the client that a trusted proxy names, as text; `None` if the client is the peer itself.

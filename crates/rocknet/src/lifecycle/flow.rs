@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::time::Instant;
 
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
@@ -51,15 +52,16 @@ where
         pipeline::begin(worker, config, &incoming, responder)
     }));
     match begun {
-        Ok(pipeline::Outcome::Sent { status, site }) => {
+        Ok(pipeline::Outcome::Sent { status, site, route }) => {
             let sent = responder.prepared_result();
             let Some(body) = sent.body.take() else {
                 let (sent, duration_us) = (sent.bytes, worker.ready_time.end(timed));
-                info.record_ready(worker, config, site, request, status, sent, duration_us);
+                info.record_ready(worker, config, (site, route), request, status, sent, duration_us);
                 return Flow::Done;
             };
             // The context has no route, because no later phase of a prepared response needs it.
-            let context = RequestContext::new(config, Some(site), None, incoming.local_and_tls(), incoming.owned);
+            let mut context = RequestContext::new(config, Some(site), None, incoming.local_and_tls(), incoming.owned);
+            context.route_number = route;
             Flow::Active(ActiveExchange::new(
                 Stage::Sending { body, status },
                 Rc::new(context),
@@ -109,6 +111,7 @@ enum Next {
     Stage(Stage),
     /// The whole response is queued, with this many bytes of its body.
     Complete(Status, u64),
+    /// The exchange is gone, so there is nothing to record.
     Gone,
 }
 
@@ -129,6 +132,9 @@ fn respond<R: Responder>(
     } = response;
     if let Some(upstream) = upstream {
         let _ = context.upstream.set(upstream);
+        if context.trace.get().is_some() {
+            context.upstream_responded.set(Some(Instant::now()));
+        }
     }
     let begun = match body {
         Body::Tunnel(_) if !responder.may_switch_protocol() => {
@@ -162,8 +168,7 @@ fn respond<R: Responder>(
     }
 }
 
-/// Counts and logs the panic of a handler, and responds with 500 in its place. Aborts the exchange if no response may
-/// be started.
+/// Counts and logs the panic of a handler, and responds with 500. Aborts the exchange if no response may be started.
 #[cold]
 pub fn respond_panicked<R: Responder>(
     worker: &Rc<Worker>,

@@ -64,6 +64,7 @@ mod tests {
             let found = seen.is_new(authority.as_bytes(), target.as_bytes());
             assert_eq!(found, new, "{authority} {target}");
         }
+        // Of these two resources, only `/b` is new.
         let preloads = Preloads::new(&["/a".to_owned(), "/b".to_owned()]).expect("some");
         assert!(seen.has_new(b"h", &preloads), "/b is new");
         assert!(!seen.has_new(b"h", &preloads));

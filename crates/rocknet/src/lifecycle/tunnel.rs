@@ -99,6 +99,7 @@ struct ClientLink<'a, L> {
     worker: &'a Worker,
     send_ticks: u32,
     ends: &'a mut CloseState,
+    /// Counter of the bytes written to the link; `None` if they are framed later and counted then.
     sent: Option<&'a mut u64>,
 }
 

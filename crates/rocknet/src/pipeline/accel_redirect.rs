@@ -113,6 +113,7 @@ async fn send(
     })
 }
 
+/// Logs that the file does not exist, and returns 404.
 fn not_found(site: &str, name: &FileReference) -> Response {
     let cause = Cause {
         level: Level::WARN,
@@ -131,6 +132,7 @@ fn not_found(site: &str, name: &FileReference) -> Response {
     Response::new(Status::NOT_FOUND)
 }
 
+/// Returns the file that a response with these fields names.
 fn referenced_file(fields: &FieldList) -> Option<FileReference> {
     if let Some(path) = fields.value(PATH_FIELD) {
         return Some(FileReference::Path(path.to_owned()));
@@ -188,7 +190,7 @@ fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> 
     found.map(|(_, place)| place)
 }
 
-/// Adds the fields of the application to the response for the file, except those that name or describe it.
+/// Adds the fields of the application to the response for the file, except those that name or describe the file.
 fn merge_fields(own: &FieldList, mut file: Response) -> Response {
     // A multipart response needs its own type, and a response without a body has no type.
     let has_type = !matches!(file.body, Body::Parts(_)) && file.status != Status::NOT_MODIFIED;
@@ -231,15 +233,15 @@ mod tests {
                 .with("ETag", "\"file\"")
                 .body(body)
         };
-        let lines = |response: Response| {
+        let rendered = |response: Response| {
             let fields = response.fields.iter().map(|(name, value)| format!("{name}: {value}"));
             fields.collect::<Vec<_>>()
         };
         let rest = ["Set-Cookie: a", "Set-Cookie: b", "Content-Disposition: attachment"];
-        let whole = lines(merge_fields(&own, file(Body::Empty)));
+        let whole = rendered(merge_fields(&own, file(Body::Empty)));
         assert_eq!(whole[..2], ["ETag: \"file\"", "Content-Type: text/csv"]);
         assert_eq!(whole[2..], rest);
-        let parts = lines(merge_fields(&own, file(Body::Parts(Vec::new()))));
+        let parts = rendered(merge_fields(&own, file(Body::Parts(Vec::new()))));
         assert_eq!(parts[..2], ["Content-Type: text/plain", "ETag: \"file\""]);
         assert_eq!(parts[2..], rest);
     }

@@ -37,6 +37,7 @@ use crate::worker::Worker;
 /// Decisions about one request so far. After a reload, decisions of guards of the old configuration are not used.
 #[derive(Default)]
 pub(super) struct Decisions {
+    /// Guards that have decided, each with its decision.
     made: Vec<(Arc<dyn Guard>, Admission)>,
     /// User whom the guards have authenticated.
     pub user: Option<Arc<str>>,
@@ -174,6 +175,7 @@ pub(super) fn handle(
     })
 }
 
+/// Does the work of [`handle`] for a site with guards. The error is the response of a guard that rejects the request.
 async fn handle_guarded(
     worker: &Worker,
     context: &RequestContext,
@@ -268,6 +270,7 @@ fn site_routes(context: &RequestContext) -> Option<&SiteRoutes> {
     Some(site.routes(context.is_secure))
 }
 
+/// Returns the endpoint of another route that applies to the file of a cache entry of `tree`.
 fn endpoint_of_entry<'p>(routes: &'p SiteRoutes, tree: &Arc<Tree>, entry: &Entry) -> Option<&'p Arc<Endpoint>> {
     routes.endpoint_of_file(tree, entry.file.as_ref()?)
 }
@@ -334,6 +337,7 @@ mod tests {
 
     #[test]
     fn slashes_are_decoded_one_set_at_a_time() {
+        // Raw path, and the path decoded by each set of `OTHER_SLASHES`.
         for (raw, expected) in [
             ("/a/b", ["/a/b"; 3]),
             ("/a%2Fb%2fc", ["/a/b/c", "/a%2Fb%2fc", "/a/b/c"]),

@@ -139,7 +139,8 @@ where
         announce_preloads(cached, request, head, io);
         io.send(head, variant.map(|variant| (&**cached, variant)));
         let status = head.status;
-        return Some(Outcome::Sent { status, site });
+        let route = cached.tree.route.number;
+        return Some(Outcome::Sent { status, site, route });
     }
     if let Found::Script(_) = cached.entry.found {
         // A script runs for each request and needs more data than the entry has.
@@ -166,6 +167,7 @@ where
     )))
 }
 
+/// Announces the files that a page needs, if this is the first visit of the client.
 #[inline]
 fn announce_preloads(cached: &CachedEntry, request: &Request<'_>, head: &PreparedHeads, io: &mut impl PipelineIo) {
     if let Some(preloads) = &cached.preloads

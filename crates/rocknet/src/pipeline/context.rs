@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rocknet_proto::request::OwnedRequest;
+use rocknet_telemetry::RequestTrace;
 
 use crate::endpoint::Endpoint;
 use crate::exchange::Client;
 use crate::files::cache::l1::{CachedEndpoint, CachedEntry};
 use crate::files::tree::Tree;
 use crate::log::SinkId;
+use crate::metrics::OTHER;
 use crate::response::UpstreamTiming;
 use crate::route::Route;
 use crate::worker::WorkerConfig;
@@ -26,6 +28,8 @@ pub struct RequestContext {
     /// Route that applies to the request. `None` if the request is to no site, or could not be parsed. Also `None` if
     /// the worker cache sent the response as prepared, because no later phase of such a response needs the route.
     pub route: Option<Arc<Route>>,
+    /// Number of the route in the metrics; that of the site itself if no route was selected.
+    pub route_number: u32,
     /// Tree with the error pages of the route.
     pub pages: Option<Arc<Tree>>,
     /// True if the request arrived over TLS.
@@ -33,8 +37,8 @@ pub struct RequestContext {
     /// Access log of the site, or of the default site if the host belongs to no site. `None` if that site has no access
     /// log.
     pub access_log: Option<SinkId>,
-    /// Copy of the request, set if a handler or the access log needs it. `None` if neither needs it, or if the received
-    /// bytes are not a request.
+    /// Copy of the request, set if a handler, the access log or a trace needs it. `None` if none of them does, or if
+    /// the received bytes are not a request.
     pub request: Option<Rc<OwnedRequest>>,
     /// Client that sent the request; set for requests that reach a handler.
     pub client: Option<Client>,
@@ -46,6 +50,9 @@ pub struct RequestContext {
     pub received: Cell<u64>,
     /// Upstream that sent the response, with its timing.
     pub upstream: OnceCell<UpstreamTiming>,
+    /// Trace of the request and the time at which a response of an upstream arrived; set only if requests are traced.
+    pub trace: OnceCell<Box<RequestTrace>>,
+    pub upstream_responded: Cell<Option<Instant>>,
 }
 
 /// Route of a request, with the tree of its error pages.
@@ -89,6 +96,7 @@ impl RequestContext {
             config: Rc::clone(config),
             site: None,
             route: None,
+            route_number: OTHER,
             pages: None,
             is_secure: config.is_secure,
             access_log: access_log(config, config.default_site(local)),
@@ -98,11 +106,13 @@ impl RequestContext {
             started: Instant::now(),
             received: Cell::default(),
             upstream: OnceCell::new(),
+            trace: OnceCell::new(),
+            upstream_responded: Cell::default(),
         })
     }
 
     /// Creates the context of a request. `local`: local address of its connection. `is_secure`: true if the connection
-    /// uses TLS. `owned` is called if the access log needs the request.
+    /// uses TLS. `owned` is called if the access log or a trace needs the request.
     pub fn new(
         config: &Rc<WorkerConfig>,
         site: Option<u32>,
@@ -116,14 +126,17 @@ impl RequestContext {
             is_secure,
             site,
             route: applied.map(|applied| Arc::clone(applied.route)),
+            route_number: applied.map_or_else(|| number_of_site(config, site), |applied| applied.route.number),
             pages: applied.and_then(|applied| applied.pages.cloned()),
             access_log,
-            request: access_log.map(|_| owned()),
+            request: (access_log.is_some() || config.tracer.is_some()).then(owned),
             client: None,
             user: OnceCell::new(),
             started: Instant::now(),
             received: Cell::default(),
             upstream: OnceCell::new(),
+            trace: OnceCell::new(),
+            upstream_responded: Cell::default(),
         }
     }
 
@@ -142,6 +155,12 @@ impl RequestContext {
             .and_then(|number| self.config.snapshot.sites.get(number as usize));
         site.map_or("", |site| site.name.as_str())
     }
+}
+
+/// Returns the number of the root route of a site in the metrics.
+fn number_of_site(config: &WorkerConfig, site: Option<u32>) -> u32 {
+    let site = site.and_then(|number| config.snapshot.sites.get(number as usize));
+    site.map_or(OTHER, |site| site.routes(config.is_secure).root.route.number)
 }
 
 /// Returns the access log of a site.

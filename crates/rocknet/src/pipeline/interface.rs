@@ -38,7 +38,13 @@ pub trait PipelineIo {
 /// Outcome of the pipeline for a request.
 pub enum Outcome {
     /// The worker cache had the response, and [`PipelineIo::send`] was called.
-    Sent { status: Status, site: u32 },
+    Sent {
+        status: Status,
+        /// Number of the site in the configuration.
+        site: u32,
+        /// Number of the route in the metrics.
+        route: u32,
+    },
     /// The exchange continues with its response.
     Started(StartedExchange),
 }

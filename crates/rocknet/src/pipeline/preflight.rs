@@ -50,6 +50,7 @@ pub fn check(
     }
 }
 
+/// Returns the response to a request for an ACME HTTP challenge.
 fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
     let token = request.path.strip_prefix(CHALLENGES)?;
     if !matches!(request.method, Method::Get | Method::Head) {
@@ -69,6 +70,8 @@ fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
     )
 }
 
+/// Returns the redirect to HTTPS, or 403 if the request must use HTTPS but names no valid host. `None` if the site is
+/// served in clear text.
 fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Response> {
     let port = site.https_redirect_port?;
     let secure = site.secure.as_ref()?;

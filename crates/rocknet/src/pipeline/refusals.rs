@@ -35,6 +35,7 @@ pub fn log(client: &Client, context: &RequestContext, path: &[u8], status: Statu
     tracing::info!(site, %path, %client, help, "{} {}: {reason}", status.code(), status.reason());
 }
 
+/// Returns the advice for the operator in the log line of a rejection; empty without advice.
 fn help(status: Status) -> &'static str {
     match status {
         Status::CONTENT_TOO_LARGE => "raise `body_size` of the site or of [limits], if such requests are wanted",

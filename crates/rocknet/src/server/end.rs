@@ -19,6 +19,7 @@ use crate::worker::Shared;
 const JOIN_GRACE: Duration = Duration::from_secs(1);
 /// Time for the processes of isolated controllers to end after the last request.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
+
 impl Server {
     /// Stops the server: no new connections are accepted, responses in progress finish, and connections that are still
     /// open at the deadline are cut. Returns true if all workers ended in time and none has cut a connection.
@@ -77,8 +78,12 @@ impl Server {
         let mut offered = Vec::new();
         for (address, listener) in &self.state().listeners {
             for socket in listener.sockets() {
+                let kind = match socket.is_activated() {
+                    true => SocketKind::Activated,
+                    false => SocketKind::Stream,
+                };
                 offered.push(OfferedSocket {
-                    kind: SocketKind::Stream,
+                    kind,
                     address: address.clone(),
                     socket: socket.as_fd().try_clone_to_owned()?,
                 });

@@ -34,6 +34,8 @@ pub enum SocketGroup {
 pub enum SocketKind {
     /// Listening socket for byte streams, at a port or a socket file.
     Stream,
+    /// Like `Stream`, but opened by the service manager, which owns the socket file.
+    Activated,
     /// UDP socket of HTTP/3.
     Udp,
 }
@@ -102,6 +104,7 @@ impl ToNew {
                 };
                 let kind = match kind {
                     SocketKind::Stream => "stream",
+                    SocketKind::Activated => "activated",
                     SocketKind::Udp => "udp",
                 };
                 let mut message = format!("socket {group} {kind} ").into_bytes();
@@ -135,6 +138,7 @@ impl ToNew {
                 },
                 kind: match words.next()? {
                     b"stream" => SocketKind::Stream,
+                    b"activated" => SocketKind::Activated,
                     b"udp" => SocketKind::Udp,
                     _ => return None,
                 },
@@ -226,6 +230,7 @@ mod tests {
         for address in addresses.into_iter().chain(others) {
             for (group, kind) in [
                 (SocketGroup::Sites, SocketKind::Stream),
+                (SocketGroup::Sites, SocketKind::Activated),
                 (SocketGroup::Control, SocketKind::Udp),
             ] {
                 messages.push(ToNew::Socket {

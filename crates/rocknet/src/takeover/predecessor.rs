@@ -11,7 +11,7 @@ use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::socket::Listener;
 use rocknet_quic::Relay;
 
-use super::inherited::InheritedSockets;
+use super::adopted::AdoptedSockets;
 use super::message::{MAX_MESSAGE, MAX_SOCKETS, SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
 
 /// Maximum time between two messages of the old process, which sends them without a pause. Its reply to
@@ -29,8 +29,8 @@ pub struct Predecessor {
 }
 
 struct Received {
-    sites: InheritedSockets,
-    control: InheritedSockets,
+    sites: AdoptedSockets,
+    control: AdoptedSockets,
 }
 
 impl Predecessor {
@@ -89,8 +89,8 @@ impl Predecessor {
             return Err("the upgrade names no state folder".to_owned());
         };
         self.state_folder = folder;
-        let mut sites = InheritedSockets::new(generation);
-        let mut control = InheritedSockets::new(generation);
+        let mut sites = AdoptedSockets::new(generation);
+        let mut control = AdoptedSockets::new(generation);
         for _ in 0..=MAX_SOCKETS {
             let (message, socket) = self.receive()?;
             let (group, kind, address) = match (message, socket.is_some()) {
@@ -111,8 +111,11 @@ impl Predecessor {
             };
             let entry = group.entry(address.clone());
             match kind {
-                SocketKind::Stream => {
-                    let listener = Listener::take_over(socket);
+                SocketKind::Stream | SocketKind::Activated => {
+                    let listener = match kind {
+                        SocketKind::Activated => Listener::from_descriptor(socket),
+                        _ => Listener::take_over(socket),
+                    };
                     let unusable = |error| format!("the socket of {address} cannot be used: {error}");
                     entry.streams.push(listener.map_err(unusable)?);
                 }
@@ -139,16 +142,16 @@ impl Predecessor {
     }
 
     /// Returns the sockets of the sites. Further calls return none.
-    pub fn sites(&self) -> InheritedSockets {
+    pub fn sites(&self) -> AdoptedSockets {
         self.take(|received| &mut received.sites)
     }
 
     /// Returns the sockets of the control API. Further calls return none.
-    pub fn control(&self) -> InheritedSockets {
+    pub fn control(&self) -> AdoptedSockets {
         self.take(|received| &mut received.control)
     }
 
-    fn take(&self, group: fn(&mut Received) -> &mut InheritedSockets) -> InheritedSockets {
+    fn take(&self, group: fn(&mut Received) -> &mut AdoptedSockets) -> AdoptedSockets {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.as_mut().map(group).map(std::mem::take).unwrap_or_default()
     }
@@ -173,6 +176,13 @@ impl Predecessor {
     /// Fails if the old process has ended, or no longer waits. This process serves all the same.
     pub fn ready(&self) -> io::Result<()> {
         self.send(&ToOld::Ready)
+    }
+
+    /// Waits until the old process has notified the service manager of this process, at most for `limit`. Before that,
+    /// the service manager ignores notifications of this process.
+    pub fn wait_for_release(&self, limit: Duration) {
+        // The old process sends nothing more, and closes its end of the channel.
+        self.channel.wait_readable(limit);
     }
 
     /// Reports that this process cannot take over. The old process continues, and shows the reason.

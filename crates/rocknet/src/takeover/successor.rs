@@ -41,12 +41,14 @@ pub struct Offer {
     pub has_dropped_root: bool,
     /// State folder of the server.
     pub state_folder: PathBuf,
+    /// Variables that are added to the environment of the new process.
+    pub environment: Vec<(&'static str, OsString)>,
     /// Time until the new process has to be ready.
     pub timeout: Duration,
 }
 
-/// A new process that has started everything but its workers. It is killed when dropped, unless
-/// [`Successor::finish`] has returned true.
+/// A new process that has started everything but its workers. It is killed when dropped, unless [`Successor::finish`]
+/// has succeeded.
 pub struct Successor {
     channel: FdChannel,
     child: Child,
@@ -85,8 +87,13 @@ impl Successor {
             .arg0(name)
             .args(offer.arguments.iter().skip(1))
             .env(VARIABLE, VERSION.to_string())
+            .envs(offer.environment.iter().cloned())
             .stdin(input);
-        child::prepare(&mut command, ChildSetup::default()).map_err(cannot)?;
+        let setup = ChildSetup {
+            is_successor: true,
+            ..ChildSetup::default()
+        };
+        child::prepare(&mut command, setup).map_err(cannot)?;
         let child = command.spawn().map_err(cannot)?;
         // The other end of the channel must be open in the new process only, so that its end is noticed.
         drop(command);
@@ -176,18 +183,19 @@ impl Successor {
         self.child.id()
     }
 
-    /// Permits the new process to serve, and waits until it does.
+    /// Permits the new process to serve, and waits until it does. It notifies the service manager once the returned
+    /// value is dropped.
     ///
     /// # Errors
     ///
     /// As [`Successor::start`].
-    pub fn finish(mut self) -> Result<u32, UpgradeError> {
+    pub fn finish(mut self) -> Result<Successor, UpgradeError> {
         let permitted = self.send(&ToNew::Go);
         match (permitted, self.receive()) {
             (_, Err(error)) => Err(error),
             (Ok(()), Ok(ToOld::Ready)) => {
                 self.is_ready = true;
-                Ok(self.id())
+                Ok(self)
             }
             _ => Err(UpgradeError("the new process did not become ready".to_owned())),
         }

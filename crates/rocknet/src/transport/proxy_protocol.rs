@@ -55,6 +55,7 @@ pub async fn read(
     })
 }
 
+/// Receives the header, and no bytes after it.
 async fn header(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<ProxyHeader> {
     let deadline = worker.wheel.deadline();
     // As for a request head, received bytes do not extend the deadline.

@@ -26,8 +26,10 @@ use crate::worker::{OpenConnection, Worker};
 #[derive(Clone)]
 pub struct QuicSocket {
     socket: Arc<OwnedFd>,
+    /// Identifies the worker in the connection IDs that it issues.
     owner: Owner,
     keys: SharedKeys,
+    /// Passes datagrams to the worker that owns their connection.
     forwarding: Forwarding,
     relays: Relays,
 }

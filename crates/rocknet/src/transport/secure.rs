@@ -41,13 +41,14 @@ pub struct PendingHandshake<L> {
     open: OpenConnection,
     deadline: Deadline,
     client: Client,
+    /// Local address of the connection, set only if sites are selected by it.
     local: Option<IpAddr>,
 }
 
 /// The TLS configuration selected for a client.
 struct SelectedConfig {
     settings: Arc<ServerConfig>,
-    /// `None` for an ACME challenge, which needs only the handshake.
+    /// TLS policy of the site; `None` for an ACME challenge, which needs only the handshake.
     policy: Option<Arc<TlsPolicy>>,
     /// Server name that the client sent (SNI).
     name: Option<Box<str>>,
@@ -77,15 +78,20 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         }
     }
 
+    /// Performs the handshake, and starts the protocol that it selected.
     async fn perform(mut self) -> io::Result<()> {
         let worker = Rc::clone(self.open.worker());
         let selected = match self.receive_hello(&worker).await {
             Ok(Some(selected)) => selected,
-            Ok(None) => return self.reject_plain_http().await,
+            Ok(None) => {
+                worker.counters.handshakes.failed.add(1);
+                return self.reject_plain_http().await;
+            }
             Err(error) => {
                 // The alert has been sent. There is no need to linger for a client that has sent nothing, because
                 // without unread bytes closing does not reset the connection.
                 if !self.acceptor.has_received_nothing() {
+                    worker.counters.handshakes.failed.add(1);
                     let (mut link, _) = self.acceptor.into_parts();
                     linger(&worker, &mut link, &self.deadline).await;
                 }
@@ -99,9 +105,12 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
             client,
             local,
         } = self;
-        let mut tls = acceptor.accept(selected.settings)?;
+        let mut tls = acceptor
+            .accept(selected.settings)
+            .inspect_err(|_| worker.counters.handshakes.failed.add(1))?;
         let outcome = deadline.within(poll_fn(|context| tls.poll_handshake(context))).await;
         if let Err(error) = or_timed_out(outcome).and_then(|outcome| outcome) {
+            worker.counters.handshakes.failed.add(1);
             if error.kind() == io::ErrorKind::TimedOut {
                 tls.abort_handshake();
             }
@@ -109,6 +118,7 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
             return Err(error);
         }
         drop(deadline);
+        worker.counters.handshakes.count(tls.negotiated().resumed);
         match selected.policy {
             Some(policy) => {
                 let secure = Rc::new(Handshake::new(policy, &tls.negotiated(), selected.name));
@@ -270,6 +280,7 @@ fn or_timed_out<T>(found: Option<T>) -> io::Result<T> {
     found.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
+/// Renders the response to a plain-HTTP request on a port that uses TLS.
 fn plain_http_response(worker: &Worker) -> SendQueue {
     const HINT: &str = "This port uses HTTPS, but the request was plain HTTP: write https:// before the address.";
     let (status, mut page) = (Status::BAD_REQUEST, Vec::new());

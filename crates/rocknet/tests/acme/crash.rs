@@ -110,3 +110,29 @@ fn an_order_is_resumed_after_the_server_was_killed() {
     third.kill().unwrap();
     third.wait().unwrap();
 }
+
+#[test]
+fn certificates_are_ordered_in_the_strict_sandbox() {
+    let pebble = Pebble::start();
+    let folder = tempfile::tempdir().unwrap();
+    let (ip, root) = (pebble.ip(), pebble.root());
+    let config = format!(
+        "[server]\nstate = \"state\"\nsandbox = \"strict\"\n[log]\nerrors = \"errors.log\"\n[tls]\nca = \"{}\"\n\
+         ca_root = \"{}\"\n[site.\"a.example.com\"]\nroot = \".\"\nlisten = [\"https://{ip}:{TLS_PORT}\"]\n",
+        pebble.ca().url,
+        root.display()
+    );
+    fs::write(folder.path().join("rocknet.toml"), config).unwrap();
+    let mut server = serve(folder.path());
+    until(|| {
+        folder
+            .path()
+            .join("state/acme/certificates/a.example.com.pem")
+            .is_file()
+    });
+    // The sandbox is in effect: the filter of the strict one is installed for the server itself.
+    let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    assert!(status.contains("Seccomp:\t2"), "{status}");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}

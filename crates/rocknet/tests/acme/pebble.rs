@@ -176,7 +176,8 @@ impl Drop for Pebble {
     }
 }
 
-/// Changes a record of the DNS server on this address. `what`: path of its management interface, such as `set-txt`.
+/// Changes a record of the DNS server at `ip`. `what`: path in the management API of the server, such as `set-txt`.
+/// `body`: request body in JSON.
 pub fn set(ip: Ipv4Addr, what: &str, body: &str) {
     let mut stream = TcpStream::connect((ip, 8055)).unwrap();
     let head = format!(

@@ -146,13 +146,15 @@ fn a_certificate_is_issued_by_dns_01_with_a_dynamic_update() {
 #[test]
 fn on_demand_issuance_is_limited_to_permitted_names() {
     let pebble = Pebble::start();
-    let fetch = TcpListener::bind((own_address(), 0)).unwrap();
+    // Before the server issues a certificate on demand, it requests the URL `ask` with the name. Status 200 permits
+    // the name.
+    let listener = TcpListener::bind((own_address(), 0)).unwrap();
     let requested: Arc<Mutex<Vec<String>>> = Arc::default();
     let mut settings = pebble.settings(&[Challenge::Http]);
-    settings.ask = Some(format!("http://{}/may?from=rocknet", fetch.local_addr().unwrap()));
+    settings.ask = Some(format!("http://{}/may?from=rocknet", listener.local_addr().unwrap()));
     let seen = Arc::clone(&requested);
     thread::spawn(move || {
-        for mut stream in fetch.incoming().flatten() {
+        for mut stream in listener.incoming().flatten() {
             let mut head = [0; 1024];
             let read = stream.read(&mut head).unwrap_or(0);
             let line = String::from_utf8_lossy(&head[..read])

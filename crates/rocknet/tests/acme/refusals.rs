@@ -9,8 +9,10 @@ use crate::pebble::{Pebble, until};
 use crate::scripted_ca::ScriptedCa;
 use crate::site::Site;
 
+/// Response to a new order: a rate limit of 7,200 s.
 const RATE_LIMITED: &str = "429 Too Many Requests\r\nRetry-After: 7200\r\n\r\n\
      {\"type\":\"urn:ietf:params:acme:error:rateLimited\",\"detail\":\"too many certificates\",\"status\":429}";
+/// Response to a new order: an error that is not in the format of ACME.
 const BROKEN: &str = "500 Internal Server Error\r\n\r\n<html>sorry</html>";
 
 /// Returns settings with the scripted CA as the only CA.
@@ -88,6 +90,7 @@ fn retry_delays_grow_and_survive_a_restart() {
     let settings = settings_for(&scripted, &folder);
     let mut site = Site::new(&settings);
     site.request(&["a.example.com"]);
+    // Waits for the failure with this number, and returns the seconds until the next attempt.
     let pause = |site: &Site, count: u32| {
         until(|| {
             site.failures("a.example.com")

@@ -18,6 +18,7 @@ fn a_certificate_is_renewed_when_due_and_not_before() {
     site.listen(pebble.ip());
     site.request(&["a.example.com"]);
     let first = leaf(&site.wait_for("a.example.com"));
+    // Pebble's certificates are valid for 90 days: no renewal is due after 20 days, and one is due after 75.
     site.clock.advance(20 * DAY);
     // A certificate for another name is requested. Once it is issued, every renewal that was due has been done.
     site.request(&["a.example.com", "b.example.com"]);

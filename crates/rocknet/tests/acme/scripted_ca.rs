@@ -61,6 +61,7 @@ impl ScriptedCa {
         std::fs::write(file, all).unwrap();
     }
 
+    /// Number of orders that the CA has received.
     pub fn orders(&self) -> usize {
         self.requested
             .lock()

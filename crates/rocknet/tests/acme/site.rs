@@ -42,6 +42,7 @@ impl Site {
         }
     }
 
+    /// Requests certificates for the names of a site. The issuer orders one certificate for each name.
     pub fn request(&mut self, names: &[&str]) {
         let request = CertificateRequest {
             site: names[0].to_owned(),

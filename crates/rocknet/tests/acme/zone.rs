@@ -16,6 +16,7 @@ pub struct Zone {
 }
 
 impl Zone {
+    /// Starts the server for one zone. Updates must be signed with the TSIG key named `key`, which has this secret.
     /// `dns`: address of Pebble's DNS server, which receives the records.
     pub fn serve(zone: &'static str, key: &'static str, secret: &[u8], dns: Ipv4Addr) -> Zone {
         let socket = UdpSocket::bind((own_address(), 0)).unwrap();

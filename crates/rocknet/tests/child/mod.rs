@@ -25,9 +25,9 @@ pub const DEADLINE: Duration = Duration::from_secs(30);
 /// A folder with `www` in it, and the parts of its configuration.
 pub struct Setup {
     pub folder: TempDir,
-    /// Tables before the site: `[limits]`, `[cache]`.
+    /// Keys of `[server]`, and tables before the site, such as `[limits]`.
     pub tables: String,
-    /// Further keys of the site.
+    /// Further keys of the site, and tables after it.
     pub keys: String,
     /// The port to listen on; 0 leaves it to the kernel.
     pub port: u16,
@@ -103,8 +103,11 @@ pub struct Server {
 /// Figures that `status` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
+    /// Connections that are open.
     pub open: u64,
+    /// Connections since the start.
     pub total: u64,
+    /// Records that were lost for the access log.
     pub lost_records: u64,
 }
 
@@ -318,6 +321,7 @@ impl Server {
         self.status_line("VmHWM:")
     }
 
+    /// Returns the number in a line of `/proc/PID/status`. `name`: start of the line.
     fn status_line(&self, name: &str) -> u64 {
         let status = self.proc("status");
         let line = status.lines().find(|line| line.starts_with(name));

@@ -21,6 +21,7 @@ const OWN_VAR_LIB: [&str; 5] = [
     "mount -t tmpfs none /var/lib && exec \"$@\"",
 ];
 
+/// Returns true if the test runs as root. Otherwise the test is reported as skipped.
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -52,6 +53,7 @@ fn the_state_folder_is_chosen_before_privileges_are_dropped() {
     // This path leads into the server's mount namespace.
     let state = format!("/proc/{}/root/var/lib/rocknet", server.id());
     let found = fs::metadata(&state).expect("a state folder");
+    // 65,534 is the user `nobody`.
     assert_eq!((found.uid(), found.mode() & 0o777), (65_534, 0o700));
     assert!(
         !dir.path().join(".local").exists(),
@@ -102,6 +104,7 @@ echo complaint >/dev/stderr
 const SITES: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\ncgi = \"/cgi-bin\"\n\
      [site.\"a.localhost\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\ntls = \"local\"\n";
 
+/// Returns a folder with scripts. `server`: keys of the table `[server]`. `sites`: tables of further sites.
 fn with_scripts(server: &str, sites: &str) -> ProgramFolder {
     let dir = ProgramFolder::new(&[
         ("www/try.php", TRY),
@@ -149,11 +152,13 @@ fn all_below(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// Returns true if the process is the master process of a php-fpm.
 fn is_master(pid: u32) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.starts_with(b"php-fpm: master")
 }
 
+/// Polls a condition until it holds. `what`: the awaited event, for the failure message.
 fn wait_until(deadline: Instant, what: &str, mut condition: impl FnMut() -> bool) {
     while !condition() {
         assert!(Instant::now() < deadline, "{what}");
@@ -165,6 +170,7 @@ fn deadline() -> Instant {
     Instant::now() + Duration::from_secs(30)
 }
 
+/// Returns a field of `/proc/PID/status`; an empty string if the process has exited.
 fn field(pid: u32, name: &str) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -183,6 +189,7 @@ fn helper(server: &Server) -> u32 {
     all.next().expect("a helper")
 }
 
+/// Returns true if no process with this pid exists.
 fn is_gone(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process");
     test_kill_process(pid).is_err()

@@ -44,6 +44,7 @@ fn pair(names: &[&str], years: (i32, i32), is_self_signed: bool) -> CertificateF
     }
 }
 
+/// Returns a certificate for `a.test` and `*.a.test` that `rocknet check` accepts without a warning.
 fn good() -> CertificateFiles {
     pair(&["a.test", "*.a.test"], (2020, 4000), true)
 }
@@ -62,6 +63,7 @@ const SITES: &str = "[site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = 
                      [site.\"a.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\n\
                      tls = { cert = \"x.pem\", key = \"x.key\" }\n";
 
+/// Returns a folder with the configuration [`SITES`] and a valid certificate.
 fn home() -> ProgramFolder {
     let dir = ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", SITES)]);
     write_pair(&dir, &good());
@@ -142,6 +144,7 @@ fn check_reports_every_defect_of_certificate_files() {
         let output = dir.run(&["check"]);
         assert_eq!(output.code, Some(78), "{what}: {output:?}");
         assert!(output.err.contains(part), "{what}: {output:?}");
+        // Line 7 of the configuration is the key `tls`.
         assert!(
             output.err.contains("rocknet.toml:7:") && output.err.contains("help: "),
             "{what}: {output:?}"

@@ -18,6 +18,8 @@ fn exit_codes_report_the_outcome() {
         ("broken.toml", "[site\n"),
         ("untidy.toml", "[site.\":0\"]\nroot=\"www\"\n"),
     ]);
+    // `out` and `err` are parts of the two outputs. If one is empty, that output must be empty, too. Exit code 2
+    // reports a wrong command line, and 78 (`EX_CONFIG` of sysexits.h) a wrong configuration.
     let check = |line: &str, code: i32, out: &str, err: &str| {
         let arguments: Vec<_> = line.split_whitespace().collect();
         let output = dir.run(&arguments);

@@ -21,6 +21,7 @@ fn home() -> ProgramFolder {
     ])
 }
 
+/// Asserts that the program succeeded without messages, and returns its output.
 #[track_caller]
 fn success(output: ProgramOutput) -> String {
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
@@ -73,7 +74,7 @@ fn edits_are_loaded_and_undone() {
         "{history}"
     );
 
-    // The last change, then both.
+    // The last change is undone first, and then change 1.
     success(dir.run(&["config", "undo"]));
     assert_eq!(dir.read("rocknet.toml"), expected);
     assert!(server.get("/").contains("home"));
@@ -224,7 +225,7 @@ fn a_server_that_may_not_write_its_configuration_says_so() {
     let dir = home();
     let _server = dir.serve(&["run"]);
     if rustix::process::geteuid().is_root() {
-        // Root may write every file, so the folder of the file is removed instead.
+        // Root may write every file, so the file is moved away instead.
         let moved = dir.path().join("moved.toml");
         fs::rename(dir.path().join("rocknet.toml"), &moved).unwrap();
     } else {

@@ -13,10 +13,11 @@ use crate::program::{ProgramFolder, ProgramOutput};
 
 const SITE: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
 
-fn home() -> ProgramFolder {
+pub fn home() -> ProgramFolder {
     ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", SITE)])
 }
 
+/// Asserts that the program succeeded without messages, and returns its output.
 #[track_caller]
 fn success(output: ProgramOutput) -> String {
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
@@ -37,7 +38,7 @@ fn a_running_server_is_queried_and_controlled() {
         status.contains(&format!("process {}\n", server.id())) && status.contains("\nrequests     1\n"),
         "{status}"
     );
-    // Requests of the API are in no counter.
+    // Requests to the control API are not counted.
     let status = json(&success(dir.run(&["status", "--json"])));
     assert_eq!(status["requests"], 1);
     assert_eq!(status["connections_total"], 1);
@@ -53,6 +54,12 @@ fn a_running_server_is_queried_and_controlled() {
     assert_eq!(success(dir.run(&["log-level"])), "info\n");
     assert_eq!(success(dir.run(&["log-level", "debug"])), "debug\n");
     assert_eq!(success(dir.run(&["log-level"])), "debug\n");
+    let module = dir.run(&["log-level", "trace", "--module", "rocknet_proxy::health_check"]);
+    assert_eq!(success(module), "debug\nrocknet_proxy::health_check trace\n");
+    let json = success(dir.run(&["log-level", "--json"]));
+    assert!(json.contains("\"rocknet_proxy::health_check\": \"trace\""), "{json}");
+    let invalid = dir.run(&["log-level", "trace", "--module", "a b"]);
+    assert!(invalid.err.contains("must be a path"), "{}", invalid.err);
     let loud = dir.run(&["log-level", "loud"]);
     assert_eq!(loud.code, Some(2));
     assert!(
@@ -190,7 +197,7 @@ fn the_socket_of_a_killed_server_is_replaced() {
 }
 
 /// Sends a request to the control socket, and returns the whole response.
-fn exchange(dir: &ProgramFolder, request: &str) -> String {
+pub fn exchange(dir: &ProgramFolder, request: &str) -> String {
     let mut stream = UnixStream::connect(dir.path().join("control.sock")).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut response = String::new();
@@ -254,6 +261,7 @@ fn requests_over_tcp_need_a_token() {
                 "{response}"
             );
         }
+        // Attempts with wrong tokens are limited; the right token is still accepted.
         let wrong = (0..30)
             .map(|_| fetch(address, "GET /api/status", "0000").0)
             .collect::<Vec<_>>();
@@ -294,7 +302,7 @@ fn metrics_are_text() {
         "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n",
         "\nrocknet_requests_total 2\n",
         "\nrocknet_responses_total{class=\"4xx\"} 1\n",
-        "\nrocknet_response_duration_seconds_bucket{site=\"default\",le=\"+Inf\"} 2\n",
+        "\nrocknet_response_duration_seconds_bucket{site=\"default\",route=\"/*\",le=\"+Inf\"} 2\n",
         "\n# EOF\n",
     ] {
         assert!(response.contains(line), "{line:?} in {response}");
@@ -356,6 +364,51 @@ fn every_endpoint_rejects_what_is_not_for_it() {
     assert_eq!(status, 413);
     // The server has not been stopped by any of these requests.
     assert!(success(dir.run(&["status"])).contains("RockNet"));
+}
+
+#[test]
+fn php_is_listed_and_urls_are_explained() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    assert_eq!(success(dir.run(&["php"])), "the server runs no PHP\n");
+    assert_eq!(json(&success(dir.run(&["php", "--json"]))), serde_json::json!([]));
+    let refused = dir.run(&["php", "--restart", "8.2"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.err.contains("there is no pool of PHP with this name"),
+        "{refused:?}"
+    );
+    // The command and the API give the same explanation.
+    let printed = json(&success(dir.run(&["explain", "--json", "/index.html"])));
+    let request = "GET /api/explain?url=%2Findex.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let response = exchange(&dir, request);
+    let explained = json(response.split_once("\r\n\r\n").unwrap().1);
+    // The command may name the file by a relative path.
+    let settings = |explanation: &serde_json::Value| -> Vec<(String, String)> {
+        let all = explanation["settings"].as_array().unwrap().iter();
+        all.map(|setting| (setting["key"].to_string(), setting["value"].to_string()))
+            .collect()
+    };
+    assert_eq!(settings(&printed), settings(&explained));
+    assert!(settings(&explained).len() > 10, "{explained}");
+    assert_eq!(printed["leads_to"], explained["leads_to"]);
+    assert_eq!(explained["site"], "default");
+    let leads_to = explained["leads_to"].as_str().unwrap();
+    assert!(
+        leads_to.starts_with("the file ") && leads_to.ends_with("www/index.html"),
+        "{leads_to}"
+    );
+    for (query, status) in [
+        ("url=ftp%3A%2F%2Fa", 400),
+        ("", 400),
+        ("url=http%3A%2F%2Fa.test%3A1%2F", 404),
+    ] {
+        let response = exchange(&dir, &request.replace("url=%2Findex.html", query));
+        assert!(
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{query}: {response}"
+        );
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ fn home() -> ProgramFolder {
     ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", SITE)])
 }
 
+/// Asserts that the program succeeded without messages, and returns its output.
 #[track_caller]
 fn success(output: ProgramOutput) -> String {
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");

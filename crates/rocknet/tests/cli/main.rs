@@ -1,11 +1,15 @@
 //! Tests of the command line: arguments, exit codes, signals and console commands.
 
 mod accounts;
+mod api_schema;
 mod certificates;
 mod commands;
 mod config;
 mod control;
+mod dashboard;
 mod error_log;
+mod failures;
+mod hardening;
 mod http3;
 mod isolated;
 mod load;
@@ -14,7 +18,9 @@ mod php_versions;
 mod program;
 mod reload_load;
 mod running;
+mod sandbox;
 mod service;
+mod service_manager;
 mod trust;
 mod upgrade;
 #[allow(dead_code)] // other tests use the rest of this shared module

@@ -23,7 +23,7 @@ fn each_route_runs_its_configured_version() {
     if !rustix::process::geteuid().is_root() {
         return skip(Need::Root, "the second version is mounted");
     }
-    // Each version has a route of its own.
+    // Each parameter is the PHP version of the route with the same name. Scripts outside these routes run with 8.2.
     let config = |new: &str, newest: &str, major: &str| {
         let route = |name: &str, php: &str| format!("[site.default.route.\"/{name}/*\"]\nphp = \"{php}\"\n");
         let routes = [route("new", new), route("newest", newest), route("major", major)].concat();

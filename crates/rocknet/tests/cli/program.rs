@@ -167,6 +167,7 @@ impl Lines {
         Lines(lines)
     }
 
+    /// Waits for the next line. If none is printed in time, the panic message contains the lines of `other`.
     fn next(&self, other: &Lines) -> String {
         let Ok(line) = self.0.recv_timeout(TIMEOUT) else {
             panic!(
@@ -195,6 +196,7 @@ impl Server {
         rest.split('/').next().unwrap()
     }
 
+    /// Process ID of the server.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

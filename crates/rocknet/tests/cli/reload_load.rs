@@ -33,7 +33,9 @@ fn threads(process: u32, port: &str) -> usize {
 
 /// Returns the configuration before reload `number`: an additional address comes, moves, and goes again.
 fn text(number: usize) -> String {
-    let mut text = format!("[server]\nworkers = {}\nstate = \"state\"\n", workers(number));
+    // A connection without a request outlasts all reloads.
+    let limits = "[limits]\nheader_timeout = \"10m\"\n";
+    let mut text = format!("[server]\nworkers = {}\nstate = \"state\"\n{limits}", workers(number));
     for site in 0..SITES {
         let name = match site {
             0 => "default".to_owned(),

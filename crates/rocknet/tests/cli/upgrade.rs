@@ -74,13 +74,37 @@ impl Upgradable {
 
 impl Drop for Upgradable {
     fn drop(&mut self) {
-        let status = self.dir.run(&["status", "--json"]);
+        drop(KillAtEnd(&self.dir));
+    }
+}
+
+/// Kills the process that serves `rocknet.toml` of a folder when dropped, because no [`Server`] does so after an
+/// upgrade.
+pub struct KillAtEnd<'a>(pub &'a ProgramFolder);
+
+impl Drop for KillAtEnd<'_> {
+    fn drop(&mut self) {
+        let status = self.0.run(&["status", "--json"]);
         let status = serde_json::from_str::<serde_json::Value>(&status.out).ok();
         let process = status.and_then(|status| i32::try_from(status["pid"].as_i64()?).ok());
         if let Some(process) = process.and_then(Pid::from_raw) {
             let _ = kill_process(process, Signal::KILL);
         }
     }
+}
+
+/// Upgrades the server of `rocknet.toml` in a folder, and returns the ID of the new process.
+#[track_caller]
+pub fn upgrade(dir: &ProgramFolder, arguments: &[&str]) -> u32 {
+    let output = dir.run(&[&["upgrade"], arguments].concat());
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
+    let process = output
+        .out
+        .strip_prefix("process ")
+        .and_then(|rest| rest.split(' ').next());
+    process
+        .and_then(|process| process.parse().ok())
+        .unwrap_or_else(|| panic!("{output:?}"))
 }
 
 /// Waits until a process has ended.

@@ -18,6 +18,7 @@ fn connections_wait_until_a_descriptor_is_free() {
 
 fn check_more_clients_than_descriptors(tables: &str) {
     const CLIENTS: usize = 100;
+    /// Maximum number of descriptors of the server, fewer than the clients need.
     const LIMIT: usize = 64;
     let script = format!("ulimit -n {LIMIT}; exec \"$@\"");
     let setup = Setup::new().tables(tables).under(&["sh", "-c", &script, "sh"]);

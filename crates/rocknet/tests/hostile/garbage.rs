@@ -13,6 +13,7 @@ use crate::child::{DEADLINE, Setup};
 struct Random(u64);
 
 impl Random {
+    /// Returns a number less than `below`, or 0 if `below` is 0.
     fn next(&mut self, below: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

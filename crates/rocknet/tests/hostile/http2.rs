@@ -13,6 +13,7 @@ use crate::wire::{
     beginning, body_frames, frame, get, open_beginning, post, rst, settings, window,
 };
 
+/// Error code of RFC 9113 §7.
 const ENHANCE_YOUR_CALM: u32 = 11;
 /// Frames that a flood sends unless the server closes the connection. The number is far above every limit.
 const FRAMES: u32 = 20_000;
@@ -246,7 +247,7 @@ fn streams_with_closed_windows_use_little_memory_and_time_out() {
             );
         }
     });
-    // These were 7,680 streams. A third of them requested a file that is read in pieces.
+    // The clients have opened 7,680 streams. A third of them requested a file that is read in pieces.
     let after = server.peak();
     assert!(
         after <= before + MEMORY_KIB,
@@ -268,12 +269,14 @@ fn kernel_buffer_size() -> usize {
 /// The server must stop reading from a client that never reads its responses.
 #[test]
 fn a_client_that_never_reads_does_not_fill_memory() {
+    /// Maximum number of bytes that the server may read from a client that does not read.
     const MAX_BUFFERED: usize = 8 << 20;
     let most = kernel_buffer_size() + MAX_BUFFERED;
     let server = start("send_stall = \"2s\"");
     server.get("/page.bin");
     let before = server.memory();
     let address = server.address();
+    /// Name of the frames that a client sends, and function that returns the frames with a given number.
     type Kind = (&'static str, fn(u32) -> Vec<u8>);
     let kinds: &[Kind] = &[
         ("requests", |n| get(stream(n), "/page.bin")),

@@ -158,7 +158,7 @@ impl Streams {
     async fn open(connection: &Connection) -> Streams {
         Streams {
             control: open(connection, CONTROL).await,
-            // The capacity of the table is 4096.
+            // An encoder stream that sets the capacity of the dynamic table to 4,096 bytes.
             encoder: open(connection, &[2, 0x3f, 0xe1, 0x1f]).await,
             decoder: open(connection, &[3]).await,
             requests: Vec::new(),

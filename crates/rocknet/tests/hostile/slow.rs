@@ -14,11 +14,13 @@ use crate::child::{Client, DEADLINE, Setup};
 
 #[test]
 fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
+    /// Number of clients of each kind.
     const EACH: usize = 150;
     let setup = Setup::new()
         .tables("[limits]\nheader_timeout = \"1s\"\nbody_idle = \"1s\"\nsend_stall = \"1s\"\nkeep_alive = \"1s\"\nconnections = 2000");
     setup.sparse("large.bin", 64 << 20);
     let mut server = setup.start();
+    // Name, bytes that the client sends, and the expected status: `Some("")` for no response, `None` for no check.
     let kinds = [
         ("half a head", "GET /small.txt HTTP/1.1\r\nHo", Some("408")),
         (
@@ -113,6 +115,7 @@ impl StallMonitor {
         StallMonitor { is_over, watching }
     }
 
+    /// Stops the exchange and returns the longest time that it took.
     fn longest(self) -> Duration {
         self.is_over.store(true, Ordering::Relaxed);
         self.watching.join().expect("a thread that watches")

@@ -7,6 +7,7 @@ use crate::test_server::{TestClient, TestServer};
 
 const LIMITS: &str = "header_timeout = \"10s\"\nbody_idle = \"5s\"\nbody_rate = 100\nsend_stall = \"20s\"\nanswer_timeout = \"40s\"\n\
                       keep_alive = \"30s\"\nconnection_age = \"1h\"";
+/// A tick of the timer wheel has 250 ms.
 const TICKS_PER_SECOND: u32 = 4;
 
 /// Action of a client.

@@ -11,6 +11,7 @@ fn frames_received(client: &TestClient) -> Vec<Frame> {
     wire::frames(&client.peer.received()).0
 }
 
+/// Returns true if the server has ended this stream.
 fn has_end(client: &TestClient, stream: u32) -> bool {
     frames_received(client)
         .iter()

@@ -3,7 +3,7 @@
 use crate::test_server::{TestClient, TestServer};
 use crate::wire;
 
-/// Asserts the status and the `Location` that a request gets.
+/// Asserts the status and the `Location` that a request gets. `expected`: both, separated by a space.
 #[track_caller]
 fn check(server: &TestServer, request: &str, expected: &str) {
     let mut client = server.connect();
@@ -167,6 +167,8 @@ fn a_site_that_requires_client_certificates_is_never_served_without_tls() {
     );
 }
 
+/// Returns a server like [`server`] whose site requires client certificates. `authority`: contents of the file
+/// `client_ca`.
 fn requiring_client_certificates(with_certificate: bool, authority: &str) -> TestServer {
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     let cert = if with_certificate {

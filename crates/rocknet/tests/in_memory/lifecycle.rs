@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rocknet_config::model::Priority;
 use rocknet_io::runtime::Runtime;
@@ -299,7 +300,7 @@ fn an_incomplete_response_without_framing_ends_with_a_reset() {
         assert!(client.is_over(), "{path}: {}", client.received());
         assert_eq!(client.peer.is_reset(), reset, "{path} over {version}, room for {room}");
     }
-    // A worker that exits drops its connections, which resets such a response.
+    // A worker that exits drops its connections. This also resets an incomplete response without framing.
     let mut client = server.connect();
     client.peer.send(b"GET /stops HTTP/1.0\r\n\r\n");
     client.settle();

@@ -157,6 +157,7 @@ fn short_writes_and_small_windows_give_the_same_output() {
     let server = TestServer::new("").warm();
     let requests = requests(true);
     let expected = reference(&server, &requests);
+    // Maximum bytes that one write accepts, and bytes that the client accepts in each round.
     for (step, window) in [
         (1, usize::MAX),
         (3, 1000),

@@ -216,8 +216,8 @@ impl TestServer {
         TestServer::of(&format!("[limits]\n{limits}\n"), "[site.\":0\"]\n", &[])
     }
 
-    /// Creates a worker for one site, given by its header and keys, with further files in the folder of the
-    /// configuration.
+    /// Creates a worker for one site, given by its header and keys. `before`: keys of `[server]`, and tables before the
+    /// site. `files`: names and contents of further files in the folder of the configuration.
     pub fn of(before: &str, site: &str, files: &[(&str, &str)]) -> TestServer {
         TestServer::with(Registries::default(), before, site, files)
     }

@@ -28,7 +28,8 @@ fn cached_endpoint(server: &TestServer, path: &str) -> Option<Rc<CachedEndpoint>
     }
 }
 
-/// Sends a request on a new connection and returns the response.
+/// Sends a request on a new connection and returns the response. `line`: method and target. `more`: further field
+/// lines.
 fn fetch(server: &TestServer, line: &str, more: &str) -> String {
     let mut client = server.connect();
     let request = format!("{line} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{more}\r\n");
@@ -46,7 +47,8 @@ fn a_controller_route_for_one_path_is_cached_by_the_worker() {
     assert!(fetch(&server, "GET /hello", "").ends_with(HELLO));
     let endpoint = cached_endpoint(&server, "/hello").expect("an endpoint");
     assert_eq!(&*endpoint.path, "/hello");
-    // A lookup of the routes would find the other controller for the first path, and no endpoint for the second.
+    // A lookup of the routes would find another controller for `/missing`, and no endpoint for `/nowhere`. The
+    // responses show that no lookup takes place.
     for path in ["/missing", "/nowhere"] {
         let hit = Hit::Endpoint(Rc::clone(&endpoint));
         server.worker.files.l1().insert(0, path.as_bytes(), hit);

@@ -174,6 +174,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
 fn exactly_one_field_with_the_right_credentials_is_accepted() {
     let server = Running::start(folder(), &format!("{SERVER}{}", super::support::running::site(&auth())));
     let (right, other) = (basic("bob", "secret"), basic("ann", "secret"));
+    // In the second round, the right password is in the cache of verified passwords.
     for _ in 0..2 {
         for (fields, status) in [
             (&[&*right][..], 200),

@@ -1,10 +1,12 @@
-//! The access log of a site: one line for each response with what was sent, regardless of the contents of the request.
+//! The access log of a site: each response has one line with its status and the bytes sent, whatever the request
+//! contains.
 
 use std::fs;
 
 use super::support::folder::Folder;
 use super::support::running::Running;
 
+/// Size of a file that exceeds the kernel buffers of both sides.
 const LARGE: u64 = 64 << 20;
 
 /// Starts a server, runs `send_requests`, stops the server and returns the lines of its log.

@@ -48,6 +48,7 @@ fn check(line: &str, expected: &[(&str, &str)]) {
     }
 }
 
+/// Returns the value of a member that is a number.
 fn number(line: &str, name: &str) -> u64 {
     let value = member(line, name);
     value.parse().unwrap_or_else(|_| panic!("{name} is {value} in {line}"))
@@ -186,7 +187,9 @@ fn a_response_that_was_cut_has_the_same_bytes_in_every_version() {
 
 #[test]
 fn durations_are_logged_and_added_up_for_status() {
+    /// Minimum duration of the slow response.
     const DURATION: Duration = Duration::from_millis(30);
+    /// Number of requests for a file, which take less time than `DURATION`.
     const READY: usize = 200;
     let (waits, mut waiting) = Deferred::new();
     let mut whole = Duration::ZERO;

@@ -65,6 +65,7 @@ fn mirror(incoming: &ReceivedRequest) -> Vec<u8> {
     [text.as_bytes(), &incoming.content].concat()
 }
 
+/// Returns true if a line of the text equals `line`.
 fn has(text: &str, line: &str) -> bool {
     text.lines().any(|found| found == line)
 }

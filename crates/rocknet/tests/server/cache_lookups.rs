@@ -81,7 +81,8 @@ fn content(entry: &Entry) -> &[u8] {
 /// Time for attempts to drop pages, because the kernel keeps pages that are in use.
 const DROP_TIME: Duration = Duration::from_secs(5);
 
-/// Drops a file from the page cache. Returns false if the file system keeps the pages or cannot report whether it does.
+/// Drops a file from the page cache. Returns false if the file system keeps its pages, or cannot report whether they
+/// are in memory.
 fn drop_pages(path: &Path) -> bool {
     let began = Instant::now();
     while !try_to_drop_pages(path) {

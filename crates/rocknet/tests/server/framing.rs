@@ -257,6 +257,7 @@ fn a_half_closed_client_still_gets_its_responses() {
 fn requests_after_a_close_are_discarded_without_harm() {
     let server = server();
     server.folder.write("www/large.bin", vec![7; 2_000_000]);
+    // A size of 0 leaves the length of the body unchecked.
     for (path, size) in [("/a.txt", 1), ("/large.bin", 2_000_000), ("/none", 0)] {
         let mut client = server.connect();
         let last = request(&format!("GET {path}"), &["Connection: close"]);

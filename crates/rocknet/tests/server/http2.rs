@@ -18,6 +18,7 @@ fn start(limits: &str, mounts: Vec<Mount>) -> Running {
     Running::start_with(folder, &format!("{SERVER}{limits}\n{}", site("")), mounts)
 }
 
+/// Returns a body with a fixed pattern.
 fn content(length: usize) -> Vec<u8> {
     (0..length).map(|place| (place % 251) as u8).collect()
 }

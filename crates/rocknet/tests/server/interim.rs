@@ -37,6 +37,7 @@ impl Handler for SendsHints {
     }
 }
 
+/// Starts a server whose handler sends `count` hints for each request. Returns the server and the waiting requests.
 fn start(count: u8) -> (Running, PendingRequests) {
     let (waits, waiting) = Deferred::new();
     let folder = Folder::with(&[("www/a.txt", "a")]);

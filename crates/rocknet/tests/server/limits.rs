@@ -229,6 +229,7 @@ fn a_client_that_does_not_read_times_out() {
 #[test]
 fn a_slow_but_steady_reader_gets_the_whole_response() {
     const SIZE: usize = 24 << 20;
+    /// Number of parts in which the client reads the response.
     const TURNS: usize = 16;
     let server = server("send_stall = \"1s\"");
     server.folder.sparse("www/large.bin", SIZE as u64);

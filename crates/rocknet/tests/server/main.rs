@@ -1,8 +1,8 @@
 //! Tests of the server over real sockets and files. Each file covers one subject.
 
-/// Runs the listed tests of a file over HTTP/3 too. They depend on no version of HTTP. The other tests write bytes of
-/// HTTP/1.1 or frames of HTTP/2, switch protocols, depend on TCP connections, or test processes behind a handler and
-/// take long.
+/// Runs the listed tests of a file over HTTP/3 too, because they depend on no version of HTTP. Tests that are not
+/// listed write bytes of HTTP/1.1 or frames of HTTP/2, switch protocols, depend on TCP connections, or test processes
+/// behind a handler and take long.
 macro_rules! over_http3 {
     ($($case:ident,)*) => {
         mod over_http3 {
@@ -38,6 +38,7 @@ mod http2;
 mod interim;
 mod late_priority;
 mod limits;
+mod metrics;
 mod paths;
 mod phases;
 mod php;
@@ -75,6 +76,7 @@ mod spool;
 mod stalled;
 mod stop;
 mod support;
+mod traces;
 mod tunnels;
 mod two_servers;
 mod websocket;

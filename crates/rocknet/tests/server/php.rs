@@ -429,6 +429,7 @@ fn connections_are_kept_and_replaced() {
         });
         (begun.elapsed() < MAX_DURATION).then_some(counts)
     });
+    // Number of connections that were opened up to and including each request.
     assert_eq!(found, Some([1, 1, 1, 2, 2, 3, 4, 4]));
 }
 

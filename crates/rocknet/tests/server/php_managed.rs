@@ -105,6 +105,46 @@ fn sites_share_one_php_fpm_which_is_restarted_when_killed() {
     }
 }
 
+/// The pool is listed with its processes, and an operator restarts it: a request in progress is completed, and the next
+/// one is served by a new process.
+#[test]
+fn pools_are_listed_and_restarted() {
+    let server = started("php = \"auto\"");
+    let master = pid(&server, "/master.php");
+    let php = server.server().php();
+    let until = Instant::now() + DEADLINE;
+    // The first request has waited in the backlog, so its response may precede the report that php-fpm is ready.
+    while !php.report()[0].is_ready {
+        assert!(Instant::now() < until, "{:?}", php.report());
+        thread::yield_now();
+    }
+    let pools = php.report();
+    let [pool] = &pools[..] else { panic!("{pools:?}") };
+    assert!(pool.fault.is_none() && pool.restarts == 0, "{pool:?}");
+    assert!(pool.processes >= 2, "{pool:?}");
+    assert_eq!(php.restart("0.1"), 0);
+    let mut slow = server.connect();
+    slow.send("GET /slow.php HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(slow.head().starts_with("HTTP/1.1 200"));
+    assert_eq!(php.restart(&pool.name), 1);
+    while php.report()[0].restarts == 0 {
+        assert!(Instant::now() < until);
+        thread::yield_now();
+    }
+    // Idle processes may accept another request until they have received the signal.
+    let next = loop {
+        let next = pid(&server, "/master.php");
+        if next != master {
+            break next;
+        }
+        assert!(Instant::now() < until, "the old php-fpm still responds");
+    };
+    assert!(is_master(next), "{next:?}");
+    assert_eq!(slow.bytes("begun done".len()), b"begun done");
+    assert!(has_exited(master));
+}
+
+/// Returns true if the process is the master process of a php-fpm.
 fn is_master(pid: Pid) -> bool {
     let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_pid())).unwrap_or_default();
     line.starts_with(b"php-fpm: master")

@@ -123,6 +123,7 @@ fn requests_are_rewritten_for_the_upstream() {
 
 #[test]
 fn responses_are_forwarded_unchanged() {
+    // Name, output of the upstream, and status, header fields and body of the response to the client.
     let rows: &[(&str, &str, u16, &[&str], &str)] = &[
         (
             "length",

@@ -63,7 +63,7 @@ fn requests_are_distributed_by_weight() {
     // The second upstream has three quarters of the weight.
     let second = found.matches('1').count();
     assert!((71..=79).contains(&second), "{found}");
-    // If all loads are zero, the other methods distribute requests in the same way. Sequential requests cause no
+    // Without concurrent load, these methods also distribute requests by weight. Sequential requests cause no
     // concurrent load.
     for balance in ["least_conn", "random_two"] {
         let server = balanced(&weighted, &format!("balance = \"{balance}\""));

@@ -81,6 +81,7 @@ fn buffering_is_limited() {
 fn buffered_responses_are_unchanged() {
     // With the keys of the third row, the proxy buffers nothing.
     for keys in ["buffering = true", "buffering = \"1KiB\"", "connect = \"3s\""] {
+        // Output of the upstream, and the body that the client gets; `None` if the response is cut.
         for (sent, expected) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Some("")),
             (

@@ -64,6 +64,7 @@ fn health_checks_mark_upstreams_down_and_up() {
 fn health_checks_connect_like_requests() {
     let keys = "headers = { Host = \"app.internal\", X-Key = \"1\", X-Gone = \"\" }";
     let check = "path = \"/up\", interval = \"100ms\", rise = 1, fall = 1";
+    // Further keys of the health check, and the values of `Host`, `X-Key` and `User-Agent` in its requests.
     for (own, expected) in [
         ("", ["app.internal", "1", "RockNet (health check)"]),
         (

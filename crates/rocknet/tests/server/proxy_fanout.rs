@@ -214,7 +214,7 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
         );
         std::thread::yield_now();
     }
-    // All other requests wait, so no further connection is opened while they do.
+    // The requests without a response are in progress or queued, so no further connection is opened.
     let open = || slow.open.load(Ordering::SeqCst);
     let held = Instant::now();
     while held.elapsed() < Duration::from_millis(100) {
@@ -242,6 +242,7 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
 
 /// Raises the limit of descriptors, because both ends of all connections are in this process.
 fn raise_descriptor_limit() {
+    /// Number of descriptors, more than the two ends of all connections need.
     const REQUIRED: u64 = 8192;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < REQUIRED) {

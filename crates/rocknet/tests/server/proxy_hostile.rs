@@ -16,6 +16,7 @@ const SHORT_IDLE: &str = "first_byte = \"20s\", idle = \"300ms\"";
 /// Timeouts for upstreams that stall before a response.
 const SHORT_FIRST_BYTE: &str = "first_byte = \"300ms\"";
 
+/// Starts a proxy. `to`: TOML value of its key `to`. `times`: timeouts of the proxy. `mode`: value of `server.mode`.
 fn proxied(to: &str, times: &str, mode: &str) -> Running {
     let text = format!(
         "[server]\nmode = \"{mode}\"\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = {to}, {times} }}\n"

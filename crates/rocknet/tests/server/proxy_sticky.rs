@@ -88,12 +88,10 @@ fn a_draining_upstream_keeps_its_clients_and_gets_no_new_ones() {
     };
     let server = Running::start(Folder::with(&[]), &drained(""));
     let mut client = server.connect();
-    let cookie = loop {
-        let response = client.get("/");
-        if response.text() == "1" {
-            break response.field("Set-Cookie").expect("a cookie").to_owned();
-        }
-    };
+    // Requests without a cookie are sent to the upstreams in turn.
+    let of_second = (0..30).map(|_| client.get("/")).find(|response| response.text() == "1");
+    let cookie = of_second.expect("a response of the second upstream");
+    let cookie = cookie.field("Set-Cookie").expect("a cookie").to_owned();
     let cookie = format!("Cookie: {}", cookie.split(';').next().expect("a pair"));
     server.reload(&drained(", drain = true")).expect("a reload");
     let mut client = server.connect();

@@ -40,8 +40,8 @@ fn check(what: &str, expected: &str, mut fetch: impl FnMut() -> String) {
     }
 }
 
-/// Requests the home page on a new connection. The request can fail, because the kernel resets connections that wait at
-/// a listening socket while it is closed.
+/// Requests the home page on a new connection. Returns the text of the page, or of the error: the request can fail,
+/// because the kernel resets connections that wait at a listening socket when the socket is closed.
 fn received(server: &Running) -> String {
     let fetch = || -> io::Result<String> {
         let mut stream = TcpStream::connect(server.address())?;

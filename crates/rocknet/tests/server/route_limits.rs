@@ -26,6 +26,7 @@ limits = { body_size = 2000 }
 limits = { answer_timeout = "100ms" }
 "#;
 
+/// Starts a server, and an application that responds with the length of the request body, or never for `?hang`.
 fn start() -> (Running, Peer) {
     let folder = Folder::with(&[("www/a.php", ""), ("www/large/a.php", ""), ("www/quick/a.php", "")]);
     let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {

@@ -286,6 +286,7 @@ fn a_client_below_the_minimum_rate_is_disconnected() {
 /// The response timeout restarts with each piece of the body that the application reads.
 #[test]
 fn an_application_can_read_a_body_slowly() {
+    /// Value of `answer_timeout` in the configuration below.
     const TIMEOUT: Duration = Duration::from_secs(1);
     const LENGTH: usize = 3_000_000;
     let folder = Folder::with(&[("www/a.php", "<?php")]);

@@ -12,6 +12,8 @@ use super::support::{Client, DEADLINE, Folder, Running};
 /// Size of a file that exceeds the kernel buffers of both sides.
 const LARGE: usize = 24 << 20;
 
+/// Starts a server whose handler below `/waits/` responds when the test sends the response. Returns the server and the
+/// waiting requests.
 fn server(limits: &str) -> (Running, super::support::handlers::PendingRequests) {
     let folder = Folder::with(&[("www/index.html", "root")]);
     folder.sparse("www/large.bin", LARGE as u64);
@@ -112,7 +114,7 @@ fn a_shutdown_timeout_of_zero_is_allowed() {
 #[test]
 fn requests_sent_before_the_stop_get_responses() {
     // At the stop the requests are unread in the socket, or their responses are partly sent. Each client must get a
-    // whole response or an orderly end of the connection.
+    // whole response.
     for _ in 0..10 {
         let (server, _) = server("shutdown = \"20s\"");
         let mut clients: Vec<Client> = (0..8).map(|_| server.connect()).collect();

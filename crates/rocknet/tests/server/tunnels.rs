@@ -269,6 +269,7 @@ fn connect(client: &mut Http2, path: &str) -> http::request::Builder {
     client.request("CONNECT", path).extension(Protocol::from_static("echo"))
 }
 
+/// Opens a tunnel over HTTP/2. Returns both directions of its stream, and the end of the tunnel that the test reads.
 fn open_tunnel_http2(client: &mut Http2, peers: &mut Peers) -> (SendStream<Bytes>, RecvStream, UnixStream) {
     let builder = connect(client, "/join/x");
     let (response, to) = client.start_request(builder, false);
@@ -280,6 +281,7 @@ fn open_tunnel_http2(client: &mut Http2, peers: &mut Peers) -> (SendStream<Bytes
     (to, from, peer)
 }
 
+/// Receives exactly `count` bytes.
 async fn bytes(from: &mut RecvStream, count: usize) -> Vec<u8> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -291,6 +293,7 @@ async fn bytes(from: &mut RecvStream, count: usize) -> Vec<u8> {
     all
 }
 
+/// Receives until the stream ends.
 async fn all(from: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
     let mut all = Vec::new();
     while let Some(piece) = from.data().await {

@@ -290,7 +290,7 @@ fn upgrades_to_other_http_versions_are_refused() {
 #[test]
 fn an_upstream_that_does_not_read_times_out() {
     let upstream = Upstream::start(|incoming, stream| {
-        let _ = echo_head(incoming, stream);
+        let _ = accept_upgrade(incoming, stream);
         // The upstream does not read, and keeps the connection open until the proxy closes it.
         let started = std::time::Instant::now();
         while matches!(stream.take_error(), Ok(None)) && started.elapsed() < super::support::DEADLINE {
@@ -323,7 +323,7 @@ fn wait_until_no_tunnel_is_open(server: &Running) {
 #[test]
 fn either_side_can_disconnect() {
     let upstream = Upstream::start(|incoming, stream| {
-        let _ = echo_head(incoming, stream);
+        let _ = accept_upgrade(incoming, stream);
         let mut byte = [0];
         // `x` makes the upstream close without a reply.
         let _ = stream.read(&mut byte);
@@ -343,7 +343,7 @@ fn either_side_can_disconnect() {
 }
 
 /// Accepts the upgrade to the requested protocol and sends nothing else.
-fn echo_head(incoming: &ReceivedRequest, stream: &mut TcpStream) -> std::io::Result<()> {
+fn accept_upgrade(incoming: &ReceivedRequest, stream: &mut TcpStream) -> std::io::Result<()> {
     let protocol = incoming.field("Upgrade").unwrap_or("none");
     write!(
         stream,

@@ -1,6 +1,6 @@
 //! Workers: each listener has its own threads, which are restarted after a panic. Also covers Unix sockets and IPv6.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::support::client::request;
 use super::support::handlers::Echo;
@@ -55,7 +55,38 @@ fn a_worker_that_dies_is_restarted() {
 }
 
 #[test]
+fn a_worker_that_dies_again_and_again_is_restarted_later_each_time() {
+    let server = Running::start(folder(), &(workers(1) + &site("")));
+    let started = Instant::now();
+    for _ in 0..5 {
+        let mut client = server.connect();
+        assert_eq!(client.get("/").text(), "root");
+        server.server().kill_worker();
+        client.assert_closed("a connection of the dead worker");
+    }
+    // Each restart is waited for by the next request: 100, 200, 400 and 800 ms.
+    assert!(
+        started.elapsed() >= Duration::from_millis(1500),
+        "restarted after {:?}",
+        started.elapsed()
+    );
+    // The last failure is counted after the connection was closed.
+    while server.server().status().worker_restarts < 5 {
+        assert!(started.elapsed() < DEADLINE, "restarts were not counted");
+    }
+    assert_eq!(server.server().status().worker_restarts, 5);
+    // The worker is not running now. It takes a new configuration all the same, and the server stops at once.
+    server
+        .reload(&(workers(1) + &site("root = \"other\"").replace("root = \"www\"\n", "")))
+        .expect("a reload");
+    assert_eq!(server.get("/").text(), "other");
+    server.server().kill_worker();
+    assert!(server.stop(), "a worker that waits for its restart must stop");
+}
+
+#[test]
 fn a_worker_that_dies_under_load_releases_its_resources() {
+    /// Size of a file that exceeds the kernel buffers of both sides.
     const LARGE: u64 = 24 << 20;
     let server = Running::start(folder(), &(workers(1) + &site("")));
     server.folder.sparse("www/large.bin", LARGE);

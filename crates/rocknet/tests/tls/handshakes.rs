@@ -119,6 +119,22 @@ fn sessions_resume_on_any_worker() {
             );
         }
     }
+    // A connection without a byte is no handshake, and one with other bytes is a failed one.
+    drop(Client::to(server.address()));
+    let mut failing = Client::to(server.address());
+    failing.send([0x16, 3, 1, 0, 2, 1, 0]);
+    failing.end();
+    failing.rest();
+    server.wait_until_idle();
+    let metrics = rocknet::inventory::metrics(server.server());
+    for sample in [
+        "rocknet_tls_handshakes_total{result=\"full\"} 12",
+        "rocknet_tls_handshakes_total{result=\"resumed\"} 12",
+        "rocknet_tls_handshakes_total{result=\"failed\"} 1",
+        "rocknet_protocol_connections_total{version=\"1\"} 24",
+    ] {
+        assert!(metrics.lines().any(|line| line == sample), "{sample} in {metrics}");
+    }
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn responses_of_one_urgency_take_turns() {
     let urls = ["https://a.test/a.txt", "https://a.test/b.txt", "https://a.test/c.txt"];
     let received = client.received_with_first(urls.map(get).into());
     assert!(received.iter().all(|bytes| *bytes > LARGE / 2), "{received:?}");
-    // RFC 9218 §4.2: without `i`, the responses are sent one after the other.
+    // RFC 9218 §4.2: without the parameter `i` (incremental), the responses are sent one after the other.
     let one_by_one = urls.map(|url| with_priority(url, "u=3"));
     let received = client.received_with_first(one_by_one.into());
     assert!(received[1..].iter().all(|bytes| *bytes < LARGE / 8), "{received:?}");
@@ -374,7 +374,8 @@ fn a_stop_announces_the_end_before_it_rejects_requests() {
         }
         rest = after;
     }
-    // The largest number of a request stream, then that of the first one (RFC 9114 §5.2).
+    // The first GOAWAY has the largest ID of a request stream, and the second the ID of the first request stream
+    // (RFC 9114 §5.2).
     assert_eq!(announced, [(1 << 62) - 4, 0]);
 }
 

@@ -128,19 +128,19 @@ impl quinn_proto::TokenStore for OneToken {
     }
 }
 
-/// Returns whether a response has this text in its body.
+/// Returns true if a response has this text in its body.
 fn has(response: &[u8], text: &str) -> bool {
     response.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// Returns whether a response has the status 425, which has the index 70 of the static table of QPACK.
+/// Returns true if a response has the status 425, which has the index 70 of the static table of QPACK.
 fn is_too_early(response: &[u8]) -> bool {
     response.windows(2).any(|pair| pair == [0xff, 7])
 }
 
 impl Fixture {
-    /// Visits the server once without and then once with early data for each request. Returns whether the early data
-    /// was accepted, and the response to it.
+    /// Visits the server once without early data, and then once with early data for each of `requests`. Returns for
+    /// each visit with early data true if the data was accepted, and the response.
     fn visit(&self, token: TokenUse, requests: &[Request<'_>]) -> Vec<(bool, Vec<u8>)> {
         let mut tls = TlsClient::new(self.authority.roots(), "a.test").config();
         tls.alpn_protocols = vec![b"h3".to_vec()];

@@ -28,7 +28,7 @@ impl Handler for Later {
     }
 }
 
-/// Reads a variable-length integer (RFC 9000 §16), and returns it with the rest.
+/// Reads a variable-length integer (RFC 9000 §16). Returns its value and the bytes after it.
 fn integer(bytes: &[u8]) -> (usize, &[u8]) {
     let size = 1 << (bytes[0] >> 6);
     let value = bytes[1..size].iter().fold(usize::from(bytes[0] & 0x3f), |value, byte| {

@@ -46,7 +46,7 @@ fn connect(fixture: &Fixture) -> Result<(Background, quinn::Endpoint, quinn::Con
 }
 
 /// Sends the pieces of a request line, then ends the stream, and returns all bytes of the response.
-async fn ask(connection: &quinn::Connection, pieces: &[&[u8]]) -> Result<Vec<u8>, quinn::ReadToEndError> {
+async fn fetch(connection: &quinn::Connection, pieces: &[&[u8]]) -> Result<Vec<u8>, quinn::ReadToEndError> {
     let (mut to, mut from) = connection.open_bi().await.expect("a stream");
     for piece in pieces {
         to.write_all(piece).await.expect("an open stream");
@@ -62,32 +62,35 @@ fn a_request_line_gets_a_body_without_a_head() {
     let fixture = start("http3 = { hq_interop = true }\n");
     let (runtime, _endpoint, connection) = connect(&fixture).expect("a connection");
     runtime.block_on(async {
-        assert_eq!(ask(&connection, &[b"GET /\r\n"]).await.expect("content"), b"home");
+        assert_eq!(fetch(&connection, &[b"GET /\r\n"]).await.expect("content"), b"home");
         assert_eq!(
-            ask(&connection, &[b"GET", b" /ind", b"ex.html\r", b"\n"])
+            fetch(&connection, &[b"GET", b" /ind", b"ex.html\r", b"\n"])
                 .await
                 .expect("content"),
             b"home"
         );
-        assert_eq!(ask(&connection, &[b"GET /index.html"]).await.expect("content"), b"home");
         assert_eq!(
-            ask(&connection, &[b"GET /missing\r\n"]).await.expect("content"),
+            fetch(&connection, &[b"GET /index.html"]).await.expect("content"),
+            b"home"
+        );
+        assert_eq!(
+            fetch(&connection, &[b"GET /missing\r\n"]).await.expect("content"),
             b"no such file"
         );
         let (first, second) = tokio::join!(
-            ask(&connection, &[b"GET /large.bin\r\n"]),
-            ask(&connection, &[b"GET /large.bin\r\n"])
+            fetch(&connection, &[b"GET /large.bin\r\n"]),
+            fetch(&connection, &[b"GET /large.bin\r\n"])
         );
         assert!(first.expect("content") == fixture.large && second.expect("content") == fixture.large);
         for malformed in [&b"POST /\r\n"[..], b"\r\n"] {
-            let error = ask(&connection, &[malformed]).await.expect_err("a malformed line");
+            let error = fetch(&connection, &[malformed]).await.expect_err("a malformed line");
             let quinn::ReadToEndError::Read(quinn::ReadError::Reset(code)) = error else {
                 panic!("{error:?}");
             };
             assert_eq!(code, MESSAGE_ERROR.into());
         }
         // The connection serves further requests.
-        assert_eq!(ask(&connection, &[b"GET /\r\n"]).await.expect("content"), b"home");
+        assert_eq!(fetch(&connection, &[b"GET /\r\n"]).await.expect("content"), b"home");
     });
     let client = TlsClient::new(fixture.authority.roots(), "a.test");
     let http3 = Http3Client::open(&client, fixture.server.address()).expect("a connection");

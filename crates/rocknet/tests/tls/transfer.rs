@@ -41,6 +41,7 @@ fn start(authority: &Authority, keys: &str) -> Running {
     )
 }
 
+/// Returns a body with a fixed pattern.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
 }

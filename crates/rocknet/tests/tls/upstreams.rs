@@ -1,5 +1,5 @@
-//! Upstreams over TLS: which certificates are trusted, error messages about the others, and connections that are closed
-//! without close_notify.
+//! Upstreams over TLS: which certificates are trusted, error messages about untrusted certificates, and connections
+//! that are closed without close_notify.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -21,6 +21,7 @@ type TlsStream = StreamOwned<ServerConnection, TcpStream>;
 /// Settings of a TLS upstream.
 struct TlsServer<'w> {
     leaf: &'w Leaf,
+    /// Only protocol version that the upstream accepts; `None` for all.
     only: Option<&'static rustls::SupportedProtocolVersion>,
     alpn: &'static [&'static [u8]],
     /// Authorities of accepted client certificates; `None` if the upstream requests no certificate.
@@ -157,6 +158,8 @@ fn untrusted_upstreams_get_no_request() {
     let expired = authority.expired(&["127.0.0.1"]);
     let own = other.leaf(Kind::Ecdsa, &["client"]);
     let ca = "ca = \"ca.pem\"";
+    // Certificate of the upstream, keys of the proxy, authorities of the client certificate that the upstream requires,
+    // and status and a part of the response.
     for (leaf, keys, clients, status, output) in [
         (&good, ca, None, 200, "hello"),
         (&good, "", None, 502, "Name the file of its authority"),

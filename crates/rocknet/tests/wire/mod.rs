@@ -2,6 +2,7 @@
 
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+// Types of frames (RFC 9113 §6).
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
 pub const PRIORITY: u8 = 2;
@@ -13,10 +14,12 @@ pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 
+// Flags of frames.
 pub const END_STREAM: u8 = 0x1;
 pub const ACK: u8 = 0x1;
 pub const END_HEADERS: u8 = 0x4;
 
+// Identifiers of settings (RFC 9113 §6.5.2).
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
 pub const ENABLE_PUSH: u16 = 2;
 
@@ -83,7 +86,8 @@ pub fn post(stream: u32, path: &str) -> Vec<u8> {
     request(stream, "POST", path, &[], false)
 }
 
-/// Returns the DATA frames of a body, of the size that every server accepts. The last frame ends the stream.
+/// Returns the DATA frames of a body. Each has at most 16,384 bytes, which every server accepts (RFC 9113 §4.2). The
+/// last frame ends the stream.
 pub fn body_frames(stream: u32, bytes: &[u8]) -> Vec<u8> {
     let mut frames: Vec<_> = bytes
         .chunks(16_384)
@@ -96,6 +100,7 @@ pub fn body_frames(stream: u32, bytes: &[u8]) -> Vec<u8> {
     frames.concat()
 }
 
+/// Returns a SETTINGS frame with these identifiers and values.
 pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     let value = |(name, value): &(u16, u32)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat();
     frame(SETTINGS, 0, 0, values.iter().flat_map(value).collect::<Vec<_>>())
@@ -107,7 +112,7 @@ pub fn window(stream: u32, by: u32) -> Vec<u8> {
 }
 
 pub fn rst(stream: u32) -> Vec<u8> {
-    // CANCEL
+    // The payload is the error code CANCEL.
     frame(RST_STREAM, 0, stream, [0, 0, 0, 8])
 }
 
@@ -149,6 +154,7 @@ impl Frame {
     }
 }
 
+/// Decodes a big-endian number.
 fn number(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }

@@ -41,6 +41,11 @@ pub const MUTABLE: &[Listed] = &[
         reason: "`/dev/null`, opened once and then constant",
     },
     Listed {
+        file: "crates/rocknet-io/src/sandbox/linux.rs",
+        name: "PROGRAM_FILTER",
+        reason: "limits of started programs cannot be lifted, and are read between fork and exec",
+    },
+    Listed {
         file: "crates/rocknet-io/src/epoll/write_batch.rs",
         name: "CURRENT",
         reason: "the runtime of a thread: one per thread by design",

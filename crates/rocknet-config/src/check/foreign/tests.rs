@@ -25,6 +25,7 @@ fn advice_names_existing_keys() {
         for quoted in text.split('`').skip(1).step_by(2) {
             assert!(keys::all().any(|key| key.name == quoted), "`{quoted}` in: {text}");
         }
+        // Help texts of findings have no full stop.
         assert!(!text.ends_with('.'), "{text}");
     }
 }

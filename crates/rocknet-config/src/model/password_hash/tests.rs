@@ -7,10 +7,12 @@ fn bcrypt_text(cost: &str) -> String {
     format!("$2y${cost}${}", "a".repeat(53))
 }
 
+/// Returns a SHA-crypt hash. `id`: 5 for SHA-256, 6 for SHA-512. `rounds`: `rounds=N$`, or empty for the default.
 fn sha(id: u32, rounds: &str) -> String {
     format!("${id}${rounds}saltstring${}", "x".repeat(if id == 5 { 43 } else { 86 }))
 }
 
+/// Returns an Argon2id hash with these parameters, such as `m=65536,t=2,p=1`.
 fn argon(parameters: &str) -> String {
     format!("$argon2id$v=19${parameters}$c29tZXNhbHQ${}", "A".repeat(43))
 }
@@ -128,6 +130,7 @@ fn malformed_hashes_are_refused() {
 
 #[test]
 fn costs_are_bounded() {
+    // (hash, true if its cost is accepted)
     for (text, good) in [
         (bcrypt_text("14"), true),
         (bcrypt_text("15"), false),

@@ -9,7 +9,7 @@ use crate::message::short;
 use crate::value::field::{is_reserved, is_token};
 
 /// Reads header fields of requests. Fields that frame a message are refused.
-pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
+pub(crate) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     for (name, entry) in table.table("headers").map(Table::in_order).unwrap_or_default() {
         let Some(written) = entry.node.written() else { continue };

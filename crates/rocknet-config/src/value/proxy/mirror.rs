@@ -63,6 +63,7 @@ fn share(check: &mut Check<'_>, node: &Node) -> Option<u32> {
     share
 }
 
+/// Parses a percentage with at most two decimal places, above 0. Returns the number of requests out of 10,000.
 fn percent(text: &str) -> Option<u32> {
     let number = text.strip_suffix('%')?.trim_end();
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));

@@ -17,6 +17,7 @@ const MAX_UPSTREAMS: usize = 256;
 /// label.
 const MAX_NAME: usize = 253;
 
+/// Help for a server whose address is missing or invalid.
 pub(super) const EXAMPLE: &str = "write the address of the server: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
 
 /// Reads the servers of a proxy. `http2`: true if requests use HTTP/2; `http://` is then refused in favour of `h2c://`.

@@ -198,6 +198,43 @@ fn a_job_with_an_equal_result_keeps_the_stored_entry() {
 }
 
 #[test]
+fn a_purge_also_removes_entries_that_are_being_loaded() {
+    let mut stepped = SteppedCache::new();
+    let purge = |stepped: &mut SteppedCache| {
+        let (done, purged) = sync_channel(1);
+        stepped.thread.handle(Message::Purge { done });
+        purged.try_recv().expect("a reply");
+    };
+    // The job has read the file before the purge.
+    let mut query = stepped.query();
+    stepped.take_messages(1);
+    let loaded = stepped
+        .messages
+        .recv_timeout(Duration::from_secs(30))
+        .expect("an outcome");
+    purge(&mut stepped);
+    stepped.thread.handle(loaded);
+    assert!(is_found(&poll(&mut query)));
+    assert!(stepped.thread.entries.is_empty());
+    // A job reports that the file of a stored entry is unchanged.
+    stepped.open();
+    let purged_ms = uptime_ms();
+    while uptime_ms() <= purged_ms {
+        std::hint::spin_loop();
+    }
+    let stored = stepped.find();
+    stepped.take_messages(1);
+    let key = (stepped.tree.id, Arc::from("/a.txt"));
+    assert!(stepped.thread.entries.contains_key(&key));
+    let tree = Arc::clone(&stepped.tree);
+    stepped.thread.load(&tree, &key);
+    purge(&mut stepped);
+    assert!(stored.is_retired());
+    stepped.take_messages(1);
+    assert!(stepped.thread.entries.is_empty());
+}
+
+#[test]
 fn a_late_insert_does_not_replace_a_newer_entry() {
     let mut stepped = SteppedCache::new();
     stepped.open();

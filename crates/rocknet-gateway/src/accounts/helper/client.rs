@@ -327,6 +327,11 @@ impl HelperConnection {
 }
 
 impl HelperProcess {
+    /// Returns the process ID, which the number of the helper contains.
+    pub fn id(&self) -> Option<u32> {
+        Some(self.number as u32).filter(|pid| *pid != 0)
+    }
+
     /// Reaps the program if it has ended, and returns its exit status; `None` while it runs. If the helper has ended,
     /// the program counts as ended too.
     ///

@@ -162,13 +162,15 @@ impl HelperServer {
         };
         let process = launch.start().map_err(|error| errno(&error))?;
         self.last_number += 1;
+        // The server reads the process ID from the number.
+        let number = self.last_number << u32::BITS | u64::from(process.id().unwrap_or_default());
         let entry = ProcessEntry {
             process,
             parent_death_signal,
             is_released: false,
         };
-        self.processes.insert(self.last_number, entry);
-        Ok(self.last_number)
+        self.processes.insert(number, entry);
+        Ok(number)
     }
 
     fn forget_ended(&mut self) {

@@ -14,6 +14,7 @@ use crate::link::Link;
 /// there costs nothing. Any other thread can resume it too.
 pub struct ParkedConnection {
     socket: AsyncFd<OwnedFd>,
+    /// Thread that has parked the connection.
     thread: ThreadId,
 }
 

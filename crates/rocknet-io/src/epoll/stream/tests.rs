@@ -86,7 +86,7 @@ fn files_between_frames_are_sent_in_order() {
     queue.buffer().extend_from_slice(b"end");
     expected.extend_from_slice(b"end");
     let (mut received, mut buffer) = (Vec::new(), vec![0; 100_000]);
-    // The budget for files is so small that it is used up several times.
+    // The budget for files is so small that many calls use it up.
     while !queue.is_empty() {
         let before = queue.len();
         let mut budget = 30_000;

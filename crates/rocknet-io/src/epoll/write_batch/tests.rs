@@ -28,6 +28,7 @@ fn narrow_pair() -> (EpollStream, TcpStream) {
     })
 }
 
+/// Returns a link and its peer, whose sockets were changed by `shape`.
 fn pair_of(shape: impl FnOnce(&TcpStream, &TcpStream)) -> (EpollStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -41,6 +42,7 @@ fn pair_of(shape: impl FnOnce(&TcpStream, &TcpStream)) -> (EpollStream, TcpStrea
     (link, peer)
 }
 
+/// Timeout of all waits for a peer or a task: far more than they need on a busy machine.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 fn queue_of(bytes: &[u8]) -> SendQueue {
@@ -54,7 +56,7 @@ async fn once<T>(mut act: impl FnMut(&mut Context<'_>) -> T) -> T {
     poll_fn(|context| Poll::Ready(act(context))).await
 }
 
-/// Runs a test on every back end.
+/// Runs a test with every I/O back end.
 fn on_each(test: impl AsyncFn()) {
     for runtime in back_ends() {
         runtime().block_on(test());
@@ -167,8 +169,10 @@ fn the_batch_is_sent_before_the_end_of_the_peer_is_returned() {
 
 #[test]
 fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
+    /// Number of messages of 1,000 bytes: far more bytes than the socket buffers have room for.
     const MESSAGES: usize = 4000;
     on_each(async || {
+        // Content of the message `number` of the link with the index `seed`.
         let content = |seed: usize, number: usize| vec![(seed * 7 + number) as u8; 1000];
         let mut readers = Vec::new();
         let mut returned = 0;
@@ -192,8 +196,8 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
                     backlog.put_back(unsent);
                 }
                 backlog.buffer().extend_from_slice(&content(seed, number));
-                let all = backlog.len() as usize <= MAX_WRITE_BYTES;
-                if all && once(|context| link.send_batched(context, backlog)).await {
+                let fits = backlog.len() as usize <= MAX_WRITE_BYTES;
+                if fits && once(|context| link.send_batched(context, backlog)).await {
                     assert!(backlog.is_empty());
                 }
             }

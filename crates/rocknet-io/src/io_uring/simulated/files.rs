@@ -8,7 +8,7 @@ use io_uring::types::OpenHow;
 /// Reads like `pread(2)`. Returns the number of bytes read, or -1.
 #[allow(unsafe_code)]
 pub(super) fn read(file: BorrowedFd<'_>, into: *mut u8, length: usize, offset: u64) -> i32 {
-    // SAFETY: `push` requires that this memory lives until the completion.
+    // SAFETY: `Kernel::push` requires that this memory lives until the completion.
     let read = unsafe { libc::pread(file.as_raw_fd(), into.cast(), length, offset as i64) };
     read as i32
 }

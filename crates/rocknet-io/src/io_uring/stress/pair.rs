@@ -49,10 +49,12 @@ impl Flag {
 /// Record of a link's traffic, stored outside of the link so that it outlives the link.
 #[derive(Default)]
 pub struct LinkRecord {
+    /// Number of bytes received by the link.
     received: usize,
     /// Number of bytes passed to the link.
     sent: usize,
     received_end: bool,
+    /// True once everything was sent and, after a shutdown of the sending side, the end was received.
     finished: bool,
     error: Option<io::Error>,
 }
@@ -62,11 +64,13 @@ struct TestConnection {
     link: UringStream,
     backlog: SendQueue,
     pipes: PipePool,
+    /// Seed of the bytes that the link sends; see [`bytes()`].
     seed: usize,
     record: Rc<RefCell<LinkRecord>>,
 }
 
 impl TestConnection {
+    /// Sends the backlog, after the bytes that a batched write could not send.
     fn poll_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(unsent) = self.link.take_unsent() {
             self.backlog.put_back(unsent);
@@ -140,6 +144,7 @@ impl TestConnection {
         .await
     }
 
+    /// Performs random operations, then either drops the link at once or sends everything.
     async fn run(mut self, mut rng: SeededRng) -> io::Result<()> {
         for _ in 0..rng.below(14) {
             match rng.below(12) {
@@ -180,10 +185,13 @@ impl TestConnection {
 
 /// One connection and its peer.
 pub struct Pair {
+    /// Task of the link; `None` once it has ended or was dropped.
     pub task: Option<Pin<Box<dyn Future<Output = io::Result<()>>>>>,
     pub woken: Arc<Flag>,
     pub record: Rc<RefCell<LinkRecord>>,
+    /// Seed of the bytes that the link sends; see [`bytes()`].
     seed: usize,
+    /// Inode of the link's socket.
     pub inode: u64,
     pub peer: Option<UnixStream>,
     /// Number of bytes that the peer has written.
@@ -231,6 +239,7 @@ impl Pair {
         }
     }
 
+    /// Polls the task.
     pub fn poll(&mut self) {
         let Some(task) = &mut self.task else { return };
         let waker = Waker::from(Arc::clone(&self.woken));
@@ -240,6 +249,7 @@ impl Pair {
         }
     }
 
+    /// Makes the peer write up to `length` bytes.
     pub fn write(&mut self, length: usize) {
         let Some(peer) = &mut self.peer else { return };
         if let Ok(wrote) = peer.write(bytes(self.seed + 100, self.wrote, length)) {
@@ -247,6 +257,7 @@ impl Pair {
         }
     }
 
+    /// Makes the peer read up to `length` bytes, and checks them.
     pub fn read(&mut self, length: usize) {
         let mut buffer = vec![0; length];
         let Some(peer) = &mut self.peer else { return };
@@ -265,16 +276,20 @@ impl Pair {
         }
     }
 
+    /// Makes the peer shut down its sending side.
     pub fn stop_writing(&mut self) {
         if let Some(peer) = &self.peer {
             let _ = peer.shutdown(Shutdown::Write);
         }
     }
 
+    /// Returns whether the task has ended, and the peer has read the end or has closed.
     pub fn is_over(&self) -> bool {
         self.task.is_none() && (self.saw_end || self.peer.is_none())
     }
 
+    /// Checks that all data has arrived, or that something excuses its loss. Adds the connection to `total`. `lost`:
+    /// the simulated kernel has broken the connection. `broken`: the ring has failed permanently.
     pub fn check(&self, lost: bool, broken: bool, total: &mut Totals) {
         let record = self.record.borrow();
         assert!(self.read <= record.sent, "the peer read more than was sent");

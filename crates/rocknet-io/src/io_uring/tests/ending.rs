@@ -29,6 +29,7 @@ fn a_link_can_be_dropped_at_any_moment() {
             }
         }
     }
+    // Number of polls of the connection before it is dropped.
     for polls in 0..12 {
         on_ring(async |driver| {
             let before = driver.counts();

@@ -68,6 +68,7 @@ fn without_descriptors_io_uring_is_unavailable() {
         // First no descriptor is free, then the free descriptors suffice for the runtime but not for the ring, then for
         // both.
         let open = std::fs::read_dir("/proc/self/fd").expect("a list").count() as u64;
+        // Number of free descriptors, and whether io_uring is available.
         for (room, works) in [(0, false), (3, false), (4, false), (64, true)] {
             let current = Some(open + room);
             setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a limit");

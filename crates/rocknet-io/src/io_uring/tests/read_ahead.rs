@@ -23,6 +23,7 @@ fn cold_file(length: usize) -> Arc<File> {
 fn files_are_read_ahead() {
     on_ring(async |driver| {
         let before = driver.counts();
+        // Length of the file, and offset and length of the requested range.
         for (length, offset, wanted) in [
             (10, 0, 10),
             (3_000_000, 0, 3_000_000),

@@ -36,6 +36,7 @@ fn all_data_arrives_in_order_for_every_buffer_size() {
 
 #[test]
 fn an_end_that_arrives_with_data_is_reported() {
+    // Length of the data, and whether the link waits for data before it is sent.
     for (length, is_waiting) in [(1, true), (3000, true), (1, false), (3000, false), (100_000, false)] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
@@ -158,14 +159,14 @@ fn large_transfers_use_large_receives_and_small_ones_do_not() {
 
 #[test]
 fn large_receives_report_ends_and_resets() {
-    for cut in [false, true] {
+    for reset in [false, true] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
             // More bytes than one receive reads, so that some remain in the socket.
             peer.write_all(&pattern(100_000)).expect("sent");
             let first = receive(&mut link, 65_536).await.expect("bytes");
             assert!(first == pattern(100_000)[..first.len()]);
-            if cut {
+            if reset {
                 // A Unix socket that closes with unread data resets the connection.
                 send(&mut link, &mut queue_of(b"unread")).await.expect("sent");
             }
@@ -177,7 +178,7 @@ fn large_receives_report_ends_and_resets() {
                     end => break end.map_err(|error| error.kind()),
                 }
             };
-            match cut {
+            match reset {
                 false => assert_eq!((rest, end), (100_000, Ok(Vec::new()))),
                 true => assert_eq!(end, Err(ErrorKind::ConnectionReset)),
             }

@@ -60,6 +60,7 @@ fn many_responses_share_a_few_system_calls() {
 
 #[test]
 fn returned_unsent_bytes_are_sent_in_order() {
+    // Length of a message in bytes, and number of messages.
     for (message, count) in [(10, 50_000), (700, 5000), (8000, 400), (50_000, 60)] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);

@@ -17,14 +17,14 @@ use crate::ticker::Ticker;
 fn a_busy_task_does_not_starve_others() {
     on_ring(async |driver| {
         let (mut waiting, mut peer) = pair(&driver);
-        let (mut busy, mut drain) = pair(&driver);
+        let (mut busy, mut busy_peer) = pair(&driver);
         let received = Rc::new(Cell::new(false));
         let receiving = Rc::clone(&received);
         spawn(async move {
             receiving.set(receive(&mut waiting, 100).await.is_ok_and(|word| word == b"word"));
         });
         drain_events().await;
-        let drain = thread::spawn(move || drain.read_to_end(&mut Vec::new()));
+        let reader = thread::spawn(move || busy_peer.read_to_end(&mut Vec::new()));
         peer.write_all(b"word").expect("sent");
         // The runtime never parks.
         let mut sends = 0;
@@ -41,7 +41,7 @@ fn a_busy_task_does_not_starve_others() {
         .await;
         assert!(received.get(), "not received within {sends} sends");
         drop(busy);
-        drain.join().expect("a reader").expect("an end");
+        reader.join().expect("a reader").expect("an end");
     });
 }
 

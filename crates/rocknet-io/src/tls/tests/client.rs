@@ -24,7 +24,9 @@ type Client = Tls<SimLink, ClientSide>;
 struct Server {
     tls: ServerConnection,
     peer: SimPeer,
+    /// Maximum number of bytes that arrive at once.
     split: usize,
+    /// Plaintext received from the client.
     received: Vec<u8>,
 }
 
@@ -80,6 +82,7 @@ impl Server {
         }
     }
 
+    /// Makes the client receive `count` bytes with a buffer of `room` bytes.
     fn receive(&mut self, client: &mut Client, count: usize, room: usize) -> Vec<u8> {
         let (mut all, mut buffer) = (Vec::new(), vec![0; room]);
         while all.len() < count {
@@ -100,6 +103,7 @@ impl Server {
 fn any_split_gives_the_same_result() {
     for version in [&TLS13, &TLS12] {
         let configs = configs(version);
+        // Maximum bytes that arrive at once, and size of the receive buffer.
         for (split, room) in [(1, 7), (5, 64 * 1024), (1000, 100), (usize::MAX, 64 * 1024)] {
             let (mut server, mut client) = Server::new(&configs, split);
             server.handshake(&mut client).unwrap();

@@ -25,7 +25,8 @@ fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
         let mut config = config.clone();
         let mut left = filler;
         while left > 0 {
-            // An ALPN name takes up its length plus one byte, and must not be empty.
+            // An ALPN name takes up its length plus one byte, and must not be empty. So a rest of one byte must not
+            // remain.
             let name = left.min(256) - usize::from(left == 257);
             config.alpn_protocols.push(vec![b'-'; name - 1]);
             left -= name;
@@ -57,6 +58,7 @@ fn repack(mut records: &[u8], payload: usize) -> Vec<u8> {
     in_records(&all, payload)
 }
 
+/// Packs a message into handshake records of at most `payload` bytes.
 fn in_records(message: &[u8], payload: usize) -> Vec<u8> {
     message
         .chunks(payload)
@@ -74,6 +76,7 @@ fn message(kind: u8, length: usize) -> Vec<u8> {
 #[test]
 fn a_client_hello_of_any_size_and_split_is_accepted() {
     let configs = configs(&TLS13);
+    // Size of the ClientHello, maximum payload of its records, and maximum bytes that arrive at once.
     for size in [3_800, 4_095, 4_096, 4_097, 8_192, 16_389, 20_000, 40_000, 60_000] {
         for payload in [RECORD, 1_000, 100] {
             for split in [1, 1_400, usize::MAX] {
@@ -91,7 +94,7 @@ fn a_client_hello_of_any_size_and_split_is_accepted() {
 }
 
 #[test]
-fn a_second_client_hello_may_be_as_large() {
+fn a_large_second_client_hello_is_accepted() {
     for size in [4_097, 60_000] {
         for split in [1, 1_400, usize::MAX] {
             // The server supports only a group for which the client sends no key share in its first ClientHello.

@@ -1,5 +1,5 @@
-//! Graceful shutdown in two steps: a GOAWAY that refuses no stream, then, once the client has read it, the final one
-//! (RFC 9113 §6.8).
+//! Graceful shutdown in two steps: a GOAWAY that refuses no stream, then, once the client has read that frame, the
+//! final GOAWAY (RFC 9113 §6.8).
 
 use super::ServerConnection;
 use super::drain_state::DrainState;
@@ -35,7 +35,7 @@ impl ServerConnection {
         }
     }
 
-    /// Finishes the drain if the acknowledged PING is the one sent after the first GOAWAY. Returns whether it was.
+    /// Finishes the drain if the acknowledged PING is the PING sent after the first GOAWAY. Returns true in that case.
     pub(super) fn finish_drain_on_ack(&mut self, opaque: [u8; 8], out: &mut Vec<u8>) -> bool {
         let is_ack = self.drain_state == DrainState::Announced && opaque == DRAIN_PING;
         if is_ack {

@@ -68,8 +68,8 @@ impl ServerConnection {
             };
         }
         if self.drain_state.refuses(number) {
-            // Frames on streams above the announced one are ignored (RFC 9113 §6.8). The client retries the requests on
-            // another connection.
+            // Frames on streams above the last stream of the final GOAWAY are ignored (RFC 9113 §6.8). The client
+            // retries the requests on another connection.
             self.budget.spend(Flood::Stale, context.now)?;
             return self.discard_block(context, block);
         }
@@ -86,6 +86,7 @@ impl ServerConnection {
         self.read_request(context, number, end_stream, block)
     }
 
+    /// Reads the head of a new request.
     #[inline]
     fn read_request(&mut self, context: &mut Context<'_>, number: u32, end_stream: bool, block: &[u8]) -> FrameResult {
         let mut sink = context.head.begin(context.limits, BlockKind::Request);

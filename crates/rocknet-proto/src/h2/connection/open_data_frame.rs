@@ -7,6 +7,7 @@ pub(super) struct OpenDataFrame {
     pub stream: u32,
     /// Slot of the stream in the stream table.
     pub slot: u16,
+    /// Set if the frame ends the request.
     pub end_stream: bool,
     /// Data bytes that have not arrived.
     pub remaining: u32,

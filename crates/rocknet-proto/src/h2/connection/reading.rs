@@ -69,7 +69,8 @@ impl ServerConnection {
         Ok(true)
     }
 
-    /// Reads one frame if enough of it has arrived for its type. Returns [`ConnectionEvent::More`] if not.
+    /// Reads one frame if enough of it has arrived for its type, and returns [`ConnectionEvent::More`] otherwise.
+    /// `rest` holds the unread bytes after the frame header.
     #[inline]
     fn read_frame(
         &mut self,

@@ -96,7 +96,8 @@ impl ServerConnection {
     #[inline]
     pub(super) fn write_data_header(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
         self.send_window.consume(length);
-        // A stream does not need its window after its last frame.
+        // A frame is cut if it uses up a window before the end of the body. The last frame of a stream never counts as
+        // cut, because the stream does not need its window afterwards.
         let is_cut = !end && {
             let stream = self.streams.get_mut(id);
             let is_used_up = stream.is_some_and(|stream| {

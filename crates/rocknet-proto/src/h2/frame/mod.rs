@@ -19,6 +19,7 @@ pub(crate) const RECEIVED_FRAME_MAX: u32 = FRAME_SIZE_MIN;
 /// Largest SETTINGS_MAX_FRAME_SIZE, in bytes (RFC 9113 §4.2).
 pub(crate) const FRAME_SIZE_MAX: u32 = (1 << 24) - 1;
 
+// Flags (RFC 9113 §6). Two flags share a bit: DATA and HEADERS have END_STREAM, and SETTINGS and PING have ACK.
 pub(crate) const END_STREAM: u8 = 0x1;
 pub(crate) const ACK: u8 = 0x1;
 pub(crate) const END_HEADERS: u8 = 0x4;
@@ -71,6 +72,7 @@ macro_rules! frame_types {
                 }
             }
 
+            /// Returns the streams and payload sizes that the type allows.
             #[inline]
             const fn rule(self) -> (FrameScope, PayloadSize) {
                 use PayloadSize::*;
@@ -101,6 +103,7 @@ frame_types! {
 /// Header of a frame (RFC 9113 §4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FrameHeader {
+    /// Length of the payload in bytes.
     pub length: u32,
     pub kind: FrameType,
     pub flags: u8,
@@ -121,6 +124,7 @@ impl FrameHeader {
         })
     }
 
+    /// Returns true if a flag is set.
     #[inline]
     pub(crate) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0

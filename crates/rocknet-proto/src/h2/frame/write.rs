@@ -21,6 +21,7 @@ pub(crate) fn data_header(stream: u32, length: usize, end: bool, out: &mut Vec<u
     frame_header(length, FrameType::Data, if end { END_STREAM } else { 0 }, stream, out);
 }
 
+/// Appends SETTINGS with pairs of identifier and value.
 pub(crate) fn settings(values: &[(u16, u32)], out: &mut Vec<u8>) {
     frame_header(values.len() * 6, FrameType::Settings, 0, 0, out);
     for (name, value) in values {
@@ -33,6 +34,7 @@ pub(crate) fn settings_ack(out: &mut Vec<u8>) {
     frame_header(0, FrameType::Settings, ACK, 0, out);
 }
 
+/// Appends a PING, or its acknowledgement if `ack` is set.
 pub(crate) fn ping(opaque: [u8; 8], ack: bool, out: &mut Vec<u8>) {
     frame_header(8, FrameType::Ping, if ack { ACK } else { 0 }, 0, out);
     out.extend_from_slice(&opaque);
@@ -58,6 +60,7 @@ pub(crate) fn window_update(stream: u32, by: u32, out: &mut Vec<u8>) {
 /// Field block under construction. [`finish`](Self::finish) fills in the frame sizes once the block is complete.
 #[must_use = "call `finish`: the frame has no size before that"]
 pub(crate) struct BlockFrame {
+    /// Position of the frame header in the buffer.
     start: usize,
     kind: FrameType,
     flags: u8,
@@ -120,6 +123,7 @@ mod tests {
     #[test]
     fn frames_have_the_layout_of_the_rfc() {
         type Write = fn(&mut Vec<u8>);
+        // Function that writes a frame, and the expected bytes.
         let rows: &[(Write, &[u8])] = &[
             (|out| data_header(1, 5, true, out), &[0, 0, 5, 0, 1, 0, 0, 0, 1]),
             (|out| data_header(3, 0x1_0203, false, out), &[1, 2, 3, 0, 0, 0, 0, 0, 3]),
@@ -154,6 +158,7 @@ mod tests {
 
     #[test]
     fn blocks_of_any_size_are_complete() {
+        // Size of the block in bytes, and number of frames of at most ten bytes that carry it.
         for (length, frames) in [(0, 1), (10, 1), (11, 2), (20, 2), (35, 4)] {
             let mut out = b"x".to_vec();
             let frame = BlockFrame::headers(5, true, &mut out);

@@ -23,6 +23,7 @@ fn frame(kind: FrameType, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Returns HEADERS on stream 1 with a complete field block.
 fn head(flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
     frame(FrameType::Headers, frame::END_HEADERS | flags, 1, &block(fields))
 }
@@ -125,6 +126,7 @@ fn field_blocks_are_found_among_other_frames() {
 fn remembered_state_is_bounded() {
     let mut validator = ResponseValidator::default();
     for number in 0..2 * MAX_STREAMS as u32 {
+        // 0x88 is `:status: 200` of the static table.
         let started = frame(FrameType::Headers, frame::END_HEADERS, 2 * number + 1, &[0x88]);
         validator
             .read(&started, |stream| panic!("{stream}"))

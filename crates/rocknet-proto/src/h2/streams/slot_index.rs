@@ -36,6 +36,7 @@ impl SlotIndex {
         self.bucket(number).map(|bucket| self.buckets[bucket].1)
     }
 
+    /// Returns the bucket that holds a number.
     #[inline]
     fn bucket(&self, number: u32) -> Option<usize> {
         if self.buckets.is_empty() || number == 0 {

@@ -170,6 +170,7 @@ impl ServerConnection {
         Ok(())
     }
 
+    /// Records that the final head is written.
     fn record_head(&mut self, id: StreamId) -> Result<(), SendError> {
         self.streams.get_mut(id).ok_or(SendError::Gone)?.head_sent = true;
         Ok(())

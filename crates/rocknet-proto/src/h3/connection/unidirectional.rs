@@ -149,6 +149,7 @@ impl ServerConnection {
         Ok(())
     }
 
+    /// Reads bytes of the control stream.
     fn read_control(&mut self, bytes: &[u8], now: u64) -> Result<(), ConnectionError> {
         let mut at = 0;
         loop {
@@ -205,6 +206,7 @@ impl ServerConnection {
         Ok(())
     }
 
+    /// Applies a complete frame of the control stream. `payload` is empty if it is not needed.
     fn handle_control_frame(&mut self, kind: u64, payload: &[u8]) -> Result<(), ConnectionError> {
         match kind {
             frame::SETTINGS => {

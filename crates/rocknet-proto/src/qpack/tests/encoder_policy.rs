@@ -198,7 +198,7 @@ fn unsent_instructions_are_bounded() {
     for round in 0..1000 {
         let line = format!("x-{round}: {}", "\u{1}".repeat(500));
         encode(&mut encoder, 0, &[&line]);
-        // The entries are received, so only the unsent bytes stop further ones.
+        // The client receives the entries, so only the unsent bytes stop further insertions.
         let _ = encoder.receive_instructions(&[1]);
     }
     let unsent = encoder.output().len();

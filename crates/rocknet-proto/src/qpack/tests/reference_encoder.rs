@@ -6,6 +6,7 @@ use super::super::prefix::{SectionPrefix, max_entries};
 use super::super::{encoder_stream, integer, static_table, string};
 use super::{Decoder, OwnedField, decode};
 
+/// Capacity in bytes that the decoder announces, so small that entries are evicted.
 const MAX_CAPACITY: u64 = 400;
 
 /// Dynamic table of the encoder.
@@ -95,7 +96,7 @@ fn encode(choices: Vec<Choice>, base: usize, table: &PlainTable) -> (Vec<u8>, Ve
     let (mut lines, mut fields, mut required) = (Vec::new(), Vec::new(), 0);
     let base = base % (table.entries.len() + 3);
     for (form, number, value) in choices {
-        // Returns the N bit for half of the forms, and 0 for the others.
+        // Returns the N bit for half of the forms, and 0 for the other forms.
         let n = |bit: u8| if form & 0x80 != 0 { bit } else { 0 };
         match (form % 8, table.choose(number)) {
             (0..=5, Some(index)) => {
@@ -167,6 +168,7 @@ proptest! {
         ),
     ) {
         let mut decoder = Decoder::new(1000, 2);
+        // Sets the capacity to 1000 bytes.
         let _ = decoder.receive_instructions(&[0x3f, 0xc9, 0x07]);
         for (stream, (instructions, section)) in (0..).zip(rounds) {
             // The encoded insert count is small, so that many sections can be decoded.

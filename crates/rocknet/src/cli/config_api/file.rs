@@ -36,14 +36,32 @@ pub fn read(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Replaces the text of a configuration file. After a crash, the file has either the old text or the new one. The file
-/// keeps its mode, and its owner if the process may give files to it. A symbolic link is followed and kept.
+/// Reason why a text was not replaced.
+#[derive(Debug)]
+pub enum ReplaceError {
+    /// The file has another text than the expected one.
+    Changed,
+    /// The file cannot be written.
+    Io(io::Error),
+}
+
+impl From<io::Error> for ReplaceError {
+    fn from(error: io::Error) -> ReplaceError {
+        ReplaceError::Io(error)
+    }
+}
+
+/// Replaces the text `expected` of a configuration file. After a crash, the file has either the old text or the new
+/// one. The file keeps its mode and group, and its owner if the process may give files to it. A symbolic link is
+/// followed and kept.
+///
+/// The old text is compared immediately before the replacement. Only an edit in the microseconds between is lost.
 ///
 /// # Errors
 ///
-/// Returns the error of the file system. The file then has its old text, unless only the last step failed, which writes
-/// the folder to the disk.
-pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+/// Fails if the file has another text, or with the error of the file system. The file then keeps its text, unless only
+/// the last step failed, which writes the folder to the disk.
+pub fn replace(path: &Path, expected: &str, text: &str) -> Result<(), ReplaceError> {
     let path = path.canonicalize()?;
     let old = fs::metadata(&path)?;
     // A rename would succeed although the owner has made the file read-only.
@@ -53,13 +71,32 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
     let written = file.metadata()?;
     if (written.uid(), written.gid()) != (old.uid(), old.gid()) {
-        // Only root may give files away. Otherwise the new file belongs to the user of the server, who may write the
-        // old one.
-        let _ = fchown(&new.file, Some(old.uid()), Some(old.gid()));
+        keep_owner(&new.file, &old)?;
     }
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    new.rename_to(&path)
+    if read(&path)? != expected {
+        return Err(ReplaceError::Changed);
+    }
+    Ok(new.rename_to(&path)?)
+}
+
+/// Gives a new file the owner and group of the old one.
+///
+/// # Errors
+///
+/// Fails if the process is not in the group. Members of the group could otherwise not read the new file, or members of
+/// another group could.
+fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
+    if fchown(new, Some(old.uid()), Some(old.gid())).is_ok() {
+        return Ok(());
+    }
+    // Only root may give files away. Otherwise the new file belongs to the user of the server, who may write the old
+    // one.
+    fchown(new, None, Some(old.gid())).map_err(|error| {
+        let message = format!("its group {} cannot be kept: {error}", old.gid());
+        io::Error::new(error.kind(), message)
+    })
 }
 
 /// File beside the configuration file that replaces it. Dropped before, it is removed.
@@ -117,7 +154,9 @@ mod tests {
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         symlink(&file, &link).unwrap();
-        replace(&link, "new").unwrap();
+        assert!(matches!(replace(&link, "other", "new"), Err(ReplaceError::Changed)));
+        assert_eq!(read(&file).unwrap(), "old");
+        replace(&link, "old", "new").unwrap();
         assert_eq!(read(&file).unwrap(), "new");
         assert!(link.is_symlink());
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
@@ -143,7 +182,8 @@ mod tests {
         fs::write(&file, vec![b'#'; MAX_TEXT]).unwrap();
         assert_eq!(read(&file).unwrap().len(), MAX_TEXT);
         fs::remove_file(&file).unwrap();
-        assert_eq!(replace(&file, "x").unwrap_err().kind(), io::ErrorKind::NotFound);
+        let missing = replace(&file, "", "x").unwrap_err();
+        assert!(matches!(missing, ReplaceError::Io(error) if error.kind() == io::ErrorKind::NotFound));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rocknet::certificates::storage::{Access, FileStorage, Storage};
 use rocknet_control::config::Change;
@@ -16,6 +16,13 @@ const FOLDER: &str = "admin/history";
 
 /// Maximum number of changes that are kept. Older ones are removed.
 const MAX_CHANGES: usize = 50;
+
+/// Maximum duration of the comparison of all texts. Differences found after it are correct, but may not be the smallest
+/// ones: a text of many short lines can take seconds to compare.
+const DIFF_TIME: Duration = Duration::from_millis(500);
+
+/// Maximum length of a diff in bytes. The rest is omitted, so that the reply with all changes is of bounded size.
+const MAX_DIFF: usize = 64 * 1024;
 
 /// Lines around a difference that a diff also shows.
 const DIFF_CONTEXT: usize = 2;
@@ -98,13 +105,14 @@ impl History {
     pub fn changes(&self, file: &Path, current: &str) -> io::Result<Vec<Change>> {
         let mut changes = Vec::new();
         let mut next = current.to_owned();
+        let deadline = Instant::now() + DIFF_TIME;
         for id in self.ids()?.into_iter().rev() {
             let Some(version) = self.read(id)?.filter(|version| version.file == file) else {
                 continue;
             };
             // If the file was edited by hand after this change, the text between is unknown.
             let diff = if revision(&next) == version.after {
-                diff(&version.before, &next)
+                diff(&version.before, &next, deadline)
             } else {
                 String::new()
             };
@@ -145,10 +153,16 @@ fn name(id: u64) -> String {
     format!("{FOLDER}/{id}.json")
 }
 
-/// Returns the difference between two texts as a unified diff.
-fn diff(before: &str, after: &str) -> String {
-    let diff = TextDiff::from_lines(before, after);
-    diff.unified_diff().context_radius(DIFF_CONTEXT).to_string()
+/// Returns the difference between two texts as a unified diff of at most about [`MAX_DIFF`] bytes.
+fn diff(before: &str, after: &str, deadline: Instant) -> String {
+    let diff = TextDiff::configure().deadline(deadline).diff_lines(before, after);
+    let mut text = diff.unified_diff().context_radius(DIFF_CONTEXT).to_string();
+    if text.len() > MAX_DIFF {
+        let end = text.as_bytes()[..MAX_DIFF].iter().rposition(|byte| *byte == b'\n');
+        text.truncate(end.map_or(0, |end| end + 1));
+        text.push_str("(the rest of the difference is omitted)\n");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -183,6 +197,21 @@ mod tests {
         assert_eq!((id, version.before.as_str()), (3, "b\n"));
         assert_eq!(history.stored(file, Some(1)).unwrap().unwrap().1.before, "a\n");
         assert_eq!(history.stored(file, Some(2)).unwrap(), None);
+    }
+
+    #[test]
+    fn long_differences_are_cut_and_take_a_bounded_time() {
+        // No line of one text is in the other.
+        let lines = |offset: u32| {
+            (0..60_000)
+                .map(|line| format!("{}\n", line * 2 + offset))
+                .collect::<String>()
+        };
+        let began = Instant::now();
+        let text = diff(&lines(0), &lines(1), began + Duration::from_millis(50));
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        assert!(text.len() < MAX_DIFF + 100, "{}", text.len());
+        assert!(text.ends_with("\n(the rest of the difference is omitted)\n"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Results of the checks of `rocknet doctor`.
 
+use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
+
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -48,6 +50,20 @@ impl Check {
             subject,
             verdict: Verdict::Bad,
             found,
+        }
+    }
+}
+
+impl From<&Check> for DoctorCheck {
+    fn from(check: &Check) -> DoctorCheck {
+        DoctorCheck {
+            check: check.subject.to_owned(),
+            verdict: match check.verdict {
+                Verdict::Good => DoctorVerdict::Good,
+                Verdict::Fair => DoctorVerdict::Fair,
+                Verdict::Bad => DoctorVerdict::Bad,
+            },
+            found: check.found.clone(),
         }
     }
 }

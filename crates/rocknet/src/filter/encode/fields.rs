@@ -95,7 +95,8 @@ fn has_element(fields: &FieldList, name: &str, matches: impl Fn(&str) -> bool) -
     values(fields, name).any(|value| value.split(',').any(|element| matches(element.trim())))
 }
 
+/// Returns the values of all fields with this name.
 fn values<'a>(fields: &'a FieldList, name: &'a str) -> impl Iterator<Item = &'a str> {
-    let lines = fields.iter().filter(move |(other, _)| other.eq_ignore_ascii_case(name));
-    lines.map(|(_, value)| value)
+    let named = fields.iter().filter(move |(other, _)| other.eq_ignore_ascii_case(name));
+    named.map(|(_, value)| value)
 }

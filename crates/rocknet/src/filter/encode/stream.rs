@@ -67,6 +67,7 @@ pub struct CodedStream {
     unencoded: usize,
     /// Error of the source, kept until the data before it has been sent.
     failure: Option<io::Error>,
+    /// True once the end of the stream, or its error, has been returned.
     is_over: bool,
     pool: Pool,
     priority: Priority,
@@ -113,6 +114,7 @@ impl Encoders {
         }
     }
 
+    /// Reserves the memory of one encoder; `None` if the limit is reached.
     fn reserve(&self, coding: Coding) -> Option<Reservation> {
         let bytes = size_of_encoder(coding);
         self.budget.try_reserve(bytes).then(|| Reservation {
@@ -180,6 +182,7 @@ impl CodedStream {
         })
     }
 
+    /// Returns the next coded piece; `None` at the end.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
             if self.is_over {

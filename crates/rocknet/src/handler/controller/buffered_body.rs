@@ -5,8 +5,8 @@ use crate::response::{Body, Response};
 
 use super::error::ControllerError;
 
-/// Maximum size in bytes of a request body that a controller receives as a whole. The body of every concurrent request
-/// is buffered completely. Controllers receive larger bodies in pieces.
+/// Maximum size in bytes of a request body that a controller receives as a whole. The size is limited because the
+/// bodies of all concurrent requests are in memory. Controllers receive larger bodies in pieces.
 const MAX_REQUEST_BODY: usize = 1024 * 1024;
 
 /// Sets the response body to the bytes that the controller has written.

@@ -1,4 +1,4 @@
-//! Shared libraries of controllers that are loaded: one for each file, used by all routes that name it. The file is not
+//! Loaded shared libraries of controllers: one for each file, used by all routes that name the file. Files are not
 //! watched: a changed library is loaded when the configuration is reloaded.
 
 use std::collections::BTreeMap;

@@ -77,6 +77,7 @@ impl Handler for ControllerHandler {
     }
 }
 
+/// Makes the response by calls of a controller that runs in this process.
 async fn try_answer(
     services: Rc<Services>,
     controller: Arc<LoadedController>,

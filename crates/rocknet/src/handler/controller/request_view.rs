@@ -13,12 +13,15 @@ use crate::exchange::{Client, Exchange, RequestBody, TlsInfo};
 #[derive(Clone, Copy)]
 pub struct RequestOrigin<'a> {
     pub client: Client,
+    /// True if the connection uses TLS.
     pub is_secure: bool,
     tls_version: Option<&'static str>,
     tls_cipher: Option<&'a str>,
+    /// Server name that the client sent (SNI).
     server_name: Option<&'a str>,
     /// Subject of the client's certificate.
     certificate: Option<&'a str>,
+    /// Authenticated user.
     user: Option<&'a str>,
 }
 
@@ -57,6 +60,7 @@ pub struct RequestView<'a> {
     pub request: Request<'a>,
     /// Decoded and normalized path.
     pub path: &'a str,
+    /// Request body; empty if the controller receives the body in pieces.
     pub content: &'a [u8],
     pub origin: RequestOrigin<'a>,
     /// Address and port of the client as text, once a controller has read them.
@@ -74,6 +78,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
+    /// Returns the address and port of the client as text; `None` for a client on a Unix socket.
     fn client(&self) -> Option<&(String, String)> {
         let text = || match self.origin.client {
             Client::Ip { address, port } => Some((address.to_canonical().to_string(), port.to_string())),
@@ -96,7 +101,7 @@ impl host::RequestView for RequestView<'_> {
             abi::VERSION => Some(request.version.as_str().as_bytes()),
             abi::SCHEME => Some(if self.origin.is_secure { b"https" } else { b"http" }),
             abi::CLIENT_ADDRESS => self.client().map(|(address, _)| address.as_bytes()),
-            // Port 0 means that the proxy reported none.
+            // Port 0 means that a trusted proxy named the client without its port.
             abi::CLIENT_PORT => self
                 .client()
                 .map(|(_, port)| port.as_bytes())

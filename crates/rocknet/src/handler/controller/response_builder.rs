@@ -10,15 +10,16 @@ use rocknet_proto::status::Status;
 use super::error::ControllerError;
 use crate::response::{FieldList, Response};
 
-/// Maximum number of header fields of a response, and of bytes of their names and values: far more than a response
-/// needs.
+/// Maximum number of header fields of a response: far more than a response needs.
 const MAX_FIELDS: usize = 256;
+/// Maximum bytes of the names and values of all header fields: far more than a response needs.
 const MAX_HEAD: usize = 64 * 1024;
 /// Maximum bytes of a body that a controller writes as a whole. The server keeps the body in memory until the client
 /// has received it. Controllers produce larger bodies in pieces.
 pub const MAX_BODY: usize = 16 * 1024 * 1024;
-/// Maximum bytes of a log line, and maximum number of log lines per request, so that a controller cannot fill the disk.
+/// Maximum bytes of a log line. Longer lines are truncated.
 const MAX_LOG_LINE: usize = 2 * 1024;
+/// Maximum number of log lines per request, so that a controller cannot fill the disk.
 const MAX_LOG_LINES: u32 = 64;
 
 /// A response under construction. `N` is the type of the controller's name, for the log.
@@ -26,8 +27,9 @@ pub struct ResponseBuilder<N = Arc<str>> {
     controller: N,
     status: Option<Status>,
     fields: FieldList,
-    /// Number of the fields, and bytes of their names and values.
+    /// Number of fields.
     field_count: usize,
+    /// Bytes of the names and values of the fields.
     head_size: usize,
     body: Vec<u8>,
     /// The first refusal of a value.
@@ -162,7 +164,8 @@ pub fn log(level: Level, line: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Checks the result of a change, and the status of the finished response.
+    /// Checks the result of a change, and the status of the finished response. `status`: `None` if the response cannot
+    /// be sent.
     #[track_caller]
     fn check(
         change: impl Fn(&mut ResponseBuilder<&str>) -> Result<(), Refused>,
@@ -213,6 +216,7 @@ mod tests {
     #[test]
     fn limits_are_exact() {
         let too_much = Err(Refused::TooMuch);
+        // The name of the field has one byte.
         let head =
             |size: usize| move |builder: &mut ResponseBuilder<&str>| builder.add_field(b"a", &vec![b'x'; size - 1]);
         check(head(MAX_HEAD), Ok(()), Some(200));

@@ -158,6 +158,7 @@ impl FileSource {
         }
     }
 
+    /// Returns the next direct piece if it is in memory.
     fn find_direct(&mut self) -> Option<Piece> {
         let length = self.piece_length();
         if !std::mem::take(&mut self.is_loaded) {
@@ -173,6 +174,7 @@ impl FileSource {
         Some(Piece::File(self.next_part(length)))
     }
 
+    /// Returns the next framed piece, or its beginning, if that is in memory.
     fn find_framed(&self, max_bytes: u64) -> io::Result<Option<Piece>> {
         let part = self.next_part(self.piece_length().min(max_bytes));
         if self.delivery == Delivery::Framed
@@ -194,6 +196,7 @@ impl FileSource {
         }
     }
 
+    /// Starts a job that loads the next piece into memory.
     fn load_in_pool(&self, pool: &Pool, max_bytes: u64) -> Preparing {
         match self.delivery {
             Delivery::Direct => {

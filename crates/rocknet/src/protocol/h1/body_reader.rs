@@ -108,6 +108,7 @@ fn parse(
     ParsedBody { consumed, event }
 }
 
+/// Removes the first bytes of `unread`, and frees its memory if no bytes are left.
 fn take(unread: &mut Vec<u8>, bytes: usize) {
     if bytes == unread.len() {
         *unread = Vec::new();

@@ -63,6 +63,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
+    /// Acts on the passed deadline of the exchange in progress.
     fn expire_exchange(&mut self, serving: Box<CurrentExchange>, wait: Wait) {
         let (worker, channel) = (self.core.worker(), serving.channel.as_deref());
         match serving

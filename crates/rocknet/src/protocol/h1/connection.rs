@@ -61,6 +61,7 @@ pub(super) struct CurrentExchange {
 impl<L: Link> Connection<L> {
     /// Creates a connection that waits for its first request.
     pub fn new(core: ConnectionCore<L>) -> Connection<L> {
+        core.open.speaks(1);
         Connection {
             core,
             engine: ServerConnection::new(),

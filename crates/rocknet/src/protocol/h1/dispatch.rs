@@ -61,6 +61,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
+    /// Stores an exchange that is not complete, and sets its first deadline.
     #[inline(never)]
     fn store_exchange(&mut self, config: &WorkerConfig, serving: CurrentExchange) {
         match &serving.exchange.stage {

@@ -62,6 +62,7 @@ pub struct Connection<L: Link> {
 /// HTTP/2 connection that a request with `Upgrade: h2c` starts.
 pub struct Upgraded {
     engine: ServerConnection,
+    /// Stream on which the response to the upgrade request is sent.
     id: StreamId,
     request: OwnedRequest,
 }
@@ -90,6 +91,7 @@ pub(super) enum State {
 impl<L: Link> Connection<L> {
     /// Creates a connection that waits for the preface of the client.
     pub fn new(core: ConnectionCore<L>) -> Connection<L> {
+        core.open.speaks(2);
         Connection {
             core,
             engine: ServerConnection::new(&CONFIG),

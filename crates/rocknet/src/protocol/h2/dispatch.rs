@@ -98,6 +98,7 @@ impl<L: Link> Connection<L> {
         body: RequestBody,
         output: &'a mut SendQueue,
     ) -> (H2Responder<'a>, &'a mut ConnectionInfo) {
+        // A more urgent response that is pending is considered later, when `write_frames` writes the queued bodies.
         let urgent_pending = false;
         let (scheme, bound) = (self.scheme(), self.send_budget.round_bytes(urgent_pending));
         let (engine, pushes) = (&mut self.engine, &mut self.pushes);
@@ -123,6 +124,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
+    /// Stores an exchange in the stream table.
     #[inline(never)]
     fn insert_exchange(&mut self, worker: &Worker, exchange: ActiveExchange, stream: RequestStream) {
         let mut deadlines = Deadlines::new(&worker.wheel);

@@ -40,7 +40,7 @@ impl<L: Link> Connection<L> {
         if self.streams.is_empty() {
             return false;
         }
-        let mut moved = false;
+        let mut progressed = false;
         // One round reads only as many bytes as it may send, for all exchanges together. Otherwise a client could keep
         // its windows closed and pin the memory of ready bytes at no cost.
         let mut room = self.engine.connection_send_capacity().min(OUTPUT_BOUND);
@@ -52,16 +52,17 @@ impl<L: Link> Connection<L> {
             let had_room = room > 0;
             match self.poll_exchange(context, worker, config, entry, &mut room) {
                 ExchangePoll::Unchanged(entry) => self.streams.insert(entry),
-                ExchangePoll::Progressed => moved = true,
+                ExchangePoll::Progressed => progressed = true,
             }
             if had_room && room == 0 {
                 // The next round starts with the exchanges for which this round had no room.
                 self.first_slot = slot + 1;
             }
         }
-        moved
+        progressed
     }
 
+    /// Polls one exchange. `room`: bytes that all exchanges together may still make ready in this round.
     fn poll_exchange(
         &mut self,
         context: &mut Context<'_>,

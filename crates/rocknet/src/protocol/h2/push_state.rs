@@ -50,8 +50,11 @@ pub struct PendingPage {
 pub struct PushState(Option<Box<Pushes>>);
 
 struct Pushes {
+    /// Targets that are not promised or announced again.
     seen: SeenTargets,
+    /// Number of promises so far.
     promises: u32,
+    /// Bytes of the pushed files so far.
     bytes: u64,
 }
 
@@ -165,6 +168,7 @@ impl PushState {
         }
     }
 
+    /// Returns the state, which the first page with resources creates.
     fn pushes(&mut self, page: &Request<'_>) -> &mut Pushes {
         self.0.get_or_insert_with(|| {
             Box::new(Pushes {
@@ -199,13 +203,13 @@ mod tests {
         let (mut pushes, page) = (PushState::default(), page());
         assert!(!pushes.reserve(Status::OK, Some(1)), "nothing was promised");
         pushes.pushes(&page.view());
-        for (status, length, taken) in [
+        for (status, length, may_be_sent) in [
             (Status::OK, Some(PUSHED_FILE_MAX), true),
             (Status::OK, Some(PUSHED_FILE_MAX + 1), false),
             (Status::OK, None, false),
             (Status::NOT_FOUND, Some(1), false),
         ] {
-            assert_eq!(pushes.reserve(status, length), taken, "{status:?} {length:?}");
+            assert_eq!(pushes.reserve(status, length), may_be_sent, "{status:?} {length:?}");
         }
         let more = PUSHED_BYTES_MAX / PUSHED_FILE_MAX - 1;
         assert!((0..more).all(|_| pushes.reserve(Status::OK, Some(PUSHED_FILE_MAX))));

@@ -50,6 +50,7 @@ impl<L: Link> Connection<L> {
         received
     }
 
+    /// Receives once, and handles the received frames without starting an exchange.
     fn receive_while_blocked(
         &mut self,
         context: &mut Context<'_>,

@@ -21,28 +21,29 @@ impl<L: Link> Connection<L> {
         let worker = Rc::clone(self.core.open.worker());
         let config = worker.config();
         self.begin_round(&worker, &config);
-        let mut moved = self.poll_exchanges(context, &worker, &config);
+        let mut progressed = self.poll_exchanges(context, &worker, &config);
         let buffers = &mut *worker.buffers.borrow_mut();
         let Some(received) = self.receive(context, &worker, &config, buffers)? else {
             self.client_ended();
             return Poll::Ready(Ok(()));
         };
-        moved |= received;
+        progressed |= received;
         let output = &mut buffers.output;
-        moved |= self.write_frames(&worker, output);
+        progressed |= self.write_frames(&worker, output);
         if self.engine.is_closed() || self.engine.is_drained() && self.streams.is_empty() {
             self.state = State::Closing;
-            moved = true;
+            progressed = true;
         }
         if !output.is_empty() {
             self.send(context, output)?;
-            moved = true;
-        } else if !moved {
+            progressed = true;
+        } else if !progressed {
             self.send_budget.idle();
         }
-        if moved { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if progressed { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
+    /// Sends the preface in the first round, and begins the drain of a connection that must end.
     fn begin_round(&mut self, worker: &Worker, config: &Rc<WorkerConfig>) {
         let output = &mut worker.buffers.borrow_mut().output;
         // The buffer is already empty, unless a panic has left the response of another connection in it.

@@ -93,6 +93,7 @@ impl<'a> H2Responder<'a> {
         }
     }
 
+    /// Writes a prepared head. `length`: bytes of the body; 0 without a body. Returns when to write the body.
     #[inline]
     fn send_prepared(&mut self, head: &PreparedHeads, length: u64) -> Result<BodyDelivery, SendError> {
         if length > 0 && self.output.len() >= self.bound {
@@ -102,6 +103,7 @@ impl<'a> H2Responder<'a> {
             .respond_prepared(self.id, &head.h2, &self.date, length, self.output.buffer())
     }
 
+    /// Writes a prepared head, and queues its body, which is written once its priority allows.
     fn send_prepared_later(&mut self, head: &PreparedHeads, length: u64) -> Result<BodyDelivery, SendError> {
         let out = self.output.buffer();
         self.engine

@@ -229,6 +229,7 @@ mod tests {
     #[test]
     fn a_buffer_on_the_network_path_does_not_look_like_a_fast_link() {
         let mut budget = SendBudget::default();
+        // 16 steps send just less than `SAMPLE_LIMITS` times the limit.
         drain(&mut budget, 16, INITIAL_LIMIT / 2 - 1, MILLISECOND / 100);
         assert_eq!(
             budget.limit, INITIAL_LIMIT,

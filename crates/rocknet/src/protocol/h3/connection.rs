@@ -63,6 +63,7 @@ pub struct Connection {
     pub(super) discarding: Vec<(StreamId, usize)>,
     /// Streams whose request head has not arrived completely, with the tick at which they were opened.
     pub(super) heads: Vec<(StreamId, Tick)>,
+    /// Deadline of the oldest head in `heads`.
     pub(super) head_deadlines: Deadlines,
     /// Number of acknowledgements at the last check of [`Connection::unacknowledged`].
     pub(super) acknowledgements: u64,
@@ -152,6 +153,8 @@ impl Connection {
         let Ok(policy) = Arc::clone(&info.context).downcast::<TlsPolicy>() else {
             return self.close(ErrorCode::InternalError);
         };
+        self.open.worker().counters.handshakes.count(info.resumed);
+        self.open.speaks(3);
         self.info.secure = Some(Rc::new(Handshake::of_quic(policy, &info)));
         self.state = State::Serving;
         match info.alpn.as_deref() {
@@ -178,9 +181,9 @@ impl Connection {
 
     /// Handles the events of the transport. Returns true if there was one.
     fn handle_events(&mut self, worker: &Rc<Worker>) -> bool {
-        let mut moved = false;
+        let mut progressed = false;
         while let Some(event) = self.quic.next_event() {
-            moved = true;
+            progressed = true;
             match event {
                 Event::Connected if self.state == State::Handshaking => self.connected(),
                 // Early data is served before the handshake is complete.
@@ -212,9 +215,10 @@ impl Connection {
                 | Event::DatagramsUnblocked => {}
             }
         }
-        moved
+        progressed
     }
 
+    /// Accepts the streams that the client has opened, and reads what has arrived on them.
     fn accept_streams(&mut self, worker: &Rc<Worker>, direction: Dir) {
         while let Some(id) = self.quic.accept(direction) {
             match direction {
@@ -242,20 +246,20 @@ impl Connection {
 
     /// Runs one round. Returns true if another may follow.
     fn serve(&mut self, context: &mut Context<'_>, worker: &Rc<Worker>) -> bool {
-        let mut moved = self.handle_events(worker);
+        let mut progressed = self.handle_events(worker);
         if self.state != State::Serving {
-            return moved;
+            return progressed;
         }
         let config = worker.config();
-        moved |= self.advance_drain(worker, &config);
-        moved |= self.resume_blocked(worker);
-        moved |= self.poll_exchanges(context, worker, &config);
+        progressed |= self.advance_drain(worker, &config);
+        progressed |= self.resume_blocked(worker);
+        progressed |= self.poll_exchanges(context, worker, &config);
         self.write_critical();
         if self.is_drained() {
             self.close(ErrorCode::NoError);
-            moved = true;
+            progressed = true;
         }
-        moved
+        progressed
     }
 
     /// Writes the output of the engine to the streams of the server.

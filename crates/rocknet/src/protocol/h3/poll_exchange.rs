@@ -57,7 +57,7 @@ impl Connection {
         }
         let mut streams = self.streams.priorities();
         streams.sort_unstable_by_key(|&(id, priority)| self.send_order.place(id, priority));
-        let mut moved = false;
+        let mut progressed = false;
         self.send_order.begin_round();
         self.round_bytes = 0;
         self.held_bytes = self.streams.held();
@@ -75,31 +75,32 @@ impl Connection {
                 ExchangePoll::Unchanged(entry) => self.put_back(entry),
                 ExchangePoll::Progressed(entry) => {
                     self.put_back(entry);
-                    moved = true;
+                    progressed = true;
                 }
                 ExchangePoll::TurnEnded(entry) => {
                     self.put_back(entry);
-                    moved = true;
+                    progressed = true;
                     self.send_order.turn_ended(priority);
                 }
                 ExchangePoll::Over => {
-                    moved = true;
+                    progressed = true;
                     if self.streams.get_mut(id).is_none() {
                         self.read_rest(worker, id);
                     }
                 }
             }
             if self.resume_reading(worker, id) {
-                moved = true;
+                progressed = true;
             }
         }
         if self.round_bytes > 0 {
             // A client that takes the bytes of any stream is not too slow for the others that wait for their turn.
             self.streams.credit_waiting(self.round_bytes);
         }
-        moved
+        progressed
     }
 
+    /// Puts an exchange back into the table, and counts its waiting bytes again.
     fn put_back(&mut self, entry: Box<StreamExchange>) {
         self.held_bytes += entry.stream.output.length();
         self.streams.insert(entry);
@@ -134,6 +135,7 @@ impl Connection {
         self.read(worker, quic_id(id));
     }
 
+    /// Polls one exchange until it waits, is over, or has sent its pieces of this round.
     fn poll_exchange(
         &mut self,
         context: &mut Context<'_>,
@@ -144,7 +146,7 @@ impl Connection {
         if entry.exchange.as_ref().is_some_and(ActiveExchange::is_tunnel) {
             return self.poll_tunnel(context, worker, config, entry);
         }
-        let (mut moved, mut pieces, piece) = (false, 0, self.piece());
+        let (mut progressed, mut pieces, piece) = (false, 0, self.piece());
         loop {
             match self.write_output(worker, config, &mut entry) {
                 WriteProgress::Gone => {
@@ -154,7 +156,7 @@ impl Connection {
                     }
                     return ExchangePoll::Over;
                 }
-                WriteProgress::Blocked => return unchanged_unless(moved, entry),
+                WriteProgress::Blocked => return unchanged_unless(progressed, entry),
                 WriteProgress::All if entry.stream.output.is_ended() => {
                     self.unacknowledged.push(entry.stream.id);
                     return ExchangePoll::Over;
@@ -177,7 +179,7 @@ impl Connection {
                     if let Some(interim) = &interim {
                         let (mut responder, _) = self.responder(worker, stream, RequestBody::None);
                         send_interim(interim, &mut responder);
-                        moved = true;
+                        progressed = true;
                     }
                     match result {
                         Poll::Pending if interim.is_some() => continue,
@@ -203,7 +205,7 @@ impl Connection {
                     entry.exchange = None;
                     entry.stream.body = None;
                     entry.deadlines.leave();
-                    moved = true;
+                    progressed = true;
                     continue;
                 }
                 Stage::Sending { body, .. } => {
@@ -216,7 +218,7 @@ impl Connection {
                         Poll::Pending => {}
                         Poll::Ready(Progress::Piece) => {
                             deadlines.leave();
-                            moved = true;
+                            progressed = true;
                             pieces += 1;
                             if pieces == PIECES_PER_TURN {
                                 self.write_output(worker, config, &mut entry);
@@ -227,7 +229,7 @@ impl Connection {
                         Poll::Ready(Progress::Done) => {
                             entry.exchange = None;
                             entry.stream.body = None;
-                            moved = true;
+                            progressed = true;
                             continue;
                         }
                         Poll::Ready(Progress::Cut) => {
@@ -238,12 +240,12 @@ impl Connection {
                 }
             }
             if self.supply_body(context, config, &mut entry) {
-                moved = true;
+                progressed = true;
                 continue;
             }
             // Output at this point is 100 (Continue), added while the body was read.
-            moved |= entry.stream.output.has_bytes();
-            return unchanged_unless(moved, entry);
+            progressed |= entry.stream.output.has_bytes();
+            return unchanged_unless(progressed, entry);
         }
     }
 
@@ -289,7 +291,7 @@ impl Connection {
         written
     }
 
-    /// Sends the handler the next piece of the request body. Returns true if the handler has to be polled again.
+    /// Passes the next piece of the request body to the handler. Returns true if the handler has to be polled again.
     fn supply_body(&mut self, context: &Context<'_>, config: &WorkerConfig, entry: &mut StreamExchange) -> bool {
         let StreamExchange {
             stream,
@@ -335,8 +337,9 @@ impl Connection {
     }
 }
 
-fn unchanged_unless(moved: bool, entry: Box<StreamExchange>) -> ExchangePoll {
-    if moved {
+/// Returns the result of polling an exchange that waits again. `progressed`: true if the exchange has progressed.
+fn unchanged_unless(progressed: bool, entry: Box<StreamExchange>) -> ExchangePoll {
+    if progressed {
         ExchangePoll::Progressed(entry)
     } else {
         ExchangePoll::Unchanged(entry)

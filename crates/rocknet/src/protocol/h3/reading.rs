@@ -38,6 +38,7 @@ impl Connection {
         }
     }
 
+    /// Reads a unidirectional stream of the client until nothing more has arrived.
     fn read_unidirectional(&mut self, worker: &Rc<Worker>, id: rocknet_quic::StreamId) {
         let now = worker.clock.uptime_ms();
         let number = u64::from(id);
@@ -152,9 +153,9 @@ impl Connection {
 
     /// Continues with streams whose field sections no longer wait for the dynamic table. Returns true if there was one.
     pub(super) fn resume_blocked(&mut self, worker: &Rc<Worker>) -> bool {
-        let mut moved = false;
+        let mut progressed = false;
         while let Some(id) = self.engine.next_unblocked() {
-            moved = true;
+            progressed = true;
             let position = self.blocked.iter().position(|(blocked, ..)| *blocked == id);
             let (bytes, fin) = position.map_or((Bytes::new(), false), |position| {
                 let (_, bytes, fin) = self.blocked.swap_remove(position);
@@ -167,7 +168,7 @@ impl Connection {
                 break;
             }
         }
-        moved
+        progressed
     }
 
     /// Handles the events in `bytes`. Returns false if nothing more can be read from the stream now.
@@ -238,6 +239,7 @@ impl Connection {
         }
     }
 
+    /// Passes received bytes of a request body or tunnel to their receiver.
     fn receive_data(&mut self, id: StreamId, piece: &[u8], last: bool) {
         let Some(entry) = self.streams.get_mut(id) else {
             return;

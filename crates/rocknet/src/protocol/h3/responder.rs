@@ -119,11 +119,11 @@ impl PipelineIo for H3Responder<'_> {
             // A stream that is gone needs no response.
             return;
         }
-        let Some((known, variant)) = body else {
+        let Some((cached, variant)) = body else {
             self.stream.output.push(out.into_boxed_slice().into());
             return self.end();
         };
-        match (&variant.content, known.content(variant)) {
+        match (&variant.content, cached.content(variant)) {
             (Content::Memory(_), Some(bytes)) if head.length > COPIED_MAX => {
                 self.stream.output.push(out.into());
                 self.stream.is_framed = true;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, SystemTime};
 
 use h2::Reason;
 use h2::ext::Protocol;
@@ -62,6 +63,10 @@ fn folder() -> Folder {
         ("www/open.txt", "open"),
     ]);
     folder.write("www/in/a.css", PROTECTED.repeat(200));
+    // The modification date of a file that is newer than the clock of the worker would be capped, and change.
+    let earlier = SystemTime::now() - Duration::from_secs(60);
+    let file = fs::File::open(folder.path("www/in/a.txt")).expect("the file");
+    file.set_modified(earlier).expect("a modification date");
     // This file is too large for the cache and sent from an open file.
     folder.write("www/in/large.txt", PROTECTED.repeat(100_000));
     folder
@@ -439,7 +444,8 @@ fn pushes_are_checked_like_requests_of_the_client() {
     let right = basic("bob", "secret");
     let right = right.split_once(": ").expect("a value").1;
     let (kept, taken_back) = (None, Some(Reason::CANCEL));
-    // `Ym9iOndyb25n` is `bob:wrong`.
+    // `Ym9iOndyb25n` is `bob:wrong`. `expected` has the error codes of the three pushes, in the order of the key
+    // `push`.
     for (password, forwarded, expected) in [
         (None, None, [taken_back, kept, kept]),
         (Some(right), None, [kept, kept, kept]),

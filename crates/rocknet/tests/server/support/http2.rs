@@ -72,6 +72,7 @@ impl Http2 {
         }
     }
 
+    /// Waits for a future, which must complete in time.
     pub fn wait<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }

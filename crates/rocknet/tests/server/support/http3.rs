@@ -89,7 +89,7 @@ impl Http3Client {
         self.request(get(url), b"").expect("a response")
     }
 
-    /// Requests all URLs at the same time, and stops when the first response is complete. Returns the number of bytes
+    /// Sends all requests at the same time, and stops when the first response is complete. Returns the number of bytes
     /// received of each response.
     pub fn received_with_first(&self, requests: Vec<http::Request<()>>) -> Vec<usize> {
         let received: Vec<Arc<AtomicUsize>> = requests.iter().map(|_| Arc::default()).collect();
@@ -174,7 +174,7 @@ pub fn connect_with(
     connect_as(client, address, transport, b"h3")
 }
 
-/// Opens a QUIC connection for another protocol than HTTP/3, which ALPN selects.
+/// Opens a QUIC connection for the ALPN protocol `protocol`, with these windows and limits.
 pub fn connect_as(
     client: &TlsClient<'_>,
     address: SocketAddr,

@@ -1,4 +1,4 @@
-//! HTTP/3 client behind the byte stream of an HTTP/1.1 client, so that the cases of the suite can run over HTTP/3.
+//! HTTP/3 client behind the byte stream of an HTTP/1.1 client, so that tests written for HTTP/1.1 can run over HTTP/3.
 //!
 //! Written bytes are parsed as HTTP/1.1 requests, and each is sent on a stream of its own. Responses are read in the
 //! order of their requests, as HTTP/1.1: a body without a length is chunked, and a stream that is reset ends the bytes.

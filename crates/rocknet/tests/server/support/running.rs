@@ -18,7 +18,7 @@ pub struct Running {
     /// `None` after the server was stopped.
     server: Option<Server>,
     pub folder: Folder,
-    /// `None` if the case runs over HTTP/1.1.
+    /// `None` if the test runs over HTTP/1.1.
     http3: Option<Http3Access>,
 }
 
@@ -92,7 +92,7 @@ impl Running {
             .collect()
     }
 
-    /// Opens a connection of the version that the case runs over.
+    /// Opens a connection of the HTTP version that the test runs over.
     pub fn connect(&self) -> Client {
         match &self.http3 {
             None => Client::to(self.address()),

@@ -18,6 +18,7 @@ use super::{Client, DEADLINE};
 /// Settings of a TLS client.
 pub struct TlsClient<'w> {
     pub roots: RootCertStore,
+    /// Server name for SNI and for the verification of the certificate.
     pub name: &'w str,
     /// True if the client sends SNI.
     pub sni: bool,

@@ -107,6 +107,11 @@ impl Upstream {
         self.connections.load(Ordering::SeqCst)
     }
 
+    /// Returns all requests so far, in the order of their arrival.
+    pub fn all(&self) -> Vec<ReceivedRequest> {
+        lock(&self.seen).clone()
+    }
+
     /// Returns the latest request.
     pub fn last(&self) -> ReceivedRequest {
         lock(&self.seen).last().expect("a request").clone()

@@ -1,4 +1,4 @@
-//! HTTP/3 as the version of a case: the servers that it starts also listen for HTTP/3, and its clients use HTTP/3.
+//! Runs a test over HTTP/3: the servers that the test starts also listen for HTTP/3, and its clients use HTTP/3.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,16 +10,16 @@ use super::http3_stream::Http3Stream;
 use super::tls_client::TlsClient;
 use super::{Client, Folder};
 
-/// Address at which the servers of a case listen for HTTP/3. One address has one scheme, and the case may use the
-/// address without TLS as well.
+/// Address at which the servers of a test listen for HTTP/3. It differs from 127.0.0.1, at which they listen without
+/// TLS, because one address has one scheme.
 const SECURE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 99));
 
 thread_local! {
-    /// Number of connections over HTTP/3 in this thread's case; `None` if the case runs over HTTP/1.1.
+    /// Number of connections over HTTP/3 in the test of this thread; `None` if the test runs over HTTP/1.1.
     static CONNECTIONS: RefCell<Option<Arc<AtomicUsize>>> = const { RefCell::new(None) };
 }
 
-/// Runs a case over HTTP/3.
+/// Runs the test function `case` over HTTP/3. Panics if the test opens no connection over HTTP/3.
 pub fn over_http3(case: fn()) {
     let connections = Arc::<AtomicUsize>::default();
     CONNECTIONS.set(Some(Arc::clone(&connections)));
@@ -40,7 +40,7 @@ pub struct Http3Access {
 }
 
 impl Http3Access {
-    /// Returns the access to a server that the case of this thread starts; `None` over HTTP/1.1.
+    /// Returns the access to a server that the test of this thread starts; `None` if the test runs over HTTP/1.1.
     pub fn of_case() -> Option<Http3Access> {
         let connections = CONNECTIONS.with_borrow(Option::clone)?;
         Some(Http3Access {

@@ -10,6 +10,7 @@ use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::runtime::Runtime;
 
+/// Connects with `link`, accepts the connection with `accept`, and exchanges one message in each direction.
 fn check(link: impl Future<Output = io::Result<EpollStream>>, accept: impl FnOnce() -> Box<dyn ReadAndWrite>) {
     Runtime::new(8).unwrap().block_on(async {
         let mut link = link.await.unwrap();

@@ -1,5 +1,5 @@
-//! Tests that resume parked connections on the same and on another thread, on every back end, after any action of the
-//! peer.
+//! Tests that resume parked connections on the same and on another thread, with every I/O back end, after any action of
+//! the peer.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -12,8 +12,10 @@ use super::*;
 use crate::queue::SendQueue;
 use crate::runtime::{Runtime, back_ends, drain_events};
 
+/// Timeout of the peer's reads: far more than they need on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Returns a link and its peer, whose reads time out.
 fn pair() -> (EpollStream, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -28,6 +30,7 @@ fn queue_of(bytes: &[u8]) -> SendQueue {
     SendQueue::from(bytes.to_vec())
 }
 
+/// Adds a write to the write batch of this thread.
 async fn put(link: &mut EpollStream, bytes: &[u8]) {
     let mut queue = queue_of(bytes);
     let taken = poll_fn(|context| Poll::Ready(link.send_batched(context, &mut queue)));

@@ -22,18 +22,19 @@ fn a_coded_body_is_used_only_if_it_is_smaller() {
 
 #[test]
 fn a_body_in_memory_is_encoded_by_size_on_the_event_loop_in_the_pool_or_as_a_stream() {
+    // Length of the body, true if a job of the pool encodes it as a whole, and true if the coded body has a length.
     let rows = [
         (MAX_INLINE, false, true),
         (MAX_INLINE + 1, true, true),
         (MAX_WHOLE, true, true),
         (MAX_WHOLE + 1, false, false),
     ];
-    for (length, waits, has_length) in rows {
+    for (length, is_in_pool, has_length) in rows {
         for coding in CODINGS {
             let (pool, plain) = (Pool::new(1), text(length));
             let mut response = response(200, &[TYPE], plain.clone());
             let pending = apply(&conditions(coding.name()), &pool, &Encoders::default(), &mut response);
-            assert_eq!(pending.is_some(), waits, "{length}");
+            assert_eq!(pending.is_some(), is_in_pool, "{length}");
             if let Some(pending) = pending {
                 check_fields(&response, &[TYPE, VARY]);
                 block_on(pending.finish(&mut response));

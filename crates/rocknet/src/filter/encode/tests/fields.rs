@@ -6,6 +6,7 @@ use super::support::*;
 #[test]
 fn coded_responses_have_changed_fields() {
     type Fields<'a> = &'a [(&'a str, &'a str)];
+    // Status, `Accept-Encoding` of the request, fields before the filter, and fields after it.
     let rows: &[(u16, &str, Fields<'_>, Fields<'_>)] = &[
         (200, "br, gzip", &[TYPE], &[TYPE, VARY, BR]),
         (200, "gzip", &[TYPE], &[TYPE, VARY, ("Content-Encoding", "gzip")]),
@@ -171,6 +172,7 @@ fn a_head_request_gets_the_fields_of_a_get() {
 
 #[test]
 fn a_304_has_the_tag_that_the_client_has() {
+    // `If-None-Match` of the request, tag before the filter, tag after it, and true if the filter adds `Vary`.
     let rows = [
         (Some("W/\"a\""), "\"a\"", "W/\"a\"", true),
         (Some("\"b\", W/\"a\""), "\"a\"", "W/\"a\"", true),

@@ -21,6 +21,7 @@ impl Wake for Unpark {
     }
 }
 
+/// Polls `future` on this thread until it is ready.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
@@ -48,7 +49,7 @@ pub struct Script {
     pub trailers: Option<FieldList>,
 }
 
-/// True while a call of `next` is pending. Dropping it then fails the test.
+/// True while a call of `next` is pending. Dropping a true value fails the test.
 struct Unfinished(bool);
 
 impl Drop for Unfinished {
@@ -99,6 +100,7 @@ pub fn script(events: impl IntoIterator<Item = Event>) -> Script {
     }
 }
 
+/// Returns the stream that encodes `source`.
 pub fn coded(coding: Coding, source: Script, pool: &Pool) -> CodedStream {
     let coded = CodedStream::new(
         coding,
@@ -160,6 +162,7 @@ pub fn noise(length: usize) -> Vec<u8> {
     (0..).flat_map(|_: u32| next()).take(length).collect()
 }
 
+/// Returns the conditions of a GET request with this `Accept-Encoding`.
 pub fn conditions(accept: &str) -> Conditions<'_> {
     Conditions {
         compress: true,
@@ -177,7 +180,7 @@ pub fn response(status: u16, fields: &[(&str, &str)], body: impl Into<Body>) -> 
         .fold(response, |response, (name, value)| response.with(name, value))
 }
 
-/// Applies the filter and waits for it.
+/// Applies the filter to a response, and waits until the response is complete.
 pub fn filtered(conditions: &Conditions<'_>, mut response: Response) -> Response {
     let pool = Pool::new(1);
     if let Some(pending) = apply(conditions, &pool, &Encoders::default(), &mut response) {
@@ -186,6 +189,7 @@ pub fn filtered(conditions: &Conditions<'_>, mut response: Response) -> Response
     response
 }
 
+/// Returns all bytes of a body in memory or of a stream.
 pub fn content(body: Body) -> Vec<u8> {
     match body {
         Body::Bytes(bytes) => bytes.to_vec(),

@@ -34,7 +34,9 @@ pub struct IsolatedCall {
     connection: Option<(UnixStream, CallPermit)>,
     process: Arc<ProcessHandle>,
     library: Arc<IsolatedLibrary>,
+    /// Received bytes that are not parsed yet.
     inbox: FrameReader,
+    /// Queued messages that have not been sent.
     outbox: Vec<u8>,
     /// True from [`IsolatedCall::call`] until its reply.
     is_calling: bool,
@@ -99,6 +101,7 @@ impl IsolatedCall {
         Ok(())
     }
 
+    /// Reads messages until the reply. Log lines before the reply are logged.
     async fn read_reply(&mut self, response: &mut ResponseBuilder) -> Result<CallReply, ControllerError> {
         let stream = &mut self.connection.as_mut().ok_or(ControllerError::ProcessExited)?.0;
         loop {
@@ -141,6 +144,7 @@ impl IsolatedCall {
 
     /// Ends the request and returns the connection for the next one.
     pub fn finish(mut self) {
+        // Unread bytes would be taken for a reply to the next request, so such a connection is closed.
         if let Some((stream, _permit)) = self.connection.take()
             && self.inbox.is_empty()
             && let Ok(connection) = stream.into_std()
@@ -166,6 +170,8 @@ impl Drop for IsolatedCall {
     }
 }
 
+/// Returns the running process and a connection to it. While the process is being started or may be about to exit,
+/// waits until `deadline` for its next state.
 async fn connect(
     library: &IsolatedLibrary,
     deadline: &Deadline,

@@ -115,6 +115,7 @@ struct ThreadCount {
 struct ThreadPermit(Arc<ThreadCount>);
 
 impl ThreadCount {
+    /// Counts one more thread; `None` if the maximum is reached.
     fn acquire(self: &Arc<ThreadCount>) -> Option<ThreadPermit> {
         let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         (*count < MAX_THREADS).then(|| {
@@ -155,6 +156,7 @@ impl ChildConnection {
         }
     }
 
+    /// Serves the requests of the connection. Returns an error once the connection has ended.
     fn serve(mut self, controllers: &[host::LoadedController]) -> io::Result<()> {
         loop {
             let (number, request) = self.receive(|message| match message {
@@ -253,8 +255,8 @@ impl ChildConnection {
         (&*self.stream).write_all(&self.outbox)
     }
 
-    /// Receives the next message of the server and returns its content by `expected`. Fails if `expected` returns
-    /// `None`, because the protocol does not permit this message now, or if the connection has ended.
+    /// Receives the next message of the server, and returns the part of it that `expected` selects. Fails if `expected`
+    /// returns `None`, because the protocol does not permit this message now, or if the connection has ended.
     fn receive<T>(&mut self, mut expected: impl FnMut(ServerMessage<'_>) -> Option<T>) -> io::Result<T> {
         loop {
             if let Some(message) = self.inbox.next_server_message().map_err(invalid_data)? {

@@ -44,6 +44,7 @@ pub struct ControllerEntry {
     pub gives: bool,
 }
 
+// The first byte of each message is one of these kinds.
 const LOAD: u8 = 1;
 const SERVE: u8 = 2;
 const CONTROLLER: u8 = 3;
@@ -125,6 +126,7 @@ fn send(
     control.send(&message, with, blocking)
 }
 
+/// Returns the number of a log level in a message.
 fn level_number(level: Level) -> u8 {
     match level {
         Level::Error => 1,
@@ -134,6 +136,7 @@ fn level_number(level: Level) -> u8 {
     }
 }
 
+/// Returns the log level with this number; an unknown number means info.
 fn level_of(number: u8) -> Level {
     match number {
         1 => Level::Error,

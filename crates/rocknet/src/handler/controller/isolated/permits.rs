@@ -106,6 +106,7 @@ mod tests {
     /// A call that acquires a permit, with a timer wheel that only the test advances.
     struct Call<'p> {
         wheel: Rc<Wheel>,
+        /// Pending call of [`CallPermits::acquire`].
         acquires: Pin<Box<dyn Future<Output = Option<CallPermit>> + 'p>>,
     }
 
@@ -136,14 +137,15 @@ mod tests {
         }
     }
 
-    fn full(permits: &Arc<CallPermits>) -> Vec<CallPermit> {
+    /// Acquires all permits.
+    fn acquire_all(permits: &Arc<CallPermits>) -> Vec<CallPermit> {
         (0..MAX_CALLS).map(|_| call(permits, Normal).permit()).collect()
     }
 
     #[test]
     fn a_released_permit_goes_to_the_highest_priority_first() {
         let permits = Arc::default();
-        let mut held = full(&permits);
+        let mut held = acquire_all(&permits);
         let (mut low, mut first, mut high) = (call(&permits, Low), call(&permits, High), call(&permits, High));
         assert!(low.is_waiting() && first.is_waiting() && high.is_waiting());
         held.pop();
@@ -164,7 +166,7 @@ mod tests {
     #[test]
     fn a_call_past_its_deadline_leaves_the_queue() {
         let permits = Arc::default();
-        let mut held = full(&permits);
+        let mut held = acquire_all(&permits);
         let mut late = call(&permits, Normal);
         assert!(late.is_waiting());
         for _ in 0..6 {

@@ -25,9 +25,9 @@ use crate::handler::controller::response_builder;
 /// calls. With fewer idle connections, each further request creates a connection and a thread, which costs more than
 /// the rest of the request.
 const MAX_IDLE: usize = MAX_CALLS;
-/// Maximum bytes of a line of the process's output, and maximum number of lines per second: a library that prints for
-/// every request must not fill the disk.
+/// Maximum bytes of a line of the process's output. The rest of a longer line is dropped.
 const MAX_LOG_LINE: usize = 2 * 1024;
+/// Maximum number of lines of output per second: a library that prints for every request must not fill the disk.
 const MAX_LINES_PER_SECOND: u32 = 100;
 /// Maximum bytes of output per read.
 const READ_SIZE: usize = 4 * 1024;
@@ -267,6 +267,7 @@ impl ChildProcess {
     /// its other end open.
     fn forward_remaining_output(&mut self) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        /// Enough reads for a full pipe, which holds 64 KiB by default.
         const MAX_READS: usize = 16;
         for _ in 0..MAX_READS {
             let Some(output) = &self.output else { return };

@@ -132,7 +132,7 @@ struct Supervisor {
     wake_receiver: UnixStream,
     shared: Arc<SupervisedProcess>,
     current: Option<ChildProcess>,
-    /// The replaced process, until its requests have finished.
+    /// The replaced process, until its requests have finished, and the time at which it is killed.
     retired: Option<(ChildProcess, Instant)>,
     /// Number of failed or ended processes since the last one that was stable.
     failures: u32,
@@ -169,13 +169,14 @@ impl Supervisor {
 
     /// Waits for the next event.
     fn wait(&mut self) {
-        let until = self.restart_at.map_or(POLL_INTERVAL, |restart_at| {
+        let timeout = self.restart_at.map_or(POLL_INTERVAL, |restart_at| {
             restart_at.saturating_duration_since(Instant::now()).min(POLL_INTERVAL)
         });
         let running = [self.current.as_ref(), self.retired.as_ref().map(|(running, _)| running)];
-        wait(&self.wake_receiver, running.into_iter().flatten(), until);
+        wait(&self.wake_receiver, running.into_iter().flatten(), timeout);
     }
 
+    /// Acts on the end of a process, on a stuck call, and on a restart that is due.
     fn check(&mut self) {
         let is_up = match &mut self.current {
             Some(running) => {
@@ -349,8 +350,8 @@ fn is_stuck(running: &ChildProcess) -> bool {
     abandoned.iter().any(|call| call.since.elapsed() >= STUCK_AFTER)
 }
 
-/// Reads the available reports of a process, and logs its output. Returns false if the process has closed the channel
-/// or sent an invalid message.
+/// Passes the available reports of a process to `report`, and logs its output. Returns false if the process has closed
+/// the channel or sent an invalid message.
 fn drain_reports(running: &mut ChildProcess, mut report: impl FnMut(ChildReport)) -> bool {
     /// Maximum reports per call, because a process can log without end.
     const MAX_MESSAGES: usize = 2048;
@@ -374,9 +375,9 @@ fn is_readable(output: impl std::os::fd::AsFd) -> bool {
 }
 
 /// Waits until the thread is woken, a process reports something, or the timeout has passed.
-fn wait<'r>(wake_receiver: &UnixStream, all: impl Iterator<Item = &'r ChildProcess>, timeout: Duration) {
+fn wait<'r>(wake_receiver: &UnixStream, processes: impl Iterator<Item = &'r ChildProcess>, timeout: Duration) {
     let mut poll_fds = vec![PollFd::new(wake_receiver, PollFlags::IN)];
-    for running in all {
+    for running in processes {
         // The socket of a closed process is not polled, because it would always be ready.
         if !running.process.is_closed() {
             poll_fds.push(PollFd::new(running.control(), PollFlags::IN));

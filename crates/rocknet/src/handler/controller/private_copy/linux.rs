@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
+/// Creates an empty file for a copy.
 pub fn file() -> io::Result<File> {
     Ok(memfd_create("rocknet-controller", MemfdFlags::CLOEXEC)?.into())
 }

@@ -9,8 +9,10 @@ use std::path::Path;
 
 use tempfile::Builder;
 
+/// Maximum bytes per read while a copy is made.
 const READ: usize = 64 * 1024;
 
+/// Creates an empty file for a copy.
 pub fn file() -> io::Result<File> {
     tempfile::tempfile()
 }

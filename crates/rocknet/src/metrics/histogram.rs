@@ -1,9 +1,6 @@
-//! Response durations of a site, as a histogram with a fixed number of buckets.
+//! Histogram of durations with a fixed number of buckets.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use super::counter::Counter;
+use super::counter::{Counter, Merge};
 
 /// Binary logarithm of the number of buckets per power of two. With eight buckets, a quantile is at most an eighth too
 /// high.
@@ -14,17 +11,31 @@ const PARTS: usize = 1 << PART_BITS;
 /// Durations of 2^27 µs (134 s) and more share the last bucket, because most such responses reached a timeout.
 const MAX_BITS: u32 = 27;
 
-/// Number of buckets: one per microsecond below eight, then eight per power of two. A site needs 1.6 KB per worker.
+/// Number of buckets: one per microsecond below eight, then eight per power of two. A histogram needs 1.6 KB.
 const BUCKETS: usize = PARTS + (MAX_BITS - PART_BITS) as usize * PARTS;
 
-/// Durations of one site in microseconds, either on one worker or summed over several workers. Only one thread at a
-/// time adds to it.
+/// Durations in microseconds, either on one worker or summed over several workers. Only one thread at a time adds to
+/// it.
 #[derive(Debug)]
-pub struct Histogram([Counter; BUCKETS]);
+pub struct Histogram {
+    /// Sum of all durations in microseconds.
+    sum_us: Counter,
+    buckets: [Counter; BUCKETS],
+}
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram(std::array::from_fn(|_| Counter::default()))
+        Histogram {
+            sum_us: Counter::default(),
+            buckets: std::array::from_fn(|_| Counter::default()),
+        }
+    }
+}
+
+impl Merge for Histogram {
+    fn merge(&self, other: &Histogram) {
+        self.sum_us.merge(&other.sum_us);
+        self.buckets.merge(&other.buckets);
     }
 }
 
@@ -32,27 +43,26 @@ impl Histogram {
     /// Records a duration in microseconds.
     #[inline]
     pub fn add(&self, duration_us: u64) {
-        self.0[bucket(duration_us)].add(1);
+        self.buckets[bucket(duration_us)].add(1);
+        self.sum_us.add(duration_us);
     }
 
-    /// Adds the counts of another worker.
-    fn merge(&self, other: &Histogram) {
-        for (own, more) in self.0.iter().zip(&other.0) {
-            own.add(more.get());
-        }
+    /// Returns the sum of the durations in microseconds.
+    pub fn sum_us(&self) -> u64 {
+        self.sum_us.get()
     }
 
-    /// Returns the number of responses.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
-        self.0.iter().map(Counter::get).sum()
+        self.buckets.iter().map(Counter::get).sum()
     }
 
-    /// Returns the number of responses that took less than `1 << bits` microseconds. `bits`: at least 3. No bucket
+    /// Returns the number of durations of less than `1 << bits` microseconds. `bits`: at least 3. No bucket
     /// contains durations on both sides of a power of two, so the number is exact.
     pub fn count_below_power(&self, bits: u32) -> u64 {
         let above = bits.saturating_sub(PART_BITS).min(MAX_BITS - PART_BITS);
         let buckets = PARTS + above as usize * PARTS;
-        self.0[..buckets].iter().map(Counter::get).sum()
+        self.buckets[..buckets].iter().map(Counter::get).sum()
     }
 
     /// Returns the duration in microseconds that `percent` of the responses did not exceed, rounded up to the end of
@@ -60,7 +70,7 @@ impl Histogram {
     pub fn quantile(&self, percent: u64) -> u64 {
         let rank = (self.count() * percent).div_ceil(100);
         let mut seen = 0;
-        for (number, counter) in self.0.iter().enumerate() {
+        for (number, counter) in self.buckets.iter().enumerate() {
             seen += counter.get();
             if seen >= rank.max(1) {
                 return longest(number);
@@ -88,43 +98,6 @@ fn longest(bucket: usize) -> u64 {
     };
     let (power, part) = (above / PARTS, above % PARTS);
     (((PARTS + part + 1) as u64) << power) - 1
-}
-
-/// The histograms of one worker, or the sums of all workers that have ended. They are stored by the name of the site,
-/// so that they survive a reload. A site has a histogram from its first request on.
-#[derive(Debug, Default)]
-pub struct Durations(Mutex<HashMap<Box<str>, Arc<Histogram>>>);
-
-impl Durations {
-    /// Returns the histogram of a site. Callers keep the result, because this method locks a mutex.
-    #[cold]
-    pub fn of_site(&self, name: &str) -> Arc<Histogram> {
-        let mut sites = self.lock();
-        if let Some(histogram) = sites.get(name) {
-            return Arc::clone(histogram);
-        }
-        let histogram = Arc::<Histogram>::default();
-        sites.insert(name.into(), Arc::clone(&histogram));
-        histogram
-    }
-
-    /// Adds the counts of all sites to `sums`.
-    pub fn add_to(&self, sums: &mut HashMap<Box<str>, Histogram>) {
-        for (name, histogram) in &*self.lock() {
-            sums.entry(name.clone()).or_default().merge(histogram);
-        }
-    }
-
-    /// Adds the counts of a worker that has ended. `self`: the sums of all ended workers.
-    pub(super) fn merge(&self, ended: &Durations) {
-        for (name, histogram) in &*ended.lock() {
-            self.of_site(name).merge(histogram);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Histogram>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]
@@ -191,18 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_added_up_by_the_names_of_sites() {
-        let (one, two) = (Durations::default(), Durations::default());
-        one.of_site("a").add(1);
-        one.of_site("a").add(1);
-        two.of_site("a").add(5);
-        two.of_site("b").add(6);
-        let ended = Durations::default();
-        ended.merge(&two);
-        let mut sums = HashMap::new();
-        one.add_to(&mut sums);
-        ended.add_to(&mut sums);
-        assert_eq!((sums["a"].count(), sums["a"].quantile(99)), (3, 5));
-        assert_eq!((sums["b"].count(), sums["b"].quantile(50)), (1, 6));
+    fn merged_histograms_have_the_counts_and_sums_of_both() {
+        let (one, two) = (Histogram::default(), Histogram::default());
+        one.add(1);
+        one.add(1);
+        two.add(5);
+        one.merge(&two);
+        assert_eq!((one.count(), one.quantile(99), one.sum_us()), (3, 5, 7));
     }
 }

@@ -1,0 +1,171 @@
+//! State of the server once a second, as server-sent events.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rocknet_control::Status;
+use rocknet_control::api::{ApiError, Reply, Request};
+use rocknet_handler::response::Stream;
+use rocknet_handler::services::Services;
+use rocknet_io::wheel::Deadline;
+use serde::Serialize;
+use tokio::sync::Mutex;
+
+use super::samples::{LoadSample, SampleHistory};
+use super::session::Sessions;
+use crate::Control;
+
+/// Maximum number of streams. A page that is hidden closes its stream, so few are open at a time.
+const MAX_STREAMS: usize = 16;
+
+/// Interval between two events.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// A state that is younger than this time is sent instead of a new one, so that all streams together query the server
+/// once a second.
+const FRESH: Duration = Duration::from_millis(800);
+
+/// Samples that all streams share.
+pub struct SharedSamples {
+    began: Instant,
+    streams: Arc<AtomicUsize>,
+    latest: Mutex<Latest>,
+}
+
+#[derive(Default)]
+struct Latest {
+    history: SampleHistory,
+    event: Option<LoadEvent>,
+    at: Duration,
+}
+
+/// Event of the stream.
+#[derive(Clone, Serialize)]
+struct LoadEvent {
+    status: Status,
+    sample: Option<LoadSample>,
+}
+
+impl Default for SharedSamples {
+    fn default() -> SharedSamples {
+        SharedSamples {
+            began: Instant::now(),
+            streams: Arc::default(),
+            latest: Mutex::default(),
+        }
+    }
+}
+
+impl SharedSamples {
+    /// Returns the latest state with its sample. Queries the server if the state is not fresh.
+    async fn latest(&self, control: &impl Control) -> Result<(LoadEvent, Vec<LoadSample>), ApiError> {
+        let mut latest = self.latest.lock().await;
+        let now = self.began.elapsed();
+        if let Some(event) = &latest.event
+            && now.saturating_sub(latest.at) < FRESH
+        {
+            return Ok((event.clone(), latest.history.all()));
+        }
+        let Reply::Status(status) = control.execute(Request::Status).await? else {
+            return Err(ApiError::new(500, "the server has sent another reply"));
+        };
+        latest.at = self.began.elapsed();
+        let at = latest.at;
+        let sample = latest.history.push(at, (*status).clone());
+        let event = LoadEvent {
+            status: *status,
+            sample,
+        };
+        latest.event = Some(event.clone());
+        Ok((event, latest.history.all()))
+    }
+}
+
+/// Place of a stream among the [`MAX_STREAMS`], given back when it is dropped.
+struct StreamPlace(Arc<AtomicUsize>);
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Stream of the states of the server.
+pub struct StatusFeed<C> {
+    sessions: Arc<Sessions>,
+    samples: Arc<SharedSamples>,
+    control: C,
+    /// Secret of the session, which ends the stream when it ends.
+    secret: String,
+    deadline: Deadline,
+    interval_ticks: u32,
+    is_first: bool,
+    _place: StreamPlace,
+}
+
+impl<C: Control> StatusFeed<C> {
+    /// Opens a stream for a session.
+    ///
+    /// # Errors
+    ///
+    /// Status 503 if there are too many streams.
+    pub fn open(
+        sessions: &Arc<Sessions>,
+        samples: &Arc<SharedSamples>,
+        control: &C,
+        secret: &str,
+        services: &Services,
+    ) -> Result<StatusFeed<C>, ApiError> {
+        let streams = &samples.streams;
+        let place = StreamPlace(Arc::clone(streams));
+        if streams.fetch_add(1, Ordering::Relaxed) >= MAX_STREAMS {
+            return Err(ApiError::new(
+                503,
+                "too many pages of the dashboard are open: close one",
+            ));
+        }
+        Ok(StatusFeed {
+            sessions: Arc::clone(sessions),
+            samples: Arc::clone(samples),
+            control: control.clone(),
+            secret: secret.to_owned(),
+            deadline: services.wheel.deadline(),
+            interval_ticks: services.wheel.ticks(INTERVAL).saturating_sub(1),
+            is_first: true,
+            _place: place,
+        })
+    }
+
+    async fn next_event(&mut self) -> Option<io::Result<Bytes>> {
+        let is_first = std::mem::take(&mut self.is_first);
+        if !is_first {
+            self.deadline.set(self.interval_ticks);
+            self.deadline.past().await;
+        }
+        // The stream ends with the session.
+        self.sessions.permission(&self.secret, Instant::now())?;
+        // The server is stopping. The end of the stream tells the page.
+        let (event, history) = self.samples.latest(&self.control).await.ok()?;
+        let mut text = String::new();
+        if is_first {
+            text = format!("event: history\ndata: {}\n\n", json(&history));
+        }
+        text.push_str(&format!("data: {}\n\n", json(&event)));
+        Some(Ok(text.into()))
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+impl<C: Control> Stream for StatusFeed<C> {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
+        Box::pin(self.next_event())
+    }
+}

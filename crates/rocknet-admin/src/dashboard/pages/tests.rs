@@ -1,0 +1,183 @@
+//! Tests of the pages with replies of a server that does not exist.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use rocknet_control::api::Done;
+use rocknet_control::logs::LogFilter;
+use rocknet_handler::response::Stream;
+
+use super::*;
+use crate::ReplyFuture;
+
+/// Text that would be markup if it was not escaped.
+const HOSTILE: &str = "</td><script>alert('x')</script>\"><img src=x onerror=y>";
+
+/// A server whose replies have hostile values in all texts, or that fails.
+#[derive(Clone)]
+struct FakeServer {
+    fails: bool,
+}
+
+impl Control for FakeServer {
+    fn execute(&self, request: Request) -> ReplyFuture {
+        let hostile = || HOSTILE.to_owned();
+        let reply = match request {
+            _ if self.fails => Err(ApiError {
+                details: Some(hostile()),
+                ..ApiError::new(500, HOSTILE)
+            }),
+            Request::Status => Ok(Reply::Status(Box::new(ServerStatus {
+                version: hostile(),
+                config_file: Some(HOSTILE.into()),
+                listeners: vec![hostile()],
+                durations: vec![rocknet_control::SiteDurations {
+                    site: hostile(),
+                    ..Default::default()
+                }],
+                last_reload_error: Some(hostile()),
+                ..ServerStatus::default()
+            }))),
+            Request::Sites => Ok(Reply::Sites(vec![SiteSummary {
+                name: hostile(),
+                urls: vec![hostile(), format!("http://{HOSTILE}"), format!("javascript:{HOSTILE}")],
+                root: Some(HOSTILE.into()),
+                fault: Some(hostile()),
+                ..SiteSummary::default()
+            }])),
+            Request::LogLevel => Ok(Reply::LogLevel(LogLevel {
+                level: Level::Info,
+                modules: BTreeMap::new(),
+            })),
+            Request::Upstreams => Ok(Reply::Upstreams(vec![UpstreamSummary {
+                address: hostile(),
+                ..UpstreamSummary::default()
+            }])),
+            Request::Certificates => Ok(Reply::Certificates(vec![CertificateSummary {
+                site: hostile(),
+                names: vec![hostile()],
+                issuer: hostile(),
+                source: hostile(),
+                fault: Some(hostile()),
+                ..CertificateSummary::default()
+            }])),
+            Request::Config => Ok(Reply::Config(Box::new(ConfigText {
+                file: HOSTILE.into(),
+                text: format!("</textarea>{HOSTILE}"),
+                revision: hostile(),
+                is_loaded: false,
+            }))),
+            Request::ConfigHistory => Ok(Reply::ConfigHistory(vec![Change {
+                id: 1,
+                unix_time: 0,
+                what: hostile(),
+                diff: format!("+{HOSTILE}\n-{HOSTILE}\n"),
+            }])),
+            Request::PhpPools => Ok(Reply::PhpPools(vec![PhpPoolSummary {
+                name: hostile(),
+                fault: Some(hostile()),
+                ..PhpPoolSummary::default()
+            }])),
+            Request::Doctor => Ok(Reply::Doctor(vec![DoctorCheck {
+                check: hostile(),
+                found: hostile(),
+                ..DoctorCheck::default()
+            }])),
+            _ => Ok(Reply::Done(Done::default())),
+        };
+        Box::pin(std::future::ready(reply))
+    }
+
+    fn follow_logs(&self, _: LogFilter) -> Box<dyn Stream> {
+        unreachable!("pages do not follow logs")
+    }
+}
+
+fn page(page: PageKind, query: &str, permission: Permission, fails: bool) -> (u16, String) {
+    let server = FakeServer { fails };
+    let rendered = pin!(render(page, query.as_bytes(), permission, "/assets/0", &server));
+    match rendered.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready((status, text)) => (status.code(), text),
+        Poll::Pending => panic!("the replies are ready"),
+    }
+}
+
+/// All kinds of pages with a query.
+fn all() -> Vec<(PageKind, String)> {
+    let name = format!("name={}", encoded(HOSTILE));
+    let views = VIEWS.iter().map(|(kind, ..)| *kind);
+    views
+        .chain([PageKind::AddWebsite, PageKind::EditWebsite])
+        .map(|kind| (kind, name.clone()))
+        .collect()
+}
+
+#[test]
+fn values_are_escaped_in_every_page() {
+    for (kind, query) in all() {
+        for fails in [false, true] {
+            let (_, text) = page(kind, &query, Permission::Full, fails);
+            for markup in ["<script>", "<img", "</textarea></td>", "href=\"javascript:"] {
+                assert!(!text.contains(markup), "{kind:?} {fails}: {markup} in {text}");
+            }
+            let shows_value = kind != PageKind::AddWebsite && (fails || kind != PageKind::Logs);
+            assert_eq!(
+                text.contains("alert(&#39;x&#39;)"),
+                shows_value,
+                "{kind:?} {fails}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_page_that_has_data_shows_its_error() {
+    for (kind, query) in all() {
+        let (status, text) = page(kind, &query, Permission::Full, true);
+        let has_data = kind != PageKind::AddWebsite;
+        assert_eq!(status, if has_data { 500 } else { 200 }, "{kind:?}");
+        assert_eq!(text.contains("data-state=\"error\""), has_data, "{kind:?}: {text}");
+    }
+    let (status, text) = page(PageKind::EditWebsite, "name=other", Permission::Full, false);
+    assert!(
+        status == 404 && text.contains("there is no website with this name"),
+        "{text}"
+    );
+}
+
+#[test]
+fn pages_for_reading_offer_no_changes() {
+    for (kind, query) in all() {
+        let (status, text) = page(kind, &query, Permission::Read, false);
+        assert_eq!(status == 403, kind.needs_full_permission(), "{kind:?}");
+        let offered: Vec<_> = text
+            .split("data-do=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
+        let harmless = ["logout", "refresh"];
+        assert!(
+            offered.iter().all(|name| harmless.contains(name)),
+            "{kind:?}: {offered:?}"
+        );
+        assert_eq!(page(kind, &query, Permission::Full, false).0, 200, "{kind:?}");
+    }
+}
+
+#[test]
+fn every_view_is_marked_in_the_navigation() {
+    for (kind, path, name) in VIEWS {
+        assert_eq!(PageKind::find(path), Some(kind));
+        let (_, text) = page(kind, "", Permission::Full, false);
+        assert!(
+            text.contains(&format!("<a href=\"{path}\" aria-current=\"page\">{name}</a>")),
+            "{text}"
+        );
+        assert_eq!(text.matches("aria-current").count(), 1);
+        assert!(text.contains(&format!("<title>{name} · RockNet</title>")), "{text}");
+    }
+    for path in ["", "/x", "/login/", "/assets", "/api/status", "/metrics"] {
+        assert_eq!(PageKind::find(path), None, "{path}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Load of the server per second, computed from successive states, for the charts.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use rocknet_control::Status;
+use serde::Serialize;
+
+/// Maximum number of samples that are kept: two minutes of seconds.
+const MAX_SAMPLES: usize = 120;
+
+/// Intervals between two states that give no sample: the figures would be averages of a time that no chart shows.
+const MAX_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Binary logarithm of the first bound of [`Status::duration_counts`].
+const FIRST_BITS: u32 = 3;
+
+/// Load of the server during an interval of about a second.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoadSample {
+    /// End of the interval, in milliseconds since the first state.
+    pub at_ms: u64,
+    /// Requests per second.
+    pub requests: f64,
+    /// Responses with a status of 500 or above, per second.
+    pub errors: f64,
+    /// Bytes sent to clients per second.
+    pub bytes: f64,
+    /// CPU time in percent of one core.
+    pub cpu: f64,
+    /// Resident memory in bytes at the end of the interval.
+    pub memory: u64,
+    /// Open connections at the end of the interval.
+    pub connections: u64,
+    /// Median of the response times in microseconds; `None` without a response.
+    pub p50_us: Option<u64>,
+    /// 99th percentile of the response times in microseconds; `None` without a response.
+    pub p99_us: Option<u64>,
+}
+
+/// The last samples and the state that the next one begins with.
+#[derive(Debug, Default)]
+pub struct SampleHistory {
+    last: Option<(Duration, Status)>,
+    samples: VecDeque<LoadSample>,
+}
+
+impl SampleHistory {
+    /// Adds a state, and returns the sample since the state before it. `at`: time of the state.
+    pub fn push(&mut self, at: Duration, status: Status) -> Option<LoadSample> {
+        let before = self.last.replace((at, status));
+        let (Some((began, before)), Some((_, now))) = (before, &self.last) else {
+            return None;
+        };
+        let interval = at.saturating_sub(began);
+        if interval.is_zero() || interval > MAX_INTERVAL {
+            return None;
+        }
+        let sample = sample(at, interval, &before, now);
+        self.samples.push_back(sample.clone());
+        if self.samples.len() > MAX_SAMPLES {
+            self.samples.pop_front();
+        }
+        Some(sample)
+    }
+
+    /// Returns the kept samples, the oldest first.
+    pub fn all(&self) -> Vec<LoadSample> {
+        self.samples.iter().cloned().collect()
+    }
+}
+
+fn sample(at: Duration, interval: Duration, before: &Status, now: &Status) -> LoadSample {
+    let seconds = interval.as_secs_f64();
+    // Tenths are more than a chart shows, and keep the messages short.
+    let rate = |before: u64, now: u64| (now.saturating_sub(before) as f64 / seconds * 10.0).round() / 10.0;
+    let counts = counts_between(&before.duration_counts, &now.duration_counts);
+    LoadSample {
+        at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
+        requests: rate(before.requests, now.requests),
+        errors: rate(before.responses.server_error, now.responses.server_error),
+        bytes: rate(before.bytes_sent, now.bytes_sent),
+        cpu: rate(before.cpu_ms, now.cpu_ms) / 10.0,
+        memory: now.memory_bytes,
+        connections: now.connections_open,
+        p50_us: quantile(&counts, 50),
+        p99_us: quantile(&counts, 99),
+    }
+}
+
+/// Returns the differences of two lists of counts. The first one may be missing.
+fn counts_between(before: &[u64], now: &[u64]) -> Vec<u64> {
+    let before = before.iter().copied().chain(std::iter::repeat(0));
+    now.iter()
+        .zip(before)
+        .map(|(now, before)| now.saturating_sub(before))
+        .collect()
+}
+
+/// Returns the response time in microseconds that `percent` of the responses did not exceed, interpolated between the
+/// bounds of its bucket. `counts`: cumulative counts, see [`Status::duration_counts`].
+fn quantile(counts: &[u64], percent: u64) -> Option<u64> {
+    let total = counts.last().copied().filter(|total| *total > 0)?;
+    let rank = (u128::from(total) * u128::from(percent)).div_ceil(100).max(1) as u64;
+    let index = counts.iter().position(|count| *count >= rank)?;
+    let above = 1_u64 << (FIRST_BITS + index as u32).min(63);
+    let (below, fewer) = match index.checked_sub(1) {
+        Some(previous) => (above / 2, counts[previous]),
+        None => (0, 0),
+    };
+    let share = (rank - fewer) as f64 / (counts[index] - fewer) as f64;
+    Some(below + ((above - below) as f64 * share) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(requests: u64, duration_counts: &[u64]) -> Status {
+        Status {
+            requests,
+            bytes_sent: requests * 100,
+            cpu_ms: requests,
+            connections_open: 3,
+            memory_bytes: 7,
+            duration_counts: duration_counts.to_vec(),
+            ..Status::default()
+        }
+    }
+
+    #[test]
+    fn rates_are_differences_per_second() {
+        let (mut history, second) = (SampleHistory::default(), Duration::from_secs(1));
+        assert_eq!(history.push(second, status(100, &[100, 100])), None);
+        let sample = history.push(second * 3, status(300, &[100, 300])).unwrap();
+        assert_eq!((sample.at_ms, sample.requests, sample.bytes), (3_000, 100.0, 10_000.0));
+        assert_eq!((sample.cpu, sample.memory, sample.connections), (10.0, 7, 3));
+        assert_eq!((sample.p50_us, sample.p99_us), (Some(12), Some(15)));
+        // A server that was started again has smaller counters.
+        let sample = history.push(second * 4, status(0, &[])).unwrap();
+        assert_eq!((sample.requests, sample.p50_us), (0.0, None));
+        assert_eq!(history.push(second * 4, status(0, &[])), None);
+        assert_eq!(history.push(second * 60, status(0, &[])), None);
+        assert_eq!(history.all().len(), 2);
+    }
+
+    #[test]
+    fn the_history_is_bounded() {
+        let mut history = SampleHistory::default();
+        for second in 0..MAX_SAMPLES as u64 + 9 {
+            history.push(Duration::from_secs(second), status(second, &[]));
+        }
+        let all = history.all();
+        assert_eq!((all.len(), all[0].at_ms), (MAX_SAMPLES, 9_000));
+    }
+
+    #[test]
+    fn quantiles_are_in_the_bucket_of_their_rank() {
+        for (counts, percent, expected) in [
+            (&[][..], 50, None),
+            (&[0, 0], 50, None),
+            (&[10, 10], 50, Some(4)),
+            (&[0, 10], 50, Some(12)),
+            (&[0, 10], 99, Some(16)),
+            (&[99, 99, 100], 99, Some(8)),
+            (&[98, 98, 100], 99, Some(24)),
+        ] {
+            assert_eq!(quantile(counts, percent), expected, "{counts:?} {percent}");
+        }
+    }
+}

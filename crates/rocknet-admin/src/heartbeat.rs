@@ -1,0 +1,96 @@
+//! Comments in a stream of events that has nothing to send, so that neither side takes the silence for an error.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rocknet_handler::response::Stream;
+use rocknet_handler::services::Services;
+use rocknet_io::wheel::Deadline;
+
+/// Silence after which a comment is sent. The server cuts a response off after `limits.answer_timeout` without a piece.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// A comment of server-sent events, which clients ignore.
+const COMMENT: Bytes = Bytes::from_static(b":\n\n");
+
+/// A stream of events with comments in its silence. Dropping the future of a piece must not lose events.
+pub struct Heartbeat {
+    events: Box<dyn Stream>,
+    deadline: Deadline,
+    silence_ticks: u32,
+}
+
+impl Heartbeat {
+    /// Adds comments to a stream.
+    pub fn new(events: Box<dyn Stream>, services: &Services) -> Heartbeat {
+        Heartbeat {
+            events,
+            deadline: services.wheel.deadline(),
+            silence_ticks: services.wheel.ticks(SILENCE),
+        }
+    }
+}
+
+impl Stream for Heartbeat {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
+        Box::pin(async {
+            self.deadline.set(self.silence_ticks);
+            let piece = self.deadline.within(self.events.next()).await;
+            piece.unwrap_or(Some(Ok(COMMENT)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::future::{pending, ready};
+    use std::task::{Context, Poll, Waker};
+
+    use rocknet_io::wheel::Wheel;
+
+    use super::*;
+
+    /// Yields events, and then nothing.
+    struct Events(VecDeque<&'static str>);
+
+    impl Stream for Events {
+        fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
+            match self.0.pop_front() {
+                Some("end") => Box::pin(ready(None)),
+                Some(event) => Box::pin(ready(Some(Ok(event.into())))),
+                None => Box::pin(pending()),
+            }
+        }
+    }
+
+    #[test]
+    fn comments_are_sent_in_silence_only() {
+        let wheel = Wheel::new(SILENCE, 1);
+        let heartbeat = |events: &[&'static str]| Heartbeat {
+            events: Box::new(Events(events.iter().copied().collect())),
+            deadline: wheel.deadline(),
+            silence_ticks: 1,
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        let mut stream = heartbeat(&["data"]);
+        let mut poll = |stream: &mut Heartbeat, ticks| {
+            let mut next = stream.next();
+            let mut polled = next.as_mut().poll(&mut context);
+            for _ in 0..ticks {
+                assert!(polled.is_pending());
+                wheel.advance();
+                polled = next.as_mut().poll(&mut context);
+            }
+            polled.map(|piece| piece.map(Result::unwrap))
+        };
+        assert_eq!(poll(&mut stream, 0), Poll::Ready(Some("data".into())));
+        assert_eq!(poll(&mut stream, 0), Poll::Pending);
+        assert_eq!(poll(&mut stream, 1), Poll::Ready(Some(COMMENT)));
+        assert_eq!(poll(&mut stream, 1), Poll::Ready(Some(COMMENT)));
+        assert_eq!(poll(&mut heartbeat(&["end"]), 0), Poll::Ready(None));
+    }
+}

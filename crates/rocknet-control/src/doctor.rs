@@ -1,0 +1,45 @@
+//! Checks of the requirements of a server on its machine.
+
+use serde::{Deserialize, Serialize};
+
+/// Result of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum DoctorVerdict {
+    /// The requirement is met.
+    Good,
+    /// The server works, with a disadvantage.
+    Fair,
+    /// Something does not work.
+    Bad,
+    /// A result that only a newer server knows.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl DoctorVerdict {
+    /// Returns the name used in JSON and on terminals.
+    pub fn name(self) -> &'static str {
+        match self {
+            DoctorVerdict::Good => "good",
+            DoctorVerdict::Fair => "fair",
+            DoctorVerdict::Bad => "bad",
+            DoctorVerdict::Other => "other",
+        }
+    }
+}
+
+/// A check with its result.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct DoctorCheck {
+    /// Subject, such as `port`.
+    pub check: String,
+    /// Result.
+    pub verdict: DoctorVerdict,
+    /// Description, with the remedy if there is one.
+    pub found: String,
+}

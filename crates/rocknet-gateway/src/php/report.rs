@@ -1,0 +1,70 @@
+//! Reports about the pools of PHP: state, processes and restarts.
+
+use std::path::PathBuf;
+
+/// Progress of a pool as the supervisor thread publishes it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PoolProgress {
+    /// Process ID of php-fpm while it runs.
+    pub pid: Option<u32>,
+    /// True if it accepts requests.
+    pub is_ready: bool,
+    /// Starts since the pool was created.
+    pub starts: u32,
+}
+
+/// State of a pool.
+#[derive(Debug, Clone)]
+pub struct PoolReport {
+    /// Name: version and account, such as `8.2` or `8.2@alice`.
+    pub name: String,
+    /// Version of PHP.
+    pub version: String,
+    /// Account of the scripts, if a site names one.
+    pub user: Option<String>,
+    /// Socket that requests are sent to.
+    pub socket: PathBuf,
+    /// True if the pool accepts requests.
+    pub is_ready: bool,
+    /// Reason why PHP does not run, if it does not.
+    pub fault: Option<String>,
+    /// Number of processes, including php-fpm itself; 0 on systems other than Linux.
+    pub processes: u64,
+    /// Starts after the first one, including those that failed.
+    pub restarts: u64,
+}
+
+/// Returns the number of processes of a php-fpm, including itself. The kernel lists the children of a thread, and
+/// php-fpm starts its processes from its only thread.
+pub fn processes(pid: u32) -> u64 {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    children.map_or(0, |children| children.split_whitespace().count() as u64 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_processes_of_a_parent_are_counted() {
+        let children = format!("/proc/{0}/task/{0}/children", std::process::id());
+        if !std::path::Path::new(&children).exists() {
+            return;
+        }
+        // The shell has one child, and writes a line once it has started that.
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", "cat & echo; wait"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = [0];
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut line).unwrap();
+        let counted = processes(shell.id());
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert_eq!(counted, 2);
+        assert_eq!(processes(u32::MAX), 0);
+    }
+}

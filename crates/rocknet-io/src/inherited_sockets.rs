@@ -1,0 +1,102 @@
+//! Sockets that another process has bound: the service manager, or the server that this process replaces.
+
+use std::os::fd::OwnedFd;
+
+use socket2::{SockRef, Type};
+
+use crate::socket::{Address, Listener};
+use crate::udp;
+
+/// Bound sockets by address. The server takes those whose address it is configured for, and binds the others itself.
+#[derive(Debug, Default)]
+pub struct InheritedSockets {
+    listeners: Vec<(Listener, String)>,
+    udp: Vec<(Address, OwnedFd, String)>,
+    /// Descriptions of sockets that cannot be used.
+    rejected: Vec<String>,
+}
+
+impl InheritedSockets {
+    /// Adds a listening socket for TCP or at a file, or a bound UDP socket. Other sockets are closed and reported by
+    /// [`InheritedSockets::unused`]. `name`: name of the socket for messages.
+    pub fn add(&mut self, socket: OwnedFd, name: &str) {
+        let added = match SockRef::from(&socket).r#type() {
+            Ok(Type::DGRAM) => {
+                udp::adopt(socket).map(|(address, socket)| self.udp.push((address, socket, name.to_owned())))
+            }
+            Ok(_) => Listener::from_descriptor(socket).map(|listener| self.listeners.push((listener, name.to_owned()))),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = added {
+            self.reject(format!("{name}: neither a listening socket nor a UDP socket: {error}"));
+        }
+    }
+
+    /// Adds the description of a socket that cannot be used.
+    pub fn reject(&mut self, description: String) {
+        self.rejected.push(description);
+    }
+
+    /// Returns the listening sockets that are bound to exactly this address. There are several if each has its own
+    /// accept queue (`SO_REUSEPORT`): a worker has to accept from every one of them.
+    pub fn take_listeners(&mut self, address: &Address) -> Vec<Listener> {
+        let matching = self
+            .listeners
+            .extract_if(.., |(listener, _)| listener.address() == address);
+        matching.map(|(listener, _)| listener).collect()
+    }
+
+    /// Returns the UDP sockets that are bound to exactly this address.
+    pub fn take_udp(&mut self, address: &Address) -> Vec<OwnedFd> {
+        let matching = self.udp.extract_if(.., |(bound, ..)| bound == address);
+        matching.map(|(_, socket, _)| socket).collect()
+    }
+
+    /// Closes the sockets that were not taken, and returns their descriptions.
+    pub fn unused(&mut self) -> Vec<String> {
+        let mut all = std::mem::take(&mut self.rejected);
+        let listeners = self.listeners.drain(..);
+        all.extend(listeners.map(|(listener, name)| format!("{name}: no site listens on {}", listener.address())));
+        let udp = self.udp.drain(..);
+        all.extend(udp.map(|(address, _, name)| format!("{name}: no site serves HTTP/3 on UDP {address}")));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn sockets_are_found_by_their_address_and_the_rest_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("web.sock");
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (tcp_address, udp_address) = (tcp.local_addr().unwrap(), udp.local_addr().unwrap());
+        let (connected, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut inherited = InheritedSockets::default();
+        inherited.add(tcp.into(), "web");
+        inherited.add(udp.into(), "quic");
+        inherited.add(UnixListener::bind(&path).unwrap().into(), "file");
+        inherited.add(connected.into(), "stream");
+
+        let (tcp_address, udp_address) = (Address::from(tcp_address), Address::from(udp_address));
+        assert!(inherited.take_udp(&tcp_address).is_empty() || tcp_address == udp_address);
+        assert_eq!(inherited.take_listeners(&tcp_address).len(), 1);
+        assert!(
+            inherited.take_listeners(&tcp_address).is_empty(),
+            "a socket is taken once"
+        );
+        assert_eq!(inherited.take_listeners(&Address::Unix(path)).len(), 1);
+        let unused = inherited.unused().join("; ");
+        assert!(
+            unused.contains("stream: neither") && unused.contains(&format!("UDP {udp_address}")),
+            "{unused}"
+        );
+        assert!(inherited.unused().is_empty());
+    }
+}

@@ -1,0 +1,48 @@
+//! Errors of the limits of a process, worded for operators.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Reason why a limit was not set.
+#[derive(Debug)]
+pub enum SandboxError {
+    /// The kernel or the processor architecture lacks this feature.
+    Unsupported(&'static str),
+    /// The process may gain privileges by set-user-ID programs, so only root may set limits. `renounce_privileges`
+    /// removes the obstacle.
+    MayGainPrivileges,
+    /// A system call failed.
+    System(&'static str, io::Error),
+    /// A folder to which writing is to be permitted cannot be opened.
+    Folder(PathBuf, io::Error),
+}
+
+#[cfg(target_os = "linux")]
+impl SandboxError {
+    /// Returns the error of the last system call, which is named `call`.
+    pub(super) fn last(call: &'static str) -> SandboxError {
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            // seccomp fails with EACCES, and Landlock with EPERM.
+            Some(libc::EACCES | libc::EPERM) => SandboxError::MayGainPrivileges,
+            _ => SandboxError::System(call, error),
+        }
+    }
+}
+
+impl fmt::Display for SandboxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SandboxError::Unsupported(what) => write!(f, "this system lacks {what}"),
+            SandboxError::MayGainPrivileges => {
+                f.write_str("programs may gain privileges by set-user-ID files (`NoNewPrivileges` is not set)")
+            }
+            SandboxError::System(call, error) => write!(f, "{call}: {error}"),
+            SandboxError::Folder(folder, error) => write!(f, "{}: {error}", folder.display()),
+        }
+    }
+}
+
+impl Error for SandboxError {}

@@ -1,0 +1,85 @@
+//! Seccomp filters and Landlock rules of Linux.
+
+#[path = "denied.rs"]
+mod denied;
+#[path = "landlock.rs"]
+mod landlock;
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use rustix::thread::{self, CapabilitySet};
+
+use super::SandboxError;
+
+pub(super) fn renounce_privileges() -> Result<(), SandboxError> {
+    thread::set_no_new_privs(true).map_err(|errno| SandboxError::System("prctl(PR_SET_NO_NEW_PRIVS)", errno.into()))
+}
+
+pub(super) fn limit_writes(folders: &[PathBuf]) -> Result<(), SandboxError> {
+    landlock::limit_writes(folders)
+}
+
+pub(super) fn can_limit_writes() -> bool {
+    landlock::is_available()
+}
+
+#[allow(unsafe_code)]
+pub(super) fn can_deny_system_calls() -> bool {
+    let action = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: the kernel reads the four bytes of `action` and writes nothing.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) };
+    denied::ARCHITECTURE.is_some() && result == 0
+}
+
+pub(super) fn deny_system_calls(has_io_uring: bool) -> Result<(), SandboxError> {
+    install(&filter(has_io_uring)?).map_err(|()| SandboxError::last("seccomp"))
+}
+
+/// Filter of the programs that this process starts.
+static PROGRAM_FILTER: OnceLock<Vec<libc::sock_filter>> = OnceLock::new();
+
+pub(super) fn limit_programs() -> Result<(), SandboxError> {
+    let filter = filter(false)?;
+    let is_privileged = thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
+    if !is_privileged && !thread::no_new_privs().unwrap_or(false) {
+        return Err(SandboxError::MayGainPrivileges);
+    }
+    let _ = PROGRAM_FILTER.set(filter);
+    Ok(())
+}
+
+pub(super) fn apply_to_program() {
+    if let Some(filter) = PROGRAM_FILTER.get() {
+        let _ = install(filter);
+    }
+}
+
+fn filter(has_io_uring: bool) -> Result<Vec<libc::sock_filter>, SandboxError> {
+    match denied::ARCHITECTURE.filter(|_| can_deny_system_calls()) {
+        Some(architecture) => Ok(denied::filter(architecture, has_io_uring)),
+        None => Err(SandboxError::Unsupported("seccomp")),
+    }
+}
+
+/// Installs a filter for the calling thread and those that it starts. The error is in `errno`. Makes a system call and
+/// nothing else, because it is called between fork and exec.
+#[allow(unsafe_code)]
+fn install(filter: &[libc::sock_filter]) -> Result<(), ()> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).unwrap_or(u16::MAX),
+        filter: filter.as_ptr().cast_mut(),
+    };
+    // The flag keeps kernels before 5.16 from switching off speculation, which would cost far more than the filter.
+    let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    // SAFETY: the program points to `filter`, which has that many instructions. The kernel only reads them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &raw const program,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(()) }
+}

@@ -1,0 +1,51 @@
+//! Requests of the control API that inspect the machine and the configuration: `doctor` and `explain`. A thread carries
+//! them out, because they wait for disks.
+
+use std::thread;
+
+use rocknet::server::Server;
+use rocknet_control::api::{ApiError, Reply, Request};
+use rocknet_control::doctor::DoctorCheck;
+
+use super::event::ControlRequest;
+use super::launch::ConfigSource;
+use super::{Failure, doctor, explain};
+
+/// Returns true for the requests that [`start`] carries out.
+pub fn is_inspection(request: &Request) -> bool {
+    matches!(request, Request::Doctor | Request::Explain(_))
+}
+
+/// Starts the thread that carries out a request and replies to it. Without the thread, the client gets an error.
+pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
+    let snapshot = server.snapshot();
+    let served = server
+        .listeners()
+        .into_iter()
+        .map(|(configured, ..)| configured)
+        .collect();
+    let file = match source {
+        ConfigSource::File(file) => Some(file.clone()),
+        ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
+    };
+    let inspect = move || {
+        let reply = match &request.request {
+            Request::Explain(wanted) => explain::explained(&snapshot.config, &wanted.url)
+                .map(|explanation| Reply::Explanation(Box::new(explanation)))
+                .map_err(|failure| match failure {
+                    Failure::Usage(message) => ApiError::new(400, message),
+                    Failure::Failed(message) => ApiError::new(404, message),
+                    Failure::Configuration(_) | Failure::Reported(_) => ApiError::new(500, "the URL was not explained"),
+                }),
+            _ => {
+                let checks = doctor::checks(file.as_deref(), &served);
+                Ok(Reply::Doctor(checks.iter().map(DoctorCheck::from).collect()))
+            }
+        };
+        request.reply(reply);
+    };
+    let started = thread::Builder::new().name("rn-inspection".to_owned()).spawn(inspect);
+    if let Err(error) = started {
+        tracing::warn!("cannot start the thread of a request of the control API: {error}");
+    }
+}

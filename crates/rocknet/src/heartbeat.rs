@@ -1,0 +1,50 @@
+//! Detects workers that do not run any more, for instance because of an endless loop in a controller.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Heartbeats that a worker has been sent and has received. The clones belong to the sender and the worker.
+#[derive(Debug, Clone, Default)]
+pub struct Heartbeat {
+    /// Number of the last heartbeat sent. Only the sender uses it.
+    sent: u64,
+    received: Arc<AtomicU64>,
+}
+
+/// Number of a heartbeat.
+#[derive(Debug, Clone, Copy)]
+pub struct BeatNumber(u64);
+
+impl Heartbeat {
+    /// Returns the number of the next heartbeat, which is to be sent to the worker, or `None` if the worker has not
+    /// received the last one.
+    pub fn next(&mut self) -> Option<BeatNumber> {
+        if self.received.load(Ordering::Relaxed) < self.sent {
+            return None;
+        }
+        self.sent += 1;
+        Some(BeatNumber(self.sent))
+    }
+
+    /// Records that the worker has received a heartbeat.
+    pub fn receive(&self, number: BeatNumber) {
+        self.received.store(number.0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_hung_from_a_missed_heartbeat_to_the_next_received_one() {
+        let mut sender = Heartbeat::default();
+        let worker = sender.clone();
+        let first = sender.next().expect("a worker that has just started");
+        assert!(sender.next().is_none() && sender.next().is_none(), "not received yet");
+        worker.receive(first);
+        let second = sender.next().expect("a worker that runs");
+        worker.receive(second);
+        assert!(sender.next().is_some());
+    }
+}

@@ -1,0 +1,199 @@
+//! Traces of requests: the context that handlers forward, and the spans of responses.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use rocknet_proto::request::{OwnedRequest, Request, split_target};
+use rocknet_proto::status::Status;
+use rocknet_telemetry::{IdGenerator, RequestTrace, Span, SpanKind, Tracer};
+
+use crate::metrics::RouteLabels;
+use crate::response::UpstreamTiming;
+
+const TRACEPARENT: &[u8] = b"traceparent";
+const TRACESTATE: &[u8] = b"tracestate";
+
+/// Methods that the semantic conventions list. Others are recorded as `_OTHER`, so that clients cannot create names of
+/// spans.
+const METHODS: [&[u8]; 10] = [
+    b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"QUERY",
+];
+
+/// Tracer of a worker.
+pub struct WorkerTracer {
+    tracer: Arc<Tracer>,
+    ids: IdGenerator,
+}
+
+/// A response, for its span.
+pub struct TracedResponse<'r> {
+    /// Number of the route in the metrics.
+    pub route: u32,
+    pub status: Status,
+    /// Address of the client.
+    pub client: String,
+    /// True if the request arrived over TLS.
+    pub is_secure: bool,
+    /// Time since the request.
+    pub duration: Duration,
+    /// Upstream that the request was sent to, and the time at which its response arrived.
+    pub upstream: Option<(&'r UpstreamTiming, Instant)>,
+}
+
+impl WorkerTracer {
+    /// Returns the tracer of a configuration for one worker; `None` if the configuration records no spans.
+    pub fn new(tracer: Option<&Arc<Tracer>>) -> Option<WorkerTracer> {
+        let tracer = Arc::clone(tracer?);
+        let ids = IdGenerator::new().ok()?;
+        Some(WorkerTracer { tracer, ids })
+    }
+
+    /// Begins the trace of a request.
+    pub fn begin(&self, request: &Request<'_>) -> RequestTrace {
+        let fields = request.fields;
+        self.tracer
+            .begin(&self.ids, fields.by_name(TRACEPARENT), fields.by_name(TRACESTATE))
+    }
+
+    /// Records the span of a response, and that of its upstream, if the request is recorded.
+    pub fn record(
+        &self,
+        trace: &RequestTrace,
+        labels: &RouteLabels,
+        request: &Request<'_>,
+        response: &TracedResponse<'_>,
+    ) {
+        if !trace.context.is_sampled {
+            return;
+        }
+        let now = SystemTime::now();
+        if let Some((timing, arrived)) = response.upstream {
+            let end = now - arrived.elapsed();
+            self.tracer.record(upstream_span(trace, request, response, timing, end));
+        }
+        self.tracer.record(server_span(trace, labels, request, response, now));
+    }
+}
+
+/// Returns the request with the context of its trace in place of the client's.
+pub fn with_context(request: &OwnedRequest, trace: &RequestTrace) -> Rc<OwnedRequest> {
+    let parent = trace.forwarded().to_string();
+    let mut fields = vec![(TRACEPARENT, parent.as_bytes())];
+    if !trace.state.is_empty() {
+        fields.push((TRACESTATE, &trace.state));
+    }
+    Rc::new(request.with_replaced_fields(&[TRACEPARENT, TRACESTATE], &fields))
+}
+
+fn server_span(
+    trace: &RequestTrace,
+    labels: &RouteLabels,
+    request: &Request<'_>,
+    response: &TracedResponse<'_>,
+    end: SystemTime,
+) -> Span {
+    let label = labels
+        .label(response.route)
+        .filter(|_| response.route != crate::metrics::OTHER);
+    let route = label.as_ref().map_or("", |label| &label.route);
+    let method = method(request);
+    let shown = if method == "_OTHER" { "HTTP" } else { method };
+    let mut span = Span {
+        trace: trace.context.trace,
+        id: trace.context.span,
+        parent: trace.parent,
+        state: trace.state_text(),
+        kind: SpanKind::Server,
+        name: format!("{shown} {route}").trim_end().to_owned(),
+        start: end - response.duration,
+        end,
+        attributes: Vec::with_capacity(12),
+        is_error: response.status.code() >= 500,
+    };
+    span.text("http.request.method", method);
+    span.number("http.response.status_code", response.status.code());
+    span.text("http.route", route);
+    span.text("url.scheme", if response.is_secure { "https" } else { "http" });
+    span.text("url.path", path(request));
+    address(&mut span, &String::from_utf8_lossy(request.authority));
+    span.text("client.address", response.client.as_str());
+    span.text("network.protocol.version", version(request));
+    if let Some(agent) = request.fields.get(rocknet_proto::fields::KnownField::UserAgent) {
+        span.text("user_agent.original", String::from_utf8_lossy(agent));
+    }
+    if span.is_error {
+        span.text("error.type", response.status.code().to_string());
+    }
+    span
+}
+
+/// Returns the span of the request to an upstream, which ended with the head of its response at `end`.
+fn upstream_span(
+    trace: &RequestTrace,
+    request: &Request<'_>,
+    response: &TracedResponse<'_>,
+    timing: &UpstreamTiming,
+    end: SystemTime,
+) -> Span {
+    let mut span = Span {
+        trace: trace.context.trace,
+        id: trace.upstream,
+        parent: Some(trace.context.span),
+        state: trace.state_text(),
+        kind: SpanKind::Client,
+        name: method(request).to_owned(),
+        start: end - timing.head.unwrap_or_default(),
+        end,
+        attributes: Vec::with_capacity(6),
+        is_error: timing.head.is_none() || response.status.code() >= 500,
+    };
+    span.text("http.request.method", method(request));
+    match timing.address.split_once("://") {
+        Some((_, authority)) => {
+            address(&mut span, authority);
+            span.text("url.full", format!("{}{}", timing.address, path(request)));
+        }
+        None => span.text("server.address", &*timing.address),
+    }
+    match timing.head {
+        Some(_) => span.number("http.response.status_code", response.status.code()),
+        None => span.text("error.type", "no_response"),
+    }
+    span
+}
+
+/// Adds host and port of an authority.
+fn address(span: &mut Span, authority: &str) {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            span.text("server.address", host);
+            if let Ok(port) = port.parse::<u16>() {
+                span.number("server.port", port);
+            }
+        }
+        _ => span.text("server.address", authority),
+    }
+}
+
+fn method<'r>(request: &Request<'r>) -> &'r str {
+    let known = METHODS.contains(&request.method_name);
+    std::str::from_utf8(request.method_name)
+        .ok()
+        .filter(|_| known)
+        .unwrap_or("_OTHER")
+}
+
+/// Returns the path as the client sent it, without the query, which may contain secrets.
+fn path(request: &Request<'_>) -> String {
+    let sent = match request.target.first() {
+        Some(b'/') => split_target(request.target).0,
+        _ => request.path,
+    };
+    String::from_utf8_lossy(sent).into_owned()
+}
+
+fn version(request: &Request<'_>) -> &'static str {
+    let version = request.version.as_str();
+    version.strip_prefix("HTTP/").unwrap_or(version)
+}

@@ -1,0 +1,222 @@
+//! Common tasks with the dashboard: adds, edits and removes a website, edits the text, undoes changes, drains an
+//! upstream.
+
+use super::session::DashboardSession;
+use super::site::DashboardSite;
+use crate::Failure;
+use std::net::TcpListener;
+
+pub fn run(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
+    overview(session, site)?;
+    let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let name = format!(":{free}");
+    add(session, site, &name)?;
+    edit(session, site, &name)?;
+    remove(session, site, &name)?;
+    text(session, site)?;
+    history(session, site)?;
+    upstreams(session)?;
+    logs(session, site)
+}
+
+/// The charts get their first values while the focus stays where it is.
+fn overview(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
+    session.open("/")?;
+    session
+        .browser
+        .evaluate("document.querySelector('[data-do=reload]').focus()")?;
+    site.visit()?;
+    session
+        .browser
+        .wait_for("document.querySelector('[data-chart=requests] polyline').points.length > 1")?;
+    session
+        .browser
+        .wait_for("document.querySelector('[data-field=requests]').textContent === '200'")?;
+    session
+        .browser
+        .wait_for("document.querySelector('#sites th')?.textContent === 'files.localhost'")?;
+    expect(session, "document.activeElement.dataset.do === 'reload'")?;
+    // The question before a stop can be left by keyboard, which stops nothing.
+    session.browser.press("Tab")?;
+    session.browser.press("Enter")?;
+    session.browser.wait_for("document.querySelector('dialog[open]')")?;
+    session.accessible("/ with a question")?;
+    session.browser.press("Escape")?;
+    session.browser.wait_for("!document.querySelector('dialog')")?;
+    expect(session, "document.activeElement.dataset.do === 'stop'")?;
+    session.no_errors("/")
+}
+
+/// Adds a website by keyboard. Its name is a free port, because 80 and 443 may be in use.
+fn add(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Result<(), Failure> {
+    session.open("/websites/add")?;
+    session
+        .browser
+        .wait_for("document.getElementById('name').dataset.left === undefined")?;
+    session.fill("folder", "nowhere")?;
+    expect(session, "document.getElementById('name').value === 'nowhere.localhost'")?;
+    session.browser.press("Tab")?;
+    // The folder is checked when the field is left.
+    session
+        .browser
+        .wait_for("document.getElementById('folder').getAttribute('aria-invalid') === 'true'")?;
+    session.accessible("/websites/add with a problem")?;
+    session.fill("folder", "garden")?;
+    session.browser.press("Tab")?;
+    session.browser.wait_for("!document.querySelector('[aria-invalid]')")?;
+    expect(
+        session,
+        "document.activeElement.id === 'name' && document.activeElement.value === 'garden.localhost'",
+    )?;
+    session.fill("name", "files.localhost")?;
+    session.browser.press("Enter")?;
+    session.shows("There is a website with this name already.")?;
+    session.fill("name", name)?;
+    session.browser.press("Enter")?;
+    session.shows(&format!("{name} is served."))?;
+    let text = site.config()?;
+    let added = format!("[site.\"{name}\"]\nroot = \"garden\"");
+    if !text.contains("# Comments are kept.") || !text.contains(&added) {
+        return Err(format!("the website is not in the file: {text}").into());
+    }
+    session.open("/websites")?;
+    session.shows(name)?;
+    session.no_errors("/websites/add")
+}
+
+fn edit(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Result<(), Failure> {
+    session.open("/websites")?;
+    session.click(&format!("[data-key='{name}'] a.button"))?;
+    session
+        .browser
+        .wait_for("document.querySelector('[data-mode=edit][data-ready]')")?;
+    session.fill("folder", "www")?;
+    session.click("form .actions button")?;
+    session.shows(&format!("{name} is changed."))?;
+    contains(site, "root = \"garden\"", false)?;
+    session.open("/websites/edit?name=files.localhost")?;
+    session.fill("aliases", "papers.localhost drawings.localhost")?;
+    session.click("form .actions button")?;
+    session.shows("files.localhost is changed.")?;
+    contains(site, "aliases = [\"papers.localhost\", \"drawings.localhost\"]", true)
+}
+
+/// Removes a website and undoes that.
+fn remove(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Result<(), Failure> {
+    let row = format!("document.querySelector('[data-key=\"{name}\"]')");
+    session.open("/websites")?;
+    session.click(&format!("[data-key='{name}'] [data-do=remove]"))?;
+    session.shows(&format!("{name} is removed from the configuration. Its files stay."))?;
+    session.browser.wait_for(&format!("!{row}"))?;
+    contains(site, name, false)?;
+    session.click("#notice .actions button")?;
+    session.shows("The change is undone.")?;
+    session.browser.wait_for(&row)?;
+    contains(site, name, true)?;
+    session.no_errors("/websites")
+}
+
+/// Edits the text, with an error on the way.
+fn text(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
+    session.open("/settings")?;
+    session
+        .browser
+        .wait_for("document.getElementById('verdict').dataset.state === 'valid'")?;
+    let before = site.config()?;
+    let line = before.lines().count() + 1;
+    session.fill("text", &format!("{before}rot = 1\n"))?;
+    session
+        .browser
+        .wait_for("document.getElementById('verdict').dataset.state === 'invalid'")?;
+    session.shows(&format!("Line {line}"))?;
+    session.click("#findings button")?;
+    expect(session, "document.activeElement.id === 'text'")?;
+    expect(session, "getSelection().toString() === 'rot = 1'")?;
+    session.accessible("/settings with an error")?;
+    session.click("#settings .actions button")?;
+    session.shows("is not changed: the new text is not valid")?;
+    contains(site, "rot = 1", false)?;
+    session.fill("text", &format!("{before}# An end.\n"))?;
+    session
+        .browser
+        .wait_for("document.getElementById('verdict').dataset.state === 'valid'")?;
+    session.click("#settings .actions button")?;
+    session.shows("is reloaded")?;
+    contains(site, "# An end.", true)?;
+    // Another editor has changed the file in the meantime.
+    site.write_config(&format!("{before}# Another end.\n"))?;
+    session.fill("text", &format!("{before}# My end.\n"))?;
+    session.click("#settings .actions button")?;
+    session.shows("was changed in the meantime")?;
+    contains(site, "# Another end.", true)?;
+    session
+        .browser
+        .evaluate("document.querySelector('[data-do=revert]').click()")?;
+    // The refused requests are in the console too.
+    session.browser.errors()?;
+    site.write_config(&format!("{before}# An end.\n"))
+}
+
+fn history(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
+    session.open("/history")?;
+    session.shows("+# An end.")?;
+    expect(
+        session,
+        "document.querySelector('.changes time').dateTime.startsWith('20')",
+    )?;
+    session.click(".changes [data-do=undo]")?;
+    session.shows("The change is undone.")?;
+    contains(site, "# An end.", false)?;
+    site.check()?;
+    session.no_errors("/history")
+}
+
+fn upstreams(session: &mut DashboardSession) -> Result<(), Failure> {
+    session.open("/upstreams")?;
+    session.click("[data-do=drain]")?;
+    session
+        .browser
+        .wait_for("document.querySelector('#live .tag').textContent === '◼ Drained'")?;
+    session.click("[data-do=enable]")?;
+    session
+        .browser
+        .wait_for("document.querySelector('#live .tag').textContent === '● Up'")?;
+    session.no_errors("/upstreams")
+}
+
+fn logs(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
+    session.open("/logs")?;
+    session.browser.wait_for("document.querySelector('#log .level-info')")?;
+    site.visit()?;
+    session
+        .browser
+        .wait_for("document.querySelector('#log .level-access')")?;
+    session.browser.evaluate(
+        "document.getElementById('level').value = 'error', \
+         document.getElementById('level').dispatchEvent(new Event('input', { bubbles: true }))",
+    )?;
+    session
+        .browser
+        .wait_for("!document.querySelector('#log .level-info')")?;
+    session.browser.evaluate(
+        "document.getElementById('written').value = 'debug', \
+         document.getElementById('written').dispatchEvent(new Event('input', { bubbles: true }))",
+    )?;
+    session.shows("of the level debug")?;
+    session.no_errors("/logs")
+}
+
+fn expect(session: &mut DashboardSession, condition: &str) -> Result<(), Failure> {
+    match session.browser.evaluate(condition)? {
+        found if found == true => Ok(()),
+        _ => Err(format!("`{condition}` is false").into()),
+    }
+}
+
+fn contains(site: &DashboardSite, text: &str, expected: bool) -> Result<(), Failure> {
+    let config = site.config()?;
+    if config.contains(text) == expected {
+        return Ok(());
+    }
+    Err(format!("{text:?} in the file, expected {expected}: {config}").into())
+}
