@@ -17,6 +17,7 @@ use crate::logs::LogFilter;
 use crate::php::{PhpPoolName, PhpPoolSummary};
 use crate::site::SiteSummary;
 use crate::status::Status;
+use crate::upgrade::UpgradeOrder;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
 
 /// Maximum size in bytes of the body of a request: a configuration of the maximum size, in which JSON escapes half of
@@ -46,6 +47,9 @@ pub enum Request {
     Reload,
     /// Finishes the requests in progress and ends the server; the reply is [`Done`].
     Stop,
+    /// Starts a new process that takes over, and ends this one after its connections; the reply is [`Done`]. If the new
+    /// process fails, this one continues.
+    Upgrade(UpgradeOrder),
     /// Queries the metrics; the reply is text in the format of OpenMetrics.
     Metrics,
     /// Queries the level of the error log; the reply is a [`LogLevel`].
@@ -286,6 +290,18 @@ const STOP: Endpoint = Endpoint::new(
     "Finishes the requests in progress and ends the server.",
     |input| without_body(input, Request::Stop),
 );
+const UPGRADE: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/upgrade",
+    "Starts a new process that takes over without a gap.",
+    |input| {
+        let order = match input.body {
+            [] => UpgradeOrder::default(),
+            _ => from_json(input)?,
+        };
+        Ok(Request::Upgrade(order))
+    },
+);
 const LOG_LEVEL: Endpoint = Endpoint::new(Method::Get, "/api/log-level", "Level of the error log.", |input| {
     without_body(input, Request::LogLevel)
 });
@@ -436,11 +452,12 @@ const DASHBOARD_LINK: Endpoint = Endpoint::new(
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 26] = [
+pub const ENDPOINTS: [&Endpoint; 27] = [
     &STATUS,
     &SITES,
     &RELOAD,
     &STOP,
+    &UPGRADE,
     &METRICS,
     &LOG_LEVEL,
     &SET_LOG_LEVEL,
@@ -473,6 +490,7 @@ impl Request {
             Request::Sites => &SITES,
             Request::Reload => &RELOAD,
             Request::Stop => &STOP,
+            Request::Upgrade(_) => &UPGRADE,
             Request::Metrics => &METRICS,
             Request::LogLevel => &LOG_LEVEL,
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
@@ -506,6 +524,7 @@ impl Request {
             Request::ReplaceConfig(replacement) => to_json(replacement),
             Request::CheckEdits(edits) | Request::EditConfig(edits) => to_json(edits),
             Request::UndoConfig(undo) => to_json(undo),
+            Request::Upgrade(order) => to_json(order),
             Request::DrainUpstream(address) | Request::EnableUpstream(address) => to_json(address),
             Request::RestartPhpPool(pool) => to_json(pool),
             Request::Status
@@ -566,6 +585,10 @@ mod tests {
             Request::Sites,
             Request::Reload,
             Request::Stop,
+            Request::Upgrade(UpgradeOrder {
+                binary: Some("/a".into()),
+                timeout: Some(3),
+            }),
             Request::Metrics,
             Request::LogLevel,
             Request::SetLogLevel(LogLevelChange::new(Level::Debug)),

@@ -32,6 +32,7 @@ pub mod openapi;
 pub mod php;
 pub mod site;
 pub mod status;
+pub mod upgrade;
 pub mod upstream;
 
 pub mod text;

@@ -17,6 +17,7 @@ use crate::logs::LogEvent;
 use crate::php::{PhpPoolName, PhpPoolSummary};
 use crate::site::SiteSummary;
 use crate::status::Status;
+use crate::upgrade::UpgradeOrder;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
 
 /// Reply of an endpoint: its media type and schema.
@@ -168,6 +169,7 @@ fn body(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Option<Schema> {
         (Method::Post, "/api/config/edit" | "/api/config/check-edits") => of::<Edits>(schemas),
         (Method::Post, "/api/config/undo") => of::<Undo>(schemas),
         (Method::Post, "/api/upstreams/drain" | "/api/upstreams/enable") => of::<UpstreamAddress>(schemas),
+        (Method::Post, "/api/upgrade") => of::<UpgradeOrder>(schemas),
         (Method::Post, "/api/php/restart") => of::<PhpPoolName>(schemas),
         _ => None,
     }

@@ -1,6 +1,7 @@
 //! Prepares child processes. Each leads its own process group, can run as another user, and can be killed when the
 //! thread that started it ends.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -25,6 +26,9 @@ pub struct ChildSetup<'a> {
     /// Descriptors that the program inherits under the same numbers. All other descriptors except the standard streams
     /// are closed. Before Linux 5.11 and on other systems, only those marked close-on-exec are closed.
     pub inherited: Vec<OwnedFd>,
+    /// True for a program that takes the place of this process. The limits of [`crate::sandbox::limit_programs`] do not
+    /// apply to it, but all limits of this process do. On Linux, it keeps the capability to bind ports below 1024.
+    pub is_successor: bool,
 }
 
 /// Prepares `command` to lead its own process group, to block no signals, and to start with `setup`.
@@ -93,6 +97,15 @@ pub fn group_has_members(leader: u32) -> bool {
     matches!(test_kill_process_group(group), Ok(()) | Err(Errno::PERM))
 }
 
+/// Sets the name that `ps` shows for the process, at most 15 bytes. To be called on the main thread. A program that was
+/// executed from an open file has a number as its name. Does nothing on systems other than Linux.
+pub fn set_process_name(name: &CStr) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_name(name);
+    #[cfg(not(target_os = "linux"))]
+    let _ = name;
+}
+
 #[cfg(target_os = "linux")]
 mod system {
     use std::ffi::CString;
@@ -119,10 +132,15 @@ mod system {
             .map(|directory| CString::new(directory.as_os_str().as_bytes()));
         let (directory, parent_death_signal, inherited) =
             (directory.transpose()?, setup.parent_death_signal, setup.inherited);
+        let is_successor = setup.is_successor;
         let prepare = move || {
             super::unblock_signals()?;
-            // Before the change of user, which may end the right to do this.
-            crate::sandbox::apply_to_program();
+            if is_successor {
+                crate::privileges::pass_on_low_ports();
+            } else {
+                // Before the change of user, which may end the right to do this.
+                crate::sandbox::apply_to_program();
+            }
             if let Some((uid, gid, groups)) = &user {
                 set_thread_groups(groups)?;
                 set_thread_res_gid(*gid, *gid, *gid)?;

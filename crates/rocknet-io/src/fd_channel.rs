@@ -175,6 +175,17 @@ impl FdChannel {
         matches!(rustix::io::retry_on_intr(|| poll(&mut polled, Some(&timeout))), Ok(ready) if ready > 0)
     }
 
+    /// Limits the time that a blocking send may wait for the other end, which then fails with `WouldBlock`. A duration
+    /// below a millisecond counts as one millisecond.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system call does.
+    pub fn set_send_timeout(&self, timeout: Duration) -> io::Result<()> {
+        let timeout = timeout.max(Duration::from_millis(1));
+        socket2::SockRef::from(&self.0).set_write_timeout(Some(timeout))
+    }
+
     /// Closes both directions, so that neither end can send any more. Messages that were already sent can still be
     /// received.
     pub fn shut_down(&self) {

@@ -63,6 +63,13 @@ pub fn stop_inheritance() -> Result<(), PrivilegeError> {
     system::stop_inheritance()
 }
 
+/// Lets the program that the calling thread executes next have the capability to bind ports below 1024, if this process
+/// has it. To be called between fork and exec. An error is ignored: the program then cannot bind such ports.
+#[cfg(target_os = "linux")]
+pub(crate) fn pass_on_low_ports() {
+    system::pass_on_low_ports();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -67,7 +67,11 @@ const FIRST_DESCRIPTOR: RawFd = 3;
 
 /// Socket that receives notifications, one datagram each.
 #[derive(Debug, Clone)]
-pub struct NotifySocket(SocketAddr);
+pub struct NotifySocket {
+    address: SocketAddr,
+    /// Value of the variable that names the socket.
+    value: OsString,
+}
 
 impl NotifySocket {
     /// Parses the value of `NOTIFY_SOCKET`: an absolute path, or the name of an abstract socket after `@`. Returns
@@ -79,7 +83,18 @@ impl NotifySocket {
             [b'@', name @ ..] if !name.is_empty() => system::abstract_address(name)?,
             _ => return None,
         };
-        Some(NotifySocket(address))
+        Some(NotifySocket {
+            address,
+            value: value.to_owned(),
+        })
+    }
+
+    /// Returns the environment variables by which a process that takes the place of this one gets the same socket and
+    /// the same time between two signs of life.
+    #[must_use]
+    pub fn variables(&self, watchdog: Option<Duration>) -> Vec<(&'static str, OsString)> {
+        let watchdog = watchdog.map(|time| (WATCHDOG, time.as_micros().to_string().into()));
+        [(NOTIFY, self.value.clone())].into_iter().chain(watchdog).collect()
     }
 
     /// Sends assignments, such as `READY=1`, one on each line.
@@ -91,7 +106,7 @@ impl NotifySocket {
         // A new socket for each notification: they are rare, and the manager may have replaced its own.
         let socket = UnixDatagram::unbound()?;
         socket.set_write_timeout(Some(SEND_TIMEOUT))?;
-        let sent = socket.send_to_addr(assignments.as_bytes(), &self.0)?;
+        let sent = socket.send_to_addr(assignments.as_bytes(), &self.address)?;
         debug_assert_eq!(sent, assignments.len(), "datagrams are sent whole");
         Ok(())
     }
@@ -131,10 +146,15 @@ struct Variables {
     socket_names: Option<OsString>,
 }
 
+/// Variable with the path or name of the socket for notifications.
+const NOTIFY: &str = "NOTIFY_SOCKET";
+/// Variable with the maximum time between two signs of life, in microseconds.
+const WATCHDOG: &str = "WATCHDOG_USEC";
+
 /// Names of the variables, in the order of [`Variables`].
 const NAMES: [&str; 6] = [
-    "NOTIFY_SOCKET",
-    "WATCHDOG_USEC",
+    NOTIFY,
+    WATCHDOG,
     "WATCHDOG_PID",
     "LISTEN_FDS",
     "LISTEN_PID",
@@ -240,6 +260,13 @@ mod tests {
         let mut buffer = [0; 64];
         let length = receiver.recv(&mut buffer).unwrap();
         assert_eq!(&buffer[..length], b"READY=1\nSTATUS=x");
+        let variables = socket.variables(Some(Duration::from_millis(2)));
+        let path = path.as_os_str().to_owned();
+        assert_eq!(
+            variables,
+            [("NOTIFY_SOCKET", path), ("WATCHDOG_USEC", OsString::from("2000"))]
+        );
+        assert_eq!(socket.variables(None).len(), 1);
         drop(receiver);
         assert!(socket.send("READY=1").is_err());
         for other in ["", "@", "vsock:2:1234", "relative"] {

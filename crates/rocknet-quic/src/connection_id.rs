@@ -26,8 +26,8 @@ const CHECK: [u8; 4] = *b"rock";
 /// Owner of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Generation of the process. Processes that serve a port at the same time need different generations. A process
-    /// that replaces a dead one has the same generation, so that it resets the connections of that process.
+    /// Generation of the process. Processes that serve a port at the same time need different generations. Connections
+    /// of generations without a process are reset.
     pub generation: u16,
     /// Number of the worker among those of its listening address.
     pub worker: u16,
@@ -121,12 +121,12 @@ impl ConnectionIdGenerator for Generator {
 
     /// Called only for a short header whose connection ID belongs to no connection of this worker. An accepted ID makes
     /// `quinn-proto` send a stateless reset. If the ID names another owner, it is rejected, and the owner is recorded,
-    /// so that the datagram can be forwarded instead. The ID of a worker that no longer exists is accepted, because
-    /// nothing could receive the datagram.
+    /// so that the datagram can be forwarded instead. The ID of a worker or process that no longer exists is accepted,
+    /// because nothing could receive the datagram. Datagrams for processes that exist do not get here.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {
             Some(owner) if owner == self.owner => Ok(()),
-            Some(owner) if owner.generation == self.owner.generation && owner.worker >= self.workers => Ok(()),
+            Some(owner) if owner.generation != self.owner.generation || owner.worker >= self.workers => Ok(()),
             Some(owner) => {
                 self.misrouted.put(owner);
                 Err(InvalidCid)
@@ -171,15 +171,21 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_a_missing_worker_is_reset_and_not_forwarded() {
+    fn an_id_of_a_missing_worker_or_process_is_reset_and_not_forwarded() {
         let (first, mut missing) = (generator(1), generator(3));
         let id = missing.generate_cid();
         assert!(first.validate(&id).is_ok());
         assert_eq!(first.misrouted.take(), None);
         missing.owner.generation = 4;
         let id = missing.generate_cid();
-        assert!(first.validate(&id).is_err());
-        assert_eq!(first.misrouted.take(), Some(missing.owner));
+        assert!(first.validate(&id).is_ok());
+        missing.owner = Owner {
+            generation: 4,
+            worker: 1,
+        };
+        let id = missing.generate_cid();
+        assert!(first.validate(&id).is_ok());
+        assert_eq!(first.misrouted.take(), None);
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::config::{self, SharedKeys};
 use crate::connection::Connection;
 use crate::connection_id::{MisroutedOwner, Owner};
 use crate::forwarding::{ForwardedDatagram, Forwarding};
+use crate::relay::{Relays, destination_id};
 use crate::shared::{Core, Shared, to_transmit};
 use crate::timers::Timers;
 use crate::tls::{SelectConfig, SelectingConfig};
@@ -54,6 +55,10 @@ pub struct QuicEndpoint {
     traces: Option<Arc<dyn OpenTrace>>,
     accepted: VecDeque<Connection>,
     is_stopped: bool,
+    /// False while another process reads the socket.
+    receives: bool,
+    /// Older processes whose connections still receive datagrams at this socket.
+    relays: Relays,
 }
 
 impl QuicEndpoint {
@@ -103,6 +108,8 @@ impl QuicEndpoint {
             traces: None,
             accepted: VecDeque::new(),
             is_stopped: false,
+            receives: true,
+            relays: Relays::default(),
         })
     }
 
@@ -138,6 +145,17 @@ impl QuicEndpoint {
         self.is_stopped = true;
     }
 
+    /// Passes datagrams of older processes to them.
+    pub fn set_relays(&mut self, relays: Relays) {
+        self.relays = relays;
+    }
+
+    /// Reads the socket, or leaves its datagrams to another process. Datagrams that the other process passes on are
+    /// received in both cases. The caller has to poll afterwards.
+    pub fn set_receiving(&mut self, receives: bool) {
+        self.receives = receives;
+    }
+
     /// Receives datagrams and passes them to their connections. Ready when there is a new connection, which needs a
     /// task that polls it. `has_room` returns true if another connection may be accepted.
     ///
@@ -152,6 +170,10 @@ impl QuicEndpoint {
         self.poll_timers(context);
         self.poll_blocked(context)?;
         self.receive_forwarded(context, &has_room);
+        if !self.receives {
+            let accepted = self.accepted.pop_front();
+            return accepted.map_or(Poll::Pending, |it| Poll::Ready(Ok(it)));
+        }
         for _ in 0..RECEIVES_PER_POLL {
             if let Some(connection) = self.accepted.pop_front() {
                 // The caller polls again until nothing is ready.
@@ -239,12 +261,12 @@ impl QuicEndpoint {
             // One allocation for all datagrams of a batch.
             let mut copy = BytesMut::with_capacity(meta.length);
             for datagram in datagrams {
+                if !self.relays.is_empty() && self.relay(meta, datagram) {
+                    continue;
+                }
                 copy.extend_from_slice(datagram);
                 self.handle(waker, now, meta, copy.split(), has_room);
-                // A worker of another generation belongs to another process, so it has no inbox here.
-                if let Some(owner) = self.misrouted.take()
-                    && owner.generation == self.owner.generation
-                {
+                if let Some(owner) = self.misrouted.take() {
                     self.forwarding.send(
                         owner.worker,
                         ForwardedDatagram {
@@ -256,6 +278,16 @@ impl QuicEndpoint {
                     );
                 }
             }
+        }
+    }
+
+    /// Passes a datagram to the older process that owns its connection. Returns false if this process has to handle the
+    /// datagram.
+    fn relay(&mut self, meta: &RecvMeta, datagram: &[u8]) -> bool {
+        let owner = destination_id(datagram).and_then(|id| self.keys.connection_id.owner(id));
+        match owner {
+            Some(owner) if owner.generation != self.owner.generation => self.relays.send(owner, meta, datagram),
+            _ => false,
         }
     }
 

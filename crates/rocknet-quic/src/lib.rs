@@ -12,6 +12,7 @@ mod connection;
 mod connection_id;
 mod endpoint;
 mod forwarding;
+mod relay;
 mod shared;
 mod stream;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use connection_id::{ConnectionIdKey, Owner};
 pub use endpoint::{MAX_HANDSHAKES, QuicEndpoint, RETRY_THRESHOLD};
 pub use forwarding::Forwarding;
 pub use quinn_proto::{ConnectionError, Dir, Event, StreamEvent, StreamId};
+pub use relay::{Relay, RelayReceiver, Relays};
 pub use stream::{ReadOutcome, stream_id};
 pub use tls::{HandshakeInfo, SelectConfig, SelectedConfig};
 pub use trace::OpenTrace;

@@ -18,8 +18,40 @@ use crate::worker::Worker;
 const MAX_ACCEPTS_PER_POLL: usize = 64;
 /// Pause after the process ran out of descriptors or memory, or the UDP socket failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Time for which idle connections stay open after a handover.
+const IDLE_GRACE: Duration = Duration::from_secs(2);
 /// Minimum time between two log lines about the same kind of failure.
 const LOG_INTERVAL_MS: u64 = 10_000;
+
+/// Times of the end of a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct StopTimes {
+    /// Time after which the remaining connections are cut.
+    pub within: Duration,
+    /// Time for which connections without a request in progress stay open. After it they are closed.
+    pub idle_grace: Duration,
+}
+
+impl StopTimes {
+    /// Returns the times of a worker whose sockets another worker or process takes over. A client that is sending its
+    /// next request on an idle connection gets its response.
+    pub fn of_drain(within: Duration) -> StopTimes {
+        StopTimes {
+            within,
+            idle_grace: IDLE_GRACE.min(within / 2),
+        }
+    }
+}
+
+impl From<Duration> for StopTimes {
+    /// Returns the times of a stop that closes idle connections immediately.
+    fn from(within: Duration) -> StopTimes {
+        StopTimes {
+            within,
+            idle_grace: Duration::ZERO,
+        }
+    }
+}
 
 /// Reason for the end of an accept loop, or for its failure to start.
 pub enum LoopExit {
@@ -32,8 +64,8 @@ pub enum LoopExit {
 /// Accepts the connections of one worker and advances its time.
 pub struct AcceptLoop<'w> {
     worker: &'w Rc<Worker>,
-    /// `None` once the worker is stopping.
-    acceptor: Option<Acceptor>,
+    /// Sockets of this worker; none once the worker is stopping.
+    acceptors: Vec<Acceptor>,
     /// QUIC endpoint of the same address, if the address accepts QUIC connections.
     quic: Option<QuicEndpoint>,
     /// Maximum number of open connections.
@@ -46,6 +78,8 @@ pub struct AcceptLoop<'w> {
     quic_paused_until: Option<Tick>,
     /// Tick at which the remaining connections are cut.
     stop_deadline: Option<Tick>,
+    /// Tick at which the connections without a request in progress close, while the worker stops.
+    idle_deadline: Option<Tick>,
     /// Uptime in ms at which a shortage was last logged.
     shortage_logged_ms: Option<u64>,
     /// Uptime in ms at which a failure of the UDP socket was last logged.
@@ -58,16 +92,17 @@ impl<'w> AcceptLoop<'w> {
     /// # Errors
     ///
     /// Fails if the timer of the clock cannot be created.
-    pub fn new(worker: &'w Rc<Worker>, acceptor: Acceptor, max_connections: usize) -> io::Result<AcceptLoop<'w>> {
+    pub fn new(worker: &'w Rc<Worker>, acceptors: Vec<Acceptor>, max_connections: usize) -> io::Result<AcceptLoop<'w>> {
         Ok(AcceptLoop {
             worker,
-            acceptor: Some(acceptor),
+            acceptors,
             quic: None,
             max_connections,
             ticker: Ticker::new(worker.wheel.tick_length())?,
             paused_until: None,
             quic_paused_until: None,
             stop_deadline: None,
+            idle_deadline: None,
             shortage_logged_ms: None,
             quic_error_logged_ms: None,
         })
@@ -83,6 +118,13 @@ impl<'w> AcceptLoop<'w> {
         self.quic = Some(endpoint);
     }
 
+    /// Reads the UDP socket, or leaves its datagrams to another process.
+    pub fn set_receiving_quic(&mut self, receives: bool) {
+        if let Some(endpoint) = &mut self.quic {
+            endpoint.set_receiving(receives);
+        }
+    }
+
     /// Uses the current configuration of the worker for new QUIC connections.
     pub fn reconfigure_quic(&mut self) {
         if let Some(endpoint) = &mut self.quic
@@ -92,19 +134,46 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
-    /// Stops accepting. Connections that have not finished after `within` are cut. Further calls have no effect.
-    pub fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
+    /// Returns true once [`AcceptLoop::stop`] was called.
+    pub fn is_stopping(&self) -> bool {
+        self.stop_deadline.is_some()
+    }
+
+    /// Replaces the listening sockets. A stopping worker gets none.
+    pub fn set_acceptors(&mut self, acceptors: Vec<Acceptor>) {
         if self.stop_deadline.is_none() {
+            self.acceptors = acceptors;
+        }
+    }
+
+    /// Stops accepting. Connections that have not finished at the end of `times` are cut. A further call can only
+    /// shorten the times.
+    pub fn stop(&mut self, context: &mut Context<'_>, times: StopTimes) {
+        if let Some(deadline) = self.stop_deadline {
+            let earlier = self.tick_after(times.within);
+            if deadline.is_later(earlier) {
+                self.stop_deadline = Some(earlier);
+            }
+            if times.idle_grace.is_zero() {
+                self.idle_deadline = None;
+                self.worker.stop(times.within);
+            }
+        } else {
             // Connections in the accept queue of the socket are established from the client's point of view. So at most
             // `MAX_ACCEPTS_PER_POLL` of them are accepted before the socket is closed.
             let _ = self.accept(context);
-            self.acceptor = None;
+            self.acceptors.clear();
             if let Some(endpoint) = &mut self.quic {
                 endpoint.stop();
             }
             self.start_ticking();
-            self.stop_deadline = Some(self.tick_after(within));
-            self.worker.stop();
+            self.stop_deadline = Some(self.tick_after(times.within));
+            if times.idle_grace.is_zero() {
+                self.worker.stop(times.within);
+            } else {
+                self.idle_deadline = Some(self.tick_after(times.idle_grace));
+                self.worker.begin_drain(times.within);
+            }
         }
     }
 
@@ -115,6 +184,10 @@ impl<'w> AcceptLoop<'w> {
             return Poll::Ready(LoopExit::Failed(error));
         }
         self.accept_quic(context);
+        let now = self.worker.wheel.now();
+        if self.idle_deadline.take_if(|deadline| !deadline.is_later(now)).is_some() {
+            self.worker.close_idle();
+        }
         if let Some(stop_deadline) = self.stop_deadline {
             self.worker.on_close(context.waker());
             let open = self.worker.connections();
@@ -166,17 +239,21 @@ impl<'w> AcceptLoop<'w> {
 
     /// Accepts connections until none waits or a limit is reached. Returns the error of a listening socket that failed.
     fn accept(&mut self, context: &mut Context<'_>) -> Option<io::Error> {
+        (0..self.acceptors.len()).find_map(|index| self.accept_from(index, context))
+    }
+
+    /// Accepts connections of one socket. Returns the error of a socket that has failed.
+    fn accept_from(&mut self, index: usize, context: &mut Context<'_>) -> Option<io::Error> {
         if is_paused(&mut self.paused_until, self.worker.wheel.now()) {
             return None;
         }
         for _ in 0..MAX_ACCEPTS_PER_POLL {
-            let acceptor = self.acceptor.as_ref()?;
             if self.worker.connections() >= self.max_connections {
                 // This task is woken when a connection closes.
                 self.worker.on_close(context.waker());
                 return None;
             }
-            match acceptor.poll_accept(context) {
+            match self.acceptors[index].poll_accept(context) {
                 Poll::Pending => return None,
                 Poll::Ready(Ok((socket, peer))) => {
                     self.start_ticking();

@@ -5,10 +5,10 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocknet_io::inherited_sockets::InheritedSockets;
 use rocknet_io::socket::{Address, BindError, BindErrorKind, ListenOptions, Listener};
 
 use crate::listener::ListenerSockets;
+use crate::takeover::AdoptedSockets;
 use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 
@@ -16,14 +16,14 @@ use crate::transport::quic_secret::QuicKeys;
 /// privileges are dropped, because the kernel lets a socket share a port only with sockets of the same user.
 ///
 /// `held` are sockets of this server. An address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is
-/// shared until the held socket is closed. Sockets of `inherited` are used for the addresses that they are bound to,
+/// shared until the held socket is closed. Sockets of `adopted` are used for the addresses that they are bound to,
 /// and the rest stays in it. `quic` contains the addresses that also need UDP sockets. Addresses whose
 /// UDP port could not be bound are added to `quic_failures`.
 pub fn bind_all(
     addresses: &[Address],
     workers: usize,
     held: &[&Listener],
-    inherited: &mut InheritedSockets,
+    adopted: &mut AdoptedSockets,
     quic: &BTreeSet<Address>,
     quic_keys: &QuicKeys,
     quic_failures: &mut Vec<QuicFailure>,
@@ -32,34 +32,52 @@ pub fn bind_all(
         reuse_port: workers > 1,
         ..ListenOptions::default()
     };
-    let bind = |address: &Address| {
-        let mut attempts = 1;
-        loop {
-            let mut tcp = inherited.take_listeners(address);
-            let is_inherited = !tcp.is_empty();
-            if !is_inherited {
-                tcp.push(bind_with_retry(address, options, held)?);
+    let (mut all, mut new) = (BTreeMap::new(), Vec::new());
+    for address in addresses {
+        let mut tcp = adopted.take_listeners(address);
+        let mut udp = match quic.contains(address) {
+            true => adopted.take_udp(address),
+            false => Vec::new(),
+        };
+        // Each UDP socket needs a worker.
+        let needed = workers.max(udp.len());
+        let relays = adopted.relays(address);
+        let mut quic_sockets = move |tcp: &[Listener]| {
+            let keys = quic_keys.get()?;
+            match std::mem::take(&mut udp) {
+                udp if udp.is_empty() => QuicSocket::bind(tcp[0].address(), tcp.len(), &keys),
+                udp => Ok(QuicSocket::adopt(udp, &keys, &relays)),
             }
-            while tcp.len() < workers {
-                match tcp[0].sibling() {
-                    Ok(sibling) => tcp.push(sibling),
-                    // The kernel permits siblings to the account that created the first socket only.
-                    Err(error) if is_inherited => {
-                        let socket = tcp[0].try_clone().map_err(|_| error)?;
-                        tcp.push(socket);
-                    }
-                    Err(error) => return Err(error),
-                }
+        };
+        if tcp.is_empty() {
+            new.push((address, quic_sockets));
+            continue;
+        }
+        tcp.extend(siblings(address, &tcp[0], needed.saturating_sub(tcp.len())));
+        let quic = match quic.contains(address) {
+            true => quic_or_none(quic_sockets(&tcp), address, quic_failures),
+            false => Vec::new(),
+        };
+        all.insert(address.clone(), ListenerSockets { tcp, quic });
+    }
+    let held: Vec<&Listener> = held
+        .iter()
+        .copied()
+        .chain(adopted.listeners())
+        .chain(all.values().map(|sockets: &ListenerSockets| &sockets.tcp[0]))
+        .collect();
+    let mut bound = Vec::new();
+    for (address, mut quic_sockets) in new {
+        let mut attempts = 1;
+        let sockets = loop {
+            let mut tcp = vec![bind_with_retry(address, options, &held)?];
+            for _ in 1..workers {
+                tcp.push(tcp[0].sibling()?);
             }
             if !quic.contains(address) {
-                return Ok((address.clone(), ListenerSockets { tcp, quic: Vec::new() }));
+                break ListenerSockets { tcp, quic: Vec::new() };
             }
-            let keys = quic_keys.get();
-            let inherited_udp = inherited.take_udp(address);
-            let quic = keys.and_then(|keys| match inherited_udp.is_empty() {
-                true => QuicSocket::bind(tcp[0].address(), tcp.len(), keys),
-                false => Ok(QuicSocket::adopt(inherited_udp, keys)),
-            });
+            let quic = quic_sockets(&tcp);
             // The kernel chose the port number for TCP, and the UDP port with that number may be in use.
             let is_any_port = matches!(address, Address::Tcp { port: 0, .. });
             if quic.is_err() && is_any_port && attempts < ANY_PORT_ATTEMPTS {
@@ -67,10 +85,35 @@ pub fn bind_all(
                 continue;
             }
             let quic = quic_or_none(quic, address, quic_failures);
-            return Ok((address.clone(), ListenerSockets { tcp, quic }));
-        }
+            break ListenerSockets { tcp, quic };
+        };
+        bound.push((address.clone(), sockets));
+    }
+    drop(held);
+    all.extend(bound);
+    Ok(all)
+}
+
+/// Returns `count` further sockets of the address of a listening socket, for more workers. They share its queue if the
+/// kernel admits no sockets of their own, because the first one was bound by another user or by the service manager.
+/// There are fewer if no descriptor is free.
+pub fn siblings(address: &Address, first: &Listener, count: usize) -> Vec<Listener> {
+    let own_queue = || {
+        let mut first = first.try_clone().ok()?;
+        first.permit_siblings().ok()?;
+        first.sibling().ok()
     };
-    addresses.iter().map(bind).collect()
+    let mut siblings = Vec::new();
+    while siblings.len() < count {
+        match own_queue().map_or_else(|| first.try_clone(), Ok) {
+            Ok(sibling) => siblings.push(sibling),
+            Err(error) => {
+                tracing::warn!(%address, "the number of workers is not raised: {error}");
+                break;
+            }
+        }
+    }
+    siblings
 }
 
 /// Maximum number of ports of the kernel's choice that are tried for TCP and UDP together.

@@ -31,6 +31,7 @@ pub mod server;
 pub mod site;
 pub mod site_table;
 pub mod snapshot;
+pub mod takeover;
 pub mod traces;
 pub mod transport;
 pub mod worker;

@@ -14,7 +14,7 @@ use rocknet_io::runtime::Runtime;
 use rocknet_io::socket::{Address, Listener};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::accept_loop::{AcceptLoop, LoopExit};
+use crate::accept_loop::{AcceptLoop, LoopExit, StopTimes};
 use crate::backend::Backend;
 use crate::heartbeat::{BeatNumber, Heartbeat};
 use crate::metrics::Metrics;
@@ -33,11 +33,19 @@ pub enum WorkerCommand {
         /// UDP socket of the worker, if HTTP/3 is switched on at an address that did not have it.
         quic: Option<QuicSocket>,
     },
-    /// Stops accepting, and ends the worker once its connections have finished or `within` has passed.
+    /// Replaces the listening sockets of the worker, at least one.
+    Listen(Vec<Arc<Listener>>),
+    /// Stops accepting, and ends the worker once its connections have finished or the times are over.
     Stop {
-        within: Duration,
+        times: StopTimes,
         /// Dropped once the worker has closed its listening socket.
         released: mpsc::Sender<()>,
+    },
+    /// Reads the UDP socket, or leaves its datagrams to another process.
+    ReceiveQuic {
+        receives: bool,
+        /// Dropped once the worker does so.
+        applied: mpsc::Sender<()>,
     },
     /// Marks the heartbeat as received.
     Heartbeat(BeatNumber),
@@ -55,10 +63,13 @@ pub struct ListenerSockets {
 
 /// A listening address with its worker threads.
 pub struct ActiveListener {
-    /// Keeps the address bound while no worker runs.
-    socket: Listener,
-    has_quic: bool,
+    /// Sockets of the workers, at least one. They keep the address bound while no worker runs.
+    sockets: Vec<Arc<Listener>>,
+    /// UDP sockets of the workers; empty if the address does not serve HTTP/3.
+    quic: Vec<QuicSocket>,
     workers: Vec<WorkerHandle>,
+    /// Workers that a reload has stopped, and that still serve their connections.
+    retired: Vec<WorkerHandle>,
 }
 
 struct WorkerHandle {
@@ -70,71 +81,129 @@ struct WorkerHandle {
 
 impl ActiveListener {
     /// Starts a worker for each of `sockets`, because the kernel spreads connections over all sockets of an address,
-    /// even those that no worker accepts from. `connections` is the maximum number of open connections per worker.
+    /// even those that no worker accepts from.
     ///
     /// # Errors
     ///
     /// Fails if `sockets` is empty, a socket cannot be duplicated, or a thread cannot be started.
-    pub fn start(
-        address: &Address,
-        sockets: ListenerSockets,
-        connections: usize,
-        shared: &Shared,
-        metrics: &Metrics,
-        snapshot: &Arc<Snapshot>,
-    ) -> io::Result<ActiveListener> {
+    pub fn start(address: &Address, sockets: ListenerSockets, start: &WorkerStart<'_>) -> io::Result<ActiveListener> {
         let ListenerSockets { tcp, quic } = sockets;
-        let has_quic = !quic.is_empty();
-        let mut quic = quic.into_iter();
-        let first = tcp.first().ok_or(io::ErrorKind::InvalidInput)?;
-        let socket = first.try_clone()?;
-        let mut workers = Vec::with_capacity(tcp.len());
-        for (number, worker_socket) in tcp.into_iter().enumerate() {
+        if tcp.is_empty() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let workers = tcp.len();
+        let mut listener = ActiveListener {
+            sockets: tcp.into_iter().map(Arc::new).collect(),
+            quic,
+            workers: Vec::with_capacity(workers),
+            retired: Vec::new(),
+        };
+        listener.start_workers(address, workers, start)?;
+        Ok(listener)
+    }
+
+    /// Starts workers until there are `count` of them. Each has the sockets that [`sockets_of`] gives it.
+    fn start_workers(&mut self, address: &Address, count: usize, start: &WorkerStart<'_>) -> io::Result<()> {
+        let label = self.sockets[0]
+            .local_port()
+            .map_or_else(|| "unix".to_owned(), |port| port.to_string());
+        for number in self.workers.len()..count {
             let (commands, received) = unbounded_channel();
-            let label = socket
-                .local_port()
-                .map_or_else(|| "unix".to_owned(), |port| port.to_string());
             let heartbeat = Heartbeat::default();
             let slot = WorkerSlot {
                 address: address.clone(),
-                listener: Some(worker_socket),
-                quic: quic.next(),
-                connections,
-                shared: shared.clone(),
-                counters: metrics.register(),
-                snapshot: Arc::clone(snapshot),
-                max_events: snapshot.config.server.events.batch,
+                listeners: sockets_of(&self.sockets, number, count),
+                quic: self.quic.get(number).cloned(),
+                receives_quic: true,
+                connections: start.connections,
+                shared: start.shared.clone(),
+                counters: start.metrics.register(),
+                snapshot: Arc::clone(start.snapshot),
+                max_events: start.snapshot.config.server.events.batch,
                 heartbeat: heartbeat.clone(),
             };
             let thread = thread::Builder::new()
                 .name(format!("rn-{label}-{number}"))
                 .spawn(move || slot.supervise(received))?;
-            workers.push(WorkerHandle {
+            self.workers.push(WorkerHandle {
                 commands,
                 heartbeat,
                 thread,
             });
         }
-        Ok(ActiveListener {
-            socket,
-            has_quic,
-            workers,
-        })
+        Ok(())
     }
 
-    /// Returns one of the listening sockets of this address.
-    pub fn socket(&self) -> &Listener {
-        &self.socket
+    /// Returns the number of workers that the address has after [`ActiveListener::resize`] to `wanted`. The UDP sockets
+    /// stay with their workers, so their number is the minimum.
+    pub fn target_workers(&self, wanted: usize) -> usize {
+        wanted.max(self.quic.len()).max(1)
+    }
+
+    /// Changes the number of workers. No connection is lost: removed workers serve their connections for at most
+    /// `times`, and the others accept from their sockets. `added`: new sockets, at least as many as the missing ones.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a thread cannot be started. The workers that were started before remain.
+    pub fn resize(
+        &mut self,
+        address: &Address,
+        wanted: usize,
+        added: Vec<Listener>,
+        times: StopTimes,
+        start: &WorkerStart<'_>,
+    ) -> io::Result<()> {
+        self.retired.retain(|worker| !worker.thread.is_finished());
+        self.sockets.extend(added.into_iter().map(Arc::new));
+        // Without enough sockets, there are fewer workers.
+        let count = self.target_workers(wanted).min(self.sockets.len());
+        if count == self.workers.len() {
+            return Ok(());
+        }
+        let started = self.start_workers(address, count, start);
+        let count = count.min(self.workers.len());
+        let (released, _) = mpsc::channel();
+        // The remaining workers listen to all sockets before the others stop.
+        for (number, worker) in self.workers.iter().take(count).enumerate() {
+            let listeners = sockets_of(&self.sockets, number, count);
+            let _ = worker.commands.send(WorkerCommand::Listen(listeners));
+        }
+        for worker in self.workers.drain(count..) {
+            let released = released.clone();
+            let _ = worker.commands.send(WorkerCommand::Stop { times, released });
+            self.retired.push(worker);
+        }
+        started
+    }
+
+    /// Returns the listening sockets of this address.
+    pub fn sockets(&self) -> &[Arc<Listener>] {
+        &self.sockets
     }
 
     /// Returns the address that is bound, with the port that the kernel chose for port 0.
     pub fn bound(&self) -> &Address {
-        self.socket.address()
+        self.sockets[0].address()
     }
 
     /// Returns true if the workers have UDP sockets.
     pub fn has_quic(&self) -> bool {
-        self.has_quic
+        !self.quic.is_empty()
+    }
+
+    /// Returns the UDP sockets of the workers.
+    pub fn quic_sockets(&self) -> &[QuicSocket] {
+        &self.quic
+    }
+
+    /// Lets the workers read their UDP sockets, or leave the datagrams to another process. `applied` is dropped by each
+    /// worker once it does so.
+    pub fn receive_quic(&self, receives: bool, applied: &mpsc::Sender<()>) {
+        for worker in &self.workers {
+            let applied = applied.clone();
+            let _ = worker.commands.send(WorkerCommand::ReceiveQuic { receives, applied });
+        }
     }
 
     /// Returns the number of workers.
@@ -145,9 +214,10 @@ impl ActiveListener {
     /// Replaces the configuration of all workers. `connections` is the maximum number of open connections per worker.
     /// `quic`: UDP sockets, one for each worker, that are added; empty if none are.
     pub fn swap(&mut self, snapshot: &Arc<Snapshot>, connections: usize, quic: Vec<QuicSocket>) {
-        self.has_quic |= !quic.is_empty();
+        self.quic.extend(quic.iter().cloned());
         let mut quic = quic.into_iter();
-        for worker in &self.workers {
+        // Removed workers use the new configuration too, so that the old one is freed.
+        for worker in self.workers.iter().chain(&self.retired) {
             let _ = worker.commands.send(WorkerCommand::Swap {
                 snapshot: Arc::clone(snapshot),
                 connections,
@@ -176,16 +246,16 @@ impl ActiveListener {
         }
     }
 
-    /// Stops accepting. Connections that have not finished after `within` are cut.
-    pub fn stop(self, within: Duration) -> StoppingListener {
+    /// Stops accepting. Connections that have not finished at the end of `times` are cut.
+    pub fn stop(self, times: StopTimes) -> StoppingListener {
         let (released, all_released) = mpsc::channel();
         let stop = |worker: WorkerHandle| {
             let released = released.clone();
-            let _ = worker.commands.send(WorkerCommand::Stop { within, released });
+            let _ = worker.commands.send(WorkerCommand::Stop { times, released });
             worker.thread
         };
         StoppingListener {
-            threads: self.workers.into_iter().map(stop).collect(),
+            threads: self.workers.into_iter().chain(self.retired).map(stop).collect(),
             all_released,
         }
     }
@@ -206,14 +276,30 @@ impl StoppingListener {
     }
 }
 
+/// Parameters of the start of a worker.
+pub struct WorkerStart<'a> {
+    /// Maximum number of open connections.
+    pub connections: usize,
+    pub shared: &'a Shared,
+    pub metrics: &'a Metrics,
+    pub snapshot: &'a Arc<Snapshot>,
+}
+
+/// Returns the sockets of a worker: each socket has one worker, also if there are more sockets than workers.
+fn sockets_of(sockets: &[Arc<Listener>], worker: usize, workers: usize) -> Vec<Arc<Listener>> {
+    sockets.iter().skip(worker).step_by(workers.max(1)).cloned().collect()
+}
+
 /// State of a worker that survives a restart of the worker.
 struct WorkerSlot {
     address: Address,
-    /// `None` once the worker is stopping. While any descriptor of the socket is open, the kernel assigns connections
-    /// to it that a successor on the same port would otherwise accept.
-    listener: Option<Listener>,
+    /// Empty once the worker is stopping. While any descriptor of a socket is open, the kernel assigns connections to
+    /// it that a successor on the same port would otherwise accept.
+    listeners: Vec<Arc<Listener>>,
     /// UDP socket of the worker, if the address serves HTTP/3.
     quic: Option<QuicSocket>,
+    /// False while another process reads the UDP socket.
+    receives_quic: bool,
     /// Maximum number of open connections.
     connections: usize,
     shared: Shared,
@@ -234,7 +320,7 @@ impl WorkerSlot {
             let failure = match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
                 Ok(LoopExit::Stopped { clean }) => return clean,
                 Ok(LoopExit::Failed(error)) => format!("failed: {error}"),
-                Err(_) if self.listener.is_none() => {
+                Err(_) if self.listeners.is_empty() => {
                     tracing::error!(address = %self.address, "a worker panicked while it was stopping");
                     return false;
                 }
@@ -270,12 +356,17 @@ impl WorkerSlot {
                         self.quic = quic;
                     }
                 }
+                Some(WorkerCommand::Listen(listeners)) => self.listeners = listeners,
+                Some(WorkerCommand::ReceiveQuic { receives, applied }) => {
+                    self.receives_quic = receives;
+                    drop(applied);
+                }
                 Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                 // A worker that does not run cannot panic.
                 Some(WorkerCommand::Panic) => {}
                 // No connection is left that the stop could cut.
                 Some(WorkerCommand::Stop { released, .. }) => {
-                    (self.listener, self.quic) = (None, None);
+                    (self.listeners, self.quic) = (Vec::new(), None);
                     drop(released);
                     return Some(true);
                 }
@@ -306,11 +397,11 @@ impl WorkerSlot {
 
     async fn serve(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
         // The previous worker failed while it was stopping, so no other worker is started.
-        let Some(listener) = &self.listener else {
+        if self.listeners.is_empty() {
             return LoopExit::Stopped { clean: false };
-        };
-        let acceptor = match listener.try_clone().and_then(Acceptor::new) {
-            Ok(acceptor) => acceptor,
+        }
+        let acceptors = match register(&self.listeners) {
+            Ok(acceptors) => acceptors,
             Err(error) => return LoopExit::Failed(error),
         };
         let worker = Worker::new(
@@ -319,12 +410,15 @@ impl WorkerSlot {
             Arc::clone(&self.counters),
             &self.snapshot,
         );
-        let mut accept_loop = match AcceptLoop::new(&worker, acceptor, self.connections) {
+        let mut accept_loop = match AcceptLoop::new(&worker, acceptors, self.connections) {
             Ok(accept_loop) => accept_loop,
             Err(error) => return LoopExit::Failed(error),
         };
         match self.quic.as_ref().map(|quic| quic.endpoint(&worker)) {
-            Some(Ok(endpoint)) => accept_loop.add_quic(endpoint),
+            Some(Ok(endpoint)) => {
+                accept_loop.add_quic(endpoint);
+                accept_loop.set_receiving_quic(self.receives_quic);
+            }
             Some(Err(error)) => return LoopExit::Failed(error),
             None => {}
         }
@@ -349,15 +443,30 @@ impl WorkerSlot {
                             },
                         }
                     }
-                    Some(WorkerCommand::Stop { within, released }) => {
-                        (self.listener, self.quic) = (None, None);
-                        accept_loop.stop(context, within);
+                    Some(WorkerCommand::Listen(listeners)) => {
+                        self.listeners = listeners;
+                        match register(&self.listeners) {
+                            Ok(acceptors) => accept_loop.set_acceptors(acceptors),
+                            Err(error) => return Poll::Ready(LoopExit::Failed(error)),
+                        }
+                    }
+                    Some(WorkerCommand::Stop { times, released }) => {
+                        (self.listeners, self.quic) = (Vec::new(), None);
+                        accept_loop.stop(context, times);
                         drop(released);
+                    }
+                    Some(WorkerCommand::ReceiveQuic { receives, applied }) => {
+                        self.receives_quic = receives;
+                        accept_loop.set_receiving_quic(receives);
+                        drop(applied);
                     }
                     Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
                     None => {
-                        accept_loop.stop(context, Duration::ZERO);
+                        // The channel of a stopping worker is closed too.
+                        if !accept_loop.is_stopping() {
+                            accept_loop.stop(context, Duration::ZERO.into());
+                        }
                         break;
                     }
                 }
@@ -366,6 +475,12 @@ impl WorkerSlot {
         })
         .await
     }
+}
+
+/// Registers sockets with the event loop of this thread.
+fn register(listeners: &[Arc<Listener>]) -> io::Result<Vec<Acceptor>> {
+    let acceptors = listeners.iter().map(|listener| Acceptor::new(listener.try_clone()?));
+    acceptors.collect()
 }
 
 /// Joins `threads` within `timeout`. Returns true if all have ended in time, and none has cut a connection or panicked.

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
     if let Some(exit) = accounts::run_if_helper() {
         return exit;
     }
+    cli::remember_own_path();
     if let Some(program) = own_program() {
         accounts::set_helper_program(program.clone());
         isolated::set_program(program);
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Some(Command::Status(options)) => cli::remote::status(&options),
         Some(Command::Sites(options)) => cli::remote::sites(&options),
         Some(Command::Reload(options)) => cli::remote::reload(&options),
+        Some(Command::Upgrade(options)) => cli::upgrade::run(&options),
         Some(Command::Stop(options)) => cli::remote::stop(&options),
         Some(Command::LogLevel(options)) => cli::remote::log_level(&options),
         Some(Command::Config(options)) => cli::config::run(&options),

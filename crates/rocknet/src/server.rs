@@ -1,19 +1,22 @@
-//! The server as a whole: binds addresses, starts workers, replaces the configuration, drains and stops.
+//! The server as a whole: binds addresses, starts workers, and replaces the configuration.
+
+mod end;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rocknet_config::model::{Config, Log};
 use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
-use rocknet_io::inherited_sockets::InheritedSockets;
 use rocknet_io::socket::{Address, BindError, Listener};
+use rocknet_quic::Relay;
 
+use crate::accept_loop::StopTimes;
 use crate::backend::BackendChoice;
-use crate::bind::{QuicFailure, bind_all, quic_or_none};
+use crate::bind::{QuicFailure, bind_all, quic_or_none, siblings};
 use crate::blocking::Pool;
 use crate::capacity::{connections_per_worker, worker_count};
 use crate::certificates::{CertificateManager, state_folder};
@@ -21,13 +24,14 @@ use crate::clock::uptime_ms;
 use crate::files::cache::FileCache;
 use crate::gateway::accounts;
 use crate::gateway::php;
-use crate::listener::{ActiveListener, ListenerSockets, join_within};
+use crate::listener::{ActiveListener, ListenerSockets, WorkerStart};
 use crate::log::Logger;
 use crate::metrics::Metrics;
 use crate::registries::Registries;
 use crate::report;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
 use crate::spool;
+use crate::takeover::AdoptedSockets;
 use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 use crate::worker::Shared;
@@ -35,10 +39,6 @@ use crate::worker::Shared;
 /// Maximum wait until all workers have closed the sockets of a removed address. A running worker closes its socket in
 /// its next poll. A failed worker is restarted within this time, and then closes its socket.
 const RELEASE_GRACE: Duration = Duration::from_secs(1);
-/// Time for worker threads to end after the workers' own deadline.
-const JOIN_GRACE: Duration = Duration::from_secs(1);
-/// Time for the processes of isolated controllers to end after the last request.
-const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
 /// Error of a start or a reload.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ pub struct Server {
     state: Mutex<ServerState>,
     /// Stopped after the last request.
     php: php::PhpManager,
+    /// Older processes that still serve QUIC connections.
+    relays: Vec<Relay>,
 }
 
 struct ServerState {
@@ -83,9 +85,10 @@ impl ServerState {
 
 /// Steps of a start that the program takes part in. `()` takes part in none.
 pub trait StartHooks {
-    /// Returns sockets that another process has bound. Those that no site listens on are closed, with a warning.
-    fn inherited_sockets(&mut self) -> InheritedSockets {
-        InheritedSockets::default()
+    /// Returns the sockets that the server adopts from a previous process or from the service manager. Called first,
+    /// and once. Sockets of the service manager that no site listens on are closed, with a warning.
+    fn adopted_sockets(&mut self) -> AdoptedSockets {
+        AdoptedSockets::default()
     }
 
     /// Called after the addresses are bound and before threads are started, so that it can drop privileges.
@@ -99,6 +102,15 @@ pub trait StartHooks {
 
     /// Called once the logs are open, before anything is logged.
     fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
+
+    /// Called when everything but the workers has started. Afterwards the server accepts connections.
+    ///
+    /// # Errors
+    ///
+    /// The message with which the start fails.
+    fn before_serving(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 impl StartHooks for () {}
@@ -114,22 +126,22 @@ impl Server {
         // The uptime counts from here.
         uptime_ms();
         descriptors::raise();
+        let mut adopted = hooks.adopted_sockets();
         let addresses = crate::snapshot::addresses(&config);
         // Determined once, because the default is another folder after `before_threads` has changed the user.
         let state_folder = state_folder(&config);
         let quic = quic_addresses(&config);
-        let (quic_keys, mut quic_failures) = (QuicKeys::new(&state_folder), Vec::new());
+        let (quic_keys, mut quic_failures) = (QuicKeys::new(&state_folder, adopted.generation()), Vec::new());
         if !quic.is_empty() {
             // Loaded with the privileges of the start, which may be necessary to create the state folder.
             quic_keys.get().map_err(StartError::Io)?;
         }
         let workers = worker_count(&config, addresses.len());
-        let mut inherited = hooks.inherited_sockets();
         let mut bound = bind_all(
             &addresses,
             workers,
             &[],
-            &mut inherited,
+            &mut adopted,
             &quic,
             &quic_keys,
             &mut quic_failures,
@@ -153,7 +165,7 @@ impl Server {
         hooks.log_opened(&config.log, &logger);
         quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
-        for unused in inherited.unused() {
+        for unused in adopted.close_unused() {
             tracing::warn!("a socket of the service manager is not used: {unused}");
         }
         // The processes that run PHP are started with the privileges of the workers.
@@ -163,6 +175,10 @@ impl Server {
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
         let snapshot =
             Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic).map_err(StartError::Setup)?;
+        if adopted.is_takeover() {
+            // A site that the previous process serves would lose TLS.
+            check_certificates(&snapshot)?;
+        }
         let snapshot = Arc::new(snapshot);
         let config = &snapshot.config;
         // The pool starts even without files in the configuration, because a reload may add some.
@@ -179,15 +195,26 @@ impl Server {
             certificates,
             registries,
         };
-        let workers = worker_count(config, bound.len());
-        let threads = workers * bound.len().max(1);
+        let threads = bound.values().map(|sockets| sockets.tcp.len()).sum::<usize>().max(1);
         let connections = connections_per_worker(&snapshot, threads);
 
+        hooks.before_serving().map_err(StartError::Setup)?;
+        bound
+            .values()
+            .flat_map(|sockets| &sockets.tcp)
+            .for_each(Listener::own_socket_file);
+        let relays = adopted.all_relays().to_vec();
+        adopted.close_rest();
         let metrics = Metrics::default();
+        let start = WorkerStart {
+            connections,
+            shared: &shared,
+            metrics: &metrics,
+            snapshot: &snapshot,
+        };
         let mut listeners = BTreeMap::new();
         while let Some((address, sockets)) = bound.pop_first() {
-            let listener = ActiveListener::start(&address, sockets, connections, &shared, &metrics, &snapshot)
-                .map_err(StartError::Io)?;
+            let listener = ActiveListener::start(&address, sockets, &start).map_err(StartError::Io)?;
             listeners.insert(address, listener);
         }
         let state = Mutex::new(ServerState {
@@ -205,6 +232,7 @@ impl Server {
             mounts,
             state,
             php,
+            relays,
         })
     }
 
@@ -352,7 +380,7 @@ impl Server {
         quic.retain(|address| match state.listeners.get(address) {
             Some(kept) if !kept.has_quic() => {
                 let keys = self.quic_keys.get();
-                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), keys));
+                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys));
                 let sockets = quic_or_none(sockets, address, &mut quic_failures);
                 let is_bound = !sockets.is_empty();
                 added_quic.insert(address.clone(), sockets);
@@ -364,14 +392,7 @@ impl Server {
         let snapshot = Arc::new(snapshot);
         // A site without a usable certificate would lose TLS. The configuration in use has working certificates, so the
         // new one is rejected.
-        let errors: Vec<_> = snapshot
-            .certificate_errors()
-            .take(MAX_REPORTED_ERRORS)
-            .map(|(site, error)| format!("site {site}: {error}"))
-            .collect();
-        if !errors.is_empty() {
-            return Err(StartError::Setup(errors.join("; ")));
-        }
+        check_certificates(&snapshot)?;
         let addresses: Vec<Address> = snapshot.listeners.keys().cloned().collect();
         let new: Vec<Address> = addresses
             .iter()
@@ -379,8 +400,9 @@ impl Server {
             .cloned()
             .collect();
         let workers = worker_count(&snapshot.config, addresses.len());
-        let held: Vec<&Listener> = state.listeners.values().map(ActiveListener::socket).collect();
-        let none = &mut InheritedSockets::default();
+        let held = state.listeners.values().flat_map(ActiveListener::sockets);
+        let held: Vec<&Listener> = held.map(Arc::as_ref).collect();
+        let none = &mut AdoptedSockets::default();
         let bound = bind_all(&new, workers, &held, none, &quic, &self.quic_keys, &mut quic_failures)
             .map_err(StartError::Bind)?;
         self.quic_keys.log_warning();
@@ -389,14 +411,20 @@ impl Server {
             .listeners
             .iter()
             .filter(|(address, _)| addresses.contains(address));
-        let threads = kept.map(|(_, listener)| listener.workers()).sum::<usize>() + workers * new.len();
+        let kept_workers = kept.map(|(_, listener)| listener.target_workers(workers));
+        let threads = kept_workers.sum::<usize>() + workers * new.len();
 
         self.apply_log(&snapshot)
             .map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
         let connections = connections_per_worker(&snapshot, threads);
+        let worker_start = WorkerStart {
+            connections,
+            shared: &self.shared,
+            metrics: &self.metrics,
+            snapshot: &snapshot,
+        };
         let start = |(address, sockets): (Address, ListenerSockets)| {
-            let listener =
-                ActiveListener::start(&address, sockets, connections, &self.shared, &self.metrics, &snapshot)?;
+            let listener = ActiveListener::start(&address, sockets, &worker_start)?;
             Ok((address, listener))
         };
         // If a listener fails to start, the listeners started before it are dropped, which stops them.
@@ -423,10 +451,16 @@ impl Server {
             .collect();
         let stopping: Vec<_> = gone
             .iter()
-            .filter_map(|address| Some(state.listeners.remove(address)?.stop(within)))
+            .filter_map(|address| Some(state.listeners.remove(address)?.stop(within.into())))
             .collect();
+        let times = StopTimes::of_drain(snapshot.config.limits.upgrade_drain);
         for (address, listener) in &mut state.listeners {
             listener.swap(&snapshot, connections, added_quic.remove(address).unwrap_or_default());
+            let missing = workers.saturating_sub(listener.sockets().len());
+            let added = siblings(address, &listener.sockets()[0], missing);
+            if let Err(error) = listener.resize(address, workers, added, times, &worker_start) {
+                tracing::error!(%address, "the number of workers is not raised: {error}");
+            }
         }
         self.shared
             .cache
@@ -451,41 +485,6 @@ impl Server {
         Ok(())
     }
 
-    /// Stops the server: no new connections are accepted, responses in progress finish, and connections that are still
-    /// open at the deadline are cut. Returns true if all workers ended in time and none has cut a connection.
-    ///
-    /// Afterwards all threads and child processes of the server have ended, and its descriptors are closed. Calls that
-    /// cannot be interrupted are the exception: a name lookup, or access to a disk that does not respond.
-    pub fn stop(self) -> bool {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let within = state.snapshot.config.limits.shutdown;
-        let threads = state
-            .listeners
-            .into_values()
-            .flat_map(|listener| listener.stop(within).threads)
-            .collect();
-        let clean = join_within(threads, within + JOIN_GRACE);
-        let Shared {
-            pool,
-            cache,
-            certificates,
-            registries,
-            ..
-        } = &self.shared;
-        pool.stop(JOIN_GRACE);
-        drop(state.snapshot);
-        // The registries are stopped after the last request, and the log after all other components, because they write
-        // to it.
-        if !registries.stop(Instant::now() + LIBRARY_GRACE) {
-            tracing::warn!("a thread or process of the server did not end in time and is abandoned");
-        }
-        self.php.stop();
-        cache.stop(Instant::now() + JOIN_GRACE);
-        certificates.stop(Instant::now() + JOIN_GRACE);
-        self.shared.logger.flush_and_stop(JOIN_GRACE);
-        clean
-    }
-
     /// Returns the addresses of workers that have not run since the last call, and checks the workers again. A call
     /// before the workers had time to run finds them all.
     pub fn hung_workers(&self) -> Vec<Address> {
@@ -501,6 +500,20 @@ impl Server {
         if let Some(listener) = self.state().listeners.values().next() {
             listener.kill_worker();
         }
+    }
+}
+
+/// Returns an error if a site has no usable certificate.
+fn check_certificates(snapshot: &Snapshot) -> Result<(), StartError> {
+    let errors: Vec<_> = snapshot
+        .certificate_errors()
+        .take(MAX_REPORTED_ERRORS)
+        .map(|(site, error)| format!("site {site}: {error}"))
+        .collect();
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(StartError::Setup(errors.join("; ")))
     }
 }
 

@@ -75,6 +75,10 @@ pub struct Worker {
     pub trusts_proxies: Cell<bool>,
     /// True once the worker is stopping: connections close after their response.
     stopping: Cell<bool>,
+    /// True if connections without a request in progress close, which begins with the stop or some time later.
+    closes_idle: Cell<bool>,
+    /// Ticks that tunnels have to end by themselves once the worker is stopping.
+    tunnel_close_grace: Cell<u32>,
     /// Number of open connections.
     connections: Cell<usize>,
     /// Woken when a connection closes, because the accept loop waits for room or for the last connection.
@@ -120,8 +124,6 @@ pub struct Ticks {
     pub age: u32,
     /// Time that a client has to close the connection after the last response.
     pub linger: u32,
-    /// Time that tunnels have to end by themselves when the server stops.
-    pub tunnel_close_grace: u32,
 }
 
 /// Buffers that one connection at a time uses while it is served, so that an idle connection has none.
@@ -195,6 +197,8 @@ impl Worker {
             config: RefCell::new(Rc::new(config)),
             trusts_proxies: Cell::new(trusts_proxies(snapshot)),
             stopping: Cell::new(false),
+            closes_idle: Cell::new(false),
+            tunnel_close_grace: Cell::new(0),
             connections: Cell::new(0),
             close_waker: RefCell::new(None),
         })
@@ -219,9 +223,29 @@ impl Worker {
         self.files.reset(snapshot.config.cache.memory, snapshot.generation);
     }
 
-    /// Starts stopping the worker. Must be called on the worker's event loop.
-    pub fn stop(&self) {
+    /// Starts stopping the worker: connections end after their responses in progress. `within`: time after which the
+    /// rest is cut. Must be called on the worker's event loop.
+    pub fn stop(&self, within: Duration) {
+        self.begin_drain(within);
+        self.close_idle();
+    }
+
+    /// Starts stopping the worker like [`Worker::stop`], but connections without a request in progress stay open, and
+    /// end after their next response. A client may be sending its next request at this moment.
+    pub fn begin_drain(&self, within: Duration) {
         self.stopping.set(true);
+        let grace = self.wheel.ticks(within / TUNNEL_GRACE_DIVISOR);
+        self.tunnel_close_grace.set(grace);
+        self.wake_connections();
+    }
+
+    /// Closes the connections without a request in progress. Called after [`Worker::begin_drain`].
+    pub fn close_idle(&self) {
+        self.closes_idle.set(true);
+        self.wake_connections();
+    }
+
+    fn wake_connections(&self) {
         let wheel = Rc::clone(&self.wheel);
         // Sockets may contain requests whose readiness events have not been read yet. The event loop reads all events
         // before it resumes this task, so a connection that seems idle afterwards really is idle.
@@ -234,6 +258,17 @@ impl Worker {
     #[inline]
     pub fn is_stopping(&self) -> bool {
         self.stopping.get()
+    }
+
+    /// Returns true if the worker is stopping, and closes connections without a request in progress.
+    #[inline]
+    pub fn closes_idle(&self) -> bool {
+        self.closes_idle.get()
+    }
+
+    /// Returns the ticks that a tunnel has to end by itself; `None` unless the worker is stopping.
+    pub fn tunnel_close_grace(&self) -> Option<u32> {
+        self.is_stopping().then(|| self.tunnel_close_grace.get())
     }
 
     /// Returns true if a connection that was accepted at `born` has reached its maximum age.
@@ -306,7 +341,6 @@ impl WorkerConfig {
                     wheel.ticks(limits.connection_age)
                 },
                 linger: wheel.ticks(LINGER_TIMEOUT),
-                tunnel_close_grace: wheel.ticks(limits.shutdown / TUNNEL_GRACE_DIVISOR),
             },
         }
     }

@@ -207,4 +207,17 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Limits(field!(shutdown))])
     .example("shutdown = \"30s\"")
     .foreign_names(&["worker_shutdown_timeout", "GracefulShutdownTimeout", "grace_period"]),
+    Key::new(
+        "upgrade_drain",
+        &[Section::Limits],
+        Kind::Duration {
+            min_ms: 0,
+            max_ms: 24 * HOUR_MS,
+        },
+        "Time that the connections of the old process get to finish after `rocknet upgrade`. Downloads and WebSockets \
+         continue meanwhile; connections that are still open then are cut.",
+    )
+    .sets(&[Target::Limits(field!(upgrade_drain))])
+    .example("upgrade_drain = \"10m\"")
+    .foreign_names(&["hard-stop-after"]),
 ];

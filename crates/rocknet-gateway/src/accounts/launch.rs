@@ -69,6 +69,7 @@ impl Launch {
             parent_death_signal: Some(self.parent_death_signal),
             directory: Some(&self.folder),
             inherited,
+            is_successor: false,
         };
         child::prepare(&mut command, setup)?;
         command.stdin(self.stdin).stdout(self.stdout).stderr(self.stderr);

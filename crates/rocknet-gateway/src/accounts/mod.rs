@@ -22,4 +22,7 @@ pub use self::launch::{Launch, pipe};
 pub use self::plan::{AccountPlan, Accounts, runs_scripts, server_account};
 pub use self::process::Process;
 pub use self::reach::reachable;
-pub use self::rights::{apply_default, can_switch_accounts, prepare, set_helper_program, warning};
+pub use self::rights::{
+    apply_default, can_switch_accounts, has_dropped_rights, inherit_dropped_rights, prepare, set_helper_program,
+    warning,
+};

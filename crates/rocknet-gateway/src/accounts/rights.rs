@@ -75,6 +75,17 @@ pub fn can_switch_accounts() -> bool {
     helper().is_some() || privileges::is_root()
 }
 
+/// Returns true if this process has dropped root's rights, and cannot start programs as other accounts.
+pub fn has_dropped_rights() -> bool {
+    matches!(RIGHTS.get(), Some(Rights::Dropped))
+}
+
+/// Makes [`has_dropped_rights`] return true, because this process takes over from one that has dropped its rights.
+/// Scripts are then refused, and do not run as the account of the server.
+pub fn inherit_dropped_rights() {
+    let _ = RIGHTS.set(Rights::Dropped);
+}
+
 /// Returns a warning for the operator if scripts run as an unsafe account: `nobody`, or the account of the server
 /// although the server was started as root. `scripts`: true if the configuration has scripts.
 pub fn warning(scripts: bool) -> Option<String> {

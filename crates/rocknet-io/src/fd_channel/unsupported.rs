@@ -58,6 +58,11 @@ impl FdChannel {
     }
 
     /// Cannot be called.
+    pub fn set_send_timeout(&self, _: Duration) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
     pub fn wait_readable(&self, _: Duration) -> bool {
         match self.0 {}
     }

@@ -85,6 +85,21 @@ pub(super) fn stop_inheritance() -> Result<(), PrivilegeError> {
     }
 }
 
+/// Makes system calls and nothing else, because it is called between fork and exec.
+pub(super) fn pass_on_low_ports() {
+    let Ok(sets) = thread::capabilities(None) else { return };
+    if !sets.permitted.contains(KEPT_CAPABILITIES) {
+        return;
+    }
+    let sets = CapabilitySets {
+        inheritable: sets.inheritable | KEPT_CAPABILITIES,
+        ..sets
+    };
+    if thread::set_capabilities(None, sets).is_ok() {
+        let _ = thread::configure_capability_in_ambient_set(KEPT_CAPABILITIES, true);
+    }
+}
+
 /// Removes the capabilities that started programs gain without being root.
 fn clear_ambient_set() -> Result<(), PrivilegeError> {
     match thread::clear_ambient_capability_set() {

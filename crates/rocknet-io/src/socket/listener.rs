@@ -41,6 +41,8 @@ pub struct Listener {
     /// The socket file, which is removed when the last listener bound to it is dropped. `None` for TCP, and for a
     /// socket that another process opened.
     file: Option<Arc<SocketFile>>,
+    /// True if the service manager has opened the socket.
+    is_activated: bool,
 }
 
 impl Listener {
@@ -93,6 +95,7 @@ impl Listener {
                     address: address.clone(),
                     options,
                     file: Some(Arc::new(file)),
+                    is_activated: false,
                 })
             }
         }
@@ -110,6 +113,7 @@ impl Listener {
             address: self.address.clone(),
             options: self.options,
             file: self.file.clone(),
+            is_activated: self.is_activated,
         })
     }
 
@@ -138,8 +142,8 @@ impl Listener {
             .map_err(fail)
     }
 
-    /// Takes over a listening socket passed to this process, by systemd or by a previous process. The file of a Unix
-    /// socket is not removed when the listener is dropped.
+    /// Takes over a listening socket that the service manager has opened. The file of a Unix socket is not removed when
+    /// the listener is dropped.
     ///
     /// # Errors
     ///
@@ -161,6 +165,7 @@ impl Listener {
                 address,
                 options: ListenOptions::default(),
                 file: None,
+                is_activated: true,
             });
         }
         socket_ref.set_tcp_nodelay(true)?;
@@ -168,7 +173,45 @@ impl Listener {
             reuse_port: socket_ref.reuse_port()?,
             ..ListenOptions::default()
         };
-        Self::from_tcp_socket(socket, options)
+        Ok(Self {
+            is_activated: true,
+            ..Self::from_tcp_socket(socket, options)?
+        })
+    }
+
+    /// Takes over a listening socket of a previous process of this server, like [`Listener::from_descriptor`]. Once
+    /// [`Listener::own_socket_file`] was called, the file of a Unix socket is removed with the last listener bound to
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Listener::from_descriptor`]. A missing file of a Unix socket is no error.
+    pub fn take_over(socket: OwnedFd) -> io::Result<Self> {
+        let mut listener = Self::from_descriptor(socket)?;
+        listener.is_activated = false;
+        if let Address::Unix(path) = &listener.address {
+            listener.file = SocketFile::existing(path).ok().map(Arc::new);
+        }
+        Ok(listener)
+    }
+
+    /// Returns true if the service manager has opened the socket.
+    pub fn is_activated(&self) -> bool {
+        self.is_activated
+    }
+
+    /// Permits siblings even if the socket was bound without `reuse_port`. Without effect for a socket file, and for a
+    /// socket of the service manager, whose unit decides that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system call does.
+    pub fn permit_siblings(&mut self) -> io::Result<()> {
+        if self.address.port().is_some() && !self.options.reuse_port && !self.is_activated {
+            SockRef::from(&self.socket).set_reuse_port(true)?;
+            self.options.reuse_port = true;
+        }
+        Ok(())
     }
 
     /// Returns the bound address.
@@ -189,6 +232,14 @@ impl Listener {
         }
     }
 
+    /// Removes the socket file again when the last listener bound to it is dropped, because the process that the socket
+    /// was taken over from leaves the file to this one.
+    pub fn own_socket_file(&self) {
+        if let Some(file) = &self.file {
+            file.own();
+        }
+    }
+
     fn from_tcp_socket(socket: OwnedFd, options: ListenOptions) -> io::Result<Self> {
         let bound = local_address(&socket)?;
         // An IPv4 socket does not have the option, and the value has no effect for it.
@@ -198,6 +249,7 @@ impl Listener {
             address: Address::of(bound, only_v6),
             options,
             file: None,
+            is_activated: false,
         })
     }
 }

@@ -26,8 +26,23 @@ pub(super) struct SocketFile {
 }
 
 impl SocketFile {
+    /// Returns the existing file of a socket that another process has bound. The file is not removed on drop before
+    /// [`SocketFile::own`] is called.
+    pub(super) fn existing(path: &Path) -> io::Result<SocketFile> {
+        Ok(SocketFile {
+            path: path.to_path_buf(),
+            identity: identity(path)?,
+            kept: AtomicBool::new(true),
+        })
+    }
+
     pub(super) fn keep(&self) {
         self.kept.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the effect of [`SocketFile::keep`].
+    pub(super) fn own(&self) {
+        self.kept.store(false, Ordering::Relaxed);
     }
 }
 

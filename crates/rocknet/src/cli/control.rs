@@ -17,8 +17,9 @@ use aws_lc_rs::rand;
 use rocknet::certificates::storage::{Access, FileStorage, Storage};
 use rocknet::certificates::{SYSTEM_STATE_FOLDER, state_folder};
 use rocknet::log::{FollowedLog, Logger};
-use rocknet::server::{Server, StartError};
-use rocknet::snapshot::Mount;
+use rocknet::server::{Server, StartError, StartHooks};
+use rocknet::snapshot::{Mount, addresses};
+use rocknet::takeover::AdoptedSockets;
 use rocknet_admin::{AdminHandler, AllowedHosts, Control, Dashboard, ReplyFuture, TcpAccess, Tokens};
 use rocknet_config::Config;
 use rocknet_config::model::{Admin, CertificateSource, ControlSocket, Listen, Pattern, SiteTls, Tls};
@@ -156,24 +157,39 @@ pub struct ControlServers {
     listen: Option<Server>,
     /// Part of the API over TCP. The socket only creates links to it.
     dashboard: Arc<Dashboard>,
+    /// Sockets of a previous process that are left for a server.
+    adopted: AdoptedSockets,
+}
+
+/// Start of one server of the API, which adopts the socket of its address.
+struct ServerAdoption(AdoptedSockets);
+
+impl StartHooks for ServerAdoption {
+    fn adopted_sockets(&mut self) -> AdoptedSockets {
+        std::mem::take(&mut self.0)
+    }
 }
 
 impl ControlServers {
     /// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
     /// created, is logged as a warning, and tried again by [`ControlServers::retry`]. The folder of the socket and the
     /// tokens are created if they do not exist.
-    pub fn start(addresses: ControlAddresses, control: MainLoopControl) -> ControlServers {
+    ///
+    /// `adopted`: sockets of a previous process. Those of other addresses are closed.
+    pub fn start(addresses: ControlAddresses, control: MainLoopControl, adopted: AdoptedSockets) -> ControlServers {
         let mut servers = ControlServers {
             addresses,
             control,
             socket: None,
             listen: None,
             dashboard: Dashboard::new(),
+            adopted,
         };
         for (address, error) in servers.start_missing() {
             let seconds = RETRY_INTERVAL.as_secs();
             tracing::warn!("the control API is not available at {address}: {error}; tried again every {seconds} s");
         }
+        std::mem::take(&mut servers.adopted).close_rest();
         servers
     }
 
@@ -197,9 +213,19 @@ impl ControlServers {
         }
     }
 
+    /// Returns the servers that run.
+    pub fn servers(&self) -> impl Iterator<Item = &Server> {
+        [&self.socket, &self.listen].into_iter().flatten()
+    }
+
+    /// Takes the servers, to stop them on another thread.
+    pub fn take(&mut self) -> Vec<Server> {
+        [self.socket.take(), self.listen.take()].into_iter().flatten().collect()
+    }
+
     /// Stops the servers after the requests in progress.
-    pub fn stop(self) {
-        for server in [self.socket, self.listen].into_iter().flatten() {
+    pub fn stop(mut self) {
+        for server in self.take() {
             server.stop();
         }
     }
@@ -207,10 +233,11 @@ impl ControlServers {
     /// Starts the servers that do not run, and returns the addresses that cannot be used.
     fn start_missing(&mut self) -> Vec<(String, StartError)> {
         let mut failed = Vec::new();
-        let api = |access| AdminHandler::new(self.control.clone(), access, Arc::clone(&self.dashboard));
+        let (control, dashboard) = (self.control.clone(), Arc::clone(&self.dashboard));
+        let api = move |access| AdminHandler::new(control.clone(), access, Arc::clone(&dashboard));
         // The socket is last, so that it never creates links to a dashboard that is not served yet.
         if let (None, Some(address)) = (&self.listen, self.addresses.admin.listen) {
-            match start_tcp(address, &self.addresses, api) {
+            match start_tcp(address, &self.addresses, &api, &mut self.adopted) {
                 Ok((server, port)) => {
                     self.dashboard.listens_at(port, &allowed_hosts(&self.addresses.admin));
                     self.listen = Some(server);
@@ -219,7 +246,7 @@ impl ControlServers {
             }
         }
         if let (None, Some(path)) = (&self.socket, &self.addresses.socket) {
-            match start_socket(path, api(None)) {
+            match start_socket(path, api(None), &mut self.adopted) {
                 Ok(server) => self.socket = Some(server),
                 Err(error) => failed.push((path.display().to_string(), error)),
             }
@@ -228,9 +255,13 @@ impl ControlServers {
     }
 }
 
-fn start_socket(socket: &Path, api: AdminHandler<MainLoopControl>) -> Result<Server, StartError> {
+fn start_socket(
+    socket: &Path,
+    api: AdminHandler<MainLoopControl>,
+    adopted: &mut AdoptedSockets,
+) -> Result<Server, StartError> {
     create_folder(socket).map_err(StartError::Io)?;
-    start_at(Listen::Unix(socket.to_owned()), None, api)
+    start_at(Listen::Unix(socket.to_owned()), None, api, adopted)
 }
 
 /// Returns the hosts by which clients may address the server.
@@ -247,6 +278,7 @@ fn start_tcp(
     address: SocketAddr,
     addresses: &ControlAddresses,
     api: impl Fn(Option<TcpAccess>) -> AdminHandler<MainLoopControl>,
+    adopted: &mut AdoptedSockets,
 ) -> Result<(Server, u16), StartError> {
     let ControlAddresses { admin, state, .. } = addresses;
     let tokens = Tokens {
@@ -269,7 +301,7 @@ fn start_tcp(
         hsts: Duration::ZERO,
     });
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let server = start_at(listen, tls, api(Some(access)))?;
+    let server = start_at(listen, tls, api(Some(access)), adopted)?;
     let mut port = address.port();
     for (_, address, _) in server.listeners() {
         port = address.port().unwrap_or(port);
@@ -278,7 +310,12 @@ fn start_tcp(
     Ok((server, port))
 }
 
-fn start_at(listen: Listen, tls: Option<SiteTls>, api: AdminHandler<MainLoopControl>) -> Result<Server, StartError> {
+fn start_at(
+    listen: Listen,
+    tls: Option<SiteTls>,
+    api: AdminHandler<MainLoopControl>,
+    adopted: &mut AdoptedSockets,
+) -> Result<Server, StartError> {
     let mut config = Config::for_handlers(vec![listen.clone()]);
     if let Some(tls) = tls {
         let site = &mut config.sites[0];
@@ -291,7 +328,8 @@ fn start_at(listen: Listen, tls: Option<SiteTls>, api: AdminHandler<MainLoopCont
         pattern: Pattern::Prefix("/".to_owned()),
         handler: Arc::new(api),
     };
-    Server::start(config, vec![mount], &mut ())
+    let own = adopted.split(&addresses(&config));
+    Server::start(config, vec![mount], &mut ServerAdoption(own))
 }
 
 /// Reads a token from the state folder, and creates it first if it does not exist.

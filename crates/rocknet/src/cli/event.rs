@@ -1,5 +1,6 @@
 //! Events of the main loop: signals, typed lines, and requests of the control API.
 
+use rocknet::takeover::{Successor, UpgradeError};
 use rocknet_control::api::{ApiError, Reply, Request};
 use tokio::sync::oneshot;
 
@@ -17,6 +18,12 @@ pub enum Event {
     RetryControl,
     /// SIGTERM or SIGINT.
     Stop,
+    /// SIGUSR2: start a new process that takes over.
+    Upgrade,
+    /// The new process of an upgrade has started everything but its workers, or it has failed.
+    Prepared(Result<Box<Successor>, UpgradeError>),
+    /// The new process serves, or it has failed.
+    Upgraded(Result<Box<Successor>, UpgradeError>),
     /// A typed line.
     Line(ConsoleLine),
     /// A request of the control API.

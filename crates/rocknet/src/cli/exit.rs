@@ -1,5 +1,6 @@
 //! Outcomes of a command: exit codes and errors.
 
+use std::fmt;
 use std::process::ExitCode;
 
 use rocknet_config::Report;
@@ -31,6 +32,16 @@ pub enum Failure {
     Configuration(Report),
     /// The reason has been printed already.
     Reported(ExitStatus),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Failed(message) | Failure::Usage(message) => f.write_str(message),
+            Failure::Configuration(report) => report.fmt(f),
+            Failure::Reported(exit) => write!(f, "the program ended with exit code {}", *exit as u8),
+        }
+    }
 }
 
 impl Failure {

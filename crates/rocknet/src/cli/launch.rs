@@ -1,7 +1,9 @@
 //! Options of a start: the source of the configuration, and what is printed and opened.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use rocknet::takeover::Predecessor;
 use rocknet_config::Finding;
 
 /// Options of a start, in addition to the configuration.
@@ -16,6 +18,8 @@ pub struct LaunchOptions {
     pub console: bool,
     /// True to open the first URL in the browser.
     pub open: bool,
+    /// Process from which the server takes over its sockets.
+    pub predecessor: Option<Arc<Predecessor>>,
     /// True to list the addresses of this machine in the start-up block, if a site listens on all of them.
     pub shows_addresses: bool,
 }

@@ -12,8 +12,11 @@ use rocknet::server::Server;
 use rocknet_config::model;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, OPEN_API, Reply, Request};
 use rocknet_control::config::Saved;
+use rocknet_control::upgrade::UpgradeOrder;
 use rocknet_control::{Command, Status};
+use rocknet_io::child;
 use rocknet_io::terminal::{StandardStream, is_terminal};
+use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -22,6 +25,7 @@ use tokio::time;
 use super::config_api::{self, ConfigApi};
 use super::control::{ControlServers, RETRY_INTERVAL};
 use super::event::Event;
+use super::handover::{Handover, HandoverContext};
 use super::inspection;
 use super::launch::ConfigSource;
 use super::notifier::Notifier;
@@ -61,6 +65,14 @@ impl MainLoop {
     pub async fn run(self, server: Server, mut events: EventQueues) -> Result<(), Failure> {
         self.notifier.ready(&self.status_line(&server));
         let mut server = Some(server);
+        let mut handover = Handover::default();
+        let context = HandoverContext {
+            source: &self.source,
+            state: &self.state,
+            sender: &self.sender,
+            sandbox: &self.start_settings.sandbox,
+            notifier: &self.notifier,
+        };
         while let Some(event) = events.next().await {
             match (event, &server) {
                 (Event::Stopped(clean), _) => {
@@ -84,11 +96,40 @@ impl MainLoop {
                         self.stop(server)?;
                     }
                 }
+                (Event::Upgrade, Some(server)) => {
+                    let control = self.control.borrow();
+                    handover.begin(&UpgradeOrder::default(), None, (server, &*control), &context);
+                }
+                (Event::Prepared(started), Some(server)) => {
+                    if started.is_ok() {
+                        self.leave_sockets(server, true);
+                        server.receive_quic(false);
+                    }
+                    handover.permit(started, &self.sender);
+                }
+                (Event::Upgraded(Ok(successor)), Some(_)) => {
+                    handover.succeed(*successor, &self.notifier);
+                    if let Some(server) = server.take() {
+                        self.hand_over(server)?;
+                    }
+                }
+                (Event::Upgraded(Err(error)), Some(server)) => {
+                    self.leave_sockets(server, false);
+                    server.receive_quic(true);
+                    handover.fail(&error);
+                }
+                // This process is stopping, so its successor stops too.
+                (Event::Upgraded(Ok(successor)), None) => drop(child::signal_group(successor.id(), Signal::TERM)),
+                (Event::Reload, Some(_)) if handover.is_in_progress() => {
+                    tracing::warn!("not reloaded: an upgrade is in progress, which reads the configuration");
+                }
                 (Event::Reload, Some(server)) => {
                     // `reload` reports errors itself. The message about success is for typed commands only.
                     let _ = self.reload(server);
                 }
                 (Event::CheckWorkers, Some(server)) => self.notifier.check_workers(server),
+                // The new process gets the sockets that were bound when the upgrade began.
+                (Event::RetryControl, Some(_)) if handover.is_in_progress() => {}
                 (Event::RetryControl, Some(server)) => self.retry_control(server),
                 (Event::Reopen, Some(server)) => {
                     server.logger().reopen();
@@ -106,6 +147,15 @@ impl MainLoop {
                     if let Some(server) = server.take() {
                         self.stop(server)?;
                     }
+                }
+                (Event::Control(request), Some(server)) if matches!(request.request, Request::Upgrade(_)) => {
+                    if let Request::Upgrade(order) = request.request.clone() {
+                        let control = self.control.borrow();
+                        handover.begin(&order, Some(request), (server, &*control), &context);
+                    }
+                }
+                (Event::Control(request), Some(_)) if handover.is_in_progress() && changes(&request.request) => {
+                    request.reply(Err(ApiError::new(409, "an upgrade is in progress")));
                 }
                 (Event::Control(request), Some(server)) if inspection::is_inspection(&request.request) => {
                     inspection::start(request, server, &self.source);
@@ -147,7 +197,7 @@ impl MainLoop {
             // `run` starts a thread for them.
             Request::Doctor | Request::Explain(_) => Err(ApiError::new(500, "the request was not started")),
             // `run` handles it, because it takes the server.
-            Request::Stop => Err(ApiError::new(503, "the server is stopping")),
+            Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
             Request::SetLogLevel(level) => self.log_level(Some(level)),
@@ -289,11 +339,53 @@ impl MainLoop {
         }
     }
 
+    /// Ends on a separate thread after another process has taken over.
+    ///
+    /// # Errors
+    ///
+    /// As [`MainLoop::stop`].
+    fn hand_over(&self, server: Server) -> Result<(), Failure> {
+        let control = self.control.borrow_mut().take();
+        let sender = self.sender.clone();
+        let end = move || {
+            // Clients of the API that wait for a reply of this process get it.
+            let control = thread::spawn(move || {
+                for server in control {
+                    server.stop();
+                }
+            });
+            let clean = server.hand_over();
+            let _ = control.join();
+            let _ = sender.blocking_send(Event::Stopped(clean));
+        };
+        let started = thread::Builder::new().name("rn-handover".to_owned()).spawn(end);
+        started.map(drop).map_err(|error| {
+            Failure::Failed(format!(
+                "stopped immediately and cut the responses in progress: {error}"
+            ))
+        })
+    }
+
+    /// Leaves the socket files to a process that takes over, or takes them back.
+    fn leave_sockets(&self, server: &Server, leaves: bool) {
+        let control = self.control.borrow();
+        let servers = control.servers().chain([server]);
+        servers.for_each(|server| server.leave_socket_files(leaves));
+    }
+
     /// Returns true if the terminal of standard input was closed after the start. After a hangup, `isatty` on the old
     /// terminal fails.
     fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
     }
+}
+
+/// Returns true for requests that change the configuration, which the new process of an upgrade may have read already.
+fn changes(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Reload | Request::ReplaceConfig(_) | Request::EditConfig(_) | Request::UndoConfig(_)
+    )
 }
 
 /// Drains the upstreams with an address, or ends that.
@@ -358,11 +450,12 @@ fn from_model(level: model::Level) -> Level {
 /// Fails if a signal handler cannot be installed.
 pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()> {
     let _inside = runtime.enter();
-    let table: [(SignalKind, fn() -> Event); 4] = [
+    let table: [(SignalKind, fn() -> Event); 5] = [
         (SignalKind::terminate(), || Event::Stop),
         (SignalKind::interrupt(), || Event::Stop),
         (SignalKind::hangup(), || Event::Reload),
         (SignalKind::user_defined1(), || Event::Reopen),
+        (SignalKind::user_defined2(), || Event::Upgrade),
     ];
     for (kind, event) in table {
         let (mut signals, events) = (signal(kind)?, events.clone());

@@ -13,6 +13,7 @@ mod event;
 mod exit;
 pub mod explain;
 pub mod fmt;
+mod handover;
 pub mod hash_password;
 pub mod import;
 mod inspection;
@@ -34,8 +35,10 @@ pub mod serve;
 pub mod service;
 pub mod top;
 pub mod trust;
+pub mod upgrade;
 
 pub use exit::{ExitStatus, Failure};
+pub use handover::remember_own_path;
 pub use output::{print, print_details, print_error, print_report, print_warning};
 
 /// A web server: one line of TOML to host a site, at the speed limit of the kernel.
@@ -55,6 +58,7 @@ pub enum Command {
     Status(remote::StatusOptions),
     Sites(remote::SitesOptions),
     Reload(remote::ReloadOptions),
+    Upgrade(upgrade::Options),
     Stop(remote::StopOptions),
     LogLevel(remote::LogLevelOptions),
     Config(config::Options),

@@ -1,5 +1,6 @@
 //! Notifications to the service manager that started the server: ready, reloading, stopping, alive.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use rocknet::server::Server;
@@ -36,6 +37,19 @@ impl Notifier {
         self.send(&format!(
             "RELOADING=1\nMONOTONIC_USEC={now}\nSTATUS=loading the configuration"
         ));
+    }
+
+    /// Reports that another process serves in place of this one, which sends nothing more.
+    pub fn handed_over(&self, process: u32) {
+        self.send(&format!(
+            "MAINPID={process}\nREADY=1\nSTATUS=serving by the new process"
+        ));
+    }
+
+    /// Returns the environment variables with which a new process notifies the same service manager.
+    pub fn variables(&self) -> Vec<(&'static str, OsString)> {
+        let socket = self.socket.as_ref();
+        socket.map_or_else(Vec::new, |socket| socket.variables(self.watchdog))
     }
 
     /// Reports that the server stops after the responses in progress.

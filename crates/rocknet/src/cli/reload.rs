@@ -48,7 +48,6 @@ impl StartSettings {
     fn needs_restart(&self, new: &Config) -> Vec<&'static str> {
         let (old, now) = (&self.server, &new.server);
         [
-            ("server.workers", old.workers != now.workers),
             ("server.blocking_threads", old.blocking_threads != now.blocking_threads),
             ("server.events", old.events != now.events),
             ("server.user", old.user != now.user),
@@ -246,7 +245,7 @@ mod tests {
         }
         check(|_| {}, &[]);
         check(|new| new.cache.memory = 0, &[]);
-        check(|new| new.server.workers = Workers::Count(3), &["server.workers"]);
+        check(|new| new.server.workers = Workers::Count(3), &[]);
         check(|new| new.server.blocking_threads += 1, &["server.blocking_threads"]);
         check(|new| new.server.events.batch += 1, &["server.events"]);
         check(|new| new.server.user = Some("x".into()), &["server.user"]);

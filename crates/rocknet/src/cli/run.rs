@@ -1,8 +1,10 @@
 //! `rocknet run`: serves a configuration, or the welcome page without one.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rocknet::certificates::ServerEnvironment;
+use rocknet::takeover::Predecessor;
 use rocknet_config::{Config, Loaded};
 use rocknet_io::service_manager::ServiceEnvironment;
 
@@ -42,6 +44,21 @@ pub fn run_bare(options: &BareOptions, service: ServiceEnvironment) -> Result<()
 }
 
 fn run_file(named: Option<&Path>, console: bool, service: ServiceEnvironment) -> Result<(), Failure> {
+    let predecessor = Predecessor::from_environment().map_err(Failure::Failed)?.map(Arc::new);
+    let served = run_after(predecessor.clone(), named, console, service);
+    // After an upgrade that has succeeded, nothing receives the message.
+    if let (Some(predecessor), Err(failure)) = (predecessor, &served) {
+        predecessor.failed(&failure.to_string());
+    }
+    served
+}
+
+fn run_after(
+    predecessor: Option<Arc<Predecessor>>,
+    named: Option<&Path>,
+    console: bool,
+    service: ServiceEnvironment,
+) -> Result<(), Failure> {
     match named.map(Path::to_path_buf).or_else(search::find) {
         Some(file) => {
             let Loaded { config, warnings } =
@@ -52,6 +69,7 @@ fn run_file(named: Option<&Path>, console: bool, service: ServiceEnvironment) ->
                 notes: Vec::new(),
                 console,
                 open: false,
+                predecessor,
                 shows_addresses: false,
             };
             running::run(config, options, service)
@@ -72,6 +90,7 @@ fn welcome(console: bool, service: ServiceEnvironment) -> Result<(), Failure> {
             notes,
             console,
             open: false,
+            predecessor: None,
             shows_addresses: false,
         };
         (Config::welcome(listen), options)

@@ -14,6 +14,7 @@ use rocknet::gateway::php;
 use rocknet::log::{ErrorLog, Logger, init_errors};
 use rocknet::report::MAX_FOLDERS_CHECKED;
 use rocknet::server::{Server, StartError, StartHooks};
+use rocknet::takeover::{AdoptedSockets, Predecessor};
 use rocknet_config::model::{Log, LogTarget};
 use rocknet_config::{Code, Config, Report};
 use rocknet_control::SiteSummary;
@@ -66,7 +67,7 @@ pub fn run(config: Config, options: LaunchOptions, mut service: ServiceEnvironme
 
 /// Starts a server. Requests are served once this function returns. Takes the sockets of `service`.
 pub fn start(
-    config: Config,
+    mut config: Config,
     options: LaunchOptions,
     service: &mut ServiceEnvironment,
 ) -> Result<RunningServer, NotStarted> {
@@ -82,6 +83,10 @@ pub fn start(
     catch_signals(&runtime, &signal_sender).map_err(NotStarted::Io)?;
 
     let mut start_settings = StartSettings::new(&config);
+    let predecessor = options.predecessor.clone();
+    if let Some(predecessor) = &predecessor {
+        take_over_rights(predecessor, &mut config, &mut start_settings);
+    }
     let loaded_revision = config_api::current_revision(&options.source);
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
     let user = match options.source {
@@ -99,6 +104,7 @@ pub fn start(
         state: &state,
         scripts: &scripts,
         config: &start_config,
+        predecessor: predecessor.as_deref(),
         sockets: std::mem::take(&mut service.sockets),
         sandbox: Some(SandboxPlan::new(&start_config, &state.folder, &options.source)),
         active_sandbox: ActiveSandbox::default(),
@@ -118,7 +124,9 @@ pub fn start(
         events: sender.clone(),
         logger: server.logger().clone(),
     };
-    let control = ControlServers::start(addresses, api);
+    let inherited = predecessor.as_deref().map(Predecessor::control);
+    let control = ControlServers::start(addresses, api, inherited.unwrap_or_default());
+    announce_ready(predecessor.as_deref(), service);
     let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(RunningServer {
         runtime,
@@ -136,6 +144,31 @@ pub fn start(
     })
 }
 
+/// Applies what the previous process knows from its start: the folder of its state, and the rights that it has dropped.
+fn take_over_rights(predecessor: &Predecessor, config: &mut Config, start_settings: &mut StartSettings) {
+    config
+        .server
+        .state
+        .get_or_insert_with(|| predecessor.state_folder.clone());
+    if predecessor.has_dropped_root {
+        accounts::inherit_dropped_rights();
+    }
+    // The previous process has switched to the user already.
+    (start_settings.user_ignored, start_settings.script_user_ignored) = (false, false);
+}
+
+/// Announces to the previous process that requests are served. Called once, after everything has started.
+fn announce_ready(predecessor: Option<&Predecessor>, service: &ServiceEnvironment) {
+    let Some(predecessor) = predecessor else { return };
+    match predecessor.ready() {
+        Ok(()) => tracing::info!("process {} has taken over", std::process::id()),
+        Err(error) => tracing::warn!("the old process has ended during the upgrade: {error}"),
+    }
+    if service.notify.is_some() {
+        predecessor.wait_for_release(RELEASE_TIMEOUT);
+    }
+}
+
 /// Steps of the program during the start of its server.
 struct ProgramStart<'a> {
     /// Account to switch to.
@@ -143,6 +176,7 @@ struct ProgramStart<'a> {
     state: &'a StateFolder,
     scripts: &'a accounts::AccountPlan,
     config: &'a Config,
+    predecessor: Option<&'a Predecessor>,
     /// Sockets of the service manager.
     sockets: InheritedSockets,
     /// `None` once the sandbox is entered.
@@ -153,8 +187,9 @@ struct ProgramStart<'a> {
 }
 
 impl StartHooks for ProgramStart<'_> {
-    fn inherited_sockets(&mut self) -> InheritedSockets {
-        std::mem::take(&mut self.sockets)
+    fn adopted_sockets(&mut self) -> AdoptedSockets {
+        let previous = self.predecessor.map(Predecessor::sites).unwrap_or_default();
+        previous.with_activated(std::mem::take(&mut self.sockets))
     }
 
     fn before_threads(&mut self) -> Result<(), String> {
@@ -169,6 +204,10 @@ impl StartHooks for ProgramStart<'_> {
 
     fn log_opened(&mut self, log: &Log, logger: &Logger) {
         self.error_log = Some(init_errors(log, logger));
+    }
+
+    fn before_serving(&mut self) -> Result<(), String> {
+        self.predecessor.map_or(Ok(()), Predecessor::prepared)
     }
 }
 
@@ -245,7 +284,10 @@ impl RunningServer {
             ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
         };
         notes.extend(trust::hint(&self.server.snapshot().config, file));
-        print(banner::start_block(sites, &notes, shows_colour(StandardStream::Output)));
+        let is_upgrade = self.options.predecessor.is_some();
+        if !is_upgrade {
+            print(banner::start_block(sites, &notes, shows_colour(StandardStream::Output)));
+        }
         // Warnings are also written to the error log, unless it is standard error.
         let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
         for warning in self.warnings() {
@@ -264,7 +306,9 @@ impl RunningServer {
             });
         }
         let has_file = matches!(self.options.source, ConfigSource::File(_));
-        print(banner::stop_hint(self.has_console, has_file));
+        if !is_upgrade {
+            print(banner::stop_hint(self.has_console, has_file));
+        }
     }
 
     /// Returns the warnings that only the start can determine.
@@ -363,6 +407,9 @@ impl From<NotStarted> for Failure {
         })
     }
 }
+
+/// Maximum time that the previous process has to notify the service manager of this one.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time for the processes of CGI programs to end after they have been killed.
 const CGI_STOP_TIMEOUT: Duration = Duration::from_secs(5);

@@ -125,6 +125,22 @@ impl ActiveSandbox {
         }
         Ok(())
     }
+
+    /// Checks whether a new process that inherits the limits can serve a configuration.
+    ///
+    /// # Errors
+    ///
+    /// A message that names the key or the folder, and what to do.
+    pub fn check_successor(&self, config: &Config, state: &Path, source: &ConfigSource) -> Result<(), String> {
+        if matches!(self, ActiveSandbox::Strict(_)) && config.server.sandbox != Sandbox::Strict {
+            return Err(
+                "the strict sandbox of the running server limits the new process too, and the configuration \
+                        no longer has `sandbox = \"strict\"`: restart the server to leave the sandbox"
+                    .to_owned(),
+            );
+        }
+        self.check(config, state, source)
+    }
 }
 
 /// Describes the limits in a few words, for `rocknet status`.

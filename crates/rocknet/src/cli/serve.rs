@@ -42,6 +42,7 @@ pub fn run(options: &Options, service: ServiceEnvironment) -> Result<(), Failure
             notes,
             console: options.console.console,
             open: options.open,
+            predecessor: None,
             shows_addresses: true,
         };
         let mut config = Config::for_directory(&directory, listen);

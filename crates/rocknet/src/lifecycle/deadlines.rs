@@ -174,10 +174,11 @@ impl Deadlines {
     }
 
     /// Waits for a tunnel: without a deadline, unless the server stops or one side of the tunnel has ended
-    /// (`is_half`). Unless the server stops, a client that does not take the sent bytes keeps its deadline.
-    pub fn enter_tunnel(&mut self, is_half: bool, is_stopping: bool, ticks: &Ticks) {
-        if is_stopping {
-            return self.enter(Wait::TunnelGrace, ticks.tunnel_close_grace);
+    /// (`is_half`). Unless the server stops, a client that does not take the sent bytes keeps its deadline. `grace`:
+    /// ticks of the deadline if the server stops.
+    pub fn enter_tunnel(&mut self, is_half: bool, grace: Option<u32>, ticks: &Ticks) {
+        if let Some(grace) = grace {
+            return self.enter(Wait::TunnelGrace, grace);
         }
         if self.wait == Wait::Send {
             return;

@@ -79,7 +79,7 @@ impl ActiveTunnel {
         let tunnel = &mut self.tunnel;
         match catch_unwind(AssertUnwindSafe(|| tunnel.poll(task, &mut client, scratch))) {
             Ok(Poll::Pending) => {
-                deadlines.enter_tunnel(self.ends.is_half_closed(), worker.is_stopping(), ticks);
+                deadlines.enter_tunnel(self.ends.is_half_closed(), worker.tunnel_close_grace(), ticks);
                 Poll::Pending
             }
             Ok(ready) => ready,

@@ -80,7 +80,7 @@ async fn header(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<ProxyHeade
                     Poll::Ready(Ok(()))
                 }
                 Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                Poll::Pending if worker.is_stopping() => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+                Poll::Pending if worker.closes_idle() => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
                 Poll::Pending if deadline.poll_past(context.waker()) => {
                     Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
                 }

@@ -2,30 +2,36 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_io::runtime::spawn;
 use rocknet_io::socket::Address;
 use rocknet_io::udp::{self, UdpSocket};
-use rocknet_quic::{Connection, Forwarding, OpenTrace, Owner, QuicEndpoint, SelectConfig, SelectedConfig, SharedKeys};
+use rocknet_quic::{
+    Connection, Forwarding, OpenTrace, Owner, QuicEndpoint, Relays, SelectConfig, SelectedConfig, SharedKeys,
+};
 use rustls::server::ClientHello;
 
+use super::quic_secret::GenerationKeys;
 use crate::certificates::CertificateManager;
 use crate::protocol::h3;
 use crate::site_table::SiteTable;
 use crate::snapshot::Snapshot;
 use crate::worker::{OpenConnection, Worker};
 
-/// UDP socket of one worker, with the state that it shares with the other workers of its address.
+/// UDP socket of one worker, with the state that it shares with the other workers of its address. Clones refer to the
+/// same socket.
+#[derive(Clone)]
 pub struct QuicSocket {
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     /// Identifies the worker in the connection IDs that it issues.
     owner: Owner,
     keys: SharedKeys,
     /// Passes datagrams to the worker that owns their connection.
     forwarding: Forwarding,
+    relays: Relays,
 }
 
 impl QuicSocket {
@@ -34,22 +40,30 @@ impl QuicSocket {
     /// # Errors
     ///
     /// Fails if the UDP port cannot be bound.
-    pub fn bind(address: &Address, workers: usize, keys: &SharedKeys) -> io::Result<Vec<QuicSocket>> {
-        Ok(QuicSocket::adopt(udp::bind(address, workers)?, keys))
+    pub fn bind(address: &Address, workers: usize, keys: &GenerationKeys<'_>) -> io::Result<Vec<QuicSocket>> {
+        let sockets = udp::bind(address, workers)?;
+        Ok(QuicSocket::adopt(sockets, keys, &Relays::default()))
     }
 
-    /// Uses sockets that are bound to the same UDP port, one for each worker.
-    pub fn adopt(sockets: Vec<OwnedFd>, keys: &SharedKeys) -> Vec<QuicSocket> {
+    /// Takes over UDP sockets of one address, one for each worker. `relays` lead to the processes that served them.
+    pub fn adopt(sockets: Vec<OwnedFd>, keys: &GenerationKeys<'_>, relays: &Relays) -> Vec<QuicSocket> {
         let forwarding = Forwarding::new(sockets.len());
+        let generation = keys.generation;
         let numbered = (0..).zip(sockets);
         numbered
             .map(|(worker, socket)| QuicSocket {
-                socket,
-                owner: Owner { generation: 0, worker },
-                keys: keys.clone(),
+                socket: Arc::new(socket),
+                owner: Owner { generation, worker },
+                keys: keys.keys.clone(),
                 forwarding: forwarding.clone(),
+                relays: relays.clone(),
             })
             .collect()
+    }
+
+    /// Returns the inboxes of the workers of the address.
+    pub fn forwarding(&self) -> &Forwarding {
+        &self.forwarding
     }
 
     /// Creates the endpoint of a worker. Called on its event loop, and again if the worker is restarted.
@@ -62,7 +76,14 @@ impl QuicSocket {
         let forwarding = self.forwarding.clone();
         let mut endpoint = QuicEndpoint::new(socket, self.owner, &self.keys, forwarding, selector(worker))?;
         endpoint.set_traces(traces(worker));
+        endpoint.set_relays(self.relays.clone());
         Ok(endpoint)
+    }
+}
+
+impl AsFd for QuicSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -18,16 +18,19 @@ const ITEM: &str = "quic/secret";
 /// not even exist.
 pub struct QuicKeys {
     state_folder: PathBuf,
+    /// Number of this process for its connection IDs.
+    generation: u16,
     loaded: OnceLock<SharedKeys>,
     /// Warning about the load of the keys that has not been logged yet.
     warning: Mutex<Option<String>>,
 }
 
 impl QuicKeys {
-    /// Creates the keys of a server without loading them.
-    pub fn new(state_folder: &Path) -> QuicKeys {
+    /// Creates the keys of a server without loading them. `generation`: number of this process for its connection IDs.
+    pub fn new(state_folder: &Path, generation: u16) -> QuicKeys {
         QuicKeys {
             state_folder: state_folder.to_owned(),
+            generation,
             loaded: OnceLock::new(),
             warning: Mutex::default(),
         }
@@ -38,13 +41,22 @@ impl QuicKeys {
     /// # Errors
     ///
     /// Fails if the system has no random bytes.
-    pub fn get(&self) -> io::Result<&SharedKeys> {
-        if let Some(keys) = self.loaded.get() {
-            return Ok(keys);
-        }
-        let StoredKeys { keys, warning } = load(&FileStorage::new(&self.state_folder))?;
-        *self.warning() = warning;
-        Ok(self.loaded.get_or_init(|| keys))
+    pub fn get(&self) -> io::Result<GenerationKeys<'_>> {
+        let keys = match self.loaded.get() {
+            Some(keys) => keys,
+            None => {
+                let StoredKeys { keys, warning } = load(&FileStorage::new(&self.state_folder))?;
+                *self.warning() = warning;
+                self.loaded.get_or_init(|| keys)
+            }
+        };
+        let generation = self.generation;
+        Ok(GenerationKeys { keys, generation })
+    }
+
+    /// Returns the number of this process for its connection IDs.
+    pub fn generation(&self) -> u16 {
+        self.generation
     }
 
     fn warning(&self) -> MutexGuard<'_, Option<String>> {
@@ -58,6 +70,15 @@ impl QuicKeys {
             tracing::warn!("{warning}");
         }
     }
+}
+
+/// Loaded keys, with the number of this process.
+#[derive(Clone, Copy)]
+pub struct GenerationKeys<'a> {
+    /// Keys, which are the same for all processes of a server.
+    pub keys: &'a SharedKeys,
+    /// Number of this process for its connection IDs.
+    pub generation: u16,
 }
 
 /// QUIC keys, with a warning about their stored secret.
@@ -138,7 +159,7 @@ mod tests {
     #[test]
     fn keys_are_loaded_when_they_are_needed() {
         let folder = tempfile::tempdir().expect("a folder");
-        let keys = QuicKeys::new(folder.path());
+        let keys = QuicKeys::new(folder.path(), 0);
         assert!(!folder.path().join(ITEM).exists());
         keys.get().expect("keys");
         let secret = stored(&FileStorage::new(folder.path()));

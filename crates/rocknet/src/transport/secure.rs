@@ -136,7 +136,7 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         let (acceptor, deadline) = (&mut self.acceptor, &self.deadline);
         let received = poll_fn(|context| match acceptor.poll(context) {
             // A client that has sent nothing when the server stops is not served.
-            Poll::Pending if worker.is_stopping() && acceptor.has_received_nothing() => {
+            Poll::Pending if worker.closes_idle() && acceptor.has_received_nothing() => {
                 acceptor.cancel();
                 Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
             }

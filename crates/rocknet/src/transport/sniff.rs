@@ -34,7 +34,7 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
                 let received = received.ok().filter(|received| !received.is_empty());
                 return Poll::Ready(received.map(|received| unread.extend_from_slice(&received)));
             }
-            if worker.is_stopping() && unread.is_empty() {
+            if worker.closes_idle() && unread.is_empty() {
                 return Poll::Ready(None);
             }
             let is_past = deadlines.poll_past(context.waker());

@@ -134,6 +134,7 @@ fn every_reply_is_as_described() {
         ("/api/upstreams/drain", r#"{"address":"http://127.0.0.1:9"}"#),
         ("/api/upstreams/enable", r#"{"address":"http://127.0.0.1:9"}"#),
         ("/api/php/restart", r#"{"name":"8.2"}"#),
+        ("/api/upgrade", r#"{"binary":"/missing/program"}"#),
     ]);
     // `stop` is last, because it ends the server.
     let mut endpoints = ENDPOINTS.to_vec();
@@ -179,6 +180,7 @@ fn every_reply_is_as_described() {
             _ => assert_eq!(schema["type"], "string", "{path}"),
         }
     }
-    // Requests about an upstream and a pool that do not exist fail, and so does the replacement of an old revision.
-    assert!(successes >= ENDPOINTS.len() - 5, "{successes} of {}", ENDPOINTS.len());
+    // Requests about an upstream, a pool and a program that do not exist fail, and so does the replacement of an old
+    // revision.
+    assert!(successes >= ENDPOINTS.len() - 6, "{successes} of {}", ENDPOINTS.len());
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use rocknet_testing::{Need, skip};
 
 use crate::program::ProgramFolder;
+use crate::upgrade::{KillAtEnd, upgrade};
 
 /// Shell command that runs the server as another account, with further arguments of `setpriv` in place of `ARGUMENTS`.
 /// The program is opened first, because the account may not reach its folder.
@@ -59,6 +60,18 @@ fn programs_do_not_inherit_the_capability_for_low_ports() {
     // The server itself still binds low ports. The address is one that no other program of this machine uses.
     let added = format!("{config}[site.\"low.test\"]\nlisten = \"http://127.83.19.7:81\"\nroot = \"www\"\n");
     dir.write("rocknet.toml", &added);
+    let reloaded = dir.run(&["reload"]);
+    assert_eq!(reloaded.code, Some(0), "{reloaded:?}");
+
+    // So does the process of an upgrade, and its programs inherit nothing either.
+    let _end = KillAtEnd(&dir);
+    let process = upgrade(&dir, &["--binary", "/proc/self/exe"]);
+    let own = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+    assert_eq!(capability_set(&own, "CapEff"), LOW_PORTS);
+    for name in ["CapInh", "CapAmb"] {
+        assert_eq!(capability_set(&own, name), NONE, "{name}: {own}");
+    }
+    dir.write("rocknet.toml", &added.replace(":81", ":82"));
     let reloaded = dir.run(&["reload"]);
     assert_eq!(reloaded.code, Some(0), "{reloaded:?}");
 }

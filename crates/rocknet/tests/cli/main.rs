@@ -12,14 +12,17 @@ mod failures;
 mod hardening;
 mod http3;
 mod isolated;
+mod load;
 mod logs;
 mod php_versions;
 mod program;
+mod reload_load;
 mod running;
 mod sandbox;
 mod service;
 mod service_manager;
 mod trust;
+mod upgrade;
 #[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]
 mod wire;

@@ -9,6 +9,7 @@ use rocknet_testing::{Need, skip};
 
 use crate::hardening::AS_NOBODY;
 use crate::program::ProgramFolder;
+use crate::upgrade::{KillAtEnd, upgrade};
 
 /// CGI program that tries calls which change the system or read other processes, and prints what succeeded.
 const TRY: &str = r#"#!/bin/sh
@@ -213,4 +214,63 @@ fn php_certificates_and_upstreams_work_in_the_strict_sandbox() {
     assert!(certificates.out.contains("a.localhost"), "{certificates:?}");
     assert!(dir.path().join("state/local/ca.pem").exists(), "{certificates:?}");
     assert!(sandbox_of(&dir).starts_with("strict"));
+}
+
+#[test]
+fn an_upgrade_keeps_the_strict_sandbox_and_does_not_widen_it() {
+    if !is_root() {
+        return;
+    }
+    let outside = tempfile::tempdir_in("/srv").expect("a folder");
+    let strict = "sandbox = \"strict\"";
+    let written = config(strict, "");
+    let dir = folder(&written);
+    let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+    let _end = KillAtEnd(&dir);
+    let wider = format!("{strict}\nsandbox_write = [\"{}\"]", outside.path().display());
+    for (settings, reason) in [
+        (wider.as_str(), "restart the server to load this configuration"),
+        ("sandbox = \"auto\"", "restart the server to leave the sandbox"),
+    ] {
+        dir.write("rocknet.toml", &config(settings, ""));
+        let refused = dir.run(&["upgrade"]);
+        assert!(
+            refused.code == Some(1) && refused.err.contains(reason),
+            "{settings}: {refused:?}"
+        );
+        assert!(server.get("/").ends_with("home"));
+    }
+    dir.write("rocknet.toml", &written);
+    // The new process of the new process is limited too, and can be started nevertheless.
+    for _ in 0..2 {
+        upgrade(&dir, &[]);
+        assert!(sandbox_of(&dir).starts_with("strict"), "{}", sandbox_of(&dir));
+        let response = server.get("/cgi-bin/try");
+        assert!(
+            response.contains("FAILED mount\n") && response.contains("DONE fork\n"),
+            "{response}"
+        );
+    }
+    assert_eq!(dir.run(&["stop"]).code, Some(0));
+}
+
+#[test]
+fn the_limits_of_programs_do_not_apply_to_the_new_process_of_an_upgrade() {
+    if !is_root() {
+        return;
+    }
+    let dir = folder(&config("", ""));
+    let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+    let _end = KillAtEnd(&dir);
+    let limits = |process: u32| {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+        let line = status.lines().find(|line| line.starts_with("Seccomp:"));
+        line.expect("a line").to_owned()
+    };
+    let before = limits(server.id());
+    let process = upgrade(&dir, &[]);
+    assert_eq!(limits(process), before);
+    // Programs of the new process are limited as before.
+    assert!(sandbox_of(&dir).starts_with("programs are limited (seccomp)"));
+    assert!(server.get("/cgi-bin/try").contains("FAILED mount\n"));
 }

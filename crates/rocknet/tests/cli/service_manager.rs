@@ -6,7 +6,7 @@ use std::io::{Read, Write as _};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::program::{ProgramFolder, Server};
+use crate::upgrade::{KillAtEnd, upgrade};
 
 const SITE: &str =
     "[server]\nworkers = 1\nstate = \"state\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
@@ -214,4 +215,69 @@ fn passed_sockets_are_used_for_their_addresses() {
         let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
         assert_eq!(status["http3_ports"][0], address.port(), "{status}");
     }
+}
+
+#[test]
+fn the_new_process_of_an_upgrade_becomes_the_main_process() {
+    let dir = folder(SITE);
+    let notified = Notifications::at(&dir);
+    let address = format!("NOTIFY_SOCKET={}", dir.path().join("notify.sock").display());
+    let old = serve(&dir, &[&address, "WATCHDOG_USEC=600000"], &[]);
+    let _end = KillAtEnd(&dir);
+    assert_eq!(notified.next_state(), "READY=1\nSTATUS=sites: 1");
+    // The second upgrade shows that the new process passes the variables on too.
+    let first = upgrade(&dir, &[]);
+    for process in [first, upgrade(&dir, &[])] {
+        // A service manager ignores notifications of a process that is not the main process.
+        assert_eq!(
+            notified.next_state(),
+            format!("MAINPID={process}\nREADY=1\nSTATUS=serving by the new process")
+        );
+        assert_eq!(notified.next_state(), "READY=1\nSTATUS=sites: 1");
+    }
+    assert_eq!(old.wait(), Some(0));
+    // The signs of life that are left may be older ones.
+    notified.0.set_nonblocking(true).expect("a mode");
+    while notified.0.recv(&mut [0; 64]).is_ok() {}
+    notified.0.set_nonblocking(false).expect("a mode");
+    assert_eq!(notified.next(), "WATCHDOG=1");
+    assert_eq!(dir.run(&["stop"]).code, Some(0));
+    assert!(notified.next_state().starts_with("STOPPING=1\n"));
+}
+
+#[test]
+fn passed_sockets_stay_with_the_service_manager_after_an_upgrade() {
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let address = tcp.local_addr().expect("an address");
+    let config = format!(
+        "[server]\nworkers = 1\nstate = \"state\"\n[site.default]\nlisten = [\"{address}\", \"unix:web.sock\"]\n\
+         root = \"www\"\n"
+    );
+    let dir = folder(&config);
+    let file = dir.path().join("web.sock");
+    let unix = UnixListener::bind(&file).expect("a socket");
+    let sockets: Vec<OwnedFd> = vec![tcp.into(), unix.into()];
+    let server = serve(&dir, &[], &sockets);
+    let _end = KillAtEnd(&dir);
+    // The new worker shares the queue of the socket that was passed.
+    dir.write("rocknet.toml", &config.replace("workers = 1", "workers = 2"));
+    upgrade(&dir, &[]);
+    assert_eq!(server.wait(), Some(0));
+    let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    for _ in 0..4 {
+        let mut response = String::new();
+        let mut stream = std::net::TcpStream::connect(address).expect("a connection");
+        stream.write_all(request).expect("a request");
+        stream.read_to_string(&mut response).expect("a response");
+        assert!(response.ends_with("home"), "{response}");
+        let mut response = String::new();
+        let mut stream = UnixStream::connect(&file).expect("a connection");
+        stream.write_all(request).expect("a request");
+        stream.read_to_string(&mut response).expect("a response");
+        assert!(response.ends_with("home"), "{response}");
+    }
+    assert_eq!(dir.run(&["stop"]).code, Some(0));
+    assert!(file.exists(), "the file belongs to the service manager");
+    // Clients wait for the next start.
+    UnixStream::connect(&file).expect("a connection");
 }

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rocknet_config::model::Priority;
 use rocknet_io::runtime::Runtime;
@@ -128,7 +129,7 @@ fn a_stopping_worker_serves_received_requests_and_closes_idle_connections() {
     // At a stop the event loop polls the sockets once more before it wakes idle connections.
     let runtime = Runtime::new(64).expect("a loop");
     runtime.block_on(async {
-        server.worker.stop();
+        server.worker.stop(Duration::from_secs(10));
         for _ in 0..1000 {
             if idle.woken.flag.load(Ordering::Acquire) {
                 return;

@@ -25,6 +25,7 @@ mod http3_qlog;
 mod http3_restart;
 mod http3_switch;
 mod http3_tunnels;
+mod http3_upgrade;
 mod key_log;
 mod log;
 mod php;

@@ -86,6 +86,11 @@ pub const MUTABLE: &[Listed] = &[
         reason: "user and privileges belong to the process, which drops them once",
     },
     Listed {
+        file: "crates/rocknet/src/cli/handover.rs",
+        name: "OWN_PATH",
+        reason: "the path of the program, read once at the start and then constant",
+    },
+    Listed {
         file: "crates/rocknet/src/handler/controller/private_copy/linux.rs",
         name: "NUMBER",
         reason: "the dynamic loader's names belong to the whole process and must differ",

@@ -40,7 +40,7 @@ impl<L: Link> Connection<L> {
         } else {
             let received = match self.core.link.poll_recv(context, input) {
                 // The connection closes, because all requests received before the stop have been handled.
-                Poll::Pending if worker.is_stopping() && self.core.unread.is_empty() && self.engine.is_idle() => {
+                Poll::Pending if worker.closes_idle() && self.core.unread.is_empty() && self.engine.is_idle() => {
                     if self.core.has_sent_all() {
                         self.core.link.finish();
                         self.core.end = End::Closed;

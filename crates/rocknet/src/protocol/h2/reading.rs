@@ -54,11 +54,11 @@ impl<L: Link> Connection<L> {
         }
         if self.core.should_close(worker, config) && !self.engine.is_draining() {
             self.engine.begin_drain(output.buffer());
-            if worker.is_stopping() && self.engine.is_idle() {
-                // Requests that are still in transit are not handled. GOAWAY informs the client, which can retry them
-                // elsewhere.
-                self.engine.finish_drain(output.buffer());
-            }
+        }
+        if worker.closes_idle() && self.engine.is_idle() && self.engine.is_draining() {
+            // Requests that are still in transit are not handled. GOAWAY informs the client, which can retry them
+            // elsewhere.
+            self.engine.finish_drain(output.buffer());
         }
     }
 

@@ -1,0 +1,22 @@
+//! Upgrade of a running server to another program.
+
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+/// Time in seconds until the new process has to be ready, unless the order names another.
+pub const DEFAULT_TIMEOUT: u64 = 30;
+
+/// Times in seconds that an order may name. The client waits for the reply meanwhile.
+pub const TIMEOUTS: RangeInclusive<u64> = 1..=50;
+
+/// Order to start a new process that takes over the sockets of the server.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct UpgradeOrder {
+    /// Absolute path of the program; `None`: the path from which the server was started.
+    pub binary: Option<String>,
+    /// Time in seconds until the new process has to be ready, one of [`TIMEOUTS`]; `None`: [`DEFAULT_TIMEOUT`].
+    pub timeout: Option<u64>,
+}

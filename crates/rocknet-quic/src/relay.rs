@@ -1,0 +1,287 @@
+//! Passes datagrams to an older process of the same server, which still serves the connections that it began.
+//!
+//! During an upgrade, the new process reads the UDP sockets. A datagram whose connection ID has the generation of an
+//! older process is sent to that process, which passes it to its worker and answers from its own copy of the socket.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rocknet_io::fd_channel::{Blocking, FdChannel};
+use rocknet_io::udp::{Ecn, RecvMeta};
+
+use crate::connection_id::{CONNECTION_ID_LENGTH, Owner};
+use crate::forwarding::{ForwardedDatagram, Forwarding};
+
+/// Maximum size of a message in bytes: the largest datagram, with its addresses.
+const MAX_MESSAGE: usize = 65_536 + 256;
+
+/// Channel to an older process for the datagrams of its connections.
+#[derive(Clone)]
+pub struct Relay {
+    generation: u16,
+    channel: Arc<FdChannel>,
+}
+
+impl Relay {
+    /// Creates the relay to the process with this generation. `channel` is the descriptor from
+    /// [`RelayReceiver::pair`].
+    pub fn new(generation: u16, channel: OwnedFd) -> Relay {
+        Relay {
+            generation,
+            channel: Arc::new(FdChannel::from(channel)),
+        }
+    }
+
+    /// Returns the generation of the process.
+    pub fn generation(&self) -> u16 {
+        self.generation
+    }
+
+    /// Sends a datagram to a worker of the process. A datagram that does not fit into the queue of the channel is
+    /// dropped, as if a socket buffer were full. Returns false if the process has ended.
+    pub(crate) fn send(&self, listener: &str, worker: u16, meta: &RecvMeta, datagram: &[u8]) -> bool {
+        let head = Head {
+            listener,
+            worker,
+            ecn: meta.ecn,
+            source: meta.source,
+            destination: meta.destination,
+        };
+        let mut message = head.encode();
+        message.extend_from_slice(datagram);
+        match self.channel.send(&message, None, Blocking::No) {
+            Ok(()) => true,
+            Err(error) => !matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::NotConnected
+            ),
+        }
+    }
+}
+
+impl AsFd for Relay {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+/// End of the channel in the older process.
+pub struct RelayReceiver(FdChannel);
+
+impl RelayReceiver {
+    /// Creates a channel. The descriptor is for [`Relay::new`] in the new process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system has no free descriptor.
+    pub fn pair() -> io::Result<(RelayReceiver, OwnedFd)> {
+        let (receiver, sender) = FdChannel::pair()?;
+        Ok((RelayReceiver(receiver), sender))
+    }
+
+    /// Passes datagrams to the workers until all other ends are closed. Blocks. `listeners`: inboxes by the name of the
+    /// listening address, which is the same in both processes.
+    pub fn run(&self, listeners: &HashMap<String, Forwarding>) {
+        let mut buffer = vec![0; MAX_MESSAGE];
+        while let Ok(Some(message)) = self.0.recv(&mut buffer, Blocking::Yes) {
+            let Some((head, datagram)) = Head::decode(&buffer[..message.size]) else {
+                continue;
+            };
+            if let Some(forwarding) = listeners.get(head.listener) {
+                forwarding.send(
+                    head.worker,
+                    ForwardedDatagram {
+                        source: head.source,
+                        destination: head.destination,
+                        ecn: head.ecn,
+                        bytes: datagram.to_vec(),
+                    },
+                );
+            }
+        }
+    }
+}
+
+/// Text before a datagram: one line of words.
+#[derive(Debug, PartialEq, Eq)]
+struct Head<'a> {
+    listener: &'a str,
+    worker: u16,
+    ecn: Ecn,
+    source: SocketAddr,
+    destination: Option<IpAddr>,
+}
+
+impl Head<'_> {
+    fn encode(&self) -> Vec<u8> {
+        let Head {
+            listener,
+            worker,
+            ecn,
+            source,
+            destination,
+        } = self;
+        let destination = destination.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
+        format!("{listener} {worker} {} {source} {destination}\n", *ecn as u8).into_bytes()
+    }
+
+    fn decode(message: &[u8]) -> Option<(Head<'_>, &[u8])> {
+        let end = message.iter().position(|&byte| byte == b'\n')?;
+        let mut words = std::str::from_utf8(&message[..end]).ok()?.split(' ');
+        let head = Head {
+            listener: words.next()?,
+            worker: words.next()?.parse().ok()?,
+            ecn: ecn(words.next()?)?,
+            source: words.next()?.parse().ok()?,
+            destination: match words.next()? {
+                "-" => None,
+                ip => Some(ip.parse().ok()?),
+            },
+        };
+        Some((head, &message[end + 1..]))
+    }
+}
+
+fn ecn(digits: &str) -> Option<Ecn> {
+    let number: u8 = digits.parse().ok()?;
+    [Ecn::None, Ecn::Ect0, Ecn::Ect1, Ecn::Congested]
+        .into_iter()
+        .find(|ecn| *ecn as u8 == number)
+}
+
+/// Returns the destination connection ID of the first packet of a datagram, if it has the length of the IDs that a
+/// server issues.
+pub(crate) fn destination_id(datagram: &[u8]) -> Option<&[u8]> {
+    let is_long = datagram.first()? & 0x80 != 0;
+    if !is_long {
+        return datagram.get(1..1 + CONNECTION_ID_LENGTH);
+    }
+    let length = usize::from(*datagram.get(5)?);
+    if length != CONNECTION_ID_LENGTH {
+        return None;
+    }
+    datagram.get(6..6 + length)
+}
+
+/// Relays of an endpoint, with the name of its listening address.
+#[derive(Clone, Default)]
+pub struct Relays {
+    listener: String,
+    all: Vec<Relay>,
+}
+
+impl Relays {
+    /// Creates the relays of a listening address. Its name must have no space and no newline.
+    pub fn new(listener: String, all: Vec<Relay>) -> Relays {
+        Relays { listener, all }
+    }
+
+    /// Returns true if no older process is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Sends a datagram to the process of its owner. Returns false if that process has ended, or is not an older one.
+    pub(crate) fn send(&mut self, owner: Owner, meta: &RecvMeta, datagram: &[u8]) -> bool {
+        let Some(index) = self.all.iter().position(|one| one.generation == owner.generation) else {
+            return false;
+        };
+        let is_sent = self.all[index].send(&self.listener, owner.worker, meta, datagram);
+        if !is_sent {
+            self.all.swap_remove(index);
+        }
+        is_sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn heads_are_decoded() {
+        for (source, destination) in [
+            ("127.0.0.1:1", None),
+            ("[fe80::1%3]:65535", Some("::ffff:10.0.0.1")),
+            ("[::1]:443", Some("10.0.0.1")),
+        ] {
+            let head = Head {
+                listener: "[::1]:443",
+                worker: 7,
+                ecn: Ecn::Congested,
+                source: source.parse().expect("an address"),
+                destination: destination.map(|ip| ip.parse().expect("an address")),
+            };
+            let mut message = head.encode();
+            message.extend(b"a\nb c");
+            assert_eq!(Head::decode(&message), Some((head, &b"a\nb c"[..])));
+        }
+        for message in [
+            "",
+            "a",
+            "a 1 0 127.0.0.1:1",
+            "a 1 9 127.0.0.1:1 -\n",
+            "a x 0 127.0.0.1:1 -\n",
+            "\n",
+        ] {
+            assert_eq!(Head::decode(message.as_bytes()), None, "{message:?}");
+        }
+    }
+
+    #[test]
+    fn destination_ids_are_found() {
+        let id = [7; CONNECTION_ID_LENGTH];
+        let short = [&[0x40][..], &id, b"x"].concat();
+        assert_eq!(destination_id(&short), Some(&id[..]));
+        let long = [&[0xc0, 0, 0, 0, 1, 16][..], &id, b"x"].concat();
+        assert_eq!(destination_id(&long), Some(&id[..]));
+        for datagram in [
+            &short[..16],
+            &long[..21],
+            &[0xc0, 0, 0, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
+            &[],
+        ] {
+            assert_eq!(destination_id(datagram), None, "{datagram:?}");
+        }
+    }
+
+    #[test]
+    fn datagrams_reach_the_worker_of_the_older_process_until_it_ends() {
+        let (receiver, sender) = RelayReceiver::pair().expect("a channel");
+        let mut relays = Relays::new("a:1".to_owned(), vec![Relay::new(3, sender)]);
+        let meta = RecvMeta {
+            source: ([127, 0, 0, 1], 5).into(),
+            destination: None,
+            ecn: Ecn::Ect0,
+            length: 2,
+            segment: 2,
+        };
+        let owner = |generation, worker| Owner { generation, worker };
+        assert!(!relays.send(owner(4, 0), &meta, b"no"));
+        assert!(relays.send(owner(3, 1), &meta, b"ab"));
+        let forwarding = Forwarding::new(2);
+        let listeners = HashMap::from([("a:1".to_owned(), forwarding.clone())]);
+        thread::scope(|scope| {
+            let running = scope.spawn(|| {
+                receiver.run(&listeners);
+                drop(receiver);
+            });
+            let mut received = forwarding.take(1, Waker::noop());
+            while received.is_empty() {
+                thread::yield_now();
+                received = forwarding.take(1, Waker::noop());
+            }
+            assert_eq!((&received[0].bytes[..], received[0].ecn), (&b"ab"[..], Ecn::Ect0));
+            relays.all[0].channel.shut_down();
+            running.join().expect("the receiver ends");
+        });
+        assert!(!relays.send(owner(3, 1), &meta, b"ab"));
+        assert!(relays.is_empty());
+    }
+}

@@ -1,0 +1,205 @@
+//! Upgrade of the running program, on the side of the old process: steps of the main loop while the new process starts,
+//! and when it has taken over.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+use rocknet::certificates::ServerEnvironment;
+use rocknet::gateway::accounts;
+use rocknet::server::Server;
+use rocknet::takeover::{Offer, SocketGroup, Successor, UpgradeError};
+use rocknet_control::api::{ApiError, Done, Reply};
+use rocknet_control::upgrade::{DEFAULT_TIMEOUT, TIMEOUTS, UpgradeOrder};
+use rocknet_io::privileges;
+use tokio::sync::mpsc::Sender;
+
+use super::control::ControlServers;
+use super::event::{ControlRequest, Event};
+use super::launch::ConfigSource;
+use super::notifier::Notifier;
+use super::sandbox::ActiveSandbox;
+
+/// Path from which this program was started.
+static OWN_PATH: OnceLock<PathBuf> = OnceLock::new();
+
+/// Remembers the path of this program. Called at the start, because the system reports another path once the file is
+/// replaced.
+pub fn remember_own_path() {
+    if let Ok(path) = std::env::current_exe() {
+        let _ = OWN_PATH.set(path);
+    }
+}
+
+/// The upgrade in progress, if any.
+#[derive(Default)]
+pub struct Handover {
+    is_in_progress: bool,
+    /// Request of the control API that gets the outcome; `None` after SIGUSR2.
+    request: Option<ControlRequest>,
+}
+
+impl Handover {
+    /// Returns true from the start of an upgrade until its failure.
+    pub fn is_in_progress(&self) -> bool {
+        self.is_in_progress
+    }
+
+    /// Starts the new process on a thread, which sends [`Event::Prepared`]. `request`: gets the outcome. If the upgrade
+    /// is refused, the reason is logged, and the server continues.
+    pub fn begin(
+        &mut self,
+        order: &UpgradeOrder,
+        request: Option<ControlRequest>,
+        servers: (&Server, &ControlServers),
+        context: &HandoverContext<'_>,
+    ) {
+        if self.is_in_progress {
+            if let Some(request) = request {
+                request.reply(Err(ApiError::new(409, "an upgrade is in progress")));
+            }
+            return;
+        }
+        self.is_in_progress = true;
+        self.request = request;
+        let begun = offer(order, servers, context).and_then(|offer| {
+            tracing::info!("upgrading to {}", offer.program.display());
+            let sender = context.sender.clone();
+            on_thread(move || {
+                let started = Successor::start(offer).map(Box::new);
+                let _ = sender.blocking_send(Event::Prepared(started));
+            })
+        });
+        if let Err(error) = begun {
+            self.fail(&error);
+        }
+    }
+
+    /// Lets the prepared process serve, on a thread that sends [`Event::Upgraded`].
+    pub fn permit(&mut self, started: Result<Box<Successor>, UpgradeError>, sender: &Sender<Event>) {
+        let sender = sender.clone();
+        let permitted = started.and_then(|successor| {
+            on_thread(move || {
+                let _ = sender.blocking_send(Event::Upgraded(successor.finish().map(Box::new)));
+            })
+        });
+        if let Err(error) = permitted {
+            self.fail(&error);
+        }
+    }
+
+    /// Reports to the service manager and the operator that the new process has taken over.
+    pub fn succeed(&mut self, successor: Successor, notifier: &Notifier) {
+        let process = successor.id();
+        notifier.handed_over(process);
+        // The service manager accepts notifications of the new process from here on.
+        drop(successor);
+        let message = format!("process {process} has taken over from process {}", std::process::id());
+        tracing::info!("{message}; this process ends after its connections");
+        if let Some(request) = self.request.take() {
+            request.reply(Ok(Reply::Done(Done { message })));
+        }
+    }
+
+    /// Reports to the operator that the server continues without an upgrade.
+    pub fn fail(&mut self, error: &UpgradeError) {
+        self.is_in_progress = false;
+        tracing::error!("the upgrade failed, and this process continues: {error}");
+        if let Some(request) = self.request.take() {
+            let mut lines = error.0.trim_end().lines();
+            let first = lines.next_back().unwrap_or_default();
+            let has_more = lines.next().is_some();
+            request.reply(Err(ApiError {
+                details: has_more.then(|| error.0.clone()),
+                ..ApiError::new(
+                    422,
+                    format!("the upgrade failed, and the server continues unchanged: {first}"),
+                )
+            }));
+        }
+    }
+}
+
+/// State of the main loop that an upgrade uses.
+pub struct HandoverContext<'a> {
+    pub source: &'a ConfigSource,
+    pub state: &'a PathBuf,
+    pub sender: &'a Sender<Event>,
+    /// Limits of this process, which the new process inherits.
+    pub sandbox: &'a ActiveSandbox,
+    pub notifier: &'a Notifier,
+}
+
+fn offer(
+    order: &UpgradeOrder,
+    (sites, control): (&Server, &ControlServers),
+    context: &HandoverContext<'_>,
+) -> Result<Offer, UpgradeError> {
+    let refused = |why: &str| Err(UpgradeError(why.to_owned()));
+    let ConfigSource::File(file) = context.source else {
+        return refused("only a server with a configuration file can be upgraded: stop it and start it again");
+    };
+    if std::process::id() == 1 {
+        return refused(
+            "the server is the first process of a container, which would end with it: replace the container",
+        );
+    }
+    if accounts::can_switch_accounts() && !privileges::is_root() {
+        return refused(
+            "scripts run as other accounts, which needs a start as root: restart the server to replace its program",
+        );
+    }
+    // The new process reports errors of the configuration.
+    if matches!(context.sandbox, ActiveSandbox::Strict(_))
+        && let Ok(loaded) = rocknet_config::load(file, &ServerEnvironment::new())
+    {
+        let within_sandbox = context
+            .sandbox
+            .check_successor(&loaded.config, context.state, context.source);
+        within_sandbox.map_err(UpgradeError)?;
+    }
+    let timeout = order.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    if !TIMEOUTS.contains(&timeout) {
+        let (min, max) = (TIMEOUTS.start(), TIMEOUTS.end());
+        return Err(UpgradeError(format!(
+            "the timeout has to be between {min} s and {max} s"
+        )));
+    }
+    let program = order
+        .binary
+        .as_ref()
+        .map(PathBuf::from)
+        .or_else(|| OWN_PATH.get().cloned());
+    let Some(program) = program else {
+        return refused("the path of the program is unknown: name it with --binary");
+    };
+    if !program.is_absolute() {
+        return refused("the path of the program has to be absolute");
+    }
+    let duplicates = |error: std::io::Error| UpgradeError(format!("the sockets cannot be duplicated: {error}"));
+    let mut sockets = Vec::new();
+    let control = control.servers().map(|server| (SocketGroup::Control, server));
+    for (group, server) in std::iter::once((SocketGroup::Sites, sites)).chain(control) {
+        let offered = server.offered_sockets().map_err(duplicates)?;
+        sockets.extend(offered.into_iter().map(|socket| (group, socket)));
+    }
+    Ok(Offer {
+        program,
+        arguments: std::env::args_os().collect(),
+        sockets,
+        relays: sites.offered_relays().map_err(duplicates)?,
+        generation: sites.generation().wrapping_add(1),
+        has_dropped_root: accounts::has_dropped_rights(),
+        state_folder: context.state.clone(),
+        environment: context.notifier.variables(),
+        timeout: Duration::from_secs(timeout),
+    })
+}
+
+fn on_thread(run: impl FnOnce() + Send + 'static) -> Result<(), UpgradeError> {
+    let thread = thread::Builder::new().name("rn-upgrade".to_owned()).spawn(run);
+    thread
+        .map(drop)
+        .map_err(|error| UpgradeError(format!("no thread can be started: {error}")))
+}

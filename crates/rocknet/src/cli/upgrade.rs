@@ -1,0 +1,43 @@
+//! `rocknet upgrade`: replaces the program of the running server without a gap.
+
+use std::path::{Path, PathBuf};
+
+use rocknet_control::api::{Done, Request};
+use rocknet_control::upgrade::UpgradeOrder;
+
+use super::remote::Target;
+use super::{Failure, print};
+
+/// Replace the program of the running server without a gap
+///
+/// Starts the program from the same path again, which takes over all ports. The old process finishes its connections
+/// and ends. If the new process fails, the old one continues.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// The program to start; by default the path from which the server was started
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    binary: Option<PathBuf>,
+    /// Seconds until the new process has to be ready; by default 30
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=50))]
+    timeout: Option<u64>,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let binary = options.binary.as_deref().map(absolute).transpose()?;
+    let order = UpgradeOrder {
+        binary,
+        timeout: options.timeout,
+    };
+    let Done { message } = options.target.call(&Request::Upgrade(order))?;
+    print(format_args!("{message}\n"));
+    Ok(())
+}
+
+/// Returns the absolute path as text, because the server may have another working directory.
+fn absolute(path: &Path) -> Result<String, Failure> {
+    let absolute = std::path::absolute(path).map_err(|error| Failure::Failed(error.to_string()))?;
+    let text = absolute.into_os_string().into_string();
+    text.map_err(|path| Failure::Failed(format!("{} is no valid UTF-8", path.display())))
+}

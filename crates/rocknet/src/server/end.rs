@@ -1,0 +1,161 @@
+//! The end of a server: a stop, or the handover to another process.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rocknet_quic::{Forwarding, RelayReceiver};
+
+use super::Server;
+use crate::accept_loop::StopTimes;
+use crate::listener::{ActiveListener, join_within};
+use crate::takeover::{OfferedSocket, SocketKind};
+use crate::worker::Shared;
+
+/// Time for worker threads to end after the workers' own deadline.
+const JOIN_GRACE: Duration = Duration::from_secs(1);
+/// Time for the processes of isolated controllers to end after the last request.
+const LIBRARY_GRACE: Duration = Duration::from_secs(6);
+
+impl Server {
+    /// Stops the server: no new connections are accepted, responses in progress finish, and connections that are still
+    /// open at the deadline are cut. Returns true if all workers ended in time and none has cut a connection.
+    ///
+    /// Afterwards all threads and child processes of the server have ended, and its descriptors are closed. Calls that
+    /// cannot be interrupted are the exception: a name lookup, or access to a disk that does not respond.
+    pub fn stop(self) -> bool {
+        let within = self.snapshot().config.limits.shutdown;
+        self.end(within.into())
+    }
+
+    /// Ends like [`Server::stop`] after another process has taken over the sockets. Connections have
+    /// `limits.upgrade_drain` to finish, and certificates are no longer ordered.
+    pub fn hand_over(self) -> bool {
+        // The other process waits for the lock of the orders. Challenges reach that process only.
+        self.shared.certificates.stop(Instant::now() + JOIN_GRACE);
+        let times = StopTimes::of_drain(self.snapshot().config.limits.upgrade_drain);
+        self.end(times)
+    }
+
+    fn end(self, times: StopTimes) -> bool {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let threads = state
+            .listeners
+            .into_values()
+            .flat_map(|listener| listener.stop(times).threads)
+            .collect();
+        let clean = join_within(threads, times.within + JOIN_GRACE);
+        let Shared {
+            pool,
+            cache,
+            certificates,
+            registries,
+            ..
+        } = &self.shared;
+        pool.stop(JOIN_GRACE);
+        drop(state.snapshot);
+        // The registries are stopped after the last request, and the log after all other components, because they write
+        // to it.
+        if !registries.stop(Instant::now() + LIBRARY_GRACE) {
+            tracing::warn!("a thread or process of the server did not end in time and is abandoned");
+        }
+        self.php.stop();
+        cache.stop(Instant::now() + JOIN_GRACE);
+        certificates.stop(Instant::now() + JOIN_GRACE);
+        self.shared.logger.flush_and_stop(JOIN_GRACE);
+        clean
+    }
+
+    /// Returns duplicates of all sockets of the server, for a process that takes over.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no descriptor is free.
+    pub fn offered_sockets(&self) -> io::Result<Vec<OfferedSocket>> {
+        let mut offered = Vec::new();
+        for (address, listener) in &self.state().listeners {
+            for socket in listener.sockets() {
+                let kind = match socket.is_activated() {
+                    true => SocketKind::Activated,
+                    false => SocketKind::Stream,
+                };
+                offered.push(OfferedSocket {
+                    kind,
+                    address: address.clone(),
+                    socket: socket.as_fd().try_clone_to_owned()?,
+                });
+            }
+            for socket in listener.quic_sockets() {
+                offered.push(OfferedSocket {
+                    kind: SocketKind::Udp,
+                    address: address.clone(),
+                    socket: socket.as_fd().try_clone_to_owned()?,
+                });
+            }
+        }
+        Ok(offered)
+    }
+
+    /// Returns the number of this process for its QUIC connection IDs.
+    pub fn generation(&self) -> u16 {
+        self.quic_keys.generation()
+    }
+
+    /// Starts a thread that passes datagrams from a process that takes over to the QUIC connections of this process.
+    /// Returns the channels of this process and of older ones, with their generations; none if the server has no UDP
+    /// sockets.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no descriptor is free, or the thread cannot be started.
+    pub fn offered_relays(&self) -> io::Result<Vec<(u16, OwnedFd)>> {
+        let inboxes: HashMap<String, Forwarding> = self
+            .state()
+            .listeners
+            .iter()
+            .filter_map(|(address, listener)| {
+                let quic = listener.quic_sockets().first()?;
+                Some((address.to_string(), quic.forwarding().clone()))
+            })
+            .collect();
+        if inboxes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (receiver, channel) = RelayReceiver::pair()?;
+        thread::Builder::new()
+            .name("rn-relay".to_owned())
+            .spawn(move || receiver.run(&inboxes))?;
+        let mut offered = vec![(self.generation(), channel)];
+        for relay in &self.relays {
+            offered.push((relay.generation(), relay.as_fd().try_clone_to_owned()?));
+        }
+        Ok(offered)
+    }
+
+    /// Lets the workers read their UDP sockets, or leave the datagrams to another process. Returns when all of them do,
+    /// at the latest after a second.
+    pub fn receive_quic(&self, receives: bool) {
+        let (applied, all_applied) = mpsc::channel();
+        for listener in self.state().listeners.values() {
+            listener.receive_quic(receives, &applied);
+        }
+        drop(applied);
+        // Never receives a value: the channel is closed once all workers have dropped their end.
+        let _ = all_applied.recv_timeout(JOIN_GRACE);
+    }
+
+    /// Leaves the socket files to a process that takes over, or with `false` removes them at the end as usual.
+    pub fn leave_socket_files(&self, leaves: bool) {
+        let state = self.state();
+        for socket in state.listeners.values().flat_map(ActiveListener::sockets) {
+            if leaves {
+                socket.keep_socket_file();
+            } else {
+                socket.own_socket_file();
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Upgrade of a running server: a new process takes over the sockets of the old one, without a gap.
+//!
+//! ```text
+//! old process (successor.rs)                       new process (predecessor.rs)
+//!   starts the program with one end of a channel as its standard input
+//!   offer: version, generation ───────────────────▶ loads the configuration
+//!   one message for each socket, end ─────────────▶ adopts the sockets (adopted.rs), binds new addresses
+//!                                    ◀── prepared   everything but the workers has started
+//!   leaves the socket files ──── go ──────────────▶ starts the workers
+//!   notifies the service manager ◀───────── ready
+//!   closes the channel ───────────────────────────▶ notifies the service manager
+//!   stops accepting, drains
+//! ```
+//!
+//! Both processes refer to the same listening sockets, so a connection that waits in the queue of a socket is accepted
+//! by one of them. If the new process fails before it is ready, the old one continues.
+
+mod adopted;
+mod message;
+mod predecessor;
+mod successor;
+
+pub use adopted::{AdoptedAddress, AdoptedSockets};
+pub use message::{OfferedSocket, SocketGroup, SocketKind};
+pub use predecessor::Predecessor;
+pub use successor::{Offer, Successor, UpgradeError};

@@ -1,0 +1,196 @@
+//! The new process's side of an upgrade: receives the sockets, and reports success or failure.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rocknet_io::child;
+use rocknet_io::fd_channel::{Blocking, FdChannel};
+use rocknet_io::socket::Listener;
+use rocknet_quic::Relay;
+
+use super::adopted::AdoptedSockets;
+use super::message::{MAX_MESSAGE, MAX_SOCKETS, SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
+
+/// Maximum time between two messages of the old process, which sends them without a pause. Its reply to
+/// [`Predecessor::prepared`] takes longer, but no longer than this.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The process from which this process takes over.
+pub struct Predecessor {
+    channel: FdChannel,
+    sockets: Mutex<Option<Received>>,
+    /// True if the old process was started as root without scripts, so that this process must not run any.
+    pub has_dropped_root: bool,
+    /// State folder of the old process.
+    pub state_folder: PathBuf,
+}
+
+struct Received {
+    sites: AdoptedSockets,
+    control: AdoptedSockets,
+}
+
+impl Predecessor {
+    /// Returns the predecessor if this process was started by [`Successor::start`](super::Successor::start), with the
+    /// sockets that it passes. Takes over the standard input of the process in this case.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the operator, which was sent to the predecessor too.
+    pub fn from_environment() -> Result<Option<Predecessor>, String> {
+        if std::env::var_os(VARIABLE).is_none() {
+            return Ok(None);
+        }
+        // A program that a server starts inherits the variable, but has another standard input.
+        let Ok(channel) = FdChannel::from_stdin() else {
+            return Ok(None);
+        };
+        child::set_process_name(c"rocknet");
+        let mut predecessor = Predecessor {
+            channel,
+            sockets: Mutex::new(None),
+            has_dropped_root: false,
+            state_folder: PathBuf::new(),
+        };
+        let received = predecessor.receive_sockets();
+        match received {
+            Ok(received) => {
+                predecessor.sockets = Mutex::new(Some(received));
+                Ok(Some(predecessor))
+            }
+            Err(error) => {
+                predecessor.failed(&error);
+                Err(error)
+            }
+        }
+    }
+
+    fn receive_sockets(&mut self) -> Result<Received, String> {
+        let (begin, _) = self.receive()?;
+        let ToNew::Begin {
+            version,
+            generation,
+            has_dropped_root,
+        } = begin
+        else {
+            return Err("the upgrade begins with an unknown message".to_owned());
+        };
+        if version != VERSION {
+            return Err(format!(
+                "the running process passes its sockets in version {version}, and this program knows version {VERSION}: \
+                 restart the server"
+            ));
+        }
+        self.has_dropped_root = has_dropped_root;
+        let (ToNew::StateFolder(folder), _) = self.receive()? else {
+            return Err("the upgrade names no state folder".to_owned());
+        };
+        self.state_folder = folder;
+        let mut sites = AdoptedSockets::new(generation);
+        let mut control = AdoptedSockets::new(generation);
+        for _ in 0..=MAX_SOCKETS {
+            let (message, socket) = self.receive()?;
+            let (group, kind, address) = match (message, socket.is_some()) {
+                (ToNew::Socket { group, kind, address }, _) => (group, kind, address),
+                (ToNew::Relay { generation }, true) => {
+                    if let Some(channel) = socket {
+                        sites.add_relay(Relay::new(generation, channel));
+                    }
+                    continue;
+                }
+                (ToNew::End, _) => return Ok(Received { sites, control }),
+                _ => return Err("the upgrade has an unexpected message".to_owned()),
+            };
+            let socket = socket.ok_or_else(|| format!("the socket of {address} was not received"))?;
+            let group = match group {
+                SocketGroup::Sites => &mut sites,
+                SocketGroup::Control => &mut control,
+            };
+            let entry = group.entry(address.clone());
+            match kind {
+                SocketKind::Stream | SocketKind::Activated => {
+                    let listener = match kind {
+                        SocketKind::Activated => Listener::from_descriptor(socket),
+                        _ => Listener::take_over(socket),
+                    };
+                    let unusable = |error| format!("the socket of {address} cannot be used: {error}");
+                    entry.streams.push(listener.map_err(unusable)?);
+                }
+                SocketKind::Udp => entry.udp.push(socket),
+            }
+        }
+        Err(format!("more than {MAX_SOCKETS} sockets were passed"))
+    }
+
+    fn receive(&self) -> Result<(ToNew, Option<OwnedFd>), String> {
+        let ended = || "the old process has ended the upgrade".to_owned();
+        let deadline = Instant::now() + MESSAGE_TIMEOUT;
+        if !self
+            .channel
+            .wait_readable(deadline.saturating_duration_since(Instant::now()))
+        {
+            return Err("the old process does not respond".to_owned());
+        }
+        let mut buffer = vec![0; MAX_MESSAGE];
+        let received = self.channel.recv(&mut buffer, Blocking::No);
+        let received = received.map_err(|error| error.to_string())?.ok_or_else(ended)?;
+        let message = ToNew::decode(&buffer[..received.size]).ok_or("the upgrade has an unknown message")?;
+        Ok((message, received.fd))
+    }
+
+    /// Returns the sockets of the sites. Further calls return none.
+    pub fn sites(&self) -> AdoptedSockets {
+        self.take(|received| &mut received.sites)
+    }
+
+    /// Returns the sockets of the control API. Further calls return none.
+    pub fn control(&self) -> AdoptedSockets {
+        self.take(|received| &mut received.control)
+    }
+
+    fn take(&self, group: fn(&mut Received) -> &mut AdoptedSockets) -> AdoptedSockets {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.as_mut().map(group).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Reports that only the workers have to be started, and waits until the old process permits that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the old process has ended the upgrade.
+    pub fn prepared(&self) -> Result<(), String> {
+        self.send(&ToOld::Prepared).map_err(|error| error.to_string())?;
+        match self.receive()? {
+            (ToNew::Go, _) => Ok(()),
+            _ => Err("the old process has not permitted the upgrade".to_owned()),
+        }
+    }
+
+    /// Reports that this process serves. The old process stops accepting, and ends after its connections.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the old process has ended, or no longer waits. This process serves all the same.
+    pub fn ready(&self) -> io::Result<()> {
+        self.send(&ToOld::Ready)
+    }
+
+    /// Waits until the old process has notified the service manager of this process, at most for `limit`. Before that,
+    /// the service manager ignores notifications of this process.
+    pub fn wait_for_release(&self, limit: Duration) {
+        // The old process sends nothing more, and closes its end of the channel.
+        self.channel.wait_readable(limit);
+    }
+
+    /// Reports that this process cannot take over. The old process continues, and shows the reason.
+    pub fn failed(&self, error: &str) {
+        let _ = self.send(&ToOld::Failed(error.to_owned()));
+    }
+
+    fn send(&self, message: &ToOld) -> io::Result<()> {
+        self.channel.send(&message.encode(), None, Blocking::No)
+    }
+}

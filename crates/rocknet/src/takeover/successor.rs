@@ -1,0 +1,236 @@
+//! The old process's side of an upgrade: starts the new program, and passes the sockets to it.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rocknet_io::child::{self, ChildSetup};
+use rocknet_io::fd_channel::{Blocking, FdChannel};
+use rustix::process::Signal;
+
+use super::message::{MAX_MESSAGE, MAX_SOCKETS, OfferedSocket, SocketGroup, ToNew, ToOld, VARIABLE, VERSION};
+
+/// Wait for the exit status of a process that has closed its channel.
+const EXIT_WAIT: Duration = Duration::from_secs(1);
+/// Interval of looking for the exit status.
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Parameters of the start of a new process.
+pub struct Offer {
+    /// Program to start.
+    pub program: PathBuf,
+    /// Command line, beginning with the name of the program.
+    pub arguments: Vec<OsString>,
+    /// Sockets of the sites and of the control API.
+    pub sockets: Vec<(SocketGroup, OfferedSocket)>,
+    /// Channels to this process and older ones for datagrams of their QUIC connections, with the generations.
+    pub relays: Vec<(u16, OwnedFd)>,
+    /// Number of the new process for its QUIC connection IDs.
+    pub generation: u16,
+    /// True if this process was started as root without scripts, so that the new process must not run any.
+    pub has_dropped_root: bool,
+    /// State folder of the server.
+    pub state_folder: PathBuf,
+    /// Variables that are added to the environment of the new process.
+    pub environment: Vec<(&'static str, OsString)>,
+    /// Time until the new process has to be ready.
+    pub timeout: Duration,
+}
+
+/// A new process that has started everything but its workers. It is killed when dropped, unless [`Successor::finish`]
+/// has succeeded.
+pub struct Successor {
+    channel: FdChannel,
+    child: Child,
+    deadline: Instant,
+    timeout: Duration,
+    is_ready: bool,
+}
+
+/// Reason why the new process has not taken over.
+#[derive(Debug)]
+pub struct UpgradeError(pub String);
+
+impl fmt::Display for UpgradeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UpgradeError {}
+
+impl Successor {
+    /// Starts the new process, passes the sockets, and waits until it is prepared.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the new process cannot take over. It has been killed, if it had not ended already.
+    pub fn start(offer: Offer) -> Result<Successor, UpgradeError> {
+        let deadline = Instant::now() + offer.timeout;
+        let program = offer.program.as_path();
+        let cannot = |error: io::Error| UpgradeError(format!("{} cannot be started: {error}", program.display()));
+        let file = open_program(program).map_err(cannot)?;
+        let (channel, input) = FdChannel::pair().map_err(cannot)?;
+        let mut command = Command::new(path_of(&file, program));
+        let name = offer.arguments.first().map_or("rocknet".into(), OsString::clone);
+        command
+            .arg0(name)
+            .args(offer.arguments.iter().skip(1))
+            .env(VARIABLE, VERSION.to_string())
+            .envs(offer.environment.iter().cloned())
+            .stdin(input);
+        let setup = ChildSetup {
+            is_successor: true,
+            ..ChildSetup::default()
+        };
+        child::prepare(&mut command, setup).map_err(cannot)?;
+        let child = command.spawn().map_err(cannot)?;
+        // The other end of the channel must be open in the new process only, so that its end is noticed.
+        drop(command);
+        let mut successor = Successor {
+            channel,
+            child,
+            deadline,
+            timeout: offer.timeout,
+            is_ready: false,
+        };
+        let sent = successor.send_offer(offer);
+        match (sent, successor.receive()) {
+            // The message of the new process says more than the error of the channel.
+            (_, Err(error)) => Err(error),
+            (Err(error), _) => Err(UpgradeError(format!("the sockets cannot be passed: {error}"))),
+            (Ok(()), Ok(ToOld::Prepared)) => Ok(successor),
+            (Ok(()), Ok(_)) => Err(UpgradeError("the new process was ready too early".to_owned())),
+        }
+    }
+
+    fn send_offer(&self, offer: Offer) -> io::Result<()> {
+        if offer.sockets.len() > MAX_SOCKETS {
+            return Err(io::Error::other(format!("there are more than {MAX_SOCKETS} of them")));
+        }
+        self.send(&ToNew::Begin {
+            version: VERSION,
+            generation: offer.generation,
+            has_dropped_root: offer.has_dropped_root,
+        })?;
+        self.send(&ToNew::StateFolder(offer.state_folder))?;
+        for (generation, channel) in offer.relays {
+            self.channel.set_send_timeout(self.left())?;
+            let message = ToNew::Relay { generation }.encode();
+            self.channel.send(&message, Some(channel.as_fd()), Blocking::Yes)?;
+        }
+        for (group, OfferedSocket { kind, address, socket }) in offer.sockets {
+            self.channel.set_send_timeout(self.left())?;
+            let message = ToNew::Socket { group, kind, address }.encode();
+            self.channel.send(&message, Some(socket.as_fd()), Blocking::Yes)?;
+        }
+        self.send(&ToNew::End)
+    }
+
+    fn send(&self, message: &ToNew) -> io::Result<()> {
+        self.channel.set_send_timeout(self.left())?;
+        self.channel.send(&message.encode(), None, Blocking::Yes)
+    }
+
+    fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    fn receive(&mut self) -> Result<ToOld, UpgradeError> {
+        if !self.channel.wait_readable(self.left()) {
+            let timeout = self.timeout.as_secs();
+            return Err(UpgradeError(format!(
+                "the new process was not ready within {timeout} s"
+            )));
+        }
+        let mut buffer = vec![0; MAX_MESSAGE];
+        let received = self.channel.recv(&mut buffer, Blocking::No);
+        let failed = |error: io::Error| UpgradeError(format!("the new process does not respond: {error}"));
+        let Some(message) = received.map_err(failed)? else {
+            return Err(self.ended());
+        };
+        match ToOld::decode(&buffer[..message.size]) {
+            Some(ToOld::Failed(error)) => Err(UpgradeError(error)),
+            Some(message) => Ok(message),
+            None => Err(UpgradeError("the new process sent an unknown message".to_owned())),
+        }
+    }
+
+    /// Returns the error of a process that has closed its channel.
+    fn ended(&mut self) -> UpgradeError {
+        let deadline = Instant::now() + EXIT_WAIT;
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return UpgradeError(format!("the new process ended before it was ready: {status}"));
+            }
+            thread::sleep(EXIT_POLL_INTERVAL);
+        }
+        UpgradeError("the new process does not take the sockets: it is no RockNet that can be upgraded to".to_owned())
+    }
+
+    /// Returns the process ID.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Permits the new process to serve, and waits until it does. It notifies the service manager once the returned
+    /// value is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`Successor::start`].
+    pub fn finish(mut self) -> Result<Successor, UpgradeError> {
+        let permitted = self.send(&ToNew::Go);
+        match (permitted, self.receive()) {
+            (_, Err(error)) => Err(error),
+            (Ok(()), Ok(ToOld::Ready)) => {
+                self.is_ready = true;
+                Ok(self)
+            }
+            _ => Err(UpgradeError("the new process did not become ready".to_owned())),
+        }
+    }
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        if !self.is_ready {
+            // The process leads a group of its own.
+            let _ = child::signal_group(self.child.id(), Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Opens a program, which is executed from the open file: it stays the same even if it is replaced meanwhile.
+fn open_program(program: &Path) -> io::Result<File> {
+    let file = File::open(program)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.mode() & 0o111 == 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it is not an executable file",
+        ));
+    }
+    Ok(file)
+}
+
+#[cfg(target_os = "linux")]
+fn path_of(file: &File, _program: &Path) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn path_of(_file: &File, program: &Path) -> PathBuf {
+    program.to_owned()
+}

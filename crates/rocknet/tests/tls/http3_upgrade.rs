@@ -1,0 +1,123 @@
+//! HTTP/3 during an upgrade: the new process passes the datagrams of old connections to the old process.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use bytes::Buf;
+use quinn::VarInt;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::certs::{Authority, Kind};
+use super::child::{DEADLINE, Server, Setup};
+use super::client::TlsClient;
+use super::http3_client::{Http3Client, get};
+use super::support::Folder;
+
+const LARGE: u64 = 16 << 20;
+const WINDOW: u32 = 256 << 10;
+
+/// Process that has taken over. It is killed when dropped.
+struct NewProcess(Pid);
+
+impl Drop for NewProcess {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::KILL);
+    }
+}
+
+/// Upgrades a process, and returns the new one once it has taken over.
+fn upgrade(server: &Server, old: Pid) -> NewProcess {
+    kill_process(old, Signal::USR2).expect("a process");
+    let marker = format!(" has taken over from process {}", old.as_raw_nonzero());
+    let log = server.error_with(&marker);
+    let (before, _) = log.split_once(&marker).expect("the process");
+    let digits = before.rsplit(' ').next().expect("a number");
+    let id = digits.parse().ok().and_then(Pid::from_raw);
+    NewProcess(id.expect("a process ID"))
+}
+
+fn wait_for_end(process: Pid) {
+    let deadline = Instant::now() + DEADLINE;
+    let stat = format!("/proc/{}/stat", process.as_raw_nonzero());
+    // A zombie has ended too: its parent is the test.
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(Instant::now() < deadline, "the old process did not end");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn connections_of_the_old_process_continue_and_new_ones_reach_the_new_process() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[]);
+    authority.leaf(Kind::Ecdsa, &["z.test"]).write(&folder, "a");
+    let mut setup = Setup::new();
+    setup.sparse("large.bin", LARGE);
+    setup.tables = "state = \"state\"\n".to_owned();
+    let (certificate, key) = (folder.path("a.pem"), folder.path("a.key"));
+    setup.keys = format!(
+        "[site.\"z.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\ntls = {{ cert = {certificate:?}, key = {key:?} }}\n"
+    );
+    let server = setup.start();
+    let line = server.line_with("https://z.test:");
+    let digits = line.split_once("https://z.test:").expect("a URL").1;
+    let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
+    let address = SocketAddr::from(([127, 0, 0, 2], digits.parse().expect("a port")));
+    let client = || TlsClient::new(authority.roots(), "z.test");
+
+    let mut transport = quinn::TransportConfig::default();
+    transport.stream_receive_window(VarInt::from_u32(WINDOW));
+    let old = Http3Client::open_with(&client(), address, transport).expect("a connection");
+    assert_eq!(old.get("https://z.test/small.txt").body, b"Hello, world!");
+    let mut sender = old.sender();
+    let mut download = old.block_on(async {
+        let request = get("https://z.test/large.bin");
+        let mut stream = sender.send_request(request).await.expect("a stream");
+        stream.finish().await.expect("an open stream");
+        assert_eq!(stream.recv_response().await.expect("a response").status(), 200);
+        stream
+    });
+
+    let (ends, served) = (AtomicBool::new(false), AtomicU64::new(0));
+    let _third = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) {
+                let one = Http3Client::open(&client(), address).expect("a connection");
+                assert_eq!(one.get("https://z.test/small.txt").body, b"Hello, world!");
+                served.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let wait_for_requests = || {
+            let (deadline, target) = (Instant::now() + DEADLINE, served.load(Ordering::Relaxed) + 5);
+            while served.load(Ordering::Relaxed) < target {
+                assert!(Instant::now() < deadline, "no requests were served");
+                thread::yield_now();
+            }
+        };
+        wait_for_requests();
+        let first = server.pid();
+        let second = upgrade(&server, first);
+        wait_for_requests();
+        // The third process knows the relay to the first, which still serves the download.
+        let third = upgrade(&server, second.0);
+        wait_for_requests();
+        wait_for_end(second.0);
+
+        let received = old.block_on(async {
+            let mut received = 0;
+            while let Some(piece) = download.recv_data().await.expect("a whole response") {
+                received += piece.remaining() as u64;
+            }
+            received
+        });
+        assert_eq!(received, LARGE);
+        drop((download, sender));
+        wait_for_end(first);
+        wait_for_requests();
+        ends.store(true, Ordering::Relaxed);
+        // The clients end before the third process does.
+        third
+    });
+}
