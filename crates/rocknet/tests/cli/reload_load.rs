@@ -90,7 +90,12 @@ fn a_hundred_reloads_lose_no_request_and_no_memory() {
                 let exists = dir.path().join(format!("{other}.sock")).exists();
                 assert_eq!(exists, other == place, "reload {number}, socket {other}");
             }
-            assert!(threads(server.id(), port) >= workers(number));
+            // A thread that has just been started may not have its name yet.
+            let deadline = Instant::now() + TIMEOUT;
+            while threads(server.id(), port) < workers(number) {
+                assert!(Instant::now() < deadline, "reload {number}: too few workers");
+                thread::yield_now();
+            }
             load.wait_for_requests();
             if number == WARM_UP {
                 before = resident(server.id());
