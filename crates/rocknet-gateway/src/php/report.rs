@@ -52,9 +52,10 @@ mod tests {
         if !std::path::Path::new(&children).exists() {
             return;
         }
-        // The shell has one child, and writes a line once it has started that.
+        // The shell has one child, and writes a line once it has started that. A shell gives a child in the background
+        // an empty input unless it is redirected.
         let mut shell = std::process::Command::new("sh")
-            .args(["-c", "cat & echo; wait"])
+            .args(["-c", "exec 3<&0; cat <&3 & echo; wait"])
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
             .spawn()
