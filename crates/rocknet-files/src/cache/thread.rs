@@ -239,7 +239,7 @@ impl FileCache {
     }
 
     /// Removes all entries, and waits until that is done. A file that is being loaded is not stored, although the
-    /// requests that wait for it get its contents. Returns false if the thread was busy for [`PURGE_TIMEOUT`]; the
+    /// requests that wait for it get its contents. Returns false if the thread was busy for five seconds; the
     /// entries are then removed later.
     pub fn purge(&self) -> bool {
         let (done, purged) = sync_channel(1);

@@ -73,6 +73,17 @@ impl FdChannel {
     }
 }
 
+impl From<OwnedFd> for FdChannel {
+    /// Cannot be called with a descriptor from [`FdChannel::pair`], because that always fails.
+    ///
+    /// # Panics
+    ///
+    /// Panics, because this system has no such channels.
+    fn from(_: OwnedFd) -> FdChannel {
+        unreachable!("this system has no channels that pass file descriptors")
+    }
+}
+
 impl AsFd for FdChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self.0 {}
