@@ -28,7 +28,7 @@ impl StderrTail {
         lock(&self.0).clear();
     }
 
-    /// Returns the lines separated by semicolons; empty if there are none.
+    /// Returns the lines separated by semicolons, or an empty text before the first line.
     pub fn text(&self) -> String {
         let lines: Vec<String> = lock(&self.0).iter().cloned().collect();
         lines.join("; ")
