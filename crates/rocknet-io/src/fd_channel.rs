@@ -175,8 +175,8 @@ impl FdChannel {
         matches!(rustix::io::retry_on_intr(|| poll(&mut polled, Some(&timeout))), Ok(ready) if ready > 0)
     }
 
-    /// Limits the time that a blocking send may wait for the other end, which then fails with `WouldBlock`. A duration
-    /// below a millisecond counts as one millisecond.
+    /// Limits the time that a blocking send may wait for room in the queue of the other end. After this time, the send
+    /// fails with `WouldBlock`. A duration below a millisecond counts as one millisecond.
     ///
     /// # Errors
     ///
