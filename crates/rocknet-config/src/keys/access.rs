@@ -29,8 +29,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
-        read settings::allow,
-        render |settings, _| match &settings.access.allow[..] {
+        read: settings::allow,
+        render: |settings, _| match &settings.access.allow[..] {
             [] => Rendered::text("all"),
             allow => ranges(allow),
         }
@@ -45,7 +45,7 @@ pub(super) const KEYS: &[Key] = &[
          route replaces that of its site, so `deny = []` lifts the restriction.",
     )
     .group(SettingGroup::Access)
-    .sets(&[Target::Settings(bound!(read settings::deny, render |settings, _| ranges(&settings.access.deny)))])
+    .sets(&[Target::Settings(bound!(read: settings::deny, render: |settings, _| ranges(&settings.access.deny)))])
     .example("deny = \"203.0.113.0/24\"")
     .foreign_names(&["ip_deny"]),
     Key::new(
@@ -61,8 +61,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
-        read settings::auth,
-        render |settings, _| Rendered::or_off(settings.auth.as_ref().map(auth))
+        read: settings::auth,
+        render: |settings, _| Rendered::or_off(settings.auth.as_ref().map(auth))
     ))])
     .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")
     .foreign_names(&["auth_basic", "basicauth", "basic_auth", "AuthType"]),

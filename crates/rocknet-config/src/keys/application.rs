@@ -31,10 +31,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        render | settings,
-        _ | rendered(settings, Protocol::FastCgi),
-        nested | settings,
-        rows | nested_keys(settings, Protocol::FastCgi, rows)
+        render: |settings, _| rendered(settings, Protocol::FastCgi),
+        nested: |settings, rows| nested_keys(settings, Protocol::FastCgi, rows)
     ))])
     .example("fastcgi = \"unix:/run/app.sock\"")
     .foreign_names(&["fastcgi.server", "FastCgiExternalServer", "fcgi"]),
@@ -46,10 +44,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        render | settings,
-        _ | rendered(settings, Protocol::Scgi),
-        nested | settings,
-        rows | nested_keys(settings, Protocol::Scgi, rows)
+        render: |settings, _| rendered(settings, Protocol::Scgi),
+        nested: |settings, rows| nested_keys(settings, Protocol::Scgi, rows)
     ))])
     .example("scgi = \"127.0.0.1:4000\"")
     .foreign_names(&["scgi_pass", "scgi.server", "SCGIMount"]),
@@ -62,10 +58,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        render | settings,
-        _ | rendered(settings, Protocol::Uwsgi),
-        nested | settings,
-        rows | nested_keys(settings, Protocol::Uwsgi, rows)
+        render: |settings, _| rendered(settings, Protocol::Uwsgi),
+        nested: |settings, rows| nested_keys(settings, Protocol::Uwsgi, rows)
     ))])
     .example("uwsgi = \"unix:/run/app.sock\"")
     .foreign_names(&["uwsgi_pass"]),
@@ -85,8 +79,7 @@ pub(super) const KEYS: &[Key] = &[
          `PATH_INFO` is the whole path.",
     )
     .sets(&[Target::Application(bound!(
-        render | it,
-        _ | match &*it.mount {
+        render: |it, _| match &*it.mount {
             "" => Rendered::Unset,
             mount => Rendered::text(mount),
         }
@@ -104,8 +97,7 @@ pub(super) const KEYS: &[Key] = &[
          a variable.",
     )
     .sets(&[Target::Application(bound!(
-        render | it,
-        _ | Rendered::names(&it.params)
+        render: |it, _| Rendered::names(&it.params)
     ))])
     .example("params = { SCRIPT_FILENAME = \"/usr/lib/cgit/cgit.cgi\", HTTP_COOKIE = \"\" }")
     .foreign_names(&["fastcgi_param", "scgi_param", "uwsgi_param", "ProxyFCGISetEnvIf", "env"]),

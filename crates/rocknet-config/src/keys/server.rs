@@ -88,15 +88,12 @@ pub(super) const KEYS: &[Key] = &[
          the others.",
     )
     .sets(&[Target::Server(bound!(
-        read | _,
-        written,
-        server | {
+        read: |_, written, server| {
             if let Some(workers) = workers(written.kind, &written.entry.node) {
                 server.workers = workers;
             }
         },
-        render | server,
-        kind | match server.workers {
+        render: |server, kind| match server.workers {
             Workers::Count(count) => count.render(kind),
             word => word.render(kind),
         }

@@ -59,10 +59,8 @@ pub(super) const KEYS: &[Key] = &[
     .default(|| quoted(Encryption::default().word()))
     .group(SettingGroup::Site)
     .sets(&[Target::Site(bound!(
-        render | site,
-        _ | encryption(site.tls.as_ref()),
-        nested | site,
-        rows | {
+        render: |site, _| encryption(site.tls.as_ref()),
+        nested: |site, rows| {
             if let Some(tls) = &site.tls {
                 rows.table(Section::SiteTls, "tls", tls);
             }
@@ -105,8 +103,7 @@ pub(super) const KEYS: &[Key] = &[
         "OCSP response that is stapled to the certificate; a list in the order of `cert`.",
     )
     .sets(&[Target::SiteTls(bound!(
-        render | tls,
-        _ | match &tls.source {
+        render: |tls, _| match &tls.source {
             CertificateSource::Files(files) => Rendered::some_paths(files.iter().filter_map(|file| file.ocsp.as_ref())),
             _ => Rendered::Unset,
         }
@@ -169,8 +166,7 @@ pub(super) const KEYS: &[Key] = &[
          unless `client` is `\"optional\"`.",
     )
     .sets(&[Target::SiteTls(bound!(
-        render | tls,
-        _ | match &tls.client {
+        render: |tls, _| match &tls.client {
             None => Rendered::Unset,
             Some(client) => Rendered::paths(&client.ca),
         }
@@ -189,8 +185,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .default(|| quoted(ClientCertificate::default().word()))
     .sets(&[Target::SiteTls(bound!(
-        render | tls,
-        _ | match &tls.client {
+        render: |tls, _| match &tls.client {
             None => Rendered::Unset,
             Some(client) if client.required => Rendered::text(ClientCertificate::Required.word()),
             Some(_) => Rendered::text(ClientCertificate::Optional.word()),
