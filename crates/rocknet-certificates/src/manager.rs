@@ -7,7 +7,6 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use rocknet_config::is_local_name;
 use rocknet_config::model::{CertificateFiles, CertificateSource, Config, HostPattern, Listen, Mode, Site};
 use rustls::ServerConfig;
 
@@ -251,20 +250,19 @@ pub fn state_folder(config: &Config) -> PathBuf {
     })
 }
 
-/// Returns the certificate requests of all sites. Local names go to the local CA and public names to ACME. In `dev`
-/// mode, and for sites with the source `Local`, all names go to the local CA.
+/// Returns the certificate requests of all sites.
 fn requests(config: &Config) -> Vec<CertificateRequest> {
     let mut all = Vec::new();
     for site in &config.sites {
         let Some(tls) = &site.tls else { continue };
-        let always_local = match &tls.source {
-            CertificateSource::Files(_) => continue,
-            CertificateSource::Local => true,
-            CertificateSource::Auto => config.server.mode == Mode::Dev,
-        };
-        let (local, public): (Vec<_>, Vec<_>) = names(site)
-            .into_iter()
-            .partition(|name| always_local || is_local_name(name));
+        let (mut local, mut public) = (Vec::new(), Vec::new());
+        for name in names(site) {
+            match Authority::of(&tls.source, config.server.mode, &name) {
+                Some(Authority::Local) => local.push(name),
+                Some(Authority::Acme) => public.push(name),
+                None => {}
+            }
+        }
         for (authority, names) in [(Authority::Local, local), (Authority::Acme, public)] {
             if !names.is_empty() {
                 all.push(CertificateRequest {

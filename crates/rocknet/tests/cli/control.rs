@@ -490,7 +490,7 @@ fn certificates_and_upstreams_are_listed() {
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", upstream.local_addr().unwrap());
     let text = format!(
-        "[server]\nstate = \"state\"\n[site.\"a.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n\
+        "[server]\nstate = \"state\"\n[site.\"a.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
          [site.\"b.test\"]\nlisten = \"127.0.0.1:0\"\nproxy = \"{url}\"\n"
     );
     dir.write("rocknet.toml", &text);
