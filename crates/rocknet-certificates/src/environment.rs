@@ -75,4 +75,10 @@ impl Environment for ServerEnvironment<'_> {
     fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
         roots(files).err()
     }
+
+    fn lacks_log_folder(&self, file: &Path) -> bool {
+        let folder = file.parent().map(std::fs::metadata);
+        // Other errors say nothing about the server, which may run as another user.
+        matches!(folder, Some(Err(error)) if error.kind() == std::io::ErrorKind::NotFound)
+    }
 }

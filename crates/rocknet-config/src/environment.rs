@@ -97,6 +97,12 @@ pub trait Environment {
     fn ca_certificates_error(&self, _files: &[PathBuf]) -> Option<String> {
         None
     }
+
+    /// Returns true if the folder of a log file does not exist, so that the server cannot create the file. The default
+    /// implementation returns false.
+    fn lacks_log_folder(&self, _file: &Path) -> bool {
+        false
+    }
 }
 
 /// Environment of the process. It does not inspect certificates, CA certificates or password files.

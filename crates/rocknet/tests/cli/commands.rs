@@ -160,6 +160,30 @@ fn every_command_resolves_file_arguments_in_the_same_way() {
 }
 
 #[test]
+fn check_warns_of_a_log_in_a_folder_that_does_not_exist() {
+    let dir = ProgramFolder::new(&[
+        ("www/index.html", "home"),
+        (
+            "r.toml",
+            "[log]\naccess = \"logs/a.log\"\n[site.\":0\"]\nroot = \"www\"\n",
+        ),
+    ]);
+    let output = dir.run(&["check", "r.toml"]);
+    let all = format!("{}{}", output.out, output.err);
+    assert!(
+        output.code == Some(0) && all.contains("so the log cannot be opened"),
+        "{output:?}"
+    );
+    std::fs::create_dir(dir.path().join("logs")).unwrap();
+    let output = dir.run(&["check", "r.toml"]);
+    let all = format!("{}{}", output.out, output.err);
+    assert!(
+        output.code == Some(0) && !all.contains("so the log cannot be opened"),
+        "{output:?}"
+    );
+}
+
+#[test]
 fn paths_are_printed_in_canonical_form() {
     let dir = ProgramFolder::new(&[
         ("www/index.html", "home"),
