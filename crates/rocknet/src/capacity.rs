@@ -18,6 +18,27 @@ const RESERVED_DESCRIPTORS: u64 = 384;
 /// a margin.
 const WORKER_DESCRIPTORS: u64 = 10;
 
+/// Descriptors that one worker cannot do without.
+const MIN_WORKER_DESCRIPTORS: u64 = 5;
+/// Descriptors that the process cannot do without, beside those of the workers.
+const MIN_DESCRIPTORS: u64 = 16;
+
+/// Returns an error if the descriptor limit is so low that `threads` workers could not start.
+pub fn check_descriptors(threads: usize) -> Result<(), String> {
+    check_limit(descriptors::limit(), threads)
+}
+
+fn check_limit(limit: u64, threads: usize) -> Result<(), String> {
+    let needed = MIN_DESCRIPTORS + threads as u64 * MIN_WORKER_DESCRIPTORS;
+    if limit >= needed {
+        return Ok(());
+    }
+    Err(format!(
+        "the process may open {limit} files only, and its {threads} workers alone need {needed}: raise the limit by \
+         `ulimit -n`, or LimitNOFILE= in the unit"
+    ))
+}
+
 /// Returns the number of workers per listening address. `addresses`: number of listening addresses.
 pub fn worker_count(config: &Config, addresses: usize) -> usize {
     match config.server.workers {
@@ -74,6 +95,17 @@ mod tests {
             let found = automatic_workers(cores, addresses);
             assert_eq!(found, expected, "{cores} cores, {addresses} addresses");
         }
+    }
+
+    #[test]
+    fn a_limit_below_the_needs_of_the_workers_is_an_error() {
+        assert_eq!(check_limit(1024, 128), Ok(()));
+        assert_eq!(check_limit(26, 2), Ok(()));
+        let error = check_limit(25, 2).unwrap_err();
+        assert!(
+            error.contains("open 25 files only") && error.contains("need 26"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::accept_loop::StopTimes;
 use crate::backend::BackendChoice;
 use crate::bind::{QuicFailure, bind_all, quic_or_none, siblings};
 use crate::blocking::Pool;
-use crate::capacity::{connections_per_worker, worker_count};
+use crate::capacity::{check_descriptors, connections_per_worker, worker_count};
 use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
 use crate::files::cache::FileCache;
@@ -137,6 +137,7 @@ impl Server {
             quic_keys.get().map_err(StartError::Io)?;
         }
         let workers = worker_count(&config, addresses.len());
+        check_descriptors(workers * addresses.len()).map_err(StartError::Setup)?;
         let mut bound = bind_all(
             &addresses,
             workers,

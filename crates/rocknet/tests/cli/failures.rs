@@ -245,6 +245,20 @@ fn without_descriptors_a_reload_and_a_script_fail_and_the_server_goes_on() {
     assert_eq!(dir.run(&["status", "-c", "rocknet.toml"]).code, Some(0));
 }
 
+#[test]
+fn a_start_with_too_few_descriptors_is_refused() {
+    let dir = folder("", "");
+    let program = env!("CARGO_BIN_EXE_rocknet");
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 16; exec \"$0\" run -c rocknet.toml", program])
+        .current_dir(dir.path())
+        .output()
+        .expect("a shell");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("may open 16 files only"), "{errors}");
+}
+
 /// Shifts the wall clock of a process by the seconds in a file.
 const CLOCK: &str = r#"
 #define _GNU_SOURCE
