@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::super::SandboxError;
 
-/// First version with the right to move files between folders, Linux 5.19. Earlier ones always deny such moves.
-const FIRST_VERSION: libc::c_long = 2;
+/// Minimum version of Landlock: the first with the right to move files between folders (Linux 5.19). Version 1 always
+/// denies such moves.
+const MIN_VERSION: libc::c_long = 2;
 /// First version with the right to truncate files, Linux 6.2.
 const TRUNCATE_VERSION: libc::c_long = 3;
 
@@ -41,7 +42,7 @@ const DENIED: u64 = CHANGE | MAKE_CHAR | MAKE_BLOCK;
 /// Folder of device files such as `null`, which programs open for writing.
 const DEVICES: &str = "/dev";
 
-/// `struct landlock_ruleset_attr` of the first version. The kernel treats the missing fields as zeros.
+/// `struct landlock_ruleset_attr` as of version 1. The kernel treats the fields that later versions added as zeros.
 #[repr(C)]
 struct Ruleset {
     handled_access_fs: u64,
@@ -55,7 +56,7 @@ struct PathBeneath {
 }
 
 pub(super) fn is_available() -> bool {
-    version() >= FIRST_VERSION
+    version() >= MIN_VERSION
 }
 
 /// Returns the version of Landlock; -1 without it.
@@ -75,7 +76,7 @@ fn version() -> libc::c_long {
 #[allow(unsafe_code)]
 pub(super) fn limit_writes(folders: &[PathBuf]) -> Result<(), SandboxError> {
     let version = version();
-    if version < FIRST_VERSION {
+    if version < MIN_VERSION {
         return Err(SandboxError::Unsupported("Landlock of Linux 5.19 or newer"));
     }
     let known = if version >= TRUNCATE_VERSION { !0 } else { !TRUNCATE };

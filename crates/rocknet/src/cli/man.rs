@@ -98,6 +98,10 @@ const SECTIONS: [Section; 4] = [
                 "Reads the configuration again; a bad one changes nothing, and no connection is cut.",
             ),
             ("SIGUSR1", "Reopens the log files after they were moved."),
+            (
+                "SIGUSR2",
+                "Starts the program file again and passes the sockets to the new process, as `rocknet upgrade` does.",
+            ),
         ],
     ),
     (
