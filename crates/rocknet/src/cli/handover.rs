@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use rocknet::certificates::ServerEnvironment;
+use rocknet::certificates::resumption::SiteSessions;
 use rocknet::gateway::accounts;
 use rocknet::server::Server;
 use rocknet::takeover::{Offer, SocketGroup, Successor, UpgradeError};
@@ -76,17 +77,21 @@ impl Handover {
         }
     }
 
-    /// Lets the prepared process serve, on a thread that sends [`Event::Upgraded`].
-    pub fn permit(&mut self, started: Result<Box<Successor>, UpgradeError>, sender: &Sender<Event>) {
+    /// Lets the prepared process serve, on a thread that sends [`Event::Upgraded`]. `sessions`: those that the server
+    /// has stored.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the thread cannot be started. The new process has been killed.
+    pub fn permit(
+        successor: Box<Successor>,
+        sessions: Vec<SiteSessions>,
+        sender: &Sender<Event>,
+    ) -> Result<(), UpgradeError> {
         let sender = sender.clone();
-        let permitted = started.and_then(|successor| {
-            on_thread(move || {
-                let _ = sender.blocking_send(Event::Upgraded(successor.finish().map(Box::new)));
-            })
-        });
-        if let Err(error) = permitted {
-            self.fail(&error);
-        }
+        on_thread(move || {
+            let _ = sender.blocking_send(Event::Upgraded(successor.finish(sessions).map(Box::new)));
+        })
     }
 
     /// Reports to the service manager and the operator that the new process has taken over.
@@ -190,6 +195,7 @@ fn offer(
         sockets,
         relays: sites.offered_relays().map_err(duplicates)?,
         generation: sites.generation().wrapping_add(1),
+        ticket_secrets: sites.certificates().ticket_secrets().encode(),
         has_dropped_root: accounts::has_dropped_rights(),
         state_folder: context.state.clone(),
         environment: context.notifier.variables(),

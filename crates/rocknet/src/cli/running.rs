@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rocknet::certificates::resumption::{SessionStores, TicketSecrets};
 use rocknet::certificates::state_folder;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
@@ -206,8 +207,13 @@ impl StartHooks for ProgramStart<'_> {
         self.error_log = Some(init_errors(log, logger));
     }
 
-    fn before_serving(&mut self) -> Result<(), String> {
-        self.predecessor.map_or(Ok(()), Predecessor::prepared)
+    fn ticket_secrets(&mut self) -> Option<TicketSecrets> {
+        self.predecessor?.ticket_secrets()
+    }
+
+    fn before_serving(&mut self, sessions: &SessionStores) -> Result<(), String> {
+        self.predecessor
+            .map_or(Ok(()), |predecessor| predecessor.prepared(sessions))
     }
 }
 

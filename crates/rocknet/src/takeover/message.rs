@@ -7,15 +7,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rocknet_io::socket::Address;
+use zeroize::Zeroizing;
+
+use super::optional_message::{MAX_MESSAGE, OptionalMessage};
 
 /// Version of the messages. A program that knows only other versions refuses to take over.
 pub(super) const VERSION: u32 = 1;
 
 /// Environment variable that tells a program that its standard input is the channel of an upgrade.
 pub(super) const VARIABLE: &str = "ROCKNET_TAKEOVER";
-
-/// Maximum size of a message in bytes: a path of the maximum length, or an error text.
-pub(super) const MAX_MESSAGE: usize = 8192;
 
 /// Maximum number of sockets that are passed: some thousand addresses with some workers each.
 pub(super) const MAX_SOCKETS: usize = 65_536;
@@ -72,6 +72,8 @@ pub(super) enum ToNew {
     },
     /// A channel to an old process for datagrams of its QUIC connections, whose descriptor comes with the message.
     Relay { generation: u16 },
+    /// A message that a program may ignore; `None` if this version does not know it.
+    Optional(Option<OptionalMessage>),
     /// Ends the list.
     End,
     /// The new process may serve now.
@@ -90,8 +92,10 @@ pub(super) enum ToOld {
 }
 
 impl ToNew {
-    pub fn encode(&self) -> Vec<u8> {
-        match self {
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let message = match self {
+            ToNew::Optional(Some(message)) => return message.encode(),
+            ToNew::Optional(None) => OptionalMessage::PREFIX.to_vec(),
             ToNew::Begin {
                 version,
                 generation,
@@ -115,13 +119,17 @@ impl ToNew {
             ToNew::Relay { generation } => format!("relay {generation}").into_bytes(),
             ToNew::End => b"end".to_vec(),
             ToNew::Go => b"go".to_vec(),
-        }
+        };
+        message.into()
     }
 
     /// Returns `None` for a message that this version does not know.
     pub fn decode(message: &[u8]) -> Option<ToNew> {
         if let Some(folder) = message.strip_prefix(b"state ") {
             return Some(ToNew::StateFolder(OsStr::from_bytes(folder).into()));
+        }
+        if let Some(optional) = message.strip_prefix(OptionalMessage::PREFIX) {
+            return Some(ToNew::Optional(OptionalMessage::decode(optional)));
         }
         let mut words = message.splitn(4, |&byte| byte == b' ');
         let message = match words.next()? {
@@ -224,6 +232,7 @@ mod tests {
             },
             ToNew::StateFolder("/a b".into()),
             ToNew::Relay { generation: 7 },
+            ToNew::Optional(None),
             ToNew::End,
             ToNew::Go,
         ];

@@ -10,9 +10,12 @@ use rocknet_io::child;
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::socket::Listener;
 use rocknet_quic::Relay;
+use zeroize::Zeroizing;
 
 use super::adopted::AdoptedSockets;
-use super::message::{MAX_MESSAGE, MAX_SOCKETS, SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
+use super::message::{MAX_SOCKETS, SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
+use super::optional_message::{MAX_MESSAGE, OptionalMessage};
+use crate::certificates::resumption::{SessionStores, TicketSecrets};
 
 /// Maximum time between two messages of the old process, which sends them without a pause. Its reply to
 /// [`Predecessor::prepared`] takes longer, but no longer than this.
@@ -31,6 +34,8 @@ pub struct Predecessor {
 struct Received {
     sites: AdoptedSockets,
     control: AdoptedSockets,
+    /// `None` if the old process has sent none that this program knows.
+    ticket_secrets: Option<TicketSecrets>,
 }
 
 impl Predecessor {
@@ -91,6 +96,7 @@ impl Predecessor {
         self.state_folder = folder;
         let mut sites = AdoptedSockets::new(generation);
         let mut control = AdoptedSockets::new(generation);
+        let mut ticket_secrets = None;
         for _ in 0..=MAX_SOCKETS {
             let (message, socket) = self.receive()?;
             let (group, kind, address) = match (message, socket.is_some()) {
@@ -101,7 +107,19 @@ impl Predecessor {
                     }
                     continue;
                 }
-                (ToNew::End, _) => return Ok(Received { sites, control }),
+                (ToNew::Optional(optional), _) => {
+                    if let Some(OptionalMessage::TicketSecrets(secrets)) = optional {
+                        ticket_secrets = TicketSecrets::decode(&secrets.0);
+                    }
+                    continue;
+                }
+                (ToNew::End, _) => {
+                    return Ok(Received {
+                        sites,
+                        control,
+                        ticket_secrets,
+                    });
+                }
                 _ => return Err("the upgrade has an unexpected message".to_owned()),
             };
             let socket = socket.ok_or_else(|| format!("the socket of {address} was not received"))?;
@@ -134,7 +152,8 @@ impl Predecessor {
         {
             return Err("the old process does not respond".to_owned());
         }
-        let mut buffer = vec![0; MAX_MESSAGE];
+        // A message may contain secrets.
+        let mut buffer = Zeroizing::new(vec![0; MAX_MESSAGE]);
         let received = self.channel.recv(&mut buffer, Blocking::No);
         let received = received.map_err(|error| error.to_string())?.ok_or_else(ended)?;
         let message = ToNew::decode(&buffer[..received.size]).ok_or("the upgrade has an unknown message")?;
@@ -151,21 +170,32 @@ impl Predecessor {
         self.take(|received| &mut received.control)
     }
 
+    /// Returns the secrets of session tickets, if the old process has passed them. Further calls return none.
+    pub fn ticket_secrets(&self) -> Option<TicketSecrets> {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.as_mut().and_then(|received| received.ticket_secrets.take())
+    }
+
     fn take(&self, group: fn(&mut Received) -> &mut AdoptedSockets) -> AdoptedSockets {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.as_mut().map(group).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Reports that only the workers have to be started, and waits until the old process permits that.
+    /// Reports that only the workers have to be started, and waits until the old process permits that. `sessions` gets
+    /// those that the old process has stored.
     ///
     /// # Errors
     ///
     /// Fails if the old process has ended the upgrade.
-    pub fn prepared(&self) -> Result<(), String> {
+    pub fn prepared(&self, sessions: &SessionStores) -> Result<(), String> {
         self.send(&ToOld::Prepared).map_err(|error| error.to_string())?;
-        match self.receive()? {
-            (ToNew::Go, _) => Ok(()),
-            _ => Err("the old process has not permitted the upgrade".to_owned()),
+        loop {
+            match self.receive()?.0 {
+                ToNew::Optional(Some(OptionalMessage::Sessions(batch))) => sessions.adopt(batch),
+                ToNew::Optional(_) => {}
+                ToNew::Go => return Ok(()),
+                _ => return Err("the old process has not permitted the upgrade".to_owned()),
+            }
         }
     }
 

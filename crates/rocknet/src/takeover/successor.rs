@@ -18,12 +18,19 @@ use rocknet_io::child::{self, ChildSetup};
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rustix::process::Signal;
 
-use super::message::{MAX_MESSAGE, MAX_SOCKETS, OfferedSocket, SocketGroup, ToNew, ToOld, VARIABLE, VERSION};
+use zeroize::Zeroizing;
+
+use super::message::{MAX_SOCKETS, OfferedSocket, SocketGroup, ToNew, ToOld, VARIABLE, VERSION};
+use super::optional_message::{MAX_MESSAGE, OptionalMessage, SecretBytes, session_batches};
+use crate::certificates::resumption::SiteSessions;
 
 /// Wait for the exit status of a process that has closed its channel.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 /// Interval of looking for the exit status.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Time to pass sessions for early data. The UDP sockets are not read meanwhile, and sessions only save round trips.
+const SESSIONS_TIME: Duration = Duration::from_millis(500);
 
 /// Parameters of the start of a new process.
 pub struct Offer {
@@ -37,6 +44,8 @@ pub struct Offer {
     pub relays: Vec<(u16, OwnedFd)>,
     /// Number of the new process for its QUIC connection IDs.
     pub generation: u16,
+    /// Encoded secrets of session tickets.
+    pub ticket_secrets: Zeroizing<Vec<u8>>,
     /// True if this process was started as root without scripts, so that the new process must not run any.
     pub has_dropped_root: bool,
     /// State folder of the server.
@@ -124,6 +133,8 @@ impl Successor {
             has_dropped_root: offer.has_dropped_root,
         })?;
         self.send(&ToNew::StateFolder(offer.state_folder))?;
+        let secrets = OptionalMessage::TicketSecrets(SecretBytes(offer.ticket_secrets));
+        self.send(&ToNew::Optional(Some(secrets)))?;
         for (generation, channel) in offer.relays {
             self.channel.set_send_timeout(self.left())?;
             let message = ToNew::Relay { generation }.encode();
@@ -183,13 +194,31 @@ impl Successor {
         self.child.id()
     }
 
+    /// Passes sessions as long as the time for them permits. Those that are left are lost, and their clients make a
+    /// full handshake.
+    fn send_sessions(&self, sites: Vec<SiteSessions>) {
+        let deadline = self.deadline.min(Instant::now() + SESSIONS_TIME);
+        for batch in sites.into_iter().flat_map(session_batches) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let message = ToNew::Optional(Some(batch)).encode();
+            let sent = self
+                .channel
+                .set_send_timeout(left)
+                .and_then(|()| self.channel.send(&message, None, Blocking::Yes));
+            if left.is_zero() || sent.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Permits the new process to serve, and waits until it does. It notifies the service manager once the returned
-    /// value is dropped.
+    /// value is dropped. `sessions`: those that this process has stored, and has no longer.
     ///
     /// # Errors
     ///
     /// As [`Successor::start`].
-    pub fn finish(mut self) -> Result<Successor, UpgradeError> {
+    pub fn finish(mut self, sessions: Vec<SiteSessions>) -> Result<Successor, UpgradeError> {
+        self.send_sessions(sessions);
         let permitted = self.send(&ToNew::Go);
         match (permitted, self.receive()) {
             (_, Err(error)) => Err(error),

@@ -19,7 +19,7 @@ const LARGE: u64 = 16 << 20;
 const WINDOW: u32 = 256 << 10;
 
 /// Process that has taken over. It is killed when dropped.
-struct NewProcess(Pid);
+pub struct NewProcess(pub Pid);
 
 impl Drop for NewProcess {
     fn drop(&mut self) {
@@ -28,7 +28,7 @@ impl Drop for NewProcess {
 }
 
 /// Upgrades a process, and returns the new one once it has taken over.
-fn upgrade(server: &Server, old: Pid) -> NewProcess {
+pub fn upgrade(server: &Server, old: Pid) -> NewProcess {
     kill_process(old, Signal::USR2).expect("a process");
     let marker = format!(" has taken over from process {}", old.as_raw_nonzero());
     let log = server.error_with(&marker);
