@@ -13,7 +13,6 @@ use rocknet::server::Server;
 use rocknet::takeover::{Offer, SocketGroup, Successor, UpgradeError};
 use rocknet_control::api::{ApiError, Done, Reply};
 use rocknet_control::upgrade::{DEFAULT_TIMEOUT, TIMEOUTS, UpgradeOrder};
-use rocknet_io::privileges;
 use tokio::sync::mpsc::Sender;
 
 use super::control::ControlServers;
@@ -68,7 +67,7 @@ impl Handover {
             tracing::info!("upgrading to {}", offer.program.display());
             let sender = context.sender.clone();
             on_thread(move || {
-                let started = Successor::start(offer).map(Box::new);
+                let started = with_helper(offer).and_then(Successor::start).map(Box::new);
                 let _ = sender.blocking_send(Event::Prepared(started));
             })
         });
@@ -150,11 +149,6 @@ fn offer(
             "the server is the first process of a container, which would end with it: replace the container",
         );
     }
-    if accounts::can_switch_accounts() && !privileges::is_root() {
-        return refused(
-            "scripts run as other accounts, which needs a start as root: restart the server to replace its program",
-        );
-    }
     // The new process reports errors of the configuration.
     if matches!(context.sandbox, ActiveSandbox::Strict(_))
         && let Ok(loaded) = rocknet_config::load(file, &ServerEnvironment::new())
@@ -195,11 +189,27 @@ fn offer(
         sockets,
         relays: sites.offered_relays().map_err(duplicates)?,
         generation: sites.generation().wrapping_add(1),
+        // Added on the thread, because the helper may be busy.
+        helper: None,
         ticket_secrets: sites.certificates().ticket_secrets().encode(),
         has_dropped_root: accounts::has_dropped_rights(),
         state_folder: context.state.clone(),
         environment: context.notifier.variables(),
         timeout: Duration::from_secs(timeout),
+    })
+}
+
+/// Connects the new process to the helper that starts programs as other accounts.
+fn with_helper(offer: Offer) -> Result<Offer, UpgradeError> {
+    let helper = accounts::offer_helper();
+    let refused = |error| {
+        UpgradeError(format!(
+            "scripts run as other accounts, and the process that starts them accepts no other server: {error}"
+        ))
+    };
+    Ok(Offer {
+        helper: helper.map_err(refused)?,
+        ..offer
     })
 }
 

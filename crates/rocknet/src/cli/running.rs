@@ -86,7 +86,8 @@ pub fn start(
     let mut start_settings = StartSettings::new(&config);
     let predecessor = options.predecessor.clone();
     if let Some(predecessor) = &predecessor {
-        take_over_rights(predecessor, &mut config, &mut start_settings);
+        let taken_over = take_over_rights(predecessor, &mut config, &mut start_settings);
+        taken_over.map_err(|error| NotStarted::Start(StartError::Setup(error)))?;
     }
     let loaded_revision = config_api::current_revision(&options.source);
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
@@ -146,7 +147,15 @@ pub fn start(
 }
 
 /// Applies what the previous process knows from its start: the folder of its state, and the rights that it has dropped.
-fn take_over_rights(predecessor: &Predecessor, config: &mut Config, start_settings: &mut StartSettings) {
+///
+/// # Errors
+///
+/// The message with which the start fails.
+fn take_over_rights(
+    predecessor: &Predecessor,
+    config: &mut Config,
+    start_settings: &mut StartSettings,
+) -> Result<(), String> {
     config
         .server
         .state
@@ -154,8 +163,12 @@ fn take_over_rights(predecessor: &Predecessor, config: &mut Config, start_settin
     if predecessor.has_dropped_root {
         accounts::inherit_dropped_rights();
     }
+    if let Some(helper) = predecessor.helper() {
+        accounts::adopt_helper(helper)?;
+    }
     // The previous process has switched to the user already.
     (start_settings.user_ignored, start_settings.script_user_ignored) = (false, false);
+    Ok(())
 }
 
 /// Announces to the previous process that requests are served. Called once, after everything has started.

@@ -72,6 +72,19 @@ pub(super) enum ToNew {
     },
     /// A channel to an old process for datagrams of its QUIC connections, whose descriptor comes with the message.
     Relay { generation: u16 },
+    /// The helper that starts programs as other accounts, whose channel comes with the message. As many messages with
+    /// the accounts follow. A program that does not know it must not take over, because it would run scripts as the
+    /// account of the server.
+    Helper {
+        /// Version of the messages of the helper.
+        version: u32,
+        /// Number of accounts.
+        accounts: usize,
+        /// Number of the account for scripts whose site names no account.
+        default: Option<u8>,
+    },
+    /// An account for which the helper starts programs.
+    Account { uid: u32, gid: u32, name: String },
     /// A message that a program may ignore; `None` if this version does not know it.
     Optional(Option<OptionalMessage>),
     /// Ends the list.
@@ -117,6 +130,15 @@ impl ToNew {
             }
             ToNew::StateFolder(folder) => [b"state ", folder.as_os_str().as_bytes()].concat(),
             ToNew::Relay { generation } => format!("relay {generation}").into_bytes(),
+            ToNew::Helper {
+                version,
+                accounts,
+                default,
+            } => {
+                let default = default.map_or("-".to_owned(), |default| default.to_string());
+                format!("helper {version} {accounts} {default}").into_bytes()
+            }
+            ToNew::Account { uid, gid, name } => format!("account {uid} {gid} {name}").into_bytes(),
             ToNew::End => b"end".to_vec(),
             ToNew::Go => b"go".to_vec(),
         };
@@ -154,6 +176,19 @@ impl ToNew {
             },
             b"relay" => ToNew::Relay {
                 generation: number(words.next()?)?,
+            },
+            b"helper" => ToNew::Helper {
+                version: number(words.next()?)?,
+                accounts: number(words.next()?)?,
+                default: match words.next()? {
+                    b"-" => None,
+                    digits => Some(number(digits)?),
+                },
+            },
+            b"account" => ToNew::Account {
+                uid: number(words.next()?)?,
+                gid: number(words.next()?)?,
+                name: String::from_utf8(words.next()?.to_vec()).ok()?,
             },
             b"end" => ToNew::End,
             b"go" => ToNew::Go,
@@ -233,6 +268,21 @@ mod tests {
             ToNew::StateFolder("/a b".into()),
             ToNew::Relay { generation: 7 },
             ToNew::Optional(None),
+            ToNew::Helper {
+                version: 1,
+                accounts: 2,
+                default: None,
+            },
+            ToNew::Helper {
+                version: 1,
+                accounts: 2,
+                default: Some(1),
+            },
+            ToNew::Account {
+                uid: 33,
+                gid: 34,
+                name: "www data".to_owned(),
+            },
             ToNew::End,
             ToNew::Go,
         ];
@@ -271,6 +321,9 @@ mod tests {
             "socket sites file *:80",
             "socket other udp *:80",
             "relay",
+            "helper 1 2",
+            "helper 1 2 256",
+            "account 33 34",
             "stop",
         ] {
             assert_eq!(ToNew::decode(message.as_bytes()), None, "{message:?}");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rocknet_io::child;
 use rocknet_io::fd_channel::{Blocking, FdChannel};
+use rocknet_io::privileges::User;
 use rocknet_io::socket::Listener;
 use rocknet_quic::Relay;
 use zeroize::Zeroizing;
@@ -16,6 +17,7 @@ use super::adopted::AdoptedSockets;
 use super::message::{MAX_SOCKETS, SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
 use super::optional_message::{MAX_MESSAGE, OptionalMessage};
 use crate::certificates::resumption::{SessionStores, TicketSecrets};
+use crate::gateway::accounts::{Accounts, OfferedHelper};
 
 /// Maximum time between two messages of the old process, which sends them without a pause. Its reply to
 /// [`Predecessor::prepared`] takes longer, but no longer than this.
@@ -36,6 +38,8 @@ struct Received {
     control: AdoptedSockets,
     /// `None` if the old process has sent none that this program knows.
     ticket_secrets: Option<TicketSecrets>,
+    /// `None` if the old process has no helper.
+    helper: Option<OfferedHelper>,
 }
 
 impl Predecessor {
@@ -97,6 +101,7 @@ impl Predecessor {
         let mut sites = AdoptedSockets::new(generation);
         let mut control = AdoptedSockets::new(generation);
         let mut ticket_secrets = None;
+        let (mut helper, mut missing_accounts) = (None::<OfferedHelper>, 0);
         for _ in 0..=MAX_SOCKETS {
             let (message, socket) = self.receive()?;
             let (group, kind, address) = match (message, socket.is_some()) {
@@ -113,11 +118,38 @@ impl Predecessor {
                     }
                     continue;
                 }
-                (ToNew::End, _) => {
+                (
+                    ToNew::Helper {
+                        version,
+                        accounts,
+                        default,
+                    },
+                    true,
+                ) => {
+                    helper = socket.map(|channel| OfferedHelper {
+                        channel,
+                        version,
+                        accounts: Accounts {
+                            all: Vec::new(),
+                            default,
+                        },
+                    });
+                    missing_accounts = accounts;
+                    continue;
+                }
+                (ToNew::Account { uid, gid, name }, _) if missing_accounts > 0 => {
+                    missing_accounts -= 1;
+                    if let Some(helper) = &mut helper {
+                        helper.accounts.all.push(account(uid, gid, name));
+                    }
+                    continue;
+                }
+                (ToNew::End, _) if missing_accounts == 0 => {
                     return Ok(Received {
                         sites,
                         control,
                         ticket_secrets,
+                        helper,
                     });
                 }
                 _ => return Err("the upgrade has an unexpected message".to_owned()),
@@ -168,6 +200,13 @@ impl Predecessor {
     /// Returns the sockets of the control API. Further calls return none.
     pub fn control(&self) -> AdoptedSockets {
         self.take(|received| &mut received.control)
+    }
+
+    /// Returns the helper that starts programs as other accounts, if the old process has one. Further calls return
+    /// none.
+    pub fn helper(&self) -> Option<OfferedHelper> {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.as_mut().and_then(|received| received.helper.take())
     }
 
     /// Returns the secrets of session tickets, if the old process has passed them. Further calls return none.
@@ -223,4 +262,17 @@ impl Predecessor {
     fn send(&self, message: &ToOld) -> io::Result<()> {
         self.channel.send(&message.encode(), None, Blocking::No)
     }
+}
+
+/// Returns an account of the helper. The helper knows its groups, which are those of the start. An account that the
+/// system has no longer, or that has got other numbers, is not used for new scripts.
+fn account(uid: u32, gid: u32, name: String) -> User {
+    let known = User::find(&name).ok().filter(|user| (user.uid, user.gid) == (uid, gid));
+    known.unwrap_or_else(|| User {
+        name,
+        uid,
+        gid,
+        groups: Vec::new(),
+        home: None,
+    })
 }

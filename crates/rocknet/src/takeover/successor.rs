@@ -23,6 +23,7 @@ use zeroize::Zeroizing;
 use super::message::{MAX_SOCKETS, OfferedSocket, SocketGroup, ToNew, ToOld, VARIABLE, VERSION};
 use super::optional_message::{MAX_MESSAGE, OptionalMessage, SecretBytes, session_batches};
 use crate::certificates::resumption::SiteSessions;
+use crate::gateway::accounts::{Accounts, OfferedHelper};
 
 /// Wait for the exit status of a process that has closed its channel.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
@@ -44,6 +45,8 @@ pub struct Offer {
     pub relays: Vec<(u16, OwnedFd)>,
     /// Number of the new process for its QUIC connection IDs.
     pub generation: u16,
+    /// Helper that starts programs as other accounts.
+    pub helper: Option<OfferedHelper>,
     /// Encoded secrets of session tickets.
     pub ticket_secrets: Zeroizing<Vec<u8>>,
     /// True if this process was started as root without scripts, so that the new process must not run any.
@@ -133,6 +136,9 @@ impl Successor {
             has_dropped_root: offer.has_dropped_root,
         })?;
         self.send(&ToNew::StateFolder(offer.state_folder))?;
+        if let Some(helper) = offer.helper {
+            self.send_helper(&helper)?;
+        }
         let secrets = OptionalMessage::TicketSecrets(SecretBytes(offer.ticket_secrets));
         self.send(&ToNew::Optional(Some(secrets)))?;
         for (generation, channel) in offer.relays {
@@ -146,6 +152,26 @@ impl Successor {
             self.channel.send(&message, Some(socket.as_fd()), Blocking::Yes)?;
         }
         self.send(&ToNew::End)
+    }
+
+    fn send_helper(&self, helper: &OfferedHelper) -> io::Result<()> {
+        let Accounts { all, default } = &helper.accounts;
+        let message = ToNew::Helper {
+            version: helper.version,
+            accounts: all.len(),
+            default: *default,
+        };
+        self.channel.set_send_timeout(self.left())?;
+        let channel = helper.channel.as_fd();
+        self.channel.send(&message.encode(), Some(channel), Blocking::Yes)?;
+        for user in all {
+            self.send(&ToNew::Account {
+                uid: user.uid,
+                gid: user.gid,
+                name: user.name.clone(),
+            })?;
+        }
+        Ok(())
     }
 
     fn send(&self, message: &ToNew) -> io::Result<()> {
