@@ -185,19 +185,20 @@ impl FdChannel {
     }
 
     /// Blocks until one of the channels has a message or its other end is closed, or `timeout` has passed; without a
-    /// timeout, as long as it takes. Returns the positions of these channels in ascending order; none after the timeout
-    /// and after an error.
-    pub fn wait_any(channels: &[&FdChannel], timeout: Option<Duration>) -> Vec<usize> {
+    /// timeout, as long as it takes. Returns the positions of these channels in ascending order; none after the timeout.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system call does.
+    pub fn wait_any(channels: &[&FdChannel], timeout: Option<Duration>) -> io::Result<Vec<usize>> {
         let timeout = timeout.map(|timeout| Timespec::try_from(timeout).unwrap_or_default());
         let mut polled: Vec<_> = channels
             .iter()
             .map(|channel| PollFd::new(&channel.0, PollFlags::IN))
             .collect();
-        if rustix::io::retry_on_intr(|| poll(&mut polled, timeout.as_ref())).is_err() {
-            return Vec::new();
-        }
+        rustix::io::retry_on_intr(|| poll(&mut polled, timeout.as_ref()))?;
         let is_ready = |at: &usize| !polled[*at].revents().is_empty();
-        (0..polled.len()).filter(is_ready).collect()
+        Ok((0..polled.len()).filter(is_ready).collect())
     }
 
     /// Limits the time that a blocking send may wait for the other end, which then fails with `WouldBlock`. A duration
@@ -316,11 +317,11 @@ mod tests {
     fn several_channels_are_waited_for() {
         let pairs: Vec<_> = (0..3).map(|_| FdChannel::pair().unwrap()).collect();
         let channels: Vec<&FdChannel> = pairs.iter().map(|(ours, _)| ours).collect();
-        assert!(FdChannel::wait_any(&channels, Some(Duration::ZERO)).is_empty());
+        assert!(FdChannel::wait_any(&channels, Some(Duration::ZERO)).unwrap().is_empty());
         let mut others = pairs.iter().map(|(_, theirs)| FdChannel(theirs.try_clone().unwrap()));
         others.nth(2).unwrap().send(b"x", None, Blocking::No).unwrap();
         channels[0].shut_down();
-        assert_eq!(FdChannel::wait_any(&channels, None), [0, 2]);
+        assert_eq!(FdChannel::wait_any(&channels, None).unwrap(), [0, 2]);
         assert!(FdChannel::from_socket(UnixStream::pair().unwrap().0.into()).is_err());
     }
 

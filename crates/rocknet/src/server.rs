@@ -111,12 +111,12 @@ pub trait StartHooks {
     fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
 
     /// Called when everything but the workers has started. Afterwards the server accepts connections. `sessions` gets
-    /// those of a previous process.
+    /// those of a previous process. `unused_udp`: its addresses whose UDP sockets this server does not read.
     ///
     /// # Errors
     ///
     /// The message with which the start fails.
-    fn before_serving(&mut self, _sessions: &SessionStores) -> Result<(), String> {
+    fn before_serving(&mut self, _sessions: &SessionStores, _unused_udp: &[Address]) -> Result<(), String> {
         Ok(())
     }
 }
@@ -209,7 +209,7 @@ impl Server {
         let connections = connections_per_worker(&snapshot, threads);
 
         hooks
-            .before_serving(&shared.certificates.sessions)
+            .before_serving(&shared.certificates.sessions, &adopted.unused_udp())
             .map_err(StartError::Setup)?;
         bound
             .values()

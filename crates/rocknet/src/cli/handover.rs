@@ -202,9 +202,13 @@ fn offer(
 /// Connects the new process to the helper that starts programs as other accounts.
 fn with_helper(offer: Offer) -> Result<Offer, UpgradeError> {
     let helper = accounts::offer_helper();
-    let refused = |error| {
+    let refused = |error: std::io::Error| {
+        let reason = match error.kind() {
+            std::io::ErrorKind::WouldBlock => "too many old processes still finish their connections".to_owned(),
+            _ => error.to_string(),
+        };
         UpgradeError(format!(
-            "scripts run as other accounts, and the process that starts them accepts no other server: {error}"
+            "scripts run as other accounts, and the process that starts them accepts no further server: {reason}"
         ))
     };
     Ok(Offer {

@@ -103,7 +103,7 @@ impl MainLoop {
                 (Event::Prepared(Err(error)), Some(_)) => handover.fail(&error),
                 (Event::Prepared(Ok(successor)), Some(server)) => {
                     self.leave_sockets(server, true);
-                    server.receive_quic(false);
+                    server.receive_quic(false, successor.unused_udp());
                     let sessions = server.certificates().sessions.close();
                     if let Err(error) = Handover::permit(successor, sessions, &self.sender) {
                         self.take_back(server);
@@ -371,7 +371,7 @@ impl MainLoop {
     /// Continues to serve after a prepared process has failed.
     fn take_back(&self, server: &Server) {
         self.leave_sockets(server, false);
-        server.receive_quic(true);
+        server.receive_quic(true, &[]);
         server.certificates().sessions.open();
     }
 

@@ -23,6 +23,7 @@ use rocknet_io::inherited_sockets::InheritedSockets;
 use rocknet_io::machine;
 use rocknet_io::privileges::{self, User};
 use rocknet_io::service_manager::ServiceEnvironment;
+use rocknet_io::socket::Address;
 use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
@@ -224,9 +225,9 @@ impl StartHooks for ProgramStart<'_> {
         self.predecessor?.ticket_secrets()
     }
 
-    fn before_serving(&mut self, sessions: &SessionStores) -> Result<(), String> {
+    fn before_serving(&mut self, sessions: &SessionStores, unused_udp: &[Address]) -> Result<(), String> {
         self.predecessor
-            .map_or(Ok(()), |predecessor| predecessor.prepared(sessions))
+            .map_or(Ok(()), |predecessor| predecessor.prepared(sessions, unused_udp))
     }
 }
 

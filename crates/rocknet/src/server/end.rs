@@ -7,6 +7,7 @@ use std::sync::{PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rocknet_io::socket::Address;
 use rocknet_quic::{Forwarding, RelayReceiver};
 
 use super::Server;
@@ -135,12 +136,14 @@ impl Server {
         Ok(offered)
     }
 
-    /// Lets the workers read their UDP sockets, or leave the datagrams to another process. Returns when all of them do,
-    /// at the latest after a second.
-    pub fn receive_quic(&self, receives: bool) {
+    /// Lets the workers read their UDP sockets, or leave the datagrams to another process, which does not read those of
+    /// the addresses `unused`. Returns when all of them do, at the latest after a second.
+    pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
-        for listener in self.state().listeners.values() {
-            listener.receive_quic(receives, &applied);
+        for (address, listener) in &self.state().listeners {
+            if !unused.contains(address) {
+                listener.receive_quic(receives, &applied);
+            }
         }
         drop(applied);
         // Never receives a value: the channel is closed once all workers have dropped their end.

@@ -51,6 +51,9 @@ pub struct OfferedSocket {
     pub socket: OwnedFd,
 }
 
+/// Beginning of [`ToOld::UnusedUdp`]. The program of the old process may ignore the message.
+const UNUSED_UDP: &[u8] = b"optional unused-udp 1 ";
+
 /// Message of the old process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ToNew {
@@ -96,12 +99,16 @@ pub(super) enum ToNew {
 /// Message of the new process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ToOld {
+    /// The new process does not read the UDP sockets of this address, so the old one continues to do so.
+    UnusedUdp(Address),
     /// Only the workers have to be started.
     Prepared,
     /// The new process serves.
     Ready,
     /// The new process has failed, for this reason.
     Failed(String),
+    /// A message that a program may ignore, and that this version does not know.
+    Unknown,
 }
 
 impl ToNew {
@@ -201,6 +208,8 @@ impl ToNew {
 impl ToOld {
     pub fn encode(&self) -> Vec<u8> {
         match self {
+            ToOld::UnusedUdp(address) => [UNUSED_UDP, &address_bytes(address)].concat(),
+            ToOld::Unknown => OptionalMessage::PREFIX.to_vec(),
             ToOld::Prepared => b"prepared".to_vec(),
             ToOld::Ready => b"ready".to_vec(),
             ToOld::Failed(error) => {
@@ -217,6 +226,10 @@ impl ToOld {
         match message {
             b"prepared" => Some(ToOld::Prepared),
             b"ready" => Some(ToOld::Ready),
+            _ if message.starts_with(OptionalMessage::PREFIX) => {
+                let unused = message.strip_prefix(UNUSED_UDP).and_then(address);
+                Some(unused.map_or(ToOld::Unknown, ToOld::UnusedUdp))
+            }
             _ => {
                 let error = message.strip_prefix(b"failed ")?;
                 Some(ToOld::Failed(String::from_utf8_lossy(error).into_owned()))
@@ -302,7 +315,14 @@ mod tests {
         for message in messages {
             assert_eq!(ToNew::decode(&message.encode()), Some(message));
         }
-        for message in [ToOld::Prepared, ToOld::Ready, ToOld::Failed("a\nb".to_owned())] {
+        let unused = ToOld::UnusedUdp(Address::Tcp { ip: None, port: 443 });
+        for message in [
+            unused,
+            ToOld::Unknown,
+            ToOld::Prepared,
+            ToOld::Ready,
+            ToOld::Failed("a\nb".to_owned()),
+        ] {
             assert_eq!(ToOld::decode(&message.encode()), Some(message));
         }
         let long = ToOld::Failed("x".repeat(2 * MAX_MESSAGE)).encode();

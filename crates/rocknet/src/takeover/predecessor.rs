@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rocknet_io::child;
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::privileges::User;
-use rocknet_io::socket::Listener;
+use rocknet_io::socket::{Address, Listener};
 use rocknet_quic::Relay;
 use zeroize::Zeroizing;
 
@@ -221,13 +221,16 @@ impl Predecessor {
     }
 
     /// Reports that only the workers have to be started, and waits until the old process permits that. `sessions` gets
-    /// those that the old process has stored.
+    /// those that the old process has stored. `unused_udp`: addresses whose UDP sockets this process does not read.
     ///
     /// # Errors
     ///
     /// Fails if the old process has ended the upgrade.
-    pub fn prepared(&self, sessions: &SessionStores) -> Result<(), String> {
-        self.send(&ToOld::Prepared).map_err(|error| error.to_string())?;
+    pub fn prepared(&self, sessions: &SessionStores, unused_udp: &[Address]) -> Result<(), String> {
+        let unused = unused_udp.iter().cloned().map(ToOld::UnusedUdp);
+        for message in unused.chain([ToOld::Prepared]) {
+            self.send(&message).map_err(|error| error.to_string())?;
+        }
         loop {
             match self.receive()?.0 {
                 ToNew::Optional(Some(OptionalMessage::Sessions(batch))) => sessions.adopt(batch),
@@ -260,7 +263,8 @@ impl Predecessor {
     }
 
     fn send(&self, message: &ToOld) -> io::Result<()> {
-        self.channel.send(&message.encode(), None, Blocking::No)
+        self.channel.set_send_timeout(MESSAGE_TIMEOUT)?;
+        self.channel.send(&message.encode(), None, Blocking::Yes)
     }
 }
 

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use rocknet_io::child::{self, ChildSetup};
 use rocknet_io::fd_channel::{Blocking, FdChannel};
+use rocknet_io::socket::Address;
 use rustix::process::Signal;
 
 use zeroize::Zeroizing;
@@ -67,6 +68,7 @@ pub struct Successor {
     deadline: Instant,
     timeout: Duration,
     is_ready: bool,
+    unused_udp: Vec<Address>,
 }
 
 /// Reason why the new process has not taken over.
@@ -115,9 +117,10 @@ impl Successor {
             deadline,
             timeout: offer.timeout,
             is_ready: false,
+            unused_udp: Vec::new(),
         };
         let sent = successor.send_offer(offer);
-        match (sent, successor.receive()) {
+        match (sent, successor.receive_report()) {
             // The message of the new process says more than the error of the channel.
             (_, Err(error)) => Err(error),
             (Err(error), _) => Err(UpgradeError(format!("the sockets cannot be passed: {error}"))),
@@ -203,6 +206,17 @@ impl Successor {
         }
     }
 
+    /// Receives the next message that reports progress.
+    fn receive_report(&mut self) -> Result<ToOld, UpgradeError> {
+        loop {
+            match self.receive()? {
+                ToOld::UnusedUdp(address) => self.unused_udp.push(address),
+                ToOld::Unknown => {}
+                message => return Ok(message),
+            }
+        }
+    }
+
     /// Returns the error of a process that has closed its channel.
     fn ended(&mut self) -> UpgradeError {
         let deadline = Instant::now() + EXIT_WAIT;
@@ -213,6 +227,11 @@ impl Successor {
             thread::sleep(EXIT_POLL_INTERVAL);
         }
         UpgradeError("the new process does not take the sockets: it is no RockNet that can be upgraded to".to_owned())
+    }
+
+    /// Returns the addresses whose UDP sockets the new process does not read.
+    pub fn unused_udp(&self) -> &[Address] {
+        &self.unused_udp
     }
 
     /// Returns the process ID.
@@ -246,7 +265,7 @@ impl Successor {
     pub fn finish(mut self, sessions: Vec<SiteSessions>) -> Result<Successor, UpgradeError> {
         self.send_sessions(sessions);
         let permitted = self.send(&ToNew::Go);
-        match (permitted, self.receive()) {
+        match (permitted, self.receive_report()) {
             (_, Err(error)) => Err(error),
             (Ok(()), Ok(ToOld::Ready)) => {
                 self.is_ready = true;

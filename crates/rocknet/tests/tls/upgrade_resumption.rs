@@ -15,12 +15,12 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, DigitallySignedStruct, HandshakeKind, SignatureScheme};
 
-use super::certs::{Authority, Kind};
+use super::certs::Authority;
 use super::child::{DEADLINE, Server, Setup};
 use super::client::{TlsClient, open};
 use super::http3_client::get_frame;
-use super::http3_upgrade::{NewProcess, upgrade};
-use super::support::{Client, Folder};
+use super::http3_upgrade::{NewProcess, serve, upgrade};
+use super::support::Client;
 
 /// Server with the TLS site `z.test`.
 struct Fixture {
@@ -35,25 +35,12 @@ impl Fixture {
     /// Starts the server. `tls`: further keys of `tls`.
     fn start(tls: &str) -> Fixture {
         let authority = Authority::new("root");
-        let folder = Folder::with(&[]);
-        authority.leaf(Kind::Ecdsa, &["z.test"]).write(&folder, "a");
-        let mut setup = Setup::new();
-        for name in ["a.pem", "a.key"] {
-            std::fs::copy(folder.path(name), setup.folder.path().join(name)).expect("a file");
-        }
-        setup.tables = "state = \"state\"\n[log]\naccess = \"access.txt\"\n".to_owned();
-        setup.keys = format!(
-            "[site.\"z.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\n\
-             tls = {{ cert = \"a.pem\", key = \"a.key\"{tls} }}\n"
-        );
-        let server = setup.start();
-        let line = server.line_with("https://z.test:");
-        let digits = line.split_once("https://z.test:").expect("a URL").1;
-        let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
+        let setup = Setup::new().tables("state = \"state\"\n[log]\naccess = \"access.txt\"\n");
+        let (server, address) = serve(&authority, setup, tls);
         Fixture {
             authority,
             server,
-            address: SocketAddr::from(([127, 0, 0, 2], digits.parse().expect("a port"))),
+            address,
             successors: Vec::new(),
         }
     }

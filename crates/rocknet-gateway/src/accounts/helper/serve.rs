@@ -60,7 +60,8 @@ impl HelperServer {
         });
     }
 
-    /// Waits for requests and handles them. Returns false when there is nothing more to do.
+    /// Waits for requests and handles them. Returns false when there is nothing more to do, or if waiting fails. The
+    /// programs then end with the helper.
     fn serve(&mut self) -> bool {
         self.ending.retain_mut(|programs| !programs.have_ended());
         if self.clients.is_empty() && self.ending.is_empty() {
@@ -68,7 +69,9 @@ impl HelperServer {
         }
         let timeout = (!self.ending.is_empty()).then_some(POLL_INTERVAL);
         let channels: Vec<&FdChannel> = self.clients.iter().map(|client| &client.channel).collect();
-        let ready = FdChannel::wait_any(&channels, timeout);
+        let Ok(ready) = FdChannel::wait_any(&channels, timeout) else {
+            return false;
+        };
         // From the last to the first, because a client that has ended is removed.
         for at in ready.into_iter().rev() {
             if !self.serve_client(at) {
