@@ -37,7 +37,7 @@ impl Check<'_> {
             return;
         }
         let location = Some(self.sources.locate(span));
-        let help = Some(help).filter(|h| !h.is_empty());
+        let help = Some(help).filter(|help| !help.is_empty());
         self.report.push(Finding {
             severity,
             code,

@@ -226,13 +226,13 @@ impl Environment for MemoryEnvironment {
         if self.files.contains_key(path) {
             return Some(FileKind::File);
         }
-        let folder = self.any_directory
+        let is_folder = self.any_directory
             || self.directories.contains(path)
             || self
                 .files
                 .keys()
-                .any(|file| file.parent().is_some_and(|p| p.starts_with(path)));
-        folder.then_some(FileKind::Directory)
+                .any(|file| file.parent().is_some_and(|parent| parent.starts_with(path)));
+        is_folder.then_some(FileKind::Directory)
     }
 
     /// Returns the folder of the configuration file of an installed server.

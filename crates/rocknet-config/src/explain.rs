@@ -50,9 +50,13 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
             }
             HostPattern::Exact(_) => None,
         });
-        // Among the sites for every name, a site that listens on this address takes precedence.
-        let own = |listen: &Listen| matches!(listen, Listen::Tcp { address: Some(own), .. } if Some(*own) == address);
-        let unnamed = site.names.is_empty().then(|| usize::from(site.listen.iter().any(own)));
+        // Among the sites for every name, a site that listens on the address `host` takes precedence.
+        let listens_on_it =
+            |listen: &Listen| matches!(listen, Listen::Tcp { address: Some(own), .. } if Some(*own) == address);
+        let unnamed = site
+            .names
+            .is_empty()
+            .then(|| usize::from(site.listen.iter().any(listens_on_it)));
         named.max().or(unnamed)
     };
     let candidates = config.sites.iter().filter(|site| site.listen.iter().any(listens));

@@ -82,7 +82,7 @@ impl Table {
     }
 
     pub fn node(&self, key: &str) -> Option<&Node> {
-        self.entries.get(key).map(|e| &e.node)
+        self.entries.get(key).map(|entry| &entry.node)
     }
 
     pub fn table(&self, key: &str) -> Option<&Table> {

@@ -12,29 +12,30 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
         return false;
     }
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
-    let (mut p, mut n) = (0, 0);
+    // Numbers of bytes matched so far.
+    let (mut pattern_at, mut name_at) = (0, 0);
     // Position after the last `*` in the pattern, and the end of its match in the name. Only the last `*` is retried,
     // so the time is not exponential.
     let mut retry: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match pattern.get(p) {
+    while name_at < name.len() {
+        match pattern.get(pattern_at) {
             Some(b'*') => {
-                retry = Some((p + 1, n));
-                p += 1;
+                retry = Some((pattern_at + 1, name_at));
+                pattern_at += 1;
             }
-            Some(b) if *b == name[n] || *b == b'?' => {
-                p += 1;
-                n += 1;
+            Some(byte) if *byte == name[name_at] || *byte == b'?' => {
+                pattern_at += 1;
+                name_at += 1;
             }
             _ => {
                 let Some((after, from)) = retry else { return false };
                 retry = Some((after, from + 1));
-                p = after;
-                n = from + 1;
+                pattern_at = after;
+                name_at = from + 1;
             }
         }
     }
-    pattern[p..].iter().all(|b| *b == b'*')
+    pattern[pattern_at..].iter().all(|byte| *byte == b'*')
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Parts of messages: truncated values, lists of alternatives, and the word that was probably meant.
 
-/// Maximum number of characters of a value that a message quotes.
+/// Maximum number of characters of a value that a message quotes. A longer quote would hide the rest of the message.
 const MAX_SHOWN_CHARS: usize = 60;
 
 /// Joins alternatives: `a, b or c`.

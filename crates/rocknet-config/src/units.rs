@@ -35,7 +35,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, UnitError> {
         || UnitError("write a whole number and a unit: \"500ms\", \"10s\", \"5m\", \"1h\" or \"7d\"".to_owned());
     let mut rest = text.trim();
     let mut total: u64 = 0;
-    let mut last = u64::MAX;
+    // Length of the previous unit. The next unit has to be smaller.
+    let mut previous = u64::MAX;
     if rest.is_empty() {
         return Err(general());
     }
@@ -57,10 +58,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, UnitError> {
                 _ => general(),
             });
         };
-        if *length >= last {
+        if *length >= previous {
             return Err(general());
         }
-        last = *length;
+        previous = *length;
         let part = number.checked_mul(*length).ok_or_else(general)?;
         total = total.checked_add(part).ok_or_else(general)?;
         rest = next;
@@ -112,16 +113,16 @@ fn leading_number(text: &str) -> Option<(u64, &str)> {
 
 /// Formats a duration in the largest units: exactly, apart from fractions of a millisecond.
 pub(crate) fn format_duration(duration: Duration) -> String {
-    let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    if left == 0 {
+    let mut remaining = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    if remaining == 0 {
         return "0s".to_owned();
     }
     let mut text = String::new();
     // Weeks are not used, because "30d" is clearer than "4w2d".
     for (unit, length) in TIME.iter().rev().filter(|(unit, _)| *unit != "w") {
-        if left >= *length {
-            text.push_str(&format!("{}{unit}", left / length));
-            left %= length;
+        if remaining >= *length {
+            text.push_str(&format!("{}{unit}", remaining / length));
+            remaining %= length;
         }
     }
     text

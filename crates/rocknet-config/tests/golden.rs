@@ -2,7 +2,7 @@
 //! result of reading the configuration.
 //!
 //! A test case may contain directives: `#: file NAME` begins another file, `#: env NAME=VALUE` sets a variable, `#: dir
-//! PATH` creates a folder, and `#: purpose check` reads it as `rocknet check` does. The main file is
+//! PATH` creates a folder, and `#: purpose check` reads the configuration as `rocknet check` does. The main file is
 //! `/etc/rocknet/rocknet.toml`, and names of files are relative to its folder.
 
 use std::fmt::Write;
@@ -12,6 +12,7 @@ use rocknet_config::environment::MemoryEnvironment;
 use rocknet_config::model::{Config, Http3, Route, Settings, Site};
 use rocknet_config::{Finding, Loaded, Report};
 
+/// Folder of the main file in the environment of a test case.
 const FOLDER: &str = "/etc/rocknet";
 
 #[test]
@@ -20,6 +21,7 @@ fn every_case_matches_its_snapshot() {
     let mut cases: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
     cases.retain(|path| path.extension().is_some_and(|e| e == "toml"));
     cases.sort();
+    // A smaller number would mean that cases were lost.
     assert!(cases.len() >= 60, "{} cases", cases.len());
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(&folder);

@@ -16,12 +16,14 @@ use crate::privileges::User;
 /// Settings of a child process beyond those of [`Command`].
 #[derive(Default)]
 pub struct ChildSetup<'a> {
-    /// The account under which the program runs. Only root can choose another.
+    /// The account under which the program runs; `None` for the account of this process. Only root can choose another
+    /// account.
     pub user: Option<&'a User>,
     /// Signal sent to the program when the thread that started it ends, at the latest when this process ends. Start the
     /// program from a thread that lives long enough. Systems other than Linux send no signal.
     pub parent_death_signal: Option<Signal>,
-    /// Working directory, entered as the account under which the program runs.
+    /// Working directory, entered as the account under which the program runs; `None` for the directory of this
+    /// process.
     pub directory: Option<&'a Path>,
     /// Descriptors that the program inherits under the same numbers. All other descriptors except the standard streams
     /// are closed. Before Linux 5.11 and on other systems, only those marked close-on-exec are closed.
@@ -97,8 +99,9 @@ pub fn group_has_members(leader: u32) -> bool {
     matches!(test_kill_process_group(group), Ok(()) | Err(Errno::PERM))
 }
 
-/// Sets the name that `ps` shows for the process, at most 15 bytes. To be called on the main thread. A program that was
-/// executed from an open file has a number as its name. Does nothing on systems other than Linux.
+/// Sets the name that `ps` shows for the process, at most 15 bytes. To be called on the main thread. Without this call,
+/// the name of a program that was executed from an open file is the number of that file's descriptor. Does nothing on
+/// systems other than Linux.
 pub fn set_process_name(name: &CStr) {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_name(name);
@@ -138,7 +141,7 @@ mod system {
             if is_successor {
                 crate::privileges::pass_on_low_ports();
             } else {
-                // Before the change of user, which may end the right to do this.
+                // The limits are applied before the change of user, which may take away the right to apply them.
                 crate::sandbox::apply_to_program();
             }
             if let Some((uid, gid, groups)) = &user {

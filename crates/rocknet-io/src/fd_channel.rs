@@ -185,7 +185,8 @@ impl FdChannel {
     }
 
     /// Blocks until one of the channels has a message or its other end is closed, or `timeout` has passed; without a
-    /// timeout, as long as it takes. Returns the positions of these channels in ascending order; none after the timeout.
+    /// timeout, as long as it takes. Returns the positions of these channels in ascending order, and an empty list after
+    /// the timeout.
     ///
     /// # Errors
     ///
@@ -201,8 +202,8 @@ impl FdChannel {
         Ok((0..polled.len()).filter(is_ready).collect())
     }
 
-    /// Limits the time that a blocking send may wait for the other end, which then fails with `WouldBlock`. A duration
-    /// below a millisecond counts as one millisecond.
+    /// Limits the time that a blocking send may wait for room in the queue of the other end. After this time, the send
+    /// fails with `WouldBlock`. A duration below a millisecond counts as one millisecond.
     ///
     /// # Errors
     ///

@@ -116,7 +116,7 @@ pub fn read_range(file: &File, offset: u64, buffer: &mut [u8]) -> Result<(), Fil
 }
 
 /// Reads at `offset` without waiting for the disk, and returns the number of bytes read. Returns `None` if reading
-/// would block, or if the file system or the kernel cannot tell.
+/// would block, or if the file system or the kernel cannot tell whether it would.
 ///
 /// `Some(0)` is the end of the file. If only the first bytes are in the page cache, only these are read.
 ///

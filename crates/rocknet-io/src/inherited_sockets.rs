@@ -10,7 +10,9 @@ use crate::udp;
 /// Bound sockets by address. The server takes those whose address it is configured for, and binds the others itself.
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
+    /// Listening sockets, each with its name for messages.
     listeners: Vec<(Listener, String)>,
+    /// UDP sockets, each with its bound address and its name for messages.
     udp: Vec<(Address, OwnedFd, String)>,
     /// Descriptions of sockets that cannot be used.
     rejected: Vec<String>,
@@ -85,6 +87,7 @@ mod tests {
         inherited.add(connected.into(), "stream");
 
         let (tcp_address, udp_address) = (Address::from(tcp_address), Address::from(udp_address));
+        // TCP and UDP have separate ports, so both sockets may have the same number.
         assert!(inherited.take_udp(&tcp_address).is_empty() || tcp_address == udp_address);
         assert_eq!(inherited.take_listeners(&tcp_address).len(), 1);
         assert!(

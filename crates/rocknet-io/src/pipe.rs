@@ -224,6 +224,7 @@ mod tests {
         (ours, theirs)
     }
 
+    /// Returns a connected pair like [`tcp`], of Unix sockets.
     fn unix() -> (UnixStream, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
@@ -246,12 +247,12 @@ mod tests {
         let (mut received, mut room) = (Vec::new(), vec![0; 30_000]);
         for _ in 0..20 {
             sender.write_all(&sent).unwrap();
-            let mut left = sent.len();
-            while left > 0 {
+            let mut remaining = sent.len();
+            while remaining > 0 {
                 let mut pipe = pipes.pipe();
                 let filled = pipe.fill(from.as_fd()).unwrap();
                 assert_eq!(pipe.buffered(), filled as u64);
-                left -= filled;
+                remaining -= filled;
                 while pipe.buffered() > 0 {
                     match pipe.drain(to.as_fd()) {
                         Ok(_) => {}

@@ -274,28 +274,28 @@ impl SendQueue {
     pub(crate) fn take_front(&mut self, room: &mut [u8], file_budget: &mut u64) -> std::io::Result<usize> {
         let mut filled = 0;
         while filled < room.len() {
-            let left = &mut room[filled..];
+            let free = &mut room[filled..];
             let taken = if let Some(front) = self.front() {
-                let taken = front.len().min(left.len());
-                left[..taken].copy_from_slice(&front[..taken]);
+                let taken = front.len().min(free.len());
+                free[..taken].copy_from_slice(&front[..taken]);
                 taken
             } else if let Some((file, offset, length)) = self.file() {
-                let wanted = (*length).min(*file_budget).min(left.len() as u64) as usize;
+                let wanted = (*length).min(*file_budget).min(free.len() as u64) as usize;
                 if wanted == 0 {
                     break;
                 }
-                let taken = match read_resident(file, *offset, &mut left[..wanted])? {
+                let taken = match read_resident(file, *offset, &mut free[..wanted])? {
                     Some(0) => return Err(FileError::Truncated { at: *offset }.into()),
                     Some(taken) => taken,
                     None => {
-                        read_range(file, *offset, &mut left[..wanted])?;
+                        read_range(file, *offset, &mut free[..wanted])?;
                         wanted
                     }
                 };
                 *file_budget -= taken as u64;
                 taken
             } else if let Some(pipe) = self.pipe() {
-                pipe.read(left)?
+                pipe.read(free)?
             } else {
                 break;
             };
@@ -333,8 +333,8 @@ impl SendQueue {
     pub(crate) fn has_data_after_file(&self) -> bool {
         // The end of the queue is skipped, because no data follows it. The end consists of the unsegmented bytes if
         // there are any, otherwise of the last segment.
-        let ends = usize::from(self.segmented.max(self.sent) == self.written.len());
-        let mut following = self.segments.iter().rev().skip(ends);
+        let skipped = usize::from(self.segmented.max(self.sent) == self.written.len());
+        let mut following = self.segments.iter().rev().skip(skipped);
         following.any(|segment| matches!(segment, Segment::File { .. }))
     }
 
@@ -369,18 +369,18 @@ impl SendQueue {
             }
             return;
         }
-        let mut left = bytes as u64;
-        self.queued -= left;
+        let mut remaining = bytes as u64;
+        self.queued -= remaining;
         while let Some(segment) = self.segments.front_mut() {
             let length = segment.len();
-            if length > left {
-                segment.skip(left);
+            if length > remaining {
+                segment.skip(remaining);
                 return;
             }
-            left -= length;
+            remaining -= length;
             self.segments.pop_front();
         }
-        debug_assert_eq!(left, 0, "advanced by more bytes than were queued");
+        debug_assert_eq!(remaining, 0, "advanced by more bytes than were queued");
         if self.segmented == self.written.len() {
             self.written.clear();
             (self.segmented, self.sent) = (0, 0);
@@ -443,7 +443,7 @@ mod tests {
             } else {
                 let mut slices = [IoSlice::new(&[]); MAX_SLICES];
                 let (count, _) = queue.slices(&mut slices);
-                let all: Vec<u8> = slices[..count].iter().flat_map(|s| s.iter().copied()).collect();
+                let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.iter().copied()).collect();
                 let taken = all.len().min(step);
                 out.extend_from_slice(&all[..taken]);
                 taken

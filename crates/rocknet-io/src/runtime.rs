@@ -82,6 +82,7 @@ fn builder(max_events: usize) -> Builder {
     if crate::ticker::NEEDS_RUNTIME_TIME {
         builder.enable_time();
     }
+    // `epoll_wait(2)` rejects 0 events. The upper bound limits the memory for the events.
     builder
         .enable_io()
         .max_io_events_per_tick(max_events.clamp(1, 1 << 16))
@@ -92,9 +93,11 @@ fn builder(max_events: usize) -> Builder {
 /// Returns one runtime constructor for each I/O back end that works on this machine.
 #[cfg(test)]
 pub(crate) fn back_ends() -> Vec<fn() -> Runtime> {
-    let events: fn() -> Runtime = || Runtime::new(8).expect("a runtime");
+    /// Maximum number of events in one poll. Any value serves in tests.
+    const MAX_EVENTS: usize = 8;
+    let events: fn() -> Runtime = || Runtime::new(MAX_EVENTS).expect("a runtime");
     match io_uring_unavailable() {
-        None => vec![events, || Runtime::with_io_uring(8).expect("a ring")],
+        None => vec![events, || Runtime::with_io_uring(MAX_EVENTS).expect("a ring")],
         Some(reason) => {
             rocknet_testing::skip(rocknet_testing::Need::IoUring, &reason);
             vec![events]

@@ -14,9 +14,9 @@ mod system;
 #[path = "sandbox/portable.rs"]
 mod system;
 
-/// Limits the programs that this process starts from now on (`child`): system calls that usual scripts do not need
-/// fail with `EPERM`, as [`deny_system_calls`] describes, and io_uring too. The calls of this process itself are not
-/// filtered, because a filter costs a web server some per cent of its speed.
+/// Limits the programs that this process starts from now on (module `child`): system calls that usual scripts do not
+/// need fail with `EPERM`, as [`deny_system_calls`] describes, and io_uring too. The calls of this process itself are
+/// not filtered, because a filter costs a web server some per cent of its speed.
 ///
 /// # Errors
 ///

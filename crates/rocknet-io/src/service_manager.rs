@@ -224,7 +224,7 @@ mod tests {
 
     fn variables(set: &[(&str, &str)]) -> Variables {
         Variables::read(|name| {
-            let found = set.iter().find(|(set, _)| *set == name);
+            let found = set.iter().find(|(variable, _)| *variable == name);
             found.map(|(_, value)| OsString::from(value))
         })
     }

@@ -17,7 +17,7 @@ use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 
-/// Maximum number of bytes that one write takes from a file or pipe in the queue.
+/// Maximum number of bytes that one write takes from a file or pipe in the queue. It bounds the memory of one write.
 const READ_STEP: usize = 16 * 1024;
 
 /// End of the link that the code under test uses.
@@ -219,12 +219,12 @@ impl Link for SimLink {
                 Poll::Pending
             }
             Some(ScriptedInput::Borrowed(mut bytes)) => {
-                let now = bytes.split_to(bytes.len().min(buffer.len()));
+                let part = bytes.split_to(bytes.len().min(buffer.len()));
                 if !bytes.is_empty() {
                     state.incoming.push_front(ScriptedInput::Borrowed(bytes));
                 }
-                let borrowed = &mut buffer[..now.len()];
-                borrowed.copy_from_slice(&now);
+                let borrowed = &mut buffer[..part.len()];
+                borrowed.copy_from_slice(&part);
                 Poll::Ready(Ok(Received::Borrowed(borrowed)))
             }
             Some(ScriptedInput::Owned(bytes)) => Poll::Ready(Ok(Received::Owned(bytes))),
@@ -323,8 +323,8 @@ fn copy_front(queue: &mut SendQueue, room: usize, out: &mut Vec<u8>) -> io::Resu
     let mut slices = [IoSlice::new(&[]); MAX_SLICES];
     let (count, _) = queue.slices(&mut slices);
     for slice in &slices[..count] {
-        let left = room - (out.len() - before);
-        out.extend_from_slice(&slice[..slice.len().min(left)]);
+        let remaining = room - (out.len() - before);
+        out.extend_from_slice(&slice[..slice.len().min(remaining)]);
     }
     Ok(out.len() - before)
 }

@@ -40,7 +40,7 @@ pub fn create_unnamed(folder: &Path) -> io::Result<File> {
 
 /// Creates a file under a name that does not exist, and unlinks it.
 fn create_and_unlink(folder: &Path) -> io::Result<File> {
-    let mut last = ErrorKind::AlreadyExists.into();
+    let mut last_error = ErrorKind::AlreadyExists.into();
     for number in 0..TRIES {
         let name = format!(".rocknet-{:016x}", RandomState::new().hash_one(number));
         let path = folder.join(name);
@@ -56,11 +56,11 @@ fn create_and_unlink(folder: &Path) -> io::Result<File> {
                 std::fs::remove_file(&path)?;
                 return Ok(file);
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => last_error = error,
             Err(error) => return Err(error),
         }
     }
-    Err(last)
+    Err(last_error)
 }
 
 /// Returns whether a write failed because the disk or the user's quota is full.

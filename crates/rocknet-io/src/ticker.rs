@@ -24,12 +24,15 @@ mod tests {
     use super::Ticker;
     use crate::runtime::Runtime;
 
+    /// Maximum number of events that the runtime reads in one poll. Any value serves in this test.
+    const MAX_EVENTS: usize = 64;
+
     #[test]
     fn ticks_while_it_is_on() {
-        let runtime = Runtime::new(64).unwrap();
+        let runtime = Runtime::new(MAX_EVENTS).unwrap();
         runtime.block_on(async {
-            let length = Duration::from_millis(5);
-            let mut ticker = Ticker::new(length).unwrap();
+            let period = Duration::from_millis(5);
+            let mut ticker = Ticker::new(period).unwrap();
             for _ in 0..2 {
                 let began = Instant::now();
                 ticker.start();
@@ -47,7 +50,7 @@ mod tests {
                 .await;
                 // Three ticks take three periods; the bound leaves one period for the rounding of timers.
                 assert!(
-                    began.elapsed() >= length * 2,
+                    began.elapsed() >= period * 2,
                     "{ticks} ticks after {:?}",
                     began.elapsed()
                 );

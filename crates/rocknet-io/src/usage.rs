@@ -30,6 +30,7 @@ mod tests {
         while cpu_time() == before {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
+        // Every process needs more than 100 kB.
         assert!(resident_memory().expect("Linux counts it") > 100_000);
     }
 }

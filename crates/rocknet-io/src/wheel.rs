@@ -87,8 +87,11 @@ struct TimerEntry {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DeadlineState {
+    /// Never set, or dropped.
     Unset,
+    /// Waits for its tick.
     Set,
+    /// Has expired.
     Past,
 }
 
@@ -321,6 +324,7 @@ mod tests {
     #[test]
     fn expires_at_its_tick_however_often_it_moved() {
         type Row<'a> = (&'a [(u32, u32)], Option<u32>);
+        // Moves as in `past_at`, and the number of ticks after which the deadline expires.
         let rows: &[Row<'_>] = &[
             (&[(0, 3)], Some(3)),
             (&[(0, 3), (2, 3)], Some(5)),
@@ -388,6 +392,7 @@ mod tests {
         let wheel = wheel();
         for request in 0..10_000 {
             let (connect, answer) = (wheel.deadline(), wheel.deadline());
+            // Usual timeouts of 3 s and 60 s, with ticks of 250 ms.
             connect.set(13);
             answer.set(241);
             if request % 100 == 0 {

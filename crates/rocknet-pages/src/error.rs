@@ -45,6 +45,7 @@ pub(super) fn render_parts(status: u16, reason: &str, parts: &ErrorPageParts<'_>
     });
 }
 
+/// Appends a hint as a paragraph, escaped and truncated.
 fn push_hint(out: &mut Vec<u8>, hint: &str) {
     out.extend_from_slice(b"<p>");
     match hint.char_indices().nth(HINT_CHARS) {

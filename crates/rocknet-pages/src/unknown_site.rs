@@ -67,6 +67,7 @@ pub fn render(status: u16, reason: &str, page: &UnknownSite<'_>, out: &mut Vec<u
     render_parts(status, reason, &parts, out);
 }
 
+/// Appends text that is already HTML.
 fn push(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }

@@ -48,6 +48,7 @@ pub fn html(welcome: &Welcome<'_>) -> Vec<u8> {
     out
 }
 
+/// Appends a path as code between two texts that are already HTML.
 fn push_code(out: &mut Vec<u8>, before: &str, path: &str, after: &str) {
     out.extend_from_slice(before.as_bytes());
     out.extend_from_slice(b"<code>");
@@ -65,6 +66,7 @@ fn push_url(out: &mut Vec<u8>, listen: &str) {
     out.push(b'/');
 }
 
+/// Appends the logo with a CSS class.
 fn push_logo(out: &mut Vec<u8>, class: &str) {
     push_template(out, LOGO.trim_end(), |_, out| out.extend_from_slice(class.as_bytes()));
 }
@@ -198,6 +200,7 @@ mod tests {
             version: evil,
         });
         assert!(!page.contains("<script"), "{page}");
+        // The page shows the version and the root once, and the address and the path of the configuration twice.
         assert_eq!(
             page.matches("&lt;script&gt;alert(1)&lt;/script&gt;{{style}}").count(),
             6

@@ -2,7 +2,7 @@
 //!
 //! `read HEX` prints the fields of a block as `NAME:VALUE`, or `refused` if the block is invalid. `write NAME:VALUE …`
 //! prints the block for these fields. Blocks, names and values are in hexadecimal. `allow N` sets the maximum size of
-//! the encoder's dynamic table in bytes.
+//! the encoder's dynamic table in bytes and prints nothing.
 
 mod pipe;
 
@@ -12,6 +12,7 @@ use pipe::{bytes, field, hex};
 use rocknet_proto::fuzzing::{Hpack, OwnedField};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // 4,096 bytes is the default size of a dynamic table (RFC 9113 §6.5.2).
     let mut hpack = Hpack::new(4096);
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {

@@ -8,11 +8,12 @@
 //! | `write STREAM NAME:VALUE …` | encodes a section | section, a comma, bytes for the encoder stream |
 //! | `feedback HEX` | receives bytes of the peer's decoder stream | `ok` |
 //! | `instructions HEX` | receives bytes of the peer's encoder stream | `ok` |
-//! | `read STREAM HEX` | decodes a section | fields, or `blocked` |
+//! | `read STREAM HEX` | decodes a section | `NAME:VALUE …`, or `blocked` |
 //! | `cancel STREAM` | abandons a stream | `ok` |
 //! | `acknowledge` | takes the pending acknowledgments | bytes for the decoder stream |
 //!
-//! The response to invalid bytes is `refused` and the reason.
+//! `CAPACITY` is the capacity of the dynamic table in bytes, and `BLOCKED` is the number of streams that may be
+//! blocked. The response to invalid bytes is `refused` and the reason.
 
 mod pipe;
 

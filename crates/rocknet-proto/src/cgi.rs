@@ -108,18 +108,18 @@ impl fmt::Display for CgiHeadError {
 impl std::error::Error for CgiHeadError {}
 
 impl<'a> CgiHead<'a> {
-    /// Parses a head; `head` ends at the position that [`find_head_end`] returned. `line` is the policy for a status
-    /// line before the fields.
+    /// Parses a head; `head` ends at the position that [`find_head_end`] returned. `policy` applies to a status line
+    /// before the fields.
     ///
     /// # Errors
     ///
     /// Fails if the head is invalid.
-    pub fn parse(head: &'a [u8], line: StatusLine) -> Result<CgiHead<'a>, CgiHeadError> {
-        let (mut status, mut length, mut lengths) = (None, None, 0);
+    pub fn parse(head: &'a [u8], policy: StatusLine) -> Result<CgiHead<'a>, CgiHeadError> {
+        let (mut status, mut length, mut length_count) = (None, None, 0);
         let mut has_location = false;
         let mut fields = Vec::new();
         let mut rest = head;
-        let line_status = match (line, memchr(b'\n', head)) {
+        let line_status = match (policy, memchr(b'\n', head)) {
             (StatusLine::Allowed, Some(end)) if head.starts_with(b"HTTP/") => {
                 rest = &head[end + 1..];
                 Some(parse_status_line(
@@ -153,7 +153,7 @@ impl<'a> CgiHead<'a> {
             }
             has_location |= name.eq_ignore_ascii_case(b"Location");
             if name.eq_ignore_ascii_case(b"Content-Length") {
-                lengths += 1;
+                length_count += 1;
                 length = parse_length(value);
             }
             fields.push((name, value));
@@ -164,7 +164,7 @@ impl<'a> CgiHead<'a> {
         let default_status = if has_location { Status::FOUND } else { Status::OK };
         Ok(CgiHead {
             status: line_status.or(status).unwrap_or(default_status),
-            length: length.filter(|_| lengths == 1),
+            length: length.filter(|_| length_count == 1),
             fields,
         })
     }
@@ -253,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_status_line_sets_the_status_where_allowed() {
-        // A valid head yields its status code and its number of fields.
-        for (head, line, expected) in [
+        // Head, policy, and the status code with the number of fields, or the error.
+        for (head, policy, expected) in [
             (
                 "HTTP/1.1 404 Not Found\r\nA: b\r\n\r\n",
                 StatusLine::Allowed,
@@ -296,7 +296,7 @@ mod tests {
             ),
             ("HTTP/1.1 200 OK\r\n\r\n", StatusLine::Refused, Err(CgiHeadError::Line)),
         ] {
-            let found = CgiHead::parse(head.as_bytes(), line).map(|head| (head.status.code(), head.fields.len()));
+            let found = CgiHead::parse(head.as_bytes(), policy).map(|head| (head.status.code(), head.fields.len()));
             assert_eq!(found, expected, "{head:?}");
         }
     }

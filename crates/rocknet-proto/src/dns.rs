@@ -14,14 +14,15 @@ const MAX_LABEL: u8 = 63;
 /// Returns a query for the records of type `record_type` of a name; `None` if the name is invalid. Recursion is not
 /// requested.
 pub fn query(id: u16, name: &str, record_type: u16) -> Option<Vec<u8>> {
-    // Opcode 0 is QUERY.
+    // Opcode 0 is QUERY. The message has one question and no other records.
     let mut message = header(id, 0, [1, 0, 0, 0]);
     put_name(&mut message, name)?;
     put_u16s(&mut message, [record_type, IN]);
     Some(message)
 }
 
-/// Returns a message that consists of a header only. `counts` has the number of records in each of the four sections.
+/// Returns a message that consists of a header only. `counts` holds the number of records in each of the four sections:
+/// question, answer, authority and additional.
 pub fn header(id: u16, opcode: u8, counts: [u16; 4]) -> Vec<u8> {
     let mut message = Vec::with_capacity(MAX_RESPONSE);
     message.extend(id.to_be_bytes());

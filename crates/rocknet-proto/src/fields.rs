@@ -300,6 +300,7 @@ impl<'a> Fields<'a> {
 mod tests {
     use super::*;
 
+    /// Returns a message of these names and values, one after the other, and its index.
     fn index(lines: &[(&str, &str)]) -> (Vec<u8>, FieldIndex) {
         let (mut bytes, mut index) = (Vec::new(), FieldIndex::default());
         for (name, value) in lines {

@@ -33,7 +33,7 @@ const SMALL: Limits = Limits {
     body_size: 1 << 20,
 };
 
-/// Parses any bytes as requests; checks that every split yields the same events.
+/// Parses arbitrary bytes as requests; checks that every split yields the same events.
 pub fn h1_request(data: &[u8]) {
     for limits in [Limits::default(), SMALL] {
         for timing in [ResponseTiming::AfterBody, ResponseTiming::AfterHead] {
@@ -42,7 +42,7 @@ pub fn h1_request(data: &[u8]) {
     }
 }
 
-/// Parses any bytes as a chunked request body.
+/// Parses arbitrary bytes as a chunked request body.
 pub fn h1_body(data: &[u8]) {
     let mut bytes = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     bytes.extend_from_slice(data);
@@ -54,7 +54,7 @@ pub fn h1_body(data: &[u8]) {
     }
 }
 
-/// Parses any bytes as responses to the three methods whose responses have different framing.
+/// Parses arbitrary bytes as responses to the three methods whose responses have different framing.
 pub fn h1_response(data: &[u8]) {
     for method in ["GET", "HEAD", "CONNECT"] {
         for limits in [Limits::default(), SMALL] {
@@ -67,8 +67,8 @@ pub fn h1_response(data: &[u8]) {
     });
 }
 
-/// Parses any bytes as frames after a valid preface, and as the frames of an upstream; checks that every split yields
-/// the same events and frames.
+/// Parses arbitrary bytes as frames after a valid preface, and as the frames of an upstream; checks that every split
+/// yields the same events and frames.
 pub fn h2_frames(data: &[u8]) {
     let mut bytes = PREFACE.to_vec();
     // An empty SETTINGS frame ends the preface.
@@ -78,7 +78,7 @@ pub fn h2_frames(data: &[u8]) {
     same_in_all_splits(data, h2::validated);
 }
 
-/// Turns any bytes into mostly valid frames and parses them like [`h2_frames`].
+/// Turns arbitrary bytes into mostly valid frames and parses them like [`h2_frames`].
 pub fn h2_connection(data: &[u8]) {
     let frames = h2::frames_from_bytes(data);
     let mut bytes = PREFACE.to_vec();
@@ -89,6 +89,7 @@ pub fn h2_connection(data: &[u8]) {
     same_in_all_splits(&frames, h2::validated);
 }
 
+/// Parses the bytes with default and with small limits, and with every timing of responses.
 fn h2_in_all_configurations(bytes: &[u8]) {
     // The engine raises windows of 0 bytes to the minimum of 65,535 bytes.
     let small = Config {
@@ -108,48 +109,51 @@ fn h2_in_all_configurations(bytes: &[u8]) {
     }
 }
 
-/// Parses any bytes as a request stream of HTTP/3; checks that every split yields the same events.
+/// Parses arbitrary bytes as a request stream of HTTP/3; checks that every split yields the same events.
 pub fn h3_request(data: &[u8]) {
     for limits in [Limits::default(), SMALL] {
         same_in_all_splits(data, |pieces| h3::request(pieces, &limits));
     }
 }
 
-/// Parses any bytes as a unidirectional stream of HTTP/3: control frames or instructions of QPACK.
+/// Parses arbitrary bytes as a unidirectional stream of HTTP/3: control frames or instructions of QPACK.
 pub fn h3_unidirectional(data: &[u8]) {
     same_in_all_splits(data, h3::unidirectional);
 }
 
-/// Parses any bytes as instructions and field sections of QPACK.
+/// Parses arbitrary bytes as instructions and field sections of QPACK.
 pub fn qpack(data: &[u8]) {
     qpack::messages(data);
 }
 
-/// Parses any bytes as the records of a FastCGI application; checks that every split yields the same output and end.
+/// Parses arbitrary bytes as the records of a FastCGI application; checks that every split yields the same output and
+/// end.
 pub fn fastcgi(data: &[u8]) {
     same_in_all_splits(data, fastcgi::transcript);
 }
 
-/// Parses any bytes as the response of a CGI program; checks that every split yields the same head, and that the head
-/// obeys its limits.
+/// Parses arbitrary bytes as the response of a CGI program; checks that every split yields the same head, and that the
+/// head obeys its limits.
 pub fn cgi_head(data: &[u8]) {
     same_in_all_splits(data, cgi::head);
 }
 
-/// Encodes variables of any bytes for SCGI; checks that each is refused or is unchanged after decoding.
+/// Encodes variables of arbitrary bytes for SCGI; checks that each is refused or is unchanged after decoding.
 pub fn scgi(data: &[u8]) {
     cgi::scgi(data);
 }
 
-/// Encodes variables of any bytes for uwsgi; checks that each is refused or is unchanged after decoding.
+/// Encodes variables of arbitrary bytes for uwsgi; checks that each is refused or is unchanged after decoding.
 pub fn uwsgi(data: &[u8]) {
     cgi::uwsgi(data);
 }
 
-/// Parses any bytes as a PROXY protocol header; checks that every split yields the same result, and that the parser
-/// never requests more bytes than a header can have.
+/// Parses arbitrary bytes as a PROXY protocol header; checks that every split yields the same result, and that the
+/// parser never requests more bytes than a header can have.
 pub fn proxy_protocol(data: &[u8]) {
     use crate::proxy_protocol::{MAX_V2_PAYLOAD, ParseProgress, parse};
+    // Passes at most `step` further bytes at a time. Returns the result, or `None` if the header is incomplete, and the
+    // number of bytes passed.
     let parse_in_steps = |step: usize| {
         let mut available = 0;
         loop {

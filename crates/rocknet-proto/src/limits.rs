@@ -27,10 +27,10 @@ pub const HEAD_SIZE_CEILING: usize = (1 << 24) - 1;
 /// Ceiling of `fields`, because indices of field lines are kept in 16 bits.
 pub const FIELDS_CEILING: usize = u16::MAX as usize;
 
-/// Limits of one connection. A request that exceeds a limit is refused with the status that follows its description. In
-/// HTTP/2 and HTTP/3, a stream is reset instead if its trailers exceed a limit, or if its body exceeds a limit after
-/// the response has started. On connections to upstreams, a response that exceeds a limit is an error; `target_size`
-/// and `body_size` have no effect on responses.
+/// Limits of one connection. A request that exceeds a limit is refused with the status at the end of the limit's
+/// description. In HTTP/2 and HTTP/3, a stream is reset instead if its trailers exceed a limit, or if its body exceeds
+/// a limit after the response has started. On connections to upstreams, a response that exceeds a limit is an error;
+/// `target_size` and `body_size` have no effect on responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size of a head in bytes, including empty lines before it. Status 431, or 414 if the request line is

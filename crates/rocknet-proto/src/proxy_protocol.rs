@@ -123,7 +123,7 @@ fn parse_v1(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     }
     let line = std::str::from_utf8(line).map_err(|_| ProxyHeaderError::Line)?;
     let parts: Vec<&str> = line.split(' ').collect();
-    let &[_, family, source, destination, from, to] = &parts[..] else {
+    let &[_, family, source, destination, source_port, destination_port] = &parts[..] else {
         return Err(ProxyHeaderError::Line);
     };
     let address = |text: &str| -> Result<IpAddr, ProxyHeaderError> {
@@ -135,8 +135,8 @@ fn parse_v1(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
         .map_err(|_| ProxyHeaderError::Address)
     };
     Ok(ParseProgress::Complete(ProxyHeader::Client {
-        source: SocketAddr::new(address(source)?, port(from)?),
-        destination: SocketAddr::new(address(destination)?, port(to)?),
+        source: SocketAddr::new(address(source)?, port(source_port)?),
+        destination: SocketAddr::new(address(destination)?, port(destination_port)?),
     }))
 }
 

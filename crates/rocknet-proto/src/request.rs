@@ -122,7 +122,8 @@ pub struct Request<'a> {
     pub target: &'a [u8],
     /// Form of the target.
     pub form: TargetForm,
-    /// Path, percent-encoded as sent: `/` if absolute form has none, `*` in asterisk form, empty in authority form.
+    /// Path, percent-encoded as sent: `/` if a target in absolute form has no path, `*` in asterisk form, and empty in
+    /// authority form.
     pub path: &'a [u8],
     /// Query: the bytes after the first `?`; `None` without a `?`, and empty if no byte follows it.
     pub query: Option<&'a [u8]>,
@@ -285,6 +286,7 @@ mod tests {
     #[test]
     fn a_lookup_target_replaces_path_and_query() {
         let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/a?b", &[(KnownField::Accept, b"*/*")]);
+        // Target, and the expected path and query.
         for (target, path, query) in [
             ("/c/d?e?f", "/c/d", Some("e?f")),
             ("/c", "/c", None),
@@ -305,6 +307,7 @@ mod tests {
 
     #[test]
     fn a_synthetic_request_has_its_parts() {
+        // Target, and the expected path and query.
         for (target, path, query) in [
             ("/a/b", "/a/b", None),
             ("/a?b?c", "/a", Some("b?c")),

@@ -94,6 +94,7 @@ mod tests {
         let mut request = ScgiRequest::new(0);
         assert_eq!(request.push(b"A\0", b"b"), Err(VariableError::Nul));
         assert_eq!(request.push(b"A", b"b\0c"), Err(VariableError::Nul));
+        // Number of bytes left for a value after the name `A` and two NUL bytes.
         let room = MAX_VARIABLES - (request.bytes.len() - LENGTH_PREFIX) - 3;
         assert_eq!(request.push(b"A", &vec![b'x'; room + 1]), Err(VariableError::TooLong));
         request.push(b"A", &vec![b'x'; room]).unwrap();

@@ -38,6 +38,7 @@ impl UwsgiRequest {
     /// Fails with [`VariableError::TooLong`] if the variables together would exceed [`MAX_VARIABLES`]. The variable is
     /// then not written.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
+        // The sizes of the name and of the value have two bytes each.
         if self.bytes.len() - HEADER_SIZE + name.len() + value.len() + 4 > MAX_VARIABLES {
             return Err(VariableError::TooLong);
         }
@@ -84,6 +85,7 @@ mod tests {
             request.push(b"A", &vec![b'x'; MAX_VARIABLES - 4]),
             Err(VariableError::TooLong)
         );
+        // Each of the variables `A` and `B` has five bytes in addition to its value.
         request.push(b"A", &vec![b'x'; MAX_VARIABLES - 5 - 5]).unwrap();
         assert_eq!(request.push(b"B", b"xy"), Err(VariableError::TooLong));
         request.push(b"B", b"").unwrap();

@@ -5,6 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rocknet_proto::fastcgi::{self, EndRequest, Params, RecordError, RecordEvent, ResponseReader};
 
+// Types of records.
 const BEGIN: u8 = 1;
 const END: u8 = 3;
 const PARAMS: u8 = 4;
@@ -172,6 +173,7 @@ fn bodies_of_any_size_are_split_into_records() {
 
 #[test]
 fn invalid_records_are_errors() {
+    // Returns a valid record, except that the byte at one position is replaced.
     let with = |at: usize, value: u8| {
         let mut bytes = record(STDOUT, b"x", 0);
         bytes[at] = value;

@@ -171,6 +171,7 @@ impl Server {
         }
     }
 
+    /// Responds to a complete request in the form that its path describes.
     fn respond(&mut self, stream: StreamId) {
         let (path, received) = self.open.remove(&stream).expect("the stream is open");
         assert_eq!(received, body_bytes(received.len()));
@@ -318,6 +319,7 @@ async fn read(mut stream: h2::RecvStream) -> (Vec<u8>, bool) {
     (found, trailers.is_some())
 }
 
+/// Sends the request of an exchange and checks the response.
 async fn send_request(mut sender: h2::client::SendRequest<Bytes>, exchange: Exchange) {
     // The dash keeps this part of the path from being empty.
     let mut flags = String::from("-");
@@ -388,6 +390,7 @@ async fn send_request(mut sender: h2::client::SendRequest<Bytes>, exchange: Exch
     assert!(pushed <= usize::from(exchange.push));
 }
 
+/// Runs all exchanges at the same time on one connection.
 fn run(exchanges: Vec<Exchange>, client: &Client) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

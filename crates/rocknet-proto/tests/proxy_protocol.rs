@@ -57,7 +57,8 @@ fn client(source: &str, destination: &str) -> Result<ProxyHeader, ProxyHeaderErr
     })
 }
 
-/// Returns a header of version 2. `command` has the version in its upper four bits.
+/// Returns a header of version 2. `command` has the version in its upper four bits: 0x20 is LOCAL and 0x21 is PROXY.
+/// `family` is 0x11 for TCP over IPv4 and 0x21 for TCP over IPv6.
 fn block(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
     let length = u16::try_from(block.len()).expect("short").to_be_bytes();
     [&SIGNATURE[..], &[command, family], &length, block].concat()
@@ -92,7 +93,7 @@ fn headers_of_version_1_are_parsed() {
     ] {
         check(bad.as_bytes(), Err(ProxyHeaderError::Line));
     }
-    // Headers at the limit and one byte above it.
+    // Headers at the limit and one byte above it. The text around the filler has 16 bytes.
     let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_V1_SIZE - 16));
     assert_eq!(longest.len(), MAX_V1_SIZE);
     check(longest.as_bytes(), Ok(ProxyHeader::Unknown));
@@ -160,7 +161,8 @@ fn other_bytes_are_errors_and_beginnings_are_incomplete() {
 }
 
 proptest! {
-    /// The parser returns the addresses of a written header and leaves the bytes after it unread.
+    /// The parser returns the addresses of a written header and leaves the bytes after it unread. `second` and `port`
+    /// are the address and the port of the destination.
     #[test]
     fn written_headers_are_read_back(source: SocketAddr, port: u16, second in any::<[u8; 16]>(), step in 1..20_usize) {
         let destination: SocketAddr = match source {
@@ -190,6 +192,7 @@ proptest! {
         }
     }
 
+    /// `signed` selects the beginning of version 2 instead of version 1.
     #[test]
     fn any_split_gives_the_same_result(bytes in prop::collection::vec(any::<u8>(), 0..200), signed: bool, step in 1..9_usize) {
         let bytes = if signed { [&SIGNATURE[..], &[0x21], &bytes].concat() } else { [b"PROXY ", &bytes[..]].concat() };
@@ -237,6 +240,7 @@ fn headers_are_written_in_one_family() {
         check(&first, client(parsed_source, parsed_destination));
         check(&second, client(parsed_source, parsed_destination));
     }
+    // Written header, and the header that a reader of version 1 gets.
     for (proxy_header, by_line) in [
         (ProxyHeader::Local, ProxyHeader::Unknown),
         (ProxyHeader::Unknown, ProxyHeader::Unknown),

@@ -137,7 +137,8 @@ fn depth_and_segments_are_limited() {
 
 #[test]
 fn the_parts_of_a_path_are_returned() {
-    // Raw path; then the relative path, file name, extension, and whether it is a directory and has a dot segment.
+    // Raw path, relative path, file name, and extension; then true if the path is a directory, and true if it has a
+    // segment that begins with a dot. `.well-known` at the start of a path does not count as such a segment.
     type PathCase = (
         &'static str,
         &'static str,

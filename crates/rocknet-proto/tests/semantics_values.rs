@@ -84,7 +84,7 @@ fn none_match(value: &[u8]) -> String {
     })
 }
 
-fn is_match(value: &[u8]) -> String {
+fn if_match(value: &[u8]) -> String {
     outcome(Preconditions {
         if_match: Some(value),
         ..Preconditions::default()
@@ -124,7 +124,7 @@ fn invalid_conditions_never_yield_a_stale_copy() {
         ],
     );
     check(
-        is_match,
+        if_match,
         "\"v0\", \"v1\"",
         "Proceed",
         &[
@@ -155,6 +155,7 @@ fn tag(value: &[u8]) -> String {
     })
 }
 
+/// Returns the results of the strong and of the weak comparison of a list with the tag `v1`.
 fn tags(value: &[u8]) -> String {
     let matches = |comparison| etag::list_matches(value, b"\"v1\"", true, comparison);
     format!("{} {}", matches(Comparison::Strong), matches(Comparison::Weak))
@@ -343,6 +344,7 @@ fn path_for_rules(value: &[u8]) -> String {
 
 #[test]
 fn paths_never_leave_the_root() {
+    // The results are the same for the paths of files and for the paths that rules match.
     let both: &[(&str, &str)] = &[
         ("/", "/a/b.css/"),
         ("//x", "/a/b.css/x"),

@@ -52,7 +52,9 @@ const NEW_TOKENS: u32 = 2;
 #[derive(Clone)]
 pub struct SharedKeys {
     pub(crate) connection_id: Arc<ConnectionIdKey>,
+    /// Key of stateless resets (RFC 9000 §10.3).
     reset: Arc<hmac::Key>,
+    /// Key of address validation tokens (RFC 9000 §8.1).
     token: Arc<hkdf::Prk>,
     /// Address validation tokens that were used. All workers share the log, so that none accepts a token again.
     token_log: Arc<BloomTokenLog>,
@@ -98,6 +100,7 @@ impl SharedKeys {
     }
 }
 
+/// Derives the key for one purpose from the root key.
 fn derive(root: &hkdf::Prk, purpose: &[u8]) -> io::Result<[u8; 32]> {
     let mut key = [0; 32];
     root.expand(&[purpose], hkdf::HKDF_SHA256)
@@ -124,7 +127,8 @@ pub fn remembered_parameters() -> Vec<u8> {
 }
 
 /// Returns the settings that an endpoint keeps for its whole life. `workers` is the number of workers of its listening
-/// address.
+/// address. When the endpoint rejects a datagram because another worker owns its connection, `misrouted` receives that
+/// owner.
 pub(crate) fn endpoint_config(
     keys: &SharedKeys,
     owner: Owner,

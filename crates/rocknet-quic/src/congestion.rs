@@ -56,6 +56,7 @@ pub(crate) fn permit_close(controller: &dyn Controller) {
 struct Cubic {
     /// Shared by the clones of one controller, because `quinn-proto` gives access to a clone only.
     is_closed: Arc<AtomicBool>,
+    /// Maximum payload of a datagram in bytes.
     mtu: u64,
     window: f64,
     /// Slow start ends at this window.
@@ -67,6 +68,7 @@ struct Cubic {
     origin: f64,
     /// Window before the last reduction.
     prior: f64,
+    /// `None` before congestion avoidance begins.
     epoch: Option<Epoch>,
     slow_start: SlowStart,
 }
@@ -90,18 +92,24 @@ struct Epoch {
 /// Rounds of HyStart++. A round ends when a packet that was sent in it is acknowledged.
 #[derive(Clone, Default)]
 struct SlowStart {
+    /// Start of the current round.
     round_start: Option<Instant>,
+    /// Minimum round-trip time of the previous round.
     last_minimum: Option<Duration>,
+    /// Minimum round-trip time of the current round.
     minimum: Option<Duration>,
+    /// Number of samples of the round-trip time in the current round.
     samples: u32,
+    /// Set during conservative slow start.
     conservative: Option<Conservative>,
 }
 
 /// Conservative slow start.
 #[derive(Clone)]
 struct Conservative {
-    /// Minimum round-trip time at its start. A lower one shows that the growth was not caused by a queue.
+    /// Minimum round-trip time at the start of this phase. A lower one shows that the growth was not caused by a queue.
     baseline: Duration,
+    /// Number of rounds that have begun in this phase.
     rounds: u32,
 }
 
@@ -120,6 +128,7 @@ impl Cubic {
         }
     }
 
+    /// Returns the minimum window in bytes.
     fn minimum(&self) -> f64 {
         (MINIMUM_WINDOW * self.mtu) as f64
     }
@@ -131,6 +140,7 @@ impl Cubic {
         }
     }
 
+    /// Grows the window for `bytes` acknowledged bytes, which were sent at the time `sent`.
     fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, rtt: Duration) {
         if self.window < self.threshold {
             let (growth, is_over) = self.slow_start.acked(now, sent, bytes);
@@ -175,6 +185,7 @@ impl Cubic {
         }
     }
 
+    /// Reduces the window after a loss. `is_persistent` is true for persistent congestion (RFC 9002 §7.6).
     fn lost(&mut self, now: Instant, is_persistent: bool) {
         self.recovery_start = Some(now);
         // Fast convergence (RFC 9438 §4.7).
@@ -188,7 +199,8 @@ impl Cubic {
         self.window = self.threshold;
         self.epoch = None;
         if is_persistent {
-            // RFC 9002 §7.6.2. Slow start follows. The window that it reaches is the next origin (RFC 9438 §4.8).
+            // The window falls to its minimum (RFC 9002 §7.6.2), and slow start follows. The window that slow start
+            // reaches is the next origin (RFC 9438 §4.8).
             self.recovery_start = None;
             self.origin = 0.0;
             self.window = self.minimum();
@@ -352,7 +364,8 @@ mod tests {
         cubic.on_congestion_event(start, start, false, MTU);
         assert_eq!(cubic.window as u64, 70 * MTU);
         assert_eq!(cubic.window(), 70 * MTU + 1);
-        // K is the cube root of 30 / 0.4, 4.2 seconds.
+        // The window returns to its origin after K = 4.2 seconds. K is the cube root of its reduction in datagrams, 30,
+        // divided by C (RFC 9438 §4.2).
         let mut now = start;
         while now - start < Duration::from_millis(4300) {
             now += RTT;
@@ -363,6 +376,7 @@ mod tests {
 
     #[test]
     fn time_in_which_the_application_sends_little_does_not_grow_the_window() {
+        // Returns the window of a connection after a loss and a time in which the application sends little.
         let grown_after = |idle: Duration| {
             let (mut cubic, mut now) = (Cubic::new(MTU), Instant::now());
             cubic.window = (100 * MTU) as f64;

@@ -31,6 +31,7 @@ pub struct Connection {
     inner: Box<quinn_proto::Connection>,
     /// Datagrams that the socket has not taken.
     unsent: Option<Box<Unsent>>,
+    /// True while the connection counts as a handshake in progress.
     is_handshaking: bool,
     /// True once CONNECTION_CLOSE may be sent although the congestion window is full.
     is_close_permitted: bool,
@@ -105,6 +106,7 @@ impl Connection {
         event
     }
 
+    /// Subtracts the connection from the number of handshakes in progress, unless this was done before.
     fn handshake_ended(&mut self) {
         if mem::take(&mut self.is_handshaking) {
             self.shared.handshakes.set(self.shared.handshakes.get() - 1);
@@ -122,6 +124,7 @@ impl Connection {
             && let Some(timeout) = self.inner.poll_timeout()
         {
             let armed = self.mailbox.armed.get();
+            // A later timeout is entered when the earlier moment has passed.
             if armed.is_none_or(|armed| timeout < armed) {
                 let timers = &mut self.shared.core.borrow_mut().timers;
                 timers.replace(self.handle.0, armed, timeout, Instant::now());
@@ -131,6 +134,8 @@ impl Connection {
         is_flushed
     }
 
+    /// Sends datagrams. Returns false if the socket is full, or if other tasks have to run first; `waker` is woken in
+    /// both cases.
     fn send(&mut self, waker: &Waker) -> bool {
         if !self.send_unsent(waker) {
             return false;
@@ -143,11 +148,12 @@ impl Connection {
         let now = Instant::now();
         for _ in 0..SENDS_PER_POLL {
             buffer.clear();
-            let most = MAX_TRANSMIT_BYTES / usize::from(self.inner.current_mtu()).max(1);
-            let most = most.clamp(1, MAX_SEGMENTS);
-            let Some(transmit) = self.inner.poll_transmit(now, most, buffer) else {
+            let max_datagrams = MAX_TRANSMIT_BYTES / usize::from(self.inner.current_mtu()).max(1);
+            let max_datagrams = max_datagrams.clamp(1, MAX_SEGMENTS);
+            let Some(transmit) = self.inner.poll_transmit(now, max_datagrams, buffer) else {
                 return true;
             };
+            // The socket removes the datagrams that it accepts.
             let mut left = to_transmit(&transmit, buffer);
             if !shared.send(waker, &mut left) {
                 let sent = transmit.size - left.bytes.len();
@@ -163,6 +169,8 @@ impl Connection {
         false
     }
 
+    /// Sends the datagrams that the socket has not taken. Returns false if some of them are still unsent; `waker` is
+    /// then woken when the socket may accept more.
     fn send_unsent(&mut self, waker: &Waker) -> bool {
         let Some(unsent) = &mut self.unsent else {
             return true;
@@ -180,6 +188,7 @@ impl Connection {
         false
     }
 
+    /// Passes the events of the connection to the endpoint, and handles the events in reply.
     fn pass_endpoint_events(&mut self) {
         while let Some(event) = self.inner.poll_endpoint_events() {
             if let Some(reply) = self.shared.handle_event(self.handle, event) {

@@ -50,6 +50,7 @@ impl ConnectionIdKey {
         })
     }
 
+    /// Returns a connection ID that names this owner; `None` if the encryption fails.
     fn encode(&self, owner: Owner, random: [u8; 8]) -> Option<[u8; CONNECTION_ID_LENGTH]> {
         let mut block = [0; CONNECTION_ID_LENGTH];
         block[..4].copy_from_slice(&CHECK);
@@ -74,8 +75,8 @@ impl ConnectionIdKey {
     }
 }
 
-/// Owner of the connection of the last rejected datagram. It was rejected because the connection belongs to another
-/// worker.
+/// Owner of the connection of the last rejected datagram. The datagram was rejected because the connection belongs to
+/// another worker.
 #[derive(Default)]
 pub(crate) struct MisroutedOwner(AtomicU64);
 
@@ -192,6 +193,7 @@ mod tests {
     fn ids_of_one_owner_look_unrelated_and_foreign_ids_have_no_owner() {
         let mut generator = generator(1);
         let (a, b) = (generator.generate_cid(), generator.generate_cid());
+        // Two random bytes are equal with a probability of 1/256.
         let same = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();
         assert!(same < 8, "{a} {b}");
         let mut changed = a;

@@ -45,6 +45,7 @@ pub struct QuicEndpoint {
     buffers: RecvBuffers,
     /// Datagrams that the endpoint sends itself, such as Retry and Version Negotiation.
     response: Vec<u8>,
+    /// Owner of the connection of the datagram that was handled last, if another worker owns that connection.
     misrouted: Arc<MisroutedOwner>,
     forwarding: Forwarding,
     owner: Owner,
@@ -53,7 +54,9 @@ pub struct QuicEndpoint {
     server_config: Arc<ServerConfig>,
     /// `None` if connections are not traced.
     traces: Option<Arc<dyn OpenTrace>>,
+    /// New connections that [`poll_accept`](Self::poll_accept) has not returned yet.
     accepted: VecDeque<Connection>,
+    /// True once new connections are refused.
     is_stopped: bool,
     /// False while another process reads the socket.
     receives: bool,
@@ -145,7 +148,7 @@ impl QuicEndpoint {
         self.is_stopped = true;
     }
 
-    /// Passes datagrams of older processes to them.
+    /// From now on, passes the datagrams for the connections of older processes to these processes.
     pub fn set_relays(&mut self, relays: Relays) {
         self.relays = relays;
     }
@@ -202,6 +205,7 @@ impl QuicEndpoint {
         Poll::Pending
     }
 
+    /// Wakes the connections whose timers have passed.
     fn poll_timers(&mut self, context: &mut Context<'_>) {
         let Core {
             timers, connections, ..
@@ -229,6 +233,7 @@ impl QuicEndpoint {
         Ok(())
     }
 
+    /// Handles the datagrams that other workers, or another process, have passed to this worker.
     fn receive_forwarded(&mut self, context: &Context<'_>, has_room: &impl Fn() -> bool) {
         let waiting = self.forwarding.take(self.owner.worker, context.waker());
         if waiting.is_empty() {
@@ -255,6 +260,7 @@ impl QuicEndpoint {
         }
     }
 
+    /// Handles received datagrams, and passes those of other workers or older processes on.
     fn receive(&mut self, waker: &Waker, buffers: &RecvBuffers, has_room: &impl Fn() -> bool) {
         let now = Instant::now();
         for (meta, datagrams) in buffers.batches() {
@@ -291,6 +297,7 @@ impl QuicEndpoint {
         }
     }
 
+    /// Handles one datagram: passes it to its connection, decides on a new connection, or sends a response.
     fn handle(
         &mut self,
         waker: &Waker,

@@ -15,7 +15,9 @@ const MAX_WAITING: usize = 1024;
 
 /// Datagram with its metadata.
 pub(crate) struct ForwardedDatagram {
+    /// Address of the client.
     pub source: SocketAddr,
+    /// Local address that the client sent to, if known.
     pub destination: Option<IpAddr>,
     pub ecn: Ecn,
     pub bytes: Vec<u8>,
@@ -27,6 +29,7 @@ pub struct Forwarding {
     inboxes: Arc<[Mutex<Inbox>]>,
 }
 
+/// Datagrams that wait for one worker.
 #[derive(Default)]
 struct Inbox {
     waiting: VecDeque<ForwardedDatagram>,

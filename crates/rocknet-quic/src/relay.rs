@@ -82,8 +82,8 @@ impl RelayReceiver {
         Ok((RelayReceiver(receiver), sender))
     }
 
-    /// Passes datagrams to the workers until all other ends are closed. Blocks. `listeners`: inboxes by the name of the
-    /// listening address, which is the same in both processes.
+    /// Passes datagrams to the workers until all sending ends of the channel are closed. Blocks the thread. `listeners`
+    /// holds the inboxes of the workers by the name of the listening address, which is the same in both processes.
     pub fn run(&self, listeners: &HashMap<String, Forwarding>) {
         let mut buffer = vec![0; MAX_MESSAGE];
         while let Ok(Some(message)) = self.0.recv(&mut buffer, Blocking::Yes) {
@@ -105,13 +105,17 @@ impl RelayReceiver {
     }
 }
 
-/// Text before a datagram: one line of words.
+/// Line of text before the bytes of a datagram in a message. Spaces separate its values.
 #[derive(Debug, PartialEq, Eq)]
 struct Head<'a> {
+    /// Name of the listening address.
     listener: &'a str,
+    /// Number of the worker in the older process.
     worker: u16,
     ecn: Ecn,
+    /// Address of the client.
     source: SocketAddr,
+    /// Local address that the client sent to, if known; written as `-` if it is unknown.
     destination: Option<IpAddr>,
 }
 
@@ -128,6 +132,7 @@ impl Head<'_> {
         format!("{listener} {worker} {} {source} {destination}\n", *ecn as u8).into_bytes()
     }
 
+    /// Returns the head of a message, and the datagram after it; `None` if the head is invalid.
     fn decode(message: &[u8]) -> Option<(Head<'_>, &[u8])> {
         let end = message.iter().position(|&byte| byte == b'\n')?;
         let mut words = std::str::from_utf8(&message[..end]).ok()?.split(' ');
@@ -145,6 +150,7 @@ impl Head<'_> {
     }
 }
 
+/// Returns the ECN codepoint with this decimal number.
 fn ecn(digits: &str) -> Option<Ecn> {
     let number: u8 = digits.parse().ok()?;
     [Ecn::None, Ecn::Ect0, Ecn::Ect1, Ecn::Congested]
@@ -155,6 +161,8 @@ fn ecn(digits: &str) -> Option<Ecn> {
 /// Returns the destination connection ID of the first packet of a datagram, if it has the length of the IDs that a
 /// server issues.
 pub(crate) fn destination_id(datagram: &[u8]) -> Option<&[u8]> {
+    // A short header has one byte of flags before the ID. A long header has flags, a version of four bytes, and the
+    // length of the ID in one byte (RFC 8999 §5).
     let is_long = datagram.first()? & 0x80 != 0;
     if !is_long {
         return datagram.get(1..1 + CONNECTION_ID_LENGTH);
@@ -184,7 +192,8 @@ impl Relays {
         self.all.is_empty()
     }
 
-    /// Sends a datagram to the process of its owner. Returns false if that process has ended, or is not an older one.
+    /// Sends a datagram to the process of its owner. Returns false if that process has ended, or if no relay leads to
+    /// it.
     pub(crate) fn send(&mut self, owner: Owner, meta: &RecvMeta, datagram: &[u8]) -> bool {
         let Some(index) = self.all.iter().position(|one| one.generation == owner.generation) else {
             return false;

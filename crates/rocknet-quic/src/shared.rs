@@ -30,7 +30,7 @@ pub(crate) struct Shared {
 pub(crate) struct Core {
     pub endpoint: quinn_proto::Endpoint,
     pub timers: Timers,
-    /// Mailboxes by connection handle. `None`: no connection has the handle.
+    /// Mailboxes by connection handle; `None` if no connection has the handle.
     pub connections: Vec<Option<Rc<Mailbox>>>,
 }
 
@@ -96,7 +96,7 @@ impl Core {
     }
 }
 
-/// Returns the datagrams of a transmit of quinn-proto, which are in `bytes`.
+/// Converts a transmit of quinn-proto, whose datagrams are at the start of `bytes`.
 pub(crate) fn to_transmit<'b>(transmit: &quinn_proto::Transmit, bytes: &'b [u8]) -> Transmit<'b> {
     let bytes = &bytes[..transmit.size];
     Transmit {

@@ -26,6 +26,7 @@ pub enum ReadOutcome {
     Gone,
 }
 
+/// Reads the next bytes of a stream in order.
 pub(crate) fn read(connection: &mut Connection, stream: StreamId) -> ReadOutcome {
     let mut receiver = connection.recv_stream(stream);
     let Ok(mut chunks) = receiver.read(true) else {
@@ -46,6 +47,8 @@ pub(crate) fn read(connection: &mut Connection, stream: StreamId) -> ReadOutcome
     outcome
 }
 
+/// Writes bytes to a stream, and removes the written bytes from `chunks`. Returns the number of written bytes, or
+/// `None` if the client has stopped the stream or the stream is gone.
 pub(crate) fn write(connection: &mut Connection, stream: StreamId, chunks: &mut [Bytes]) -> Option<usize> {
     match connection.send_stream(stream).write_chunks(chunks) {
         Ok(written) => Some(written.bytes),

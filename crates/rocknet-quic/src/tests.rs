@@ -30,6 +30,7 @@ use server::Server;
 /// Maximum number of steps of a simulation.
 const MAX_STEPS: usize = 1_000_000;
 
+/// Selector that chooses the same configuration for every connection.
 struct OneCertificate(Arc<rustls::ServerConfig>);
 
 impl SelectConfig for OneCertificate {
@@ -53,6 +54,7 @@ struct Simulation {
 }
 
 impl Simulation {
+    /// Creates a simulation in which the client sends this number of requests. `seed` determines all random values.
     fn new(path: PathProperties, seed: u64, requests: usize) -> Simulation {
         Simulation::with(
             path,
@@ -63,7 +65,8 @@ impl Simulation {
         )
     }
 
-    /// Creates a simulation with this secret of the server, and with a client that keeps its tokens in `tokens`.
+    /// Creates a simulation as [`Simulation::new`] does, but with this secret of the server, and with a client that
+    /// keeps its tokens in `tokens`.
     fn with(
         path: PathProperties,
         seed: u64,
@@ -160,6 +163,7 @@ impl Simulation {
         self.server_node.handle_timeout(self.now);
     }
 
+    /// Passes a datagram that has arrived to its receiver.
     fn deliver(&mut self, to: Side, datagram: BytesMut) {
         let node = match to {
             Side::Client => &mut self.client_node,
@@ -196,6 +200,7 @@ fn every_request_arrives_once_and_every_response_is_whole() {
         (path(10, 20, 0, 0), 20),
         (path(10, 20, 50, 100), 60),
     ];
+    // Number of sections that had to wait for the dynamic table, in all simulations.
     let mut blocked = 0;
     for (path, seconds) in rows {
         for seed in 1..=3 {
@@ -227,6 +232,7 @@ fn a_silent_path_ends_the_connection_after_the_idle_timeout() {
     simulation.network.cut();
     simulation.run(|simulation| simulation.server.lost.is_some());
     assert_eq!(simulation.server.lost, Some(ConnectionError::TimedOut));
+    // The idle timeout is 30 seconds. It may begin before the cut, or with a packet that is sent after the cut.
     let idle = simulation.elapsed() - cut;
     assert!(
         (Duration::from_secs(25)..Duration::from_secs(40)).contains(&idle),
@@ -260,13 +266,14 @@ fn a_client_that_has_proven_nothing_receives_at_most_three_times_its_bytes() {
     // No datagram reaches the client, so it sends its first packet again and again.
     for seed in 1..=3 {
         let mut simulation = Simulation::new(path(10, 0, 0, 0), seed, 1);
-        let (mut received, mut most) = (0, 0.0_f64);
+        // Bytes that the server has received, and the largest ratio of sent bytes to received bytes.
+        let (mut received, mut largest_ratio) = (0, 0.0_f64);
         while simulation.client.lost.is_none() {
             simulation.act();
             let sent = simulation.network.bytes_to(Side::Client);
             assert!(sent <= 3 * received, "seed {seed}: {sent} bytes for {received}");
             if received > 0 {
-                most = most.max(sent as f64 / received as f64);
+                largest_ratio = largest_ratio.max(sent as f64 / received as f64);
             }
             simulation.wait();
             while let Some((to, datagram)) = simulation.network.receive(simulation.now) {
@@ -276,14 +283,18 @@ fn a_client_that_has_proven_nothing_receives_at_most_three_times_its_bytes() {
                 }
             }
         }
-        assert!(most > 1.0, "seed {seed}: the server has answered, {most}");
+        assert!(
+            largest_ratio > 1.0,
+            "seed {seed}: the server has answered, {largest_ratio}"
+        );
     }
 }
 
 #[test]
 fn a_token_proves_the_address_to_servers_with_the_same_secret() {
     let tokens = Arc::new(TokenMemoryCache::default());
-    // Secret of the server, and whether the token of an earlier server proves the address. At first there is no token.
+    // Each byte of the secret of the server, and true if the token of the server before it proves the address. The
+    // client has no token for the first server.
     for (secret, expected) in [(7, false), (7, true), (8, false)] {
         let secret = [secret; config::SECRET_LENGTH];
         let tokens = Arc::<TokenMemoryCache>::clone(&tokens);

@@ -29,7 +29,7 @@ impl Timers {
         })
     }
 
-    /// Replaces the moment of the connection in `slot`.
+    /// Replaces the moment of the connection in `slot`. `old` is its moment in the set, if any.
     pub fn replace(&mut self, slot: usize, old: Option<Instant>, new: Instant, now: Instant) {
         self.remove(slot, old);
         self.moments.insert((new, slot));
@@ -38,7 +38,7 @@ impl Timers {
         }
     }
 
-    /// Removes the moment of the connection in `slot`.
+    /// Removes the moment of the connection in `slot`. `old` is that moment, if the set has any.
     pub fn remove(&mut self, slot: usize, old: Option<Instant>) {
         if let Some(old) = old {
             self.moments.remove(&(old, slot));

@@ -20,7 +20,7 @@ use rustls::{HandshakeKind, ProtocolVersion, SupportedCipherSuite};
 pub(crate) const QUIC_V1: u32 = 1;
 /// Maximum size of a ClientHello in bytes. Browsers send about 2 KiB.
 const MAX_CLIENT_HELLO: usize = 32 * 1024;
-/// Maximum payload of a TLS record (RFC 8446 §5.1).
+/// Maximum payload of a TLS record in bytes (RFC 8446 §5.1).
 const MAX_RECORD: usize = 16 * 1024;
 /// Alerts of RFC 8446 §6.2.
 const UNEXPECTED_MESSAGE: u8 = 10;
@@ -67,6 +67,7 @@ pub(crate) struct SelectingConfig {
     /// `None` once the connection has its configuration. The transport keeps this value for the life of the connection,
     /// and a selector in it would keep the sites of an earlier configuration in memory.
     selector: Mutex<Option<Arc<dyn SelectConfig>>>,
+    /// Local address that the client sent to, if known.
     local: Option<IpAddr>,
     /// Creates the keys of Initial packets and the tags of Retry packets, which depend only on the QUIC version.
     base: Arc<QuicServerConfig>,
@@ -150,15 +151,19 @@ enum Stage {
     Failed,
 }
 
+/// Handshake whose configuration was chosen.
 struct Selected {
     tls: ServerConnection,
+    /// Value for [`HandshakeInfo::context`].
     context: Arc<dyn Any + Send + Sync>,
+    /// Secrets of the next key update (RFC 9001 §6); `None` before the keys for 1-RTT packets exist.
     next_secrets: Option<Secrets>,
 }
 
 /// Remains of a complete handshake.
 struct Established {
     info: HandshakeInfo,
+    /// Secrets of the next key update (RFC 9001 §6).
     next_secrets: Option<Secrets>,
 }
 
@@ -180,6 +185,7 @@ impl Selected {
 }
 
 impl Session {
+    /// Returns the handshake between the choice of the configuration and the end of the handshake.
     fn selected(&self) -> Option<&Selected> {
         match &self.stage {
             Stage::Selected(selected) => Some(selected),
@@ -207,7 +213,7 @@ impl Session {
         }
         received.extend_from_slice(bytes);
         // The ClientHello is parsed once, when it is complete. Otherwise a ClientHello in pieces of one byte would be
-        // parsed again for each piece.
+        // parsed again for each piece. It begins with a type of one byte and a length of three bytes (RFC 8446 §4).
         let Some(&[_, high, middle, low]) = received.first_chunk::<4>() else {
             return Ok(());
         };
@@ -248,6 +254,7 @@ impl Session {
     }
 }
 
+/// Passes handshake bytes to rustls. An error becomes the alert that rustls selects.
 fn read_handshake(tls: &mut ServerConnection, bytes: &[u8]) -> Result<(), TransportError> {
     tls.read_hs(bytes).map_err(|error| {
         let code = tls.alert().map_or(INTERNAL_ERROR, u8::from);
@@ -260,6 +267,7 @@ fn as_records(handshake: &[u8]) -> Vec<u8> {
     const HANDSHAKE: u8 = 22;
     let mut records = Vec::with_capacity(handshake.len() + 16);
     for payload in handshake.chunks(MAX_RECORD) {
+        // Type and legacy version of the record, which is 0x0303 (RFC 8446 §5.1).
         records.extend_from_slice(&[HANDSHAKE, 3, 3]);
         records.extend_from_slice(&(payload.len() as u16).to_be_bytes());
         records.extend_from_slice(payload);
@@ -267,6 +275,7 @@ fn as_records(handshake: &[u8]) -> Vec<u8> {
     records
 }
 
+/// Returns the error that closes the connection with a TLS alert.
 fn alert(code: u8, reason: &str) -> TransportError {
     TransportError {
         code: TransportErrorCode::crypto(code),

@@ -91,6 +91,7 @@ mod tests {
     #[derive(Default, Clone)]
     struct Memory(Arc<Mutex<Vec<Recorded>>>);
 
+    /// Writer of the trace with this index.
     struct MemoryTrace(Memory, usize);
 
     impl OpenTrace for Memory {
@@ -132,6 +133,7 @@ mod tests {
     #[test]
     fn records_of_a_pending_trace_are_bounded() {
         let (mut trace, _stream) = PendingTrace::new();
+        // More than MAX_PENDING_BYTES in total.
         for _ in 0..100 {
             trace.write_all(&[b'a'; 1024]).expect("written");
         }

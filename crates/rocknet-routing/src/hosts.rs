@@ -158,10 +158,12 @@ fn insert_new<K: Hash + Eq, T>(map: &mut HashMap<K, T, RandomState>, key: K, val
     }
 }
 
+/// Returns a name in lower case, without a dot at its end.
 fn normalized(name: &str) -> Box<str> {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase().into()
 }
 
+/// Returns the number of labels of a name.
 fn labels(name: &str) -> usize {
     memchr::memchr_iter(b'.', name.as_bytes()).count() + 1
 }
@@ -298,7 +300,7 @@ mod tests {
         let longest = format!("{}.example.com", "a".repeat(MAX_NAME - ".example.com".len()));
         assert_eq!(table.lookup_named(&longest), Some("*.example"));
         assert_eq!(table.lookup_named(&format!("a{longest}")), None);
-        // More labels than there are bits, all empty, in the table and in the lookup.
+        // A wildcard that has more labels than a `u128` has bits, all of them empty, matches no name.
         table.insert(&wildcard(&".".repeat(200)), "dots").unwrap();
         assert_eq!(table.lookup_named(&".".repeat(MAX_NAME)), None);
         assert_eq!(table.lookup_named(&"a.".repeat(120)), None);

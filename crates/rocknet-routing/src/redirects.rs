@@ -91,6 +91,7 @@ impl fmt::Display for RedirectError {
 
 impl std::error::Error for RedirectError {}
 
+/// Statuses that a redirect can have.
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 
 #[cfg(test)]

@@ -160,6 +160,7 @@ fn decoded(raw: &[u8]) -> Option<String> {
 }
 
 impl CurrentTarget {
+    /// Returns path and query, not decoded: rewritten or as received.
     fn raw<'a>(&'a self, request: &Request<'a>) -> (&'a [u8], Option<&'a [u8]>) {
         match &self.target {
             Some(target) => split_target(target),
@@ -248,6 +249,7 @@ impl PathPattern {
     }
 }
 
+/// Returns true if a pattern matches the host of an authority. Case and one trailing dot are ignored.
 fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
     let Ok(authority) = std::str::from_utf8(authority) else {
         return false;
@@ -261,6 +263,7 @@ fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
     hosts.iter().any(|host| match host {
         HostPattern::Exact(exact) => exact.eq_ignore_ascii_case(name),
         HostPattern::Wildcard(parent) => {
+            // At least one character and a dot have to precede the parent domain.
             let below = name.len().checked_sub(parent.len()).filter(|&at| at > 1);
             below.is_some_and(|at| {
                 name.as_bytes()[at - 1] == b'.' && name.as_bytes()[at..].eq_ignore_ascii_case(parent.as_bytes())

@@ -103,6 +103,7 @@ impl<T> RouteTrie<T> {
         }
     }
 
+    /// Returns the value of the glob that has the highest rank among those that match the path.
     fn find_glob(&self, path: &str) -> Option<(&T, RouteMatch)> {
         let mut best: Option<(&RankedGlob, Range<usize>)> = None;
         for (node, _) in self.descend(path) {
@@ -235,10 +236,13 @@ impl Node {
         }
     }
 
+    /// Returns the index in `children` of the child whose label begins with a byte. If there is none, the error
+    /// contains the index at which it has to be inserted.
     fn child_index(&self, first: u8) -> Result<usize, usize> {
         self.children.binary_search_by_key(&first, |&(byte, _)| byte)
     }
 
+    /// Adds a glob in order of rank. Returns false if the glob is already there.
     fn put_glob(&mut self, glob: Glob, index: usize) -> bool {
         let glob = RankedGlob { glob, index };
         match self.globs.binary_search_by(|other| other.rank().cmp(&glob.rank())) {

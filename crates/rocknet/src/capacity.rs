@@ -61,6 +61,7 @@ mod tests {
 
     #[test]
     fn one_worker_per_core_until_there_are_many_addresses() {
+        // Cores, listening addresses, expected workers per address.
         for (cores, addresses, expected) in [
             (4, 0, 4),
             (64, 2, 64),
@@ -77,6 +78,8 @@ mod tests {
 
     #[test]
     fn connections_leave_descriptors_for_other_uses() {
+        // Descriptor limit, workers, folders, files, and the expected connections. The last two rows leave less than
+        // half of the limit, so half of the limit applies.
         for (limit, workers, folders, files, expected) in [
             (1 << 20, 2, 3, 8192, (1 << 20) - 384 - 20 - 3 - 8192),
             (4096, 4, 10, 512, 4096 - 384 - 40 - 10 - 512),

@@ -12,7 +12,7 @@ use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, Status, Upst
 use self::page::Page;
 use crate::metrics::{Counter, Histogram, RouteCounters, RouteLabel};
 
-/// Maximum number of upstreams, of certificates, and of pools of PHP, that have samples.
+/// Maximum number of upstreams, of certificates, and of pools of PHP, that have samples, so that the output is bounded.
 const MAX_LISTED: usize = 1000;
 
 /// State of a server that the metrics show.
@@ -202,6 +202,7 @@ fn upstreams(page: &mut Page, measured: &Measured) {
 /// Writes when the certificates of the sites end. A site with several certificates has the earliest time.
 fn certificates(page: &mut Page, certificates: &[CertificateSummary]) {
     let mut by_site: BTreeMap<&str, u64> = BTreeMap::new();
+    // A certificate without names has not been issued yet.
     let issued = certificates.iter().filter(|certificate| !certificate.names.is_empty());
     for certificate in issued.take(MAX_LISTED) {
         let end = by_site.entry(&certificate.site).or_insert(certificate.not_after);

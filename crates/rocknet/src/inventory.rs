@@ -36,6 +36,7 @@ pub fn metrics(server: &Server) -> String {
     })
 }
 
+/// Returns the totals that are sums of the counters of all workers.
 fn totals(metrics: &Metrics) -> Totals {
     let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
     // The closed connections are read first, so that no difference is negative.
@@ -131,6 +132,7 @@ fn of_site(
     certificates.iter().map(of).collect()
 }
 
+/// Returns a name of a site as the configuration writes it.
 fn name(pattern: &HostPattern) -> String {
     match pattern {
         HostPattern::Exact(name) => name.clone(),
@@ -138,6 +140,7 @@ fn name(pattern: &HostPattern) -> String {
     }
 }
 
+/// Returns the seconds since the beginning of 1970; 0 for an earlier time.
 fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -41,7 +41,7 @@ pub fn status(
     let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
     let tunnels = sum(|worker| worker.tunnels_total.get());
     let sums = durations_by_site(metrics, labels);
-    let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|names| names.secure);
+    let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|sites| sites.secure);
     let mut listeners: Vec<_> = bound
         .iter()
         .map(|(configured, address, _)| (address, secure(configured)))
@@ -277,6 +277,7 @@ mod tests {
             let config = rocknet_config::parse(&text, Path::new("/r.toml"), &world)
                 .unwrap()
                 .config;
+            // The kernel has chosen port 4711 for port 0 of 127.0.0.1.
             let configured = Address::Tcp {
                 ip: Some([127, 0, 0, 1].into()),
                 port: 0,

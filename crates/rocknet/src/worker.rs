@@ -128,7 +128,9 @@ pub struct Ticks {
 
 /// Buffers that one connection at a time uses while it is served, so that an idle connection has none.
 pub struct Buffers {
+    /// Received bytes.
     pub input: Box<[u8]>,
+    /// Bytes to send.
     pub output: SendQueue,
     /// Bytes that a tunnel forwards.
     pub tunnel_output: SendQueue,
@@ -224,7 +226,7 @@ impl Worker {
     }
 
     /// Starts stopping the worker: connections end after their responses in progress. `within`: time after which the
-    /// rest is cut. Must be called on the worker's event loop.
+    /// accept loop cuts the remaining connections. Must be called on the worker's event loop.
     pub fn stop(&self, within: Duration) {
         self.begin_drain(within);
         self.close_idle();
@@ -245,6 +247,7 @@ impl Worker {
         self.wake_connections();
     }
 
+    /// Wakes the tasks of all connections, so that they notice that the worker is stopping.
     fn wake_connections(&self) {
         let wheel = Rc::clone(&self.wheel);
         // Sockets may contain requests whose readiness events have not been read yet. The event loop reads all events
@@ -287,7 +290,7 @@ impl Worker {
         *self.close_waker.borrow_mut() = Some(waker.clone());
     }
 
-    /// Releases memory and descriptors after the last connection has closed. Cached values would be stale before the
+    /// Releases memory and descriptors after the last connection has closed. Cached values would be stale by the
     /// next connection, and they keep memory and open files alive that the shared cache has evicted.
     pub fn release_idle(&self) {
         self.shared.registries.backends.close_all_idle();
@@ -356,6 +359,7 @@ impl WorkerConfig {
     /// the window in ticks.
     pub fn send_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
+        // `body_rate` is the minimum rate of request bodies and of responses.
         (bytes_in(limits.body_rate, limits.send_stall), self.ticks.send)
     }
 
@@ -473,7 +477,7 @@ impl Drop for OpenConnection {
             worker.counters.quic_closed.add(1);
         }
         match self.version.get() {
-            // Only a handshake that has not completed leaves the version of a QUIC connection open.
+            // The version of a QUIC connection is unknown only if its handshake did not complete.
             0 if self.is_quic => worker.counters.handshakes.failed.add(1),
             0 => {}
             version => worker.counters.versions_closed[usize::from(version) - 1].add(1),

@@ -10,7 +10,7 @@ use crate::model::{Admin, CertificateFiles, CertificateSource, ControlSocket, Ho
 use crate::value::path::{self, WordOrFile};
 use crate::value::{auth, host, typed};
 
-/// Maximum number of names in `hosts`.
+/// Maximum number of names in `hosts`. A server has far fewer names, so a longer list is a mistake.
 const MAX_HOSTS: usize = 32;
 
 /// Returns the settings of `[admin]`.

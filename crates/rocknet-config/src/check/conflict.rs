@@ -81,11 +81,14 @@ fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
         else {
             continue;
         };
-        let all = match address {
+        let is_every_address = match address {
             IpAddr::V4(v4) => v4.is_unspecified(),
             IpAddr::V6(v6) => v6.is_unspecified(),
         };
-        let Some(there) = every_address.get(port).filter(|_| all && !reported.contains(&listen)) else {
+        let Some(there) = every_address
+            .get(port)
+            .filter(|_| is_every_address && !reported.contains(&listen))
+        else {
             continue;
         };
         reported.insert(listen);
@@ -99,8 +102,8 @@ fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
 /// is impossible, because the server decides about TLS before it knows the site of a connection. Sites with an invalid
 /// `tls` are skipped.
 fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
-    // The first listener with TLS and the first listener without TLS, for each scope of a port. Port 0 becomes a
-    // different port on each address, so its scopes do not overlap.
+    // The first listener with TLS (the flag is true) and the first listener without TLS, for each scope of a port. Port
+    // 0 becomes a different port on each address, so its scopes do not overlap.
     let mut seen: HashMap<(u16, PortScope, bool), &SiteListener> = HashMap::new();
     let known = sites.iter().filter(|site| site.tls_is_known);
     for listener in known.flat_map(|site| &site.listen) {

@@ -159,8 +159,8 @@ fn choice(check: &mut Check<'_>, key: &Key, words: &[Word], node: &Node, written
         }) => {
             let usable: Vec<_> = words
                 .iter()
-                .filter(|w| w.later.is_none())
-                .map(|w| quoted(w.text))
+                .filter(|word| word.later.is_none())
+                .map(|word| quoted(word.text))
                 .collect();
             let help = format!("until then write {}", usable.join(" or "));
             check.not_available(&format!("{} = {}", key.name, quoted(text)), feature, node.span, &help);
@@ -322,7 +322,12 @@ fn kind_words(kind: &Kind) -> String {
         Kind::Duration { .. } => "a duration such as \"10s\"".to_owned(),
         Kind::Size { .. } => "a size such as \"50KiB\"".to_owned(),
         Kind::Rate { .. } => "a rate such as \"500B/s\"".to_owned(),
-        Kind::Choice(words) => alternatives(words.iter().filter(|w| w.later.is_none()).map(|word| quoted(word.text))),
+        Kind::Choice(words) => alternatives(
+            words
+                .iter()
+                .filter(|word| word.later.is_none())
+                .map(|word| quoted(word.text)),
+        ),
         Kind::Text(what) => format!("a string ({what})"),
         Kind::List(inner) => format!("a list, each element {}", kind_words(inner)),
         Kind::Several(inner) => format!("{}, or a list", kind_words(inner)),

@@ -1,4 +1,4 @@
-//! Checks `[server]`, `[limits]`, `[log]`, `[cache]` and `[admin]`.
+//! Checks `[server]`, `[limits]`, `[log]` and `[cache]`.
 
 use super::http3;
 use crate::binding::{self, Section};
@@ -67,23 +67,23 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         .and_then(|table| table.node("user"))
         .and_then(|node| user(check, "user", node));
     let script_user = script_user(check, table, user.as_deref());
-    let state = table.and_then(|t| t.node("state"));
-    let qlog = table.and_then(|t| t.node("qlog"));
+    let state = table.and_then(|table| table.node("state"));
+    let qlog = table.and_then(|table| table.node("qlog"));
     let mut server = Server {
         qlog: qlog.and_then(|node| path::existing_folder(check, "qlog", node)),
         state: state.and_then(|node| path::folder(check, "state", node)),
         user,
         script_user,
         sandbox_write: table
-            .and_then(|t| t.node("sandbox_write"))
+            .and_then(|table| table.node("sandbox_write"))
             .map(|node| path::folders(check, "sandbox_write", node))
             .unwrap_or_default(),
         trusted_proxies: table
-            .and_then(|t| t.node("trusted_proxies"))
+            .and_then(|table| table.node("trusted_proxies"))
             .map(|node| network::build(check, node))
             .unwrap_or_default(),
         proxy_protocol: table
-            .and_then(|t| t.node("proxy_protocol"))
+            .and_then(|table| table.node("proxy_protocol"))
             .map(|node| network::build(check, node))
             .unwrap_or_default(),
         events,

@@ -144,9 +144,12 @@ fn site(
         check_user(check, (name, node), &settings, &routes, context.user);
     }
     let rules = rule::build(check, table);
-    let serves = |s: &Settings| {
-        let has_handler = s.root.is_some() || s.proxy.is_some() || s.controller.is_some() || s.application.is_some();
-        has_handler || !s.redirects.is_empty()
+    let serves = |settings: &Settings| {
+        let has_handler = settings.root.is_some()
+            || settings.proxy.is_some()
+            || settings.controller.is_some()
+            || settings.application.is_some();
+        has_handler || !settings.redirects.is_empty()
     };
     let serves_nothing = rules.is_empty() && !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
     // If there are other errors, one of them may be a misspelled `root`.

@@ -54,12 +54,12 @@ pub(super) fn site(
     // Browsers remember HSTS. A name on a developer's machine, or with a certificate that only this machine trusts,
     // would become unreachable once the name is served without TLS or with another certificate. A site without
     // `redirect` is meant to be reachable without TLS, which HSTS would prevent.
-    let local = match source {
+    let is_local = match source {
         CertificateSource::Auto => mode == Mode::Dev || name.is_none_or(is_local_name),
         CertificateSource::Local => true,
         CertificateSource::Files(_) => mode == Mode::Dev,
     };
-    let omits_hsts = local || !redirect;
+    let omits_hsts = is_local || !redirect;
     let inherited = if omits_hsts { Duration::ZERO } else { defaults.hsts };
     Some(SiteTls {
         min: typed::choice(table, "min").unwrap_or(defaults.min),

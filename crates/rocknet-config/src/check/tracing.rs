@@ -8,7 +8,7 @@ use crate::model::{SampleRatio, Secret, Tracing};
 use crate::value::proxy::headers;
 use crate::value::typed::as_written;
 
-/// Maximum length of the name of a service in bytes.
+/// Maximum length of the name of a service in bytes. The name is part of every export, so it is bounded.
 const MAX_SERVICE: usize = 255;
 
 /// Returns the settings of `[tracing]`.
@@ -28,17 +28,19 @@ pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tracing {
     }
 }
 
+/// Reads `endpoint`: the URL of a collector. Adds the standard path of OTLP if the URL has none. Returns `None` after
+/// an error.
 fn endpoint(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let url = node.as_text()?.trim();
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     let authority = rest.and_then(|rest| rest.split('/').next());
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic()) && !url.contains(['#', '"', '\\', '<', '>']);
     let is_host = |authority: &&str| {
-        let (host, port) = match authority.rsplit_once(':') {
+        let (host, port_is_valid) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, port.parse::<u16>().is_ok_and(|port| port > 0)),
             _ => (*authority, true),
         };
-        !host.is_empty() && port && !authority.contains(['@', '?'])
+        !host.is_empty() && port_is_valid && !authority.contains(['@', '?'])
     };
     if !is_plain || authority.filter(is_host).is_none() {
         check.error(
@@ -56,6 +58,7 @@ fn endpoint(check: &mut Check<'_>, node: &Node) -> Option<String> {
     })
 }
 
+/// Reads `sample`: a percentage of the requests. Returns `None` after an error.
 fn sample(check: &mut Check<'_>, node: &Node) -> Option<SampleRatio> {
     let ratio = SampleRatio::parse(node.as_text()?.trim());
     if ratio.is_none() {
@@ -70,6 +73,7 @@ fn sample(check: &mut Check<'_>, node: &Node) -> Option<SampleRatio> {
     ratio
 }
 
+/// Reads `service`: the name of this server in traces. Returns `None` after an error.
 fn service(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let name = node.as_text()?;
     if name.is_empty() || name.len() > MAX_SERVICE || name.chars().any(char::is_control) {

@@ -8,7 +8,7 @@ use crate::keys::{self, Section};
 use crate::message::{nearest, short};
 use crate::source::Span;
 
-/// Reports an unknown key with the most likely correction.
+/// Reports an unknown key with the most likely correction. `header`: name of its table in messages.
 pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name: &str, entry: &Entry) {
     // If the report is full, the search for a correction is skipped, because it is the most expensive part of the
     // check.
@@ -62,7 +62,9 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
     {
         return foreign_word(check, name, header, advice, span);
     }
-    if let Some(key) = nearest(name, keys::all().map(|key| key.name)).and_then(|n| keys::all().find(|k| k.name == n)) {
+    if let Some(key) =
+        nearest(name, keys::all().map(|key| key.name)).and_then(|near| keys::all().find(|key| key.name == near))
+    {
         let owner = key.sections.first().map_or("", |section| section.header());
         return check.error(
             Code::UnknownKey,

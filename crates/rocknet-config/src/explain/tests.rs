@@ -83,7 +83,7 @@ fn the_most_specific_site_and_route_are_selected() {
         let got = explain(&config, host, port, path).unwrap();
         assert_eq!(got.site.name, site, "{host}");
         assert_eq!(
-            got.route.map(|r| pattern(&r.pattern)).as_deref(),
+            got.route.map(|route| pattern(&route.pattern)).as_deref(),
             route,
             "{host} {path}"
         );
@@ -100,7 +100,7 @@ fn each_setting_names_its_line() {
     let config = crate::parse(FILE, Path::new("/r.toml"), &environment).unwrap().config;
     let got = explain(&config, "a.test", None, "/x/1").unwrap();
     let find = |key: &str| {
-        let setting = got.settings.iter().find(|a| a.key == key).unwrap();
+        let setting = got.settings.iter().find(|setting| setting.key == key).unwrap();
         (setting.value.as_str(), setting.span.as_ref().map(|span| span.line))
     };
     let rows = [
@@ -119,7 +119,7 @@ fn each_setting_names_its_line() {
     }
     let found = |host: &str, path: &str, key: &str| {
         let got = explain(&config, host, None, path).unwrap();
-        let setting = got.settings.into_iter().find(|a| a.key == key).unwrap();
+        let setting = got.settings.into_iter().find(|setting| setting.key == key).unwrap();
         (setting.value, setting.span.map(|span| span.line))
     };
     for (path, key, value, line) in [
@@ -163,7 +163,11 @@ fn each_setting_names_its_line() {
         "the keys of the site's table do not apply to the route"
     );
     let got = explain(&config, "other", Some(8081), "/x/1").unwrap();
-    let rules: Vec<_> = got.settings.iter().filter(|a| a.key.starts_with("rule")).collect();
+    let rules: Vec<_> = got
+        .settings
+        .iter()
+        .filter(|setting| setting.key.starts_with("rule"))
+        .collect();
     let [rule] = rules[..] else { panic!("{rules:?}") };
     let value = "{ path = \"/x/*\", rewrite = \"/y/{*}\", header = { \"Cookie\" = \"a*\" } }";
     assert_eq!((rule.key.as_str(), rule.value.as_str()), ("rule 1", value));

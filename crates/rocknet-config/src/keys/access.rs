@@ -95,6 +95,7 @@ pub(super) const KEYS: &[Key] = &[
     .foreign_names(&["auth_basic_user_file", "AuthUserFile", "htpasswd"]),
 ];
 
+/// Renders client addresses as they are written in `allow` and `deny`.
 fn ranges(ranges: &[ClientRange]) -> Rendered {
     Rendered::texts(ranges.iter().map(|range| match range {
         ClientRange::All => "all".to_owned(),

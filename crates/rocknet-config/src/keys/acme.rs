@@ -1,4 +1,6 @@
 //! Keys of `[tls]` for certificates from public certificate authorities.
+//!
+//! Bounds of values that have no comment only reject values that are surely mistakes.
 
 use std::time::Duration;
 
@@ -109,7 +111,6 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "wait",
         &[Section::TlsDns],
-        // Upper bound against typing errors.
         Kind::Duration {
             min_ms: 0,
             max_ms: 600_000,

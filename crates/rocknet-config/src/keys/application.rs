@@ -1,4 +1,6 @@
 //! Keys of applications that are reached by FastCGI, SCGI or uwsgi.
+//!
+//! Bounds of values that have no comment only reject values that are surely mistakes.
 
 use super::target::Target;
 use super::{Key, Kind, Section};

@@ -5,9 +5,9 @@ use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, SettingRows, bound, field, list, listen};
 use crate::model::Http3;
 
-/// One second.
+/// Minimum of `max_age`: one second.
 const MIN_AGE_MS: u64 = 1_000;
-/// One year. A longer age would have no effect, because clients forget announcements earlier.
+/// Maximum of `max_age`: one year. A longer age would have no effect, because clients forget announcements earlier.
 const MAX_AGE_MS: u64 = 365 * 86_400_000;
 
 pub(super) const KEYS: &[Key] = &[
@@ -74,10 +74,12 @@ pub(super) const KEYS: &[Key] = &[
     .example("except = [8443]"),
 ];
 
+/// Renders whether HTTP/3 is on.
 fn rendered(http3: &Http3) -> Rendered {
     Rendered::Value(http3.enabled.to_string())
 }
 
+/// Adds the keys of the table, if HTTP/3 is on.
 fn nested_keys(http3: &Http3, rows: &mut SettingRows<'_>) {
     if http3.enabled {
         rows.table(Section::Http3, "http3", http3);

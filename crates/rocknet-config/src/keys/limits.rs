@@ -1,4 +1,6 @@
 //! Keys of `[limits]`.
+//!
+//! Bounds of values that have no comment only reject values that are surely mistakes.
 
 use super::target::Target;
 use super::{Key, Kind, Section, Word};
@@ -212,7 +214,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Limits],
         Kind::Duration {
             min_ms: 0,
-            max_ms: 24 * HOUR_MS,
+            max_ms: DAY_MS,
         },
         "Time that the connections of the old process get to finish after `rocknet upgrade`. Downloads and WebSockets \
          continue meanwhile; connections that are still open then are cut.",

@@ -1,4 +1,6 @@
 //! Keys of the servers of a proxy, of their health checks, and of the mirror.
+//!
+//! Bounds of values that have no comment only reject values that are surely mistakes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! Keys of the proxy for connections to its servers: name resolution, paths, HTTP/2 and TLS.
+//!
+//! Bounds of values that have no comment only reject values that are surely mistakes.
 
 use std::time::Duration;
 
@@ -127,7 +129,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(bound!(
         render | proxy,
-        _ | Rendered::some_paths(proxy.tls.client.iter().map(|it| &it.0))
+        _ | Rendered::some_paths(proxy.tls.client.iter().map(|(cert, _)| cert))
     ))])
     .example("cert = \"rocknet.pem\"")
     .foreign_names(&[
@@ -143,7 +145,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(bound!(
         render | proxy,
-        _ | Rendered::some_paths(proxy.tls.client.iter().map(|it| &it.1))
+        _ | Rendered::some_paths(proxy.tls.client.iter().map(|(_, key)| key))
     ))])
     .example("cert = \"rocknet.pem\"\nkey = \"rocknet.key\"")
     .foreign_names(&["proxy_ssl_certificate_key"]),

@@ -51,8 +51,8 @@ impl Config {
         Config::one_site(Mode::Dev, vec![listen], settings)
     }
 
-    /// Returns the configuration of a new installation: one site in `dev` mode, without a root, which
-    /// serves the welcome page.
+    /// Returns the configuration of a new installation: `dev` mode, and one site that has no root and serves the
+    /// welcome page.
     pub fn welcome(listen: Listen) -> Config {
         let settings = Settings {
             welcome_page: true,

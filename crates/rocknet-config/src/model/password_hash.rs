@@ -176,6 +176,7 @@ fn scheme(text: &str) -> Result<HashScheme, HashError> {
         "argon2i" => argon2(Argon2Variant::I, rest),
         "argon2id" => argon2(Argon2Variant::Id, rest),
         "2a" | "2b" | "2y" => bcrypt(rest),
+        // In the Base64 of crypt(3), digests of 32 and 64 bytes have 43 and 86 characters.
         "5" => Ok(HashScheme::Sha256Crypt {
             rounds: sha_crypt(rest, 43)?,
         }),
@@ -243,7 +244,7 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
     })
 }
 
-/// Parses `COST$`, 22 characters of salt and 31 characters of digest.
+/// Parses `COST$`, 22 characters of salt and 31 characters of digest. The cost has two digits and is at least 4.
 fn bcrypt(text: &str) -> Result<HashScheme, HashError> {
     let malformed = HashError::Malformed(BCRYPT);
     let (cost, digest) = text.split_once('$').ok_or(malformed)?;
@@ -258,8 +259,8 @@ fn bcrypt(text: &str) -> Result<HashScheme, HashError> {
     Ok(HashScheme::Bcrypt { cost })
 }
 
-/// Parses an optional `rounds=N$`, then `SALT$DIGEST`. Returns the number of rounds, which SHA-crypt limits to at least
-/// 1,000. `digest_length`: number of characters of the digest.
+/// Parses an optional `rounds=N$`, then `SALT$DIGEST` with 1 to 16 characters of salt. Returns the number of rounds:
+/// at least 1,000, and 5,000 without `rounds`. `digest_length`: number of characters of the digest.
 fn sha_crypt(text: &str, digest_length: usize) -> Result<u32, HashError> {
     let malformed = HashError::Malformed(SHA_CRYPT);
     let (rounds, text) = match text.strip_prefix("rounds=") {

@@ -51,7 +51,7 @@ fn glob_matches(glob: &[u8], path: &[u8]) -> bool {
     // A pattern without a leading `/` begins with `*` and is matched against the end of the path. Its first `*` can
     // absorb the beginning of a segment, so starting in the middle of a segment adds no matches.
     let anchored = glob.first() == Some(&b'/');
-    let later = path.iter().enumerate().filter(|(_, b)| **b == b'/' && !anchored);
+    let later = path.iter().enumerate().filter(|(_, byte)| **byte == b'/' && !anchored);
     let starts = std::iter::once(0).chain(later.map(|(slash, _)| slash + 1));
     starts.into_iter().any(|start| matches_whole(glob, &path[start..]))
 }
@@ -59,30 +59,30 @@ fn glob_matches(glob: &[u8], path: &[u8]) -> bool {
 /// Returns true if a glob matches all of `rest`. After a mismatch, only the last `*` is extended by one byte, up to the
 /// next `/`.
 fn matches_whole(glob: &[u8], rest: &[u8]) -> bool {
-    let (mut g, mut p) = (0, 0);
-    // Position after the last `*` in the glob, and the end of its match in the path.
+    let (mut glob_at, mut rest_at) = (0, 0);
+    // Position after the last `*` in the glob, and the end of the text in `rest` that this `*` matches.
     let mut retry: Option<(usize, usize)> = None;
-    while p < rest.len() {
-        match glob.get(g) {
+    while rest_at < rest.len() {
+        match glob.get(glob_at) {
             Some(b'*') => {
-                retry = Some((g + 1, p));
-                g += 1;
+                retry = Some((glob_at + 1, rest_at));
+                glob_at += 1;
             }
-            Some(b) if *b == rest[p] => {
-                g += 1;
-                p += 1;
+            Some(byte) if *byte == rest[rest_at] => {
+                glob_at += 1;
+                rest_at += 1;
             }
             _ => match retry {
-                Some((after, from)) if rest[from] != b'/' => {
-                    retry = Some((after, from + 1));
-                    g = after;
-                    p = from + 1;
+                Some((after_star, end)) if rest[end] != b'/' => {
+                    retry = Some((after_star, end + 1));
+                    glob_at = after_star;
+                    rest_at = end + 1;
                 }
                 _ => return false,
             },
         }
     }
-    glob[g..].iter().all(|b| *b == b'*')
+    glob[glob_at..].iter().all(|byte| *byte == b'*')
 }
 
 #[cfg(test)]

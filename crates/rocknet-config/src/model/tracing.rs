@@ -25,8 +25,10 @@ with_defaults! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleRatio(u32);
 
-/// Millionths of a whole, and of a percent.
+/// Number of millionths in the whole.
 const WHOLE: u32 = 1_000_000;
+
+/// Number of millionths in one percent.
 const PERCENT: u32 = WHOLE / 100;
 
 impl SampleRatio {

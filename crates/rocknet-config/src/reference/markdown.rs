@@ -295,11 +295,11 @@ fn holds_words(kind: &Kind) -> bool {
 
 /// Returns a description of the values of a kind, with their bounds.
 fn takes(kind: &Kind) -> String {
-    let span = |ms: u64| units::format_duration(std::time::Duration::from_millis(ms));
+    let duration = |ms: u64| units::format_duration(std::time::Duration::from_millis(ms));
     match kind {
         Kind::Boolean => "`true` or `false`".to_owned(),
         Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
-        Kind::Duration { min_ms, max_ms } => format!("a duration from {} to {}", span(*min_ms), span(*max_ms)),
+        Kind::Duration { min_ms, max_ms } => format!("a duration from {} to {}", duration(*min_ms), duration(*max_ms)),
         Kind::Size { min, max } => format!(
             "a size from {} to {}",
             units::format_size(*min),

@@ -154,6 +154,7 @@ mod tests {
     fn site_names_are_parsed() {
         let exact = |name: &str| Ok(SiteName::Host(HostPattern::Exact(name.to_owned())));
         let long = "a".repeat(64);
+        // (name, parsed name or a part of the message)
         let rows: &[(&str, Result<SiteName, &str>)] = &[
             ("Example.COM", exact("example.com")),
             ("localhost", exact("localhost")),

@@ -185,9 +185,10 @@ mod tests {
 
     #[test]
     fn patterns_are_exact_prefix_or_glob() {
-        let exact = |t: &str| Ok(Pattern::Exact(t.to_owned()));
-        let prefix = |t: &str| Ok(Pattern::Prefix(t.to_owned()));
-        let glob = |t: &str| Ok(Pattern::Glob(t.to_owned()));
+        let exact = |text: &str| Ok(Pattern::Exact(text.to_owned()));
+        let prefix = |text: &str| Ok(Pattern::Prefix(text.to_owned()));
+        let glob = |text: &str| Ok(Pattern::Glob(text.to_owned()));
+        // (pattern, parsed pattern or a part of the message)
         let rows: &[(&str, Result<Pattern, &str>)] = &[
             ("/", exact("/")),
             ("/hello", exact("/hello")),
@@ -221,6 +222,7 @@ mod tests {
 
     #[test]
     fn targets_are_checked() {
+        // (pattern, target, a part of the message if the target is refused)
         let rows: &[(&str, &str, Result<(), &str>)] = &[
             ("/old", "/new", Ok(())),
             ("/old", "https://example.com", Ok(())),

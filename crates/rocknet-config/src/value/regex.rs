@@ -98,6 +98,7 @@ mod tests {
 
     #[test]
     fn expressions_become_patterns() {
+        // (regular expression, proposed patterns)
         let rows: &[(&str, &[&str])] = &[
             ("~^/x(.*)", &["/x/*"]),
             ("^/old/(.*)$", &["/old/*"]),

@@ -34,7 +34,7 @@ impl Alarm {
     /// Sets the moment and replaces the previous one; `None` clears it. `now` is the current time.
     pub fn set(&mut self, moment: Option<Instant>, now: Instant) {
         // A value of zero turns the timer off.
-        let left = moment.map_or(Duration::ZERO, |moment| {
+        let remaining = moment.map_or(Duration::ZERO, |moment| {
             moment.saturating_duration_since(now).max(Duration::from_nanos(1))
         });
         let time = |time: Duration| Timespec {
@@ -43,7 +43,7 @@ impl Alarm {
         };
         let setting = Itimerspec {
             it_interval: time(Duration::ZERO),
-            it_value: time(left),
+            it_value: time(remaining),
         };
         // Cannot fail: the descriptor is a timer and the time is in range.
         let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &setting);
@@ -53,10 +53,12 @@ impl Alarm {
     /// passes.
     pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
         loop {
+            // An error is returned only while the runtime shuts down, when no task is woken any more.
             let Poll::Ready(Ok(mut readiness)) = self.timer.poll_read_ready(context) else {
                 return false;
             };
-            // A read returns the number of expirations, in 8 bytes.
+            // A read returns the number of expirations, in 8 bytes. It fails with EAGAIN if the timer was set again
+            // after it had expired.
             match rustix::io::read(readiness.get_inner(), &mut [0; 8]) {
                 Ok(8) => return true,
                 Err(rustix::io::Errno::INTR) => {}

@@ -10,6 +10,7 @@ use tokio::time::{Sleep, sleep};
 
 /// Timer that wakes a task once. Initially it is not set.
 pub struct Alarm {
+    /// `None` if the alarm is not set or has gone off.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 

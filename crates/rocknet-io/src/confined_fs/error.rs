@@ -30,8 +30,8 @@ pub enum OpenError {
 impl From<Errno> for OpenError {
     fn from(errno: Errno) -> Self {
         match errno {
-            // ELOOP: circular links. ENAMETOOLONG, EINVAL, EILSEQ: no file can have this name here. ENXIO, ENODEV: a
-            // socket, or a device without a driver.
+            // ELOOP: circular links. ENAMETOOLONG, EINVAL, EILSEQ: no file of this file system can have this name.
+            // ENXIO, ENODEV: a socket, or a device without a driver.
             Errno::NOENT
             | Errno::NOTDIR
             | Errno::LOOP

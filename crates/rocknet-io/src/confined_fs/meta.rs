@@ -68,7 +68,7 @@ pub(super) fn is_link(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
 }
 
-/// Nanoseconds of one second.
+/// Number of nanoseconds in one second.
 const NANOSECONDS: i128 = 1_000_000_000;
 /// The bits of `st_mode` that do not encode the kind.
 const PERMISSIONS: u32 = 0o7777;

@@ -72,6 +72,7 @@ pub(super) fn outcome(opened: Result<OpenedFile, OpenError>) -> String {
     }
 }
 
+/// Creates a FIFO.
 pub(super) fn fifo(path: &Path) {
     assert!(
         std::process::Command::new("mkfifo")
@@ -99,7 +100,7 @@ fn check(tree: &TestTree, symlinks: Symlinks, rows: &[(&str, &str)]) {
             let cached = outcome(root.open_cached(path.as_bytes(), symlinks));
             assert!(
                 cached == *expected || cached == "WouldBlock",
-                "{context} from memory: {cached}"
+                "{context} from the kernel's cache: {cached}"
             );
         }
     }
@@ -274,6 +275,7 @@ fn follows_links_to_files_of_the_same_owner() {
     tree.link("own_out", tree.outside().join("secret"));
     tree.link("own_up", "../outside/secret");
     tree.link("own_directory", "../outside");
+    // `/` and `/etc/passwd` belong to root.
     tree.link("own_slash", "/");
     tree.link("to_root_user", "/etc/passwd");
     let mut rows = vec![

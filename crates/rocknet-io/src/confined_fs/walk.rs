@@ -2,9 +2,9 @@
 //! is opened.
 //!
 //! No component is opened through a link. The link is read instead, and the components of its target are queued in its
-//! place. `..` returns to the directory that was opened before, not to the current parent in the file system. Moving a
-//! directory out of the root during the walk therefore opens no way out. Only links under [`Symlinks::Owner`] can go up
-//! from the root itself.
+//! place. `..` returns to the directory from which the walk entered the current one, not to the current parent in the
+//! file system. Moving a directory out of the root during the walk therefore opens no way out. Only links under
+//! [`Symlinks::Owner`] can go up from the root itself.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -31,7 +31,8 @@ pub(crate) const FILE_BUDGET: u64 = 512 << 10;
 /// Number of steps that one receive adds to the count of
 /// [`WriteBatch::count_steps`](super::write_batch::WriteBatch::count_steps).
 const RECEIVE_STEPS: u32 = 1;
-/// Number of steps that one send adds, because it may send half a megabyte of a file.
+/// Number of steps that one send adds to the same count: more than a receive, because one send may send half a megabyte
+/// of a file.
 const SEND_STEPS: u32 = 8;
 
 /// Connected, non-blocking stream socket.
@@ -40,7 +41,8 @@ pub struct EpollStream {
     /// and dropping the sender sends its write on the socket.
     sender: BatchSender,
     socket: AsyncFd<OwnedFd>,
-    /// True until the first receive, which is tried without an event, because the request has usually arrived by then.
+    /// True until the first receive, which is tried without waiting for an event, because the request has usually
+    /// arrived by then.
     fresh: bool,
 }
 
@@ -280,7 +282,7 @@ pub(crate) fn in_flight(socket: BorrowedFd<'_>) -> u64 {
     if bytes > 0 && is_closed(socket) { 0 } else { bytes }
 }
 
-/// Returns whether the kernel has closed the connection, mostly because of a reset. False for sockets other than TCP.
+/// Returns whether the kernel has closed the connection, usually because of a reset. False for sockets other than TCP.
 #[cfg(target_os = "linux")]
 fn is_closed(socket: BorrowedFd<'_>) -> bool {
     /// `TCP_CLOSE` of `<netinet/tcp.h>`.

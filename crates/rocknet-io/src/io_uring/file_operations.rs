@@ -49,6 +49,7 @@ pub(super) struct PathLookup {
     /// Directory at which the lookup begins.
     pub directory: Arc<dyn AsFd>,
     pub path: CString,
+    /// Flags of the open, and restrictions of the lookup.
     pub how: OpenHow,
 }
 

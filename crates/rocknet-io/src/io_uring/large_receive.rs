@@ -3,8 +3,8 @@
 //! loop, or if its first receive fills a large buffer.
 //!
 //! Compared with a multishot receive, this saves a copy. Nothing is received until the task calls `poll_receive`. The
-//! data of a task
-//! that does not receive therefore remains in the socket, and no operation has to be cancelled to keep it there.
+//! data of a task that does not receive therefore remains in the socket, and no operation has to be cancelled to keep
+//! it there.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -17,8 +17,8 @@ use super::slot::{ReceiveEnd, ReceiveState};
 use super::state::RingState;
 use crate::pipe::Pipe;
 
-/// Number of steps that one large receive is counted as by [`Driver::count_steps`]. It may read 64 KiB, and an ordinary
-/// receive, which is one step, reads a provided buffer at most.
+/// Number of steps that one large receive adds to the count of [`Driver::count_steps`]. A large receive may read 64
+/// KiB. An ordinary receive, which counts as one step, reads one provided buffer at most.
 const STEPS: u32 = 8;
 
 impl Driver {

@@ -30,21 +30,29 @@ pub(super) fn read_ahead_on(
     Some(read_rest(driver, Arc::clone(file), offset, length, first))
 }
 
-async fn read_rest(driver: Rc<Driver>, file: Arc<File>, mut offset: u64, mut left: u64, first: FileOperation) -> bool {
+/// Waits for the read `first`, which began at `offset`, and continues until `remaining` bytes have been read. Resolves
+/// to false if the ring has failed or has too many operations, and otherwise to true, even after a read error.
+async fn read_rest(
+    driver: Rc<Driver>,
+    file: Arc<File>,
+    mut offset: u64,
+    mut remaining: u64,
+    first: FileOperation,
+) -> bool {
     let mut operation = first;
     loop {
         let result = poll_fn(|context| operation.poll(context)).await;
         if result == -libc::ECANCELED {
             return false;
         }
-        let read = u64::try_from(result).unwrap_or(0).min(left);
+        let read = u64::try_from(result).unwrap_or(0).min(remaining);
         offset += read;
-        left -= read;
+        remaining -= read;
         // If nothing was read, the file has ended, or the read has failed.
-        if read == 0 || left == 0 {
+        if read == 0 || remaining == 0 {
             return true;
         }
-        match start_read(&driver, &file, offset, left) {
+        match start_read(&driver, &file, offset, remaining) {
             Some(next) => operation = next,
             None => return false,
         }

@@ -24,12 +24,14 @@ pub(super) struct SeededRng(u64);
 
 impl SeededRng {
     pub fn new(seed: u64) -> SeededRng {
-        // The state must not be 0, because `below` would then always return 0.
+        // Multiplying by an odd constant (2^64 divided by the golden ratio) gives similar seeds different states. The
+        // state must not be 0, because `below` would then always return 0.
         SeededRng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
+        // Marsaglia's xorshift generator. The lowest bits are the least random, so they are dropped.
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -63,6 +65,8 @@ pub(super) struct FaultProfile {
     pub completions: usize,
 }
 
+/// Kernel side of a simulated ring. The percentages in its code that are not part of the profile are arbitrary: each
+/// only has to make its case frequent.
 pub(super) struct SimulatedKernel {
     pub profile: FaultProfile,
     rng: SeededRng,
@@ -247,11 +251,11 @@ impl SimulatedKernel {
         if fault && self.rng.chance(50) {
             return Err([Errno::AGAIN, Errno::INTR][self.rng.below(2)]);
         }
-        let most = match fault {
+        let max_bytes = match fault {
             true => self.rng.below(buffer.len()) + 1,
             false => buffer.len(),
         };
-        recv(borrow(socket), &mut buffer[..most], RecvFlags::DONTWAIT).map(|(got, _)| got)
+        recv(borrow(socket), &mut buffer[..max_bytes], RecvFlags::DONTWAIT).map(|(got, _)| got)
     }
 
     pub fn fill_pipe(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
@@ -335,7 +339,7 @@ impl SimulatedKernel {
             return;
         };
         let descriptor = match operation {
-            Operation::Cancel(of) => return self.cancel(of, user_data),
+            Operation::Cancel(target) => return self.cancel(target, user_data),
             Operation::Receive(file)
             | Operation::Send { socket: file, .. }
             | Operation::Read { file, .. }
@@ -373,15 +377,15 @@ impl SimulatedKernel {
             let error = self.lose(socket);
             return self.complete(user_data, error, false, None);
         }
-        let most = match self.rng.chance(self.profile.faults) {
+        let max_bytes = match self.rng.chance(self.profile.faults) {
             true => self.rng.below(length as usize + 1),
             false => length as usize,
         };
         // SAFETY: `Kernel::push` requires that these bytes live and stay unchanged until the operation is submitted,
         // which happens now.
-        let bytes = unsafe { std::slice::from_raw_parts(bytes, most) };
+        let bytes = unsafe { std::slice::from_raw_parts(bytes, max_bytes) };
         let result = match send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-            _ if most == 0 => -libc::EAGAIN,
+            _ if max_bytes == 0 => -libc::EAGAIN,
             Ok(sent) if sent == length as usize => return,
             Ok(sent) => sent as i32,
             Err(error) => -error.raw_os_error(),
@@ -492,12 +496,12 @@ impl SimulatedKernel {
             self.complete(user_data, -libc::ENOBUFS, false, None);
             return false;
         };
-        let most = match fault {
+        let max_bytes = match fault {
             true => self.rng.below(length as usize) + 1,
             false => length as usize,
         };
         // SAFETY: a buffer in the queue belongs to the kernel and has this length.
-        let buffer = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, most) };
+        let buffer = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, max_bytes) };
         let got = recv(&started.file, buffer, RecvFlags::DONTWAIT).map(|(got, _)| got);
         // The kernel may select a buffer even if nothing is received into it.
         let lend = got.is_ok_and(|got| got > 0) || self.rng.chance(50);

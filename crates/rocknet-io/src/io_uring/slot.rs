@@ -122,9 +122,9 @@ impl ConnectionSlot {
     pub fn take(&mut self, buffers: &mut ProvidedBuffers, buffer: &mut [u8]) -> usize {
         let mut at = 0;
         if !self.stash.is_empty() {
-            let left = &self.stash[self.stash_read..];
-            at = left.len().min(buffer.len());
-            buffer[..at].copy_from_slice(&left[..at]);
+            let unread = &self.stash[self.stash_read..];
+            at = unread.len().min(buffer.len());
+            buffer[..at].copy_from_slice(&unread[..at]);
             self.stash_read += at;
             if self.stash_read < self.stash.len() {
                 return at;

@@ -22,7 +22,7 @@ use super::write_batch::WriteBatch;
 /// State of one thread's ring.
 pub(super) struct RingState {
     pub kernel: Kernel,
-    /// Leaked instead of dropped if the kernel may still write to them.
+    /// Provided buffers. Leaked instead of dropped if the kernel may still write to them.
     pub buffers: ManuallyDrop<ProvidedBuffers>,
     pub slots: Slab<ConnectionSlot>,
     pub write_batch: WriteBatch,
@@ -284,13 +284,13 @@ impl RingState {
         let mut unsent = self.reap();
         let begun = Instant::now();
         while self.file_operations.any_in_flight() {
-            let left = SHUTDOWN_TIMEOUT.saturating_sub(begun.elapsed());
+            let remaining = SHUTDOWN_TIMEOUT.saturating_sub(begun.elapsed());
             let entered = self
                 .kernel
-                .enter_within(left)
+                .enter_within(remaining)
                 .map_err(|error| Errno::from_io_error(&error));
             unsent += self.reap();
-            if left.is_zero() || !matches!(entered, Ok(()) | Err(Some(Errno::INTR | Errno::BUSY | Errno::AGAIN))) {
+            if remaining.is_zero() || !matches!(entered, Ok(()) | Err(Some(Errno::INTR | Errno::BUSY | Errno::AGAIN))) {
                 self.has_quiesced &= !self.file_operations.any_in_flight();
                 break;
             }
@@ -307,7 +307,7 @@ impl Drop for RingState {
             self.cancel_and_drain();
         }
         if self.has_quiesced {
-            // SAFETY: this is the only place that drops them, and nothing uses them afterwards.
+            // SAFETY: this is the only place that drops the buffers and the sink, and nothing uses them afterwards.
             unsafe {
                 ManuallyDrop::drop(&mut self.buffers);
                 ManuallyDrop::drop(&mut self.sink);

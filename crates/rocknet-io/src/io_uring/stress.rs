@@ -29,6 +29,8 @@ use crate::isolated_test::in_own_process;
 use crate::read_ahead::ReadAhead;
 use crate::runtime::{Runtime, io_uring_unavailable};
 
+/// Maximum number of events that the runtime reads in one poll. Any value serves in these tests.
+const MAX_EVENTS: usize = 64;
 /// Number of scenarios for each fault profile.
 const SCENARIOS: u64 = 500;
 /// Maximum number of rounds until all tasks end, once the peers read everything and send nothing more.
@@ -60,7 +62,7 @@ fn no_fault_of_the_ring_loses_data_or_leaks() {
     if !in_own_process("io_uring::stress::no_fault_of_the_ring_loses_data_or_leaks") {
         return;
     }
-    let runtime = Runtime::new(64).expect("a runtime");
+    let runtime = Runtime::new(MAX_EVENTS).expect("a runtime");
     let before = open_descriptors();
     for (name, profile) in PROFILES {
         let mut total = Totals::default();
@@ -116,7 +118,7 @@ fn the_real_kernel_passes_the_same_scenarios() {
         skip(Need::IoUring, &reason);
         return;
     }
-    let runtime = Runtime::new(64).expect("a runtime");
+    let runtime = Runtime::new(MAX_EVENTS).expect("a runtime");
     let mut total = Totals::default();
     for seed in 0..SCENARIOS {
         println!("scenario {seed}");
@@ -342,10 +344,10 @@ impl Scenario {
         }
         assert!(broken || self.epoll_waker.take(), "events of the runtime are lost");
         assert_eq!(self.driver.counts(), (0, 0), "slots or operations remain");
-        let left = self.with_simulated(|simulated| (simulated.in_flight(), simulated.buffers_missing()));
+        let remaining = self.with_simulated(|simulated| (simulated.in_flight(), simulated.buffers_missing()));
         assert!(
-            matches!(left, None | Some((0, 0))),
-            "operations or buffers remain: {left:?}"
+            matches!(remaining, None | Some((0, 0))),
+            "operations or buffers remain: {remaining:?}"
         );
         assert!(
             self.driver.with_state(|state| state.closing.is_empty()),

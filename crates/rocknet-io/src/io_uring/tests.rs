@@ -25,13 +25,16 @@ use crate::runtime::{Runtime, io_uring_unavailable};
 /// Timeout of all reads and writes of a peer: far more than they need on a busy machine.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Maximum number of events that the runtime reads in one poll. Any value serves in these tests.
+const MAX_EVENTS: usize = 64;
+
 /// Runs a test on a ring; skips it where io_uring is unavailable.
 fn on_ring<F: Future>(test: impl FnOnce(Rc<Driver>) -> F) {
     if let Some(reason) = io_uring_unavailable() {
         skip(Need::IoUring, &reason);
         return;
     }
-    let runtime = Runtime::with_io_uring(64).expect("a ring");
+    let runtime = Runtime::with_io_uring(MAX_EVENTS).expect("a ring");
     runtime.block_on(async { test(current().expect("a driver")).await });
 }
 

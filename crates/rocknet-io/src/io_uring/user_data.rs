@@ -30,6 +30,7 @@ const ALL_KINDS: [OperationKind; 7] = [
     OperationKind::Send,
     OperationKind::FileOperation,
 ];
+/// Number of bits that contain the kind: enough for 8 kinds.
 const KIND_BITS: u32 = 3;
 
 /// Packs a kind and an index.

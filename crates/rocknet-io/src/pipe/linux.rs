@@ -10,6 +10,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_siz
 /// that have many (`pipe-user-pages-soft`).
 const MIN_PIPE_BYTES: usize = 64 * 1024;
 
+/// Both ends of a non-blocking pipe.
 pub struct PipeEnds {
     reader: OwnedFd,
     writer: OwnedFd,
@@ -26,6 +27,7 @@ pub fn open(room: usize) -> io::Result<PipeEnds> {
     }
 }
 
+/// Moves at most `limit` bytes from a socket into the pipe, and returns their number.
 pub fn fill(ends: &PipeEnds, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
     match splice(socket, None, &ends.writer, None, limit, FLAGS) {
         Ok(moved) => Ok(moved),
@@ -36,10 +38,12 @@ pub fn fill(ends: &PipeEnds, socket: BorrowedFd<'_>, limit: usize) -> io::Result
     }
 }
 
+/// Moves at most `limit` bytes from the pipe into a socket, and returns their number.
 pub fn drain(ends: &PipeEnds, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
     Ok(splice(&ends.reader, None, socket, None, limit, FLAGS)?)
 }
 
+/// Copies bytes into the pipe, and returns their number; 0 if the pipe is full.
 pub fn write(ends: &PipeEnds, bytes: &[u8]) -> io::Result<usize> {
     match rustix::io::write(&ends.writer, bytes) {
         Err(Errno::AGAIN) => Ok(0),
@@ -51,4 +55,5 @@ pub fn read(ends: &PipeEnds, room: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::read(&ends.reader, room)?)
 }
 
+/// Moves pages instead of copying them where possible, and does not wait for the pipe.
 const FLAGS: SpliceFlags = SpliceFlags::MOVE.union(SpliceFlags::NONBLOCK);

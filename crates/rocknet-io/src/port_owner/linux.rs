@@ -101,6 +101,7 @@ fn unix_inode(line: &[u8], path: &[u8]) -> Option<u64> {
     fields.next().is_none().then_some(inode)
 }
 
+/// Returns the lines of a table of the kernel; none if the table cannot be read.
 fn lines(table: &str) -> impl Iterator<Item = Vec<u8>> + use<> {
     let reader = File::open(table)
         .ok()
@@ -163,6 +164,7 @@ mod tests {
         let loopback = u32::from_ne_bytes([127, 0, 0, 1]);
         let one = u32::from_ne_bytes([0, 0, 0, 1]);
         let rest = "00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000 100 0 0 10 0";
+        // Line of a TCP table, and the address, port and inode of its socket (`None` if the socket does not listen).
         for (line, expected) in [
             (
                 format!("   0: {loopback:08X}:1F90 {rest}"),

@@ -50,6 +50,7 @@ fn attempt() -> io::Result<()> {
     })
 }
 
+/// Content of each message.
 const WORD: &[u8] = b"ring";
 
 fn reason(error: &io::Error) -> String {

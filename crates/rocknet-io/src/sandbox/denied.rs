@@ -1,7 +1,7 @@
 //! The filter of system calls: a list of those that are denied, as a program for the kernel.
 //!
-//! A list of denied calls, and not one of permitted calls, because scripts can need any ordinary call, and new versions
-//! of the C library and of PHP use further ones.
+//! The filter lists denied calls instead of permitted ones, because scripts can need any ordinary call, and new
+//! versions of the C library and of PHP use further calls.
 
 use std::mem::offset_of;
 
@@ -85,7 +85,8 @@ const IO_URING: &[libc::c_long] = &[
     libc::SYS_io_uring_register,
 ];
 
-/// Flags of `clone` that create namespaces. They are in the lower half of the first argument.
+/// Flags of `clone` that create namespaces. They are in the lower 32 bits of the first argument, which come first in
+/// memory on both known architectures.
 const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -95,6 +96,7 @@ const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWNET)
     .cast_unsigned();
 
+// Opcodes of classic BPF.
 const LOAD: u16 = opcode(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS);
 const IF_EQUAL: u16 = opcode(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);
 const IF_AT_LEAST: u16 = opcode(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K);
@@ -124,13 +126,14 @@ pub(super) fn filter(architecture: u32, has_io_uring: bool) -> Vec<libc::sock_fi
     if cfg!(target_arch = "x86_64") {
         program.extend([jump(IF_AT_LEAST, X32_FLAG, 0, 1), result(denied)]);
     }
-    // The kernel compiles the program, and most calls are decided by a table that it derives for their numbers.
+    // A long list costs little: the kernel compiles the program, and derives a table of the numbers of the calls that
+    // the program always allows.
     let io_uring = if has_io_uring { &[] } else { IO_URING };
     for call in DENIED.iter().chain(DENIED_HERE).chain(io_uring) {
         program.extend([jump(IF_EQUAL, number(*call), 0, 1), result(denied)]);
     }
     program.extend([
-        // Its flags are in memory, which a filter cannot read. The C library then uses `clone`.
+        // The flags of `clone3` are in memory, which a filter cannot read. After ENOSYS, the C library uses `clone`.
         jump(IF_EQUAL, number(libc::SYS_clone3), 0, 1),
         result(fail_with(libc::ENOSYS)),
         jump(IF_EQUAL, number(libc::SYS_clone), 0, 3),
@@ -155,7 +158,7 @@ fn load(offset: usize) -> libc::sock_filter {
     }
 }
 
-/// Skips `then` instructions if the condition holds, else `otherwise`.
+/// Skips `then` instructions if the condition `code` holds for the loaded value and the operand `k`, else `otherwise`.
 fn jump(code: u16, k: u32, then: u8, otherwise: u8) -> libc::sock_filter {
     libc::sock_filter {
         code,

@@ -41,7 +41,7 @@ const DENIED: u64 = CHANGE | MAKE_CHAR | MAKE_BLOCK;
 /// Folder of device files such as `null`, which programs open for writing.
 const DEVICES: &str = "/dev";
 
-/// `struct landlock_ruleset_attr` of the first version. The kernel takes the missing fields for zeros.
+/// `struct landlock_ruleset_attr` of the first version. The kernel treats the missing fields as zeros.
 #[repr(C)]
 struct Ruleset {
     handled_access_fs: u64,

@@ -40,11 +40,13 @@ pub(super) fn deny_system_calls(has_io_uring: bool) -> Result<(), SandboxError> 
 static PROGRAM_FILTER: OnceLock<Vec<libc::sock_filter>> = OnceLock::new();
 
 pub(super) fn limit_programs() -> Result<(), SandboxError> {
+    // Programs get no io_uring, because it bypasses the filter.
     let filter = filter(false)?;
     let is_privileged = thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
     if !is_privileged && !thread::no_new_privs().unwrap_or(false) {
         return Err(SandboxError::MayGainPrivileges);
     }
+    // Fails after an earlier call, which has set the same filter.
     let _ = PROGRAM_FILTER.set(filter);
     Ok(())
 }

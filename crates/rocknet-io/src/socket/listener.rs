@@ -201,7 +201,7 @@ impl Listener {
     }
 
     /// Permits siblings even if the socket was bound without `reuse_port`. Without effect for a socket file, and for a
-    /// socket of the service manager, whose unit decides that.
+    /// socket of the service manager, whose unit file decides about siblings.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ pub fn user_timeout(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
 }
 
 /// Sets the number of unsent bytes in the kernel beyond which the socket counts as full (`TCP_NOTSENT_LOWAT`). A slow
-/// client then costs less memory, and an urgent response of HTTP/2 waits until fewer bytes have been sent.
+/// client then costs less memory, and fewer bytes are ahead of an urgent response of HTTP/2.
 ///
 /// # Errors
 ///

@@ -141,4 +141,5 @@ const MODE: u32 = 0o660;
 /// Maximum number of attempts to lock the directory. Another server holds the lock for microseconds, so a lock held for
 /// a second has another purpose.
 const LOCK_TRIES: u32 = 50;
+/// Pause between two attempts. All attempts together take one second.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);

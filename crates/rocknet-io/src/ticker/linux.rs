@@ -10,6 +10,7 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
+/// True if the ticker needs the timers of the Tokio runtime.
 pub const NEEDS_RUNTIME_TIME: bool = false;
 
 /// Periodic tick, off at first.
@@ -58,6 +59,7 @@ impl Ticker {
     /// Returns the number of ticks since the last call. If the number is 0, the task is woken at the next tick.
     pub fn poll_ticks(&mut self, context: &mut Context<'_>) -> u32 {
         loop {
+            // An error is returned only while the runtime shuts down, when no task is woken any more.
             let Poll::Ready(Ok(mut readiness)) = self.timer.poll_read_ready(context) else {
                 return 0;
             };

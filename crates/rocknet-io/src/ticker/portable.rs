@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
+/// True if the ticker needs the timers of the Tokio runtime.
 pub const NEEDS_RUNTIME_TIME: bool = true;
 
 /// Periodic tick, off at first.

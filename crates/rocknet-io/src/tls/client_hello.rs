@@ -30,7 +30,7 @@ const UNEXPECTED_MESSAGE: u8 = 10;
 /// Alert for a handshake that is cancelled without a protocol error (RFC 8446 §6.1). The alert close_notify follows.
 const USER_CANCELED: u8 = 90;
 const CLOSE_NOTIFY: u8 = 0;
-/// Alert levels.
+// Alert levels (RFC 8446 §6).
 const WARNING: u8 = 1;
 const FATAL: u8 = 2;
 /// Maximum size of a ClientHello with its record headers: the limit of rustls's `Acceptor`. Browsers send about 2 KiB.

@@ -16,6 +16,7 @@ const OVERHEAD: usize = 64;
 
 pub(super) struct Session<S> {
     connection: S,
+    /// True once the peer has sent close_notify.
     peer_closed: bool,
     /// True if a fatal alert was created, after which no second one may be created.
     alert_sent: bool,

@@ -47,6 +47,7 @@ pub(super) fn send(socket: &OwnedFd, transmit: &Transmit<'_>, chunk: usize) -> R
 }
 
 /// Receives batches with one call, each into its own `BUFFER_SIZE` bytes of `memory`, and appends them to `batches`.
+/// `memory` must have `MAX_BATCHES * BUFFER_SIZE` bytes.
 #[allow(unsafe_code)]
 pub(super) fn receive(socket: &OwnedFd, memory: &mut [u8], batches: &mut Vec<RecvMeta>) -> Result<(), Errno> {
     let mut addresses: [SockAddrStorage; MAX_BATCHES] = std::array::from_fn(|_| SockAddrStorage::zeroed());
@@ -76,11 +77,11 @@ pub(super) fn receive(socket: &OwnedFd, memory: &mut [u8], batches: &mut Vec<Rec
         )
     };
     let got = usize::try_from(got).map_err(|_| last_error())?;
-    for (message, name) in messages[..got].iter().zip(addresses) {
+    for (message, address) in messages[..got].iter().zip(addresses) {
         let head = &message.msg_hdr;
         let info = control::read(head);
         // SAFETY: the kernel has written an address of this length.
-        let from = unsafe { SockAddr::new(name, head.msg_namelen) }.as_socket();
+        let from = unsafe { SockAddr::new(address, head.msg_namelen) }.as_socket();
         // An empty batch replaces an unusable datagram, so that batches and buffers are in the same order.
         let whole = head.msg_flags & libc::MSG_TRUNC == 0;
         let length = if whole && from.is_some() {

@@ -10,11 +10,14 @@ use super::{Ecn, MAX_SEGMENTS, MAX_TRANSMIT_BYTES, RecvBuffers, Transmit, UdpSoc
 use crate::runtime::{Runtime, io_uring_unavailable};
 use crate::socket::Address;
 
+/// Maximum number of events that a runtime reads in one poll. Any value serves in these tests.
+const MAX_EVENTS: usize = 64;
+
 /// Runs a test with each I/O back end that is available.
 fn on_both(test: impl AsyncFn()) {
-    Runtime::new(64).expect("a runtime").block_on(test());
+    Runtime::new(MAX_EVENTS).expect("a runtime").block_on(test());
     match io_uring_unavailable() {
-        None => Runtime::with_io_uring(64).expect("a ring").block_on(test()),
+        None => Runtime::with_io_uring(MAX_EVENTS).expect("a ring").block_on(test()),
         Some(reason) => skip(Need::IoUring, &reason),
     }
 }

@@ -105,6 +105,7 @@ fn denied_system_calls_fail() {
     for (name, call) in calls {
         assert_ne!(error_of(call), Some(libc::EPERM), "{name} without the filter");
     }
+    // `false` denies io_uring too.
     sandbox::deny_system_calls(false).unwrap();
     for (name, call) in calls {
         assert_eq!(error_of(call), Some(libc::EPERM), "{name}");

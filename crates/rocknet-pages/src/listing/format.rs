@@ -98,8 +98,11 @@ impl UtcDateTime {
     }
 }
 
+/// Units above the byte, each 1024 times as large as the previous one.
 const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+/// Number of seconds in a day.
 const DAY: i64 = 86_400;
+/// Number of days in 400 years, after which the Gregorian calendar repeats.
 const CYCLE_DAYS: i64 = 146_097;
 /// 0000-01-01T00:00:00Z as a Unix time.
 const YEAR_0: i64 = -62_167_219_200;

@@ -65,6 +65,7 @@ fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, order_query: &str) {
     push(out, "</bdi></span></h1></nav>\n");
 }
 
+/// Appends the relative link to the folder this number of levels above.
 fn push_up(out: &mut Vec<u8>, levels: usize) {
     for _ in 0..levels {
         push(out, "../");
@@ -99,6 +100,7 @@ fn push_totals(out: &mut Vec<u8>, entries: &[&ListingEntry]) {
     }
 }
 
+/// Appends the text that replaces the table of an empty folder.
 fn push_empty(out: &mut Vec<u8>, has_parent: bool, order_query: &str) {
     push(out, "<p class=\"empty\"><b>This folder is empty.</b>");
     if has_parent {
@@ -237,6 +239,7 @@ fn query(sort: SortKey, order: SortOrder) -> String {
     format!("?sort={}&amp;order={}", sort.word(), order.word())
 }
 
+/// Appends text that is already HTML.
 fn push(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }

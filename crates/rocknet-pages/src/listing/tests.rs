@@ -143,6 +143,7 @@ fn entries_have_the_requested_order() {
 fn headers_sort_by_plain_links() {
     let asc = " aria-sort=\"ascending\"";
     let desc = " aria-sort=\"descending\"";
+    // (sort key, order, headers: attribute, sort key and order of the link)
     let rows = [
         (
             SortKey::Name,
@@ -198,6 +199,7 @@ fn links_to_folders_keep_the_chosen_order() {
     assert!(body(&listing("/a/", vec![folder("c")])).contains("href=\"./c/\""));
 }
 
+/// Returns the page of a folder with one file.
 fn page_of(path: &str) -> String {
     page(&listing(path, vec![file("a")]))
 }
@@ -299,6 +301,7 @@ fn an_empty_folder_is_reported() {
 #[test]
 fn a_truncated_list_is_reported() {
     let many = |count: usize| (0..count).map(|n| file(&format!("f{n}"))).collect::<Vec<_>>();
+    // (number of entries, true if the caller omitted entries, number of shown entries, note)
     let rows = [
         (0, true, 0, Some("more than the 0 entries shown")),
         (3, false, 3, None),

@@ -1,4 +1,5 @@
-//! Hexadecimal bytes and fields in the lines that the examples exchange with another program.
+//! Parses and formats the hexadecimal bytes and the fields in the lines that the examples exchange with another
+//! program.
 
 use rocknet_proto::fuzzing::OwnedField;
 

@@ -14,8 +14,8 @@ const MAX_SHORT_LENGTH: usize = 0x7f;
 
 /// Appends FCGI_BEGIN_REQUEST. `keep` asks the application to keep the connection open after the response.
 pub fn begin(out: &mut Vec<u8>, keep: bool) {
-    // Role (two bytes), flags and five reserved bytes.
     out.extend_from_slice(&header(kind::BEGIN_REQUEST, 8));
+    // The eight bytes of content: role (two bytes), flags and five reserved bytes.
     out.extend_from_slice(&[0, RESPONDER, if keep { FLAG_KEEP_CONN } else { 0 }, 0, 0, 0, 0, 0]);
 }
 

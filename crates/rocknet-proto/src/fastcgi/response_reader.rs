@@ -13,7 +13,8 @@ const END_REQUEST_SIZE: usize = 8;
 /// caller can drop the consumed bytes after handling the event.
 ///
 /// ```text
-/// Header ──8 bytes──▶ Content ──▶ Padding ──▶ Header …      END_REQUEST: Ended, after its padding
+/// Header ──8 bytes──▶ Content ──▶ Padding ──▶ Header …
+///                                 Padding ──▶ Ended (after FCGI_END_REQUEST)
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ResponseReader {

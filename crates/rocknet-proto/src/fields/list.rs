@@ -215,7 +215,8 @@ impl fmt::Debug for FieldList {
 }
 
 impl Field<'_> {
-    /// Returns true if the name is a token and the value has no byte that could end its line.
+    /// Returns true if the name is a token and the value has no control byte except HTAB, so that it cannot end its
+    /// line.
     #[inline]
     pub fn is_sendable(&self) -> bool {
         (self.known.is_some() || is_token(self.name)) && is_value(self.value)

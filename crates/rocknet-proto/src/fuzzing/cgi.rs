@@ -3,6 +3,7 @@
 use crate::cgi::{CgiHead, MAX_FIELDS, MAX_HEAD_SIZE, StatusLine, find_head_end};
 use crate::{scgi, uwsgi};
 
+/// Name and value of a variable.
 type Variable<'a> = (&'a [u8], &'a [u8]);
 
 /// Receives a CGI response in `pieces` and parses its head twice: with a status line allowed, and with it refused.
@@ -20,7 +21,7 @@ pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
         if end > MAX_HEAD_SIZE {
             return vec!["too long".to_owned()];
         }
-        let heads = [StatusLine::Allowed, StatusLine::Refused].map(|line| CgiHead::parse(&response[..end], line));
+        let heads = [StatusLine::Allowed, StatusLine::Refused].map(|policy| CgiHead::parse(&response[..end], policy));
         for head in heads.iter().flatten() {
             assert!(head.fields.len() <= MAX_FIELDS && head.status.code() >= 200);
             let clean = |value: &[u8]| !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
@@ -34,6 +35,7 @@ pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
 /// Splits the bytes into names and values. The byte before each part holds its length in the upper seven bits. The
 /// length is multiplied by eight if the lowest bit is set.
 fn pairs(mut data: &[u8]) -> Vec<Variable<'_>> {
+    // Removes the next part; `None` at the end.
     let mut take = || {
         let (&first, rest) = data.split_first()?;
         let length = usize::from(first >> 1) << (3 * (first & 1));
@@ -64,6 +66,7 @@ pub(super) fn scgi(data: &[u8]) {
         .ok()
         .and_then(|digits| digits.parse().ok())
         .expect("the length is a decimal number");
+    // The request is a netstring: the length, a colon, the variables and a comma.
     let variables = &bytes[colon + 1..bytes.len() - 1];
     assert!(bytes[0] != b'0' && length == variables.len() && bytes.ends_with(b","));
     let parts: Vec<&[u8]> = variables.split(|byte| *byte == 0).collect();
@@ -82,9 +85,11 @@ pub(super) fn uwsgi(data: &[u8]) {
         .filter(|(name, value)| request.push(name, value).is_ok())
         .collect();
     let bytes = request.finish();
+    // The header is a modifier, the length of the variables in two bytes, and another modifier.
     let (header, mut rest) = bytes.split_at(4);
     assert_eq!(usize::from(u16::from_le_bytes([header[1], header[2]])), rest.len());
     let mut read = Vec::new();
+    // Removes a name or value with its two-byte length from `rest`, and returns its position in `bytes`.
     let take = |rest: &mut &'_ [u8]| -> std::ops::Range<usize> {
         let start = bytes.len() - rest.len() + 2;
         let length = usize::from(u16::from_le_bytes([rest[0], rest[1]]));

@@ -3,9 +3,10 @@
 use crate::cgi::{CgiHead, MAX_FIELDS, MAX_HEAD_SIZE, StatusLine, find_head_end};
 use crate::fastcgi::{RecordEvent, ResponseReader};
 
-/// Returns a line for the end of the request (FCGI_END_REQUEST) and a line for the error, if they occurred. A line with
-/// the final state, stdout and stderr follows, and then a line with the head, if there is one. The data of each stream
-/// is joined, so that the lines are the same however the bytes are split into `pieces`.
+/// Returns a line for the end of the request (FCGI_END_REQUEST) and a line for the error, if they occurred. The next
+/// line holds `true` if the request has ended, else `false`, then stdout and stderr. A line with the head follows, if
+/// there is one. The data of each stream is joined, so that the lines are the same however the bytes are split into
+/// `pieces`.
 pub(super) fn transcript(pieces: &[&[u8]]) -> Vec<String> {
     let mut records = ResponseReader::new();
     let (mut stdout, mut stderr, mut lines) = (Vec::new(), Vec::new(), Vec::new());

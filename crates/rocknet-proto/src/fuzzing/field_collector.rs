@@ -21,8 +21,9 @@ impl FieldSink for FieldCollector {
     }
 
     fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
-        // Fields after the limit are dropped: a decoder passes a full sink only those that enter the dynamic table, so
-        // the list would have gaps.
+        // The name begins at `start`, and the value extends from `value` to the end of the buffer. Fields after the
+        // limit are dropped: once the sink is full, the decoder passes only fields that enter the dynamic table, so the
+        // list would have gaps.
         if !self.is_full() {
             let field = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
             self.fields.push(field);

@@ -53,6 +53,7 @@ pub fn server_transcript(
                         return transcript.end(&format!("refused {refusal:?}"));
                     }
                     if connection.may_upgrade() {
+                        // The last argument of `respond_complete` is true to close the connection.
                         let (_, next) = connection.respond_complete(Status::SWITCHING_PROTOCOLS, Length::None, false);
                         return transcript.end(&format!("{next:?}"));
                     }
@@ -107,7 +108,7 @@ fn respond(connection: &mut ServerConnection) -> AfterResponse {
     connection.respond_complete(Status::OK, Length::Exact(0), false).1
 }
 
-/// Returns `METHOD path ?query @authority`, then the form unless it is `Origin`, then the version if it is 1.0.
+/// Returns `METHOD path ?query @authority`, then the form of the target unless it is `Origin`, and ` 1.0` for HTTP/1.0.
 fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
     let request = index.view(bytes);
     let mut line = format!("{} {}", text(request.method_name), text(request.path));

@@ -26,6 +26,7 @@ const SMALL: u64 = 5;
 /// Size of a response body in bytes, for paths that begin with `/big`. A response that is sent after a request body is
 /// always small.
 const BIG: u64 = 100_000;
+/// Value of Date in prepared heads.
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
 /// Passes the bytes of an upstream, split into `pieces`, to the response validator. Returns a line for each head or
@@ -69,7 +70,7 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
             // The time is always 0.
             let received = connection.receive(limits, 0, &unread, head, out);
             assert!(received.consumed <= unread.len(), "more consumed than there is");
-            let continues = caller.take(&received.event, &unread);
+            let continues = caller.handle(&received.event, &unread);
             unread.drain(..received.consumed);
             if !continues {
                 break;
@@ -84,7 +85,7 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
             "only an incomplete frame is buffered"
         );
     }
-    caller.grant_all();
+    caller.send_queued();
     caller.sent.extend_from_slice(&caller.out);
     assert!(
         caller.connection.memory() < 256 * 1024,
@@ -123,7 +124,7 @@ impl Caller {
     }
 
     /// Records the event and responds; returns false if no event follows.
-    fn take(&mut self, event: &ConnectionEvent, unread: &[u8]) -> bool {
+    fn handle(&mut self, event: &ConnectionEvent, unread: &[u8]) -> bool {
         match *event {
             ConnectionEvent::More => return false,
             ConnectionEvent::Request {
@@ -204,6 +205,7 @@ impl Caller {
             return;
         }
         let Self { connection, out, .. } = self;
+        // All received bytes of the request body count as consumed.
         connection.release(stream, u32::MAX, out);
         if self.timing == H2ResponseTiming::AfterHead {
             let head = PreparedHead::new(Status::OK, Some(size), []).expect("a head without fields is valid");
@@ -221,7 +223,7 @@ impl Caller {
 
     /// Sends the queued response bodies as far as the flow-control windows allow, in DATA frames of at most 30,000
     /// bytes.
-    fn grant_all(&mut self) {
+    fn send_queued(&mut self) {
         let Self { connection, out, .. } = self;
         while let Some(grant) = connection.next_data(30_000, out) {
             assert!(grant.length > 0 && grant.length <= 30_000);
@@ -312,14 +314,15 @@ fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// Turns any bytes into mostly valid frames: one byte selects the type of a frame, and the next bytes its stream, flags
-/// and payload.
+/// Turns arbitrary bytes into mostly valid frames: one byte selects the type of a frame, and the next bytes its stream,
+/// flags and payload.
 pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
     let mut frames = Vec::new();
     let mut bytes = data.iter().copied();
     let mut next = || bytes.next();
     while let Some(choice) = next() {
         let stream = u32::from(next().unwrap_or(1) % 12);
+        // 5 is END_STREAM and END_HEADERS.
         let flags = next().unwrap_or(5);
         let payload: Vec<u8> = match choice % 12 {
             // A head for `GET http://a/`, made of entries of the static table. Each flag adds a part: a literal field,
@@ -345,6 +348,8 @@ pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
                 }
                 block
             }
+            // DATA, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, PRIORITY_UPDATE, PRIORITY and an unknown type, in this
+            // order.
             3 | 4 => vec![b'd'; usize::from(next().unwrap_or(0) % 20)],
             5 => vec![0, 0, 0, next().unwrap_or(0)],
             6 => vec![

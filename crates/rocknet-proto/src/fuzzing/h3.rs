@@ -1,4 +1,4 @@
-//! Passes streams of any bytes to an HTTP/3 connection and writes its events as lines.
+//! Passes streams of arbitrary bytes to an HTTP/3 connection and writes its events as lines.
 
 use crate::h2::DecodedHead;
 use crate::h3::{Config, ConnectionEvent, Critical, ServerConnection, StreamId};
@@ -69,7 +69,8 @@ pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
 pub(super) fn unidirectional(pieces: &[&[u8]]) -> Vec<String> {
     let mut connection = ServerConnection::new(&Config::default(), &Limits::default(), 0);
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-        // Stream 2 is the first unidirectional stream of a client (RFC 9000 §2.1). The time is always 0.
+        // Stream 2 is the first unidirectional stream of a client (RFC 9000 §2.1). The time is always 0, and the stream
+        // does not end.
         match connection.receive_unidirectional(2, 0, piece, false) {
             Ok(crate::h3::UnidirectionalAction::Continue) => {}
             Ok(action) => return vec![format!("{action:?}")],

@@ -43,8 +43,8 @@ impl Hpack {
     }
 }
 
-/// Decodes any bytes as field blocks; checks that tables are bounded, and that decoded fields survive encoding and
-/// decoding.
+/// Decodes arbitrary bytes as field blocks; checks that tables are bounded, and that decoded fields survive encoding
+/// and decoding.
 pub fn hpack(data: &[u8]) {
     let (first, data) = data.split_first().unwrap_or((&0, data));
     // The first byte is the table size in units of 32 bytes, the overhead of an entry (RFC 7541 §4.1).

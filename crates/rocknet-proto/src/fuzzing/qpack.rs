@@ -94,8 +94,8 @@ impl Qpack {
     }
 }
 
-/// Receives messages of any bytes. The first byte of each message encodes its kind and length, and the bytes of the
-/// message follow. Checks that nothing panics and that memory stays bounded.
+/// Receives messages of arbitrary bytes. The first byte of each message encodes its kind and length, and the bytes of
+/// the message follow. Checks that nothing panics and that memory stays bounded.
 pub(super) fn messages(mut data: &[u8]) {
     // Both tables have at most 256 bytes, and at most two streams may be blocked.
     let (mut decoder, mut encoder) = (Decoder::new(256, 2), Encoder::new());

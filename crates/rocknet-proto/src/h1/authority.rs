@@ -149,6 +149,7 @@ mod tests {
 
     #[test]
     fn a_default_port_equals_no_port() {
+        // Two authorities, the default port, and true if the authorities are the same.
         for (one, other, port, expected) in [
             ("Example.com", "example.COM", "80", true),
             ("example.com:80", "example.com", "80", true),

@@ -251,7 +251,8 @@ impl BodyReader {
         self.read_uncommon_size(limits, rest, size, digits)
     }
 
-    /// Parses a chunk-size line that has extensions, is incomplete or is invalid.
+    /// Parses a chunk-size line that has extensions, is incomplete or is invalid. `size` and `digits` are the result of
+    /// [`hexadecimal`] for `rest`.
     #[cold]
     fn read_uncommon_size(
         &mut self,
@@ -298,7 +299,9 @@ impl BodyReader {
         trailers: &mut FieldIndex,
     ) -> Result<Option<usize>, ChunkError> {
         let window = limits.trailer_window(unread, at);
+        // No more bytes may follow, because the section has reached its size limit.
         let is_full = unread.len() - at >= limits.trailer_ceiling();
+        // Bytes that were not searched for a line end yet.
         let new = unread[at..].get(self.scanned as usize..).unwrap_or(&unread[at..]);
         if self.scanned > 0 && !is_full && memchr(b'\n', new).is_none() {
             self.scanned += new.len() as u32;

@@ -93,7 +93,7 @@ impl BodyWriter {
     }
 
     /// Ends the body with trailers; they are dropped if the body is not chunked, because only chunked bodies have
-    /// trailers. As [`finish`](Self::finish), does not detect a short body.
+    /// trailers. Like [`finish`](Self::finish), does not detect a short body.
     pub(crate) fn finish_with_trailers<'a>(
         &self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,

@@ -317,7 +317,9 @@ impl ClientConnection {
         response: &mut ResponseIndex,
     ) -> Result<ClientEvent, ResponseError> {
         let window = limits.head_window(unread);
+        // No more bytes may follow, because the head has reached its size limit.
         let is_full = window.len() == limits.head_ceiling();
+        // Bytes that were not searched for a line end yet.
         let new = window.get(self.scanned as usize..).unwrap_or(window);
         if self.scanned > 0 && !is_full && memchr(b'\n', new).is_none() {
             self.scanned = window.len() as u32;

@@ -421,19 +421,19 @@ mod tests {
             let mut list = FieldList::default();
             fields.iter().for_each(|(name, value)| list.add(name, value));
             for (framing, status) in [(PLAIN, Status::OK), (exact, Status::NOT_FOUND), (exact, unregistered)] {
-                let (mut one, mut other) = (b"before".to_vec(), b"before".to_vec());
+                let (mut copied, mut checked) = (b"before".to_vec(), b"before".to_vec());
                 let all = [("Date", std::str::from_utf8(date).expect("ASCII"))];
                 let all = all
                     .iter()
                     .chain(fields)
                     .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-                let expected = encode_head(&mut other, framing, status, all);
+                let expected = encode_head(&mut checked, framing, status, all);
                 assert_eq!(
-                    encode_dated_head(&mut one, framing, status, date, &list),
+                    encode_dated_head(&mut copied, framing, status, date, &list),
                     expected,
                     "{fields:?}"
                 );
-                assert_eq!(String::from_utf8(one), String::from_utf8(other));
+                assert_eq!(String::from_utf8(copied), String::from_utf8(checked));
             }
         }
     }

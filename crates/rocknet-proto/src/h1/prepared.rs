@@ -24,6 +24,7 @@ impl PreparedHead {
     /// `fields` must not contain `Date`, or fields that frame the message or control the connection. This is not
     /// checked.
     pub fn new(status: Status, fields: &FieldList, length: u64) -> PreparedHead {
+        // Initial capacity in bytes; a longer head reallocates.
         let mut bytes = Vec::with_capacity(320);
         bytes.extend_from_slice(format!("HTTP/1.1 {} {}\r\nDate: ", status.code(), status.reason()).as_bytes());
         let date_at = bytes.len();
@@ -86,7 +87,9 @@ mod tests {
         let date = b"Sat, 21 Nov 2026 09:42:00 GMT";
         let head =
             "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 09:42:00 GMT\r\nA: b  Injected: 1\r\nContent-Length: 5\r\n";
-        let short = "HTTP/1.1 304 Not Modified\r\nDate: Sat, 21 Nov 2026 09:42:00 GMT\r\nA: b  Injected: 1\r\n";
+        // A response of status 304 has no body and therefore no Content-Length.
+        let not_modified = "HTTP/1.1 304 Not Modified\r\nDate: Sat, 21 Nov 2026 09:42:00 GMT\r\nA: b  Injected: 1\r\n";
+        // Status, Connection field, and the expected head.
         for (status, connection, expected) in [
             (Status::OK, ConnectionField::None, format!("{head}\r\n")),
             (
@@ -97,7 +100,7 @@ mod tests {
             (
                 Status::NOT_MODIFIED,
                 ConnectionField::KeepAlive,
-                format!("{short}Connection: keep-alive\r\n\r\n"),
+                format!("{not_modified}Connection: keep-alive\r\n\r\n"),
             ),
         ] {
             let mut out = b"before".to_vec();

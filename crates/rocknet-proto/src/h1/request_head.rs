@@ -123,6 +123,7 @@ fn read_request_line(
         query.get_or_insert(target_end);
         target_end = find_target_end(window, target_end + 1);
     }
+    // A space, the version and CRLF have eleven bytes.
     index.version = match window.get(target_end..target_end + 11) {
         Some(b" HTTP/1.1\r\n") => Version::Http11,
         Some(b" HTTP/1.0\r\n") => Version::Http10,
@@ -235,6 +236,7 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
             let default_port: &[u8] = match index.form {
                 TargetForm::Absolute if target.get(..5).is_some_and(is_https) => b"443",
                 TargetForm::Absolute => b"80",
+                // The target of CONNECT always has a port.
                 _ => b"",
             };
             let agreed = authority::same(index.authority.of(window), host, default_port);

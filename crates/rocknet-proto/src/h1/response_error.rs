@@ -2,7 +2,7 @@
 
 use crate::refusal::{ChunkError, FieldError, FramingError};
 
-/// Error in a response. The connection reads nothing after it, and nothing is repaired.
+/// Error in a response. The connection reads nothing after it, and the invalid response is never corrected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ResponseError {
     /// Bytes without a request, such as a response planted for the next client of a shared connection.

@@ -34,6 +34,7 @@ pub(crate) fn read_head(
 ///
 /// The second SP may be missing together with the phrase: some servers omit it, and the line is not ambiguous.
 fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, ParseError<ResponseError>> {
+    // `HTTP/1.1 200` has twelve bytes.
     let Some(line) = window.first_chunk::<12>() else {
         return Err(diagnose(window));
     };

@@ -221,6 +221,7 @@ enum ReadState {
 #[derive(Debug)]
 pub struct ServerConnection {
     config: Config,
+    /// Settings that the client has sent.
     client: ClientSettings,
     read_state: ReadState,
     drain_state: DrainState,
@@ -231,10 +232,11 @@ pub struct ServerConnection {
     receive_window: ReceiveWindow,
     decoder: Decoder,
     encoder: Encoder,
+    /// Counters of frames that cost the server more than the client.
     budget: Budget,
     /// DATA frame that has arrived in part.
     open_data: OpenDataFrame,
-    /// Number of payload bytes still to be skipped.
+    /// Number of payload bytes still to be skipped: padding, discarded data, or a frame of an unknown type.
     skip: u32,
     /// Field block that continues in CONTINUATION frames.
     block: Option<Box<OpenBlock>>,

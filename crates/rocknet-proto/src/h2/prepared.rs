@@ -89,6 +89,7 @@ mod tests {
         let mut out = Vec::new();
         head.write(b"Sun, 06 Nov 1994 08:49:37 GMT", &mut out);
         assert_eq!(out.len(), head.encoded_len());
+        // `:status: 200` is entry 8 of the static table.
         assert_eq!(out[0], 0x88);
         assert!(out.ends_with(b"\x0f\x12\x1dSun, 06 Nov 1994 08:49:37 GMT"));
     }

@@ -59,6 +59,7 @@ enum ReadPosition {
 #[derive(Debug)]
 struct PartialBlock {
     stream: u32,
+    /// True if the block ends the response (END_STREAM).
     ends_stream: bool,
     bytes: Vec<u8>,
 }

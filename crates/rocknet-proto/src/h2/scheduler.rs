@@ -130,6 +130,7 @@ mod tests {
     use super::*;
     use crate::multiplexed::Priority;
 
+    /// Returns streams with these urgencies and incremental flags.
     fn streams(priorities: &[(u8, bool)]) -> Vec<OpenStream> {
         let stream = |(slot, &(urgency, incremental)): (usize, &(u8, bool))| OpenStream {
             priority: Priority { urgency, incremental },
@@ -163,7 +164,8 @@ mod tests {
     #[test]
     fn urgent_streams_go_first_and_incremental_ones_alternate() {
         type ScheduleRow<'a> = (&'a [(u8, bool)], &'a [u16], &'a [u16]);
-        // Urgency and incremental flag of each stream, arrival of the streams by slot, and the expected order of slots.
+        // Urgency and incremental flag of each stream, arrival of the streams by slot, and the order of slots in which
+        // the streams send two frames each.
         let rows: &[ScheduleRow<'_>] = &[
             // Incremental streams alternate.
             (&[(3, true), (3, true), (3, true)], &[0, 1, 2], &[0, 1, 2, 0, 1, 2]),

@@ -4,6 +4,7 @@ use super::error::ConnectionError;
 use super::flow::{INITIAL_WINDOW, WINDOW_MAX};
 use super::frame::{FRAME_SIZE_MAX, FRAME_SIZE_MIN};
 
+// Identifiers of settings (RFC 9113 §6.5.2).
 pub(crate) const HEADER_TABLE_SIZE: u16 = 0x1;
 pub(crate) const ENABLE_PUSH: u16 = 0x2;
 pub(crate) const MAX_CONCURRENT_STREAMS: u16 = 0x3;
@@ -15,7 +16,7 @@ pub(crate) const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
 /// RFC 9218 §2.1.
 pub(crate) const NO_RFC7540_PRIORITIES: u16 = 0x9;
 
-/// Settings of a client, or their initial values.
+/// Settings of a client, or their initial values. All sizes are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ClientSettings {
     pub header_table_size: u32,
@@ -41,6 +42,7 @@ impl ClientSettings {
     ///
     /// The error for the first invalid value.
     pub(crate) fn with_payload(mut self, payload: &[u8]) -> Result<ClientSettings, ConnectionError> {
+        // A setting is an identifier of two bytes and a value of four.
         for &[a, b, v, w, x, y] in payload.as_chunks::<6>().0 {
             let value = u32::from_be_bytes([v, w, x, y]);
             match u16::from_be_bytes([a, b]) {

@@ -286,10 +286,12 @@ impl Streams {
         }
     }
 
+    /// Returns true if both sides ended the stream, or the client reset it, and the stream is still remembered.
     pub(crate) fn was_ended(&self, number: u32) -> bool {
         self.recently_ended.contains(&number)
     }
 
+    /// Returns true if the server reset the stream, and the stream is still remembered.
     pub(crate) fn was_reset(&self, number: u32) -> bool {
         self.recently_reset.contains(&number)
     }

@@ -134,10 +134,10 @@ enum DrainState {
 ///
 /// 1. It opens three unidirectional streams. Now and after every round, it writes to each of them the bytes that
 ///    [`take_output`](Self::take_output) returns.
-/// 2. It passes the bytes of the client's unidirectional streams to
-///    [`receive_unidirectional`](Self::receive_unidirectional), and those of request streams to
-///    [`receive`](Self::receive), until that returns [`ConnectionEvent::More`].
-/// 3. It [opens](Self::open) each request stream before it passes bytes of the stream.
+/// 2. It [opens](Self::open) each request stream that the client has opened.
+/// 3. It passes the bytes of the client's unidirectional streams to
+///    [`receive_unidirectional`](Self::receive_unidirectional). It passes the bytes of request streams to
+///    [`receive`](Self::receive), until `receive` returns [`ConnectionEvent::More`].
 /// 4. It responds with [`respond_prepared`](Self::respond_prepared) or [`respond`](Self::respond), announces body bytes
 ///    with [`begin_data`](Self::begin_data), and ends with [`end_response`](Self::end_response).
 ///
@@ -173,6 +173,7 @@ pub struct ServerConnection {
     control: Vec<u8>,
     decoder: Decoder,
     encoder: Encoder,
+    /// Counters of frames that cost the server more than the client.
     budget: Budget,
     /// Priorities received before their streams, by stream number.
     early_priorities: Vec<(u64, Priority)>,
@@ -310,7 +311,7 @@ impl ServerConnection {
         })
     }
 
-    /// Handles RESET_STREAM of the client. Returns whether a response was pending.
+    /// Handles RESET_STREAM of the client. Returns true if the stream was open and its response had not ended.
     ///
     /// # Errors
     ///
@@ -323,7 +324,8 @@ impl ServerConnection {
         Ok(!stream.response_ended)
     }
 
-    /// Handles STOP_SENDING of the client: nothing more is sent on the stream. Returns whether a response was pending.
+    /// Handles STOP_SENDING of the client: nothing more is sent on the stream. Returns true if the stream was open and
+    /// its response had not ended.
     ///
     /// # Errors
     ///

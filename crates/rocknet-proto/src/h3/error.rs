@@ -73,7 +73,8 @@ pub enum ConnectionError {
     StreamCreation,
     /// The client closed its control stream or a stream of QPACK (RFC 9114 §6.2.1, RFC 9204 §4.2).
     ClosedCriticalStream,
-    /// A push ID or stream ID is invalid, or has moved the wrong way (RFC 9114 §5.2, §7.2.3, §7.2.7).
+    /// A push ID or stream ID is invalid, is larger than in an earlier GOAWAY, or is smaller than in an earlier
+    /// MAX_PUSH_ID (RFC 9114 §5.2, §7.2.3, §7.2.7).
     InvalidId,
     /// An error of header compression.
     Qpack(QpackError),

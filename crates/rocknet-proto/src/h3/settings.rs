@@ -4,12 +4,12 @@ use super::error::ConnectionError;
 use super::frame;
 use super::varint;
 
-/// RFC 9204 §5.
+/// Identifiers of the settings of QPACK (RFC 9204 §5).
 const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
 const QPACK_BLOCKED_STREAMS: u64 = 0x7;
-/// RFC 9114 §7.2.4.1.
+/// Identifier of the setting for the maximum size of a field section (RFC 9114 §7.2.4.1).
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
-/// RFC 9220 §5.
+/// Identifier of the setting that permits extended CONNECT (RFC 9220 §5).
 const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
 /// A reserved setting of the form `0x1f * N + 0x21` with an arbitrary N, which has no meaning. Sending one keeps
 /// clients tolerant of new settings (RFC 9114 §7.2.4.1).
@@ -32,6 +32,7 @@ pub(crate) struct ServerSettings {
     pub blocked_streams: u64,
     /// Maximum size of a field section in bytes.
     pub field_section_size: u64,
+    /// True if extended CONNECT is accepted (RFC 9220).
     pub connect_protocol: bool,
 }
 

@@ -64,6 +64,7 @@ pub(super) struct RequestStream {
     pub is_reported: bool,
     /// True once the final head is written.
     pub head_sent: bool,
+    /// True once the response has ended.
     pub response_ended: bool,
     pub priority: Priority,
 }

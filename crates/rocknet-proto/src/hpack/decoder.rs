@@ -165,6 +165,7 @@ impl Decoder {
         let (name_bytes, value_bytes) = field.split_at((value - start).min(field.len()));
         let value_valid = is_valid_value(value_bytes);
         if is_indexed {
+            // The hash is 0, because a decoder does not look entries up by their fields.
             self.table.insert(name_bytes, value_bytes, 0, class, value_valid);
         }
         sink.field(class, value_valid, start, value);
@@ -195,6 +196,7 @@ mod tests {
     struct DecodedLines {
         buffer: Vec<u8>,
         lines: Vec<String>,
+        /// Result of `is_full`.
         full: bool,
     }
 
@@ -236,6 +238,7 @@ mod tests {
     /// RFC 7541 C.2: one field in each representation, each with a new table.
     #[test]
     fn decodes_every_representation() {
+        // Block, its only field, and the size of the dynamic table after the block.
         for (block, field, size) in [
             (
                 "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572",
@@ -348,6 +351,7 @@ mod tests {
 
     #[test]
     fn invalid_blocks_are_rejected() {
+        // Block, and the expected error.
         for (block, error) in [
             ("80", HpackError::Index),
             ("be", HpackError::Index),

@@ -106,16 +106,19 @@ impl DynamicTable {
         usize::from(entry.name)
     }
 
+    /// Returns true if the entry has this name and this value.
     pub(crate) fn matches_field(&self, entry: &TableEntry, name: &[u8], value: &[u8]) -> bool {
         usize::from(entry.value) == value.len()
             && self.matches_name(entry, name)
             && self.matches_bytes(entry.start.wrapping_add(u32::from(entry.name)), value)
     }
 
+    /// Returns true if the entry has this name.
     pub(crate) fn matches_name(&self, entry: &TableEntry, name: &[u8]) -> bool {
         usize::from(entry.name) == name.len() && self.matches_bytes(entry.start, name)
     }
 
+    /// Returns true if the ring has these bytes from `start` on.
     fn matches_bytes(&self, start: u32, bytes: &[u8]) -> bool {
         let (front, back) = self.span(start, bytes.len());
         bytes.get(..front.len()) == Some(front) && bytes.get(front.len()..) == Some(back)
@@ -230,6 +233,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Returns the name and the value of an entry, and checks that the entry matches them.
     fn field(table: &DynamicTable, index: usize) -> Option<(Vec<u8>, Vec<u8>)> {
         let entry = table.at(index)?;
         let (mut name, mut field) = (Vec::new(), Vec::new());

@@ -191,6 +191,7 @@ mod tests {
         encoder.encode(b"x-frame-options", b"DENY", &mut out);
         let first = out.len();
         encoder.encode(b"x-frame-options", b"DENY", &mut out);
+        // 62 is the first index of the dynamic table.
         assert_eq!(&out[first..], [0x80 | 62]);
         // A name with several values is not indexed again.
         for round in 0..3 {
@@ -258,7 +259,8 @@ mod tests {
     }
 
     proptest! {
-        /// A decoder in sync reads back fields that were encoded while the table size changed.
+        /// A decoder in sync reads back fields that were encoded while the table size changed. Each block has an
+        /// optional new table size and a list of fields, and each field has an index into `NAMES` and a value.
         #[test]
         fn decoding_inverts_encoding(
             blocks in prop::collection::vec(

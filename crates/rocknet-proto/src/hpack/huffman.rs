@@ -8,7 +8,8 @@ use super::HpackError;
 #[inline]
 pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let start = out.len();
-    // Written in place and truncated afterwards: reserving room symbol by symbol cost a third of the time.
+    // The symbols are written in place, and the output is truncated afterwards: reserving room symbol by symbol cost a
+    // third of the time.
     out.resize(start + decoded_bound(coded.len()), 0);
     let room = out.get_mut(start..).unwrap_or_default();
     let written = decode_into(coded, room);
@@ -108,6 +109,7 @@ fn long_symbol_at(bits: u64) -> Result<(u8, u32), HpackError> {
             };
         }
     }
+    // Never reached, because the code is complete: every 30 bits begin with a code.
     Err(HpackError::HuffmanEos)
 }
 

@@ -22,7 +22,7 @@ const VARYING: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::Range,
 ]);
 
-/// Fields whose value an attacker must not guess from the compressed size (RFC 7541 §7.1, RFC 9204 §7.1).
+/// Fields whose value an attacker must not be able to guess from the compressed size (RFC 7541 §7.1, RFC 9204 §7.1).
 const SENSITIVE: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::Authorization,
     KnownField::Cookie,
@@ -87,6 +87,7 @@ mod tests {
 
     #[test]
     fn large_fields_are_not_indexed() {
+        // A quarter of the capacity is 1,024 bytes. An entry has 32 bytes of overhead and, here, a name of one byte.
         for (length, expected) in [(1024 - 32 - 1, true), (1024 - 32, false)] {
             assert_eq!(is_indexed(NameClass::Other, b"x", &vec![b'v'; length], 4096), expected);
         }

@@ -96,6 +96,7 @@ const fn is_equal(one: &[u8], other: &[u8]) -> bool {
     true
 }
 
+/// Names and values, in the order of RFC 7541 appendix A.
 const ROWS: [(&str, &str); COUNT] = [
     (":authority", ""),
     (":method", "GET"),
@@ -181,6 +182,7 @@ mod tests {
 
     #[test]
     fn fields_are_found_by_value_and_by_name() {
+        // Name, value, and the expected result with its index.
         for (name, value, expected) in [
             (":status", "200", StaticMatch::Field(8)),
             (":status", "500", StaticMatch::Field(14)),

@@ -33,7 +33,9 @@ struct HeadParts {
     has_regular: bool,
     /// Set by the first Cookie field.
     has_cookie: bool,
+    /// First error that resets the stream. After it or a refusal, all fields are dropped.
     malformed: Option<Malformed>,
+    /// First error for which the request gets a response.
     refusal: Option<Refusal>,
     /// Bytes of all names and values decoded so far.
     size: usize,
@@ -142,6 +144,7 @@ impl DecodedHead {
 }
 
 impl HeadParts {
+    /// Returns true if the pseudo-header field was found.
     #[inline]
     fn has(&self, pseudo: Pseudo) -> bool {
         self.seen & 1 << pseudo as u8 != 0

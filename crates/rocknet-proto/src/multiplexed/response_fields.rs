@@ -1,4 +1,5 @@
-//! Checks of the fields to be sent, which HTTP/2 and HTTP/3 write in lower case and without framing fields.
+//! Checks of the fields to be sent by HTTP/2 and HTTP/3: names are written in lower case, and framing fields are
+//! refused.
 
 use crate::bytes::{is_token, trim};
 use crate::fields::{KnownField, KnownFieldSet};
@@ -42,6 +43,7 @@ pub(crate) fn check_field<'a>(name: &[u8], value: &'a [u8]) -> Result<(LowerName
 
 /// Formats a decimal number.
 pub(crate) fn digits(number: u64) -> Vec<u8> {
+    // `u64::MAX` has 20 digits.
     let mut digits = Vec::with_capacity(20);
     decimal(number, &mut digits);
     digits
@@ -67,6 +69,7 @@ mod tests {
 
     #[test]
     fn forbidden_fields_are_rejected() {
+        // Name, value, and the expected error.
         for (name, value, expected) in [
             ("Content-Type", "text/html", None),
             ("X", " a ", None),

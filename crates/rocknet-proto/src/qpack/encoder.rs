@@ -65,7 +65,7 @@ impl OpenSection {
     }
 }
 
-/// Entries that match a field.
+/// Entries that match a field, by their absolute indices.
 #[derive(Clone, Copy, Debug, Default)]
 struct TableMatch {
     /// Entry with the field that may be referred to. An entry that the client has received is preferred.

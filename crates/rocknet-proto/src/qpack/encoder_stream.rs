@@ -102,6 +102,7 @@ mod tests {
         insert(None, b"x-name", b"a value", &mut bytes);
         duplicate(40, &mut bytes);
         let mut at = 0;
+        // Reads the next instruction. All shorter prefixes of the bytes are incomplete.
         let mut next = || {
             let read = |end: usize| EncoderInstruction::read(&bytes[at..end], 100).expect("a valid instruction");
             let (end, (instruction, length)) = (at + 1..=bytes.len())

@@ -120,6 +120,7 @@ mod tests {
 
     #[test]
     fn statuses() {
+        // Status, and the expected field line.
         for (status, expected) in [
             (Status::OK, [0xd9].as_slice()),
             (Status::NOT_FOUND, &[0xdb]),
@@ -133,11 +134,13 @@ mod tests {
 
     #[test]
     fn dynamic_field_lines() {
+        // Absolute index, Base, and the expected field line.
         for (absolute, base, expected) in [(0, 1, 0x80), (0, 5, 0x84), (5, 5, 0x10), (7, 5, 0x12)] {
             let mut out = Vec::new();
             indexed_dynamic(EntryIndex::new(absolute, base), &mut out);
             assert_eq!(out, [expected]);
         }
+        // Absolute index for a Base of 5, value of the N bit, and the first byte of the expected field line.
         for (absolute, is_sensitive, expected) in [(4, false, 0x40), (4, true, 0x60), (6, false, 0x01), (6, true, 0x09)]
         {
             let mut out = Vec::new();

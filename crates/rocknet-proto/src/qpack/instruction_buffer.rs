@@ -84,9 +84,9 @@ mod tests {
     #[test]
     fn instructions_are_complete_in_any_pieces() {
         let bytes = [1, 3, 7, 7, 1, 2, 9, 4, 1, 1, 1, 1];
-        for piece in 1..=bytes.len() {
+        for size in 1..=bytes.len() {
             let (mut buffer, mut found, mut count) = (InstructionBuffer::new(), Vec::new(), 0);
-            for piece in bytes.chunks(piece) {
+            for piece in bytes.chunks(size) {
                 count += receive(&mut buffer, piece, &mut found).expect("valid instructions");
             }
             assert_eq!((count, found.concat().as_slice()), (6, bytes.as_slice()));

@@ -110,6 +110,8 @@ impl References {
 mod tests {
     use super::*;
 
+    /// Returns unacknowledged sections, each given as its stream, its Required Insert Count, and the absolute index of
+    /// the oldest entry that it refers to.
     fn references(sections: &[(u64, u64, u64)]) -> References {
         let mut references = References::new();
         for &(stream, required, oldest) in sections {

@@ -37,6 +37,7 @@ impl<'a> SectionReader<'a> {
                 return Err(QpackError::TooManyFields);
             }
             at = if first & 0x80 != 0 {
+                // Indexed field line (RFC 9204 §4.5.2).
                 let (index, end) = self.integer(at, 6)?;
                 if first & 0x40 != 0 {
                     copy_static(static_field(index)?, sink);
@@ -45,6 +46,7 @@ impl<'a> SectionReader<'a> {
                 }
                 end
             } else if first & 0x40 != 0 {
+                // Literal with the name of an entry or of a field of the static table (§4.5.4).
                 let (index, at) = self.integer(at, 4)?;
                 let name = if first & 0x10 != 0 {
                     Name::Static(static_field(index)?)
@@ -53,13 +55,16 @@ impl<'a> SectionReader<'a> {
                 };
                 self.decode_literal(name, at, sink)?
             } else if first & 0x20 != 0 {
+                // Literal with a literal name (§4.5.6).
                 let (name, at) = self.string(at, 4)?;
                 self.decode_literal(Name::Literal(name), at, sink)?
             } else if first & 0x10 != 0 {
+                // Indexed field line with a post-base index (§4.5.3).
                 let (index, end) = self.integer(at, 4)?;
                 self.copy_dynamic(self.after_base(index)?, sink);
                 end
             } else {
+                // Literal with the name of an entry at a post-base index (§4.5.5).
                 let (index, at) = self.integer(at, 3)?;
                 self.decode_literal(Name::Dynamic(self.after_base(index)?), at, sink)?
             };

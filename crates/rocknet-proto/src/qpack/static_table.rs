@@ -259,6 +259,7 @@ mod tests {
         for (index, field) in (0..).zip(&FIELDS) {
             assert_eq!(find(field.name, field.value), StaticMatch::Field(index), "{field:?}");
         }
+        // Name, value, and the expected result with its index.
         for (name, value, expected) in [
             (":status", "401", StaticMatch::NameOnly(24)),
             ("vary", "Accept-Encoding", StaticMatch::NameOnly(59)),

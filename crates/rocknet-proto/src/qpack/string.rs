@@ -1,4 +1,4 @@
-//! String literals whose flag and length share a byte with other bits (RFC 9204 §4.1.2).
+//! String literals whose Huffman flag and length share a byte with other bits (RFC 9204 §4.1.2).
 
 use super::integer;
 use super::read_error::ReadError;
@@ -10,14 +10,15 @@ const SYMBOL_MAX: u64 = 4;
 /// String as it was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct StringLiteral<'a> {
+    /// True if `bytes` is Huffman-coded.
     is_coded: bool,
     bytes: &'a [u8],
 }
 
 impl<'a> StringLiteral<'a> {
-    /// Reads the string whose flag and length are the low `prefix` bits of the byte at `at`. Returns the string and its
-    /// end. A string whose length shows that it decodes to more than `limit` bytes is an error, even before all of it
-    /// has arrived.
+    /// Reads the string whose Huffman flag and length begin in the low `prefix` bits of the byte at `at`. Returns the
+    /// string and its end. A string whose length shows that it decodes to more than `limit` bytes is an error, even
+    /// before all of it has arrived.
     #[inline]
     pub(super) fn read(
         bytes: &'a [u8],
@@ -54,8 +55,8 @@ impl<'a> StringLiteral<'a> {
     }
 }
 
-/// Appends a string, coded if that is shorter. Its flag and length take the low `prefix` bits of the first byte;
-/// `pattern` holds the bits above them.
+/// Appends a string, Huffman-coded if that is shorter. Its Huffman flag and length begin in the low `prefix` bits of
+/// the first byte; `pattern` holds the bits above them.
 pub(super) fn encode(string: &[u8], prefix: u32, pattern: u8, out: &mut Vec<u8>) {
     let coded = huffman::coded_length(string);
     if coded < string.len() {

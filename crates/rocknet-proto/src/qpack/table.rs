@@ -99,6 +99,7 @@ impl Table {
 mod tests {
     use super::*;
 
+    /// Inserts a field with an empty value. Returns false if it is larger than the capacity.
     fn insert(table: &mut Table, name: &[u8]) -> bool {
         table.insert(name, b"", 0, NameClass::Other, true)
     }
@@ -107,6 +108,7 @@ mod tests {
     fn absolute_indices_are_fixed() {
         let mut table = Table::new();
         assert!(!insert(&mut table, b"a"));
+        // Two entries with a name of one byte and an empty value fit.
         table.set_capacity(2 * 33);
         for name in [b"a", b"b", b"c"] {
             assert!(insert(&mut table, name));
@@ -135,6 +137,7 @@ mod tests {
         assert!(table.has_room(66, 0) && !table.has_room(67, 0));
         insert(&mut table, b"a");
         insert(&mut table, b"b");
+        // Size of an entry, lowest absolute index that must not be evicted, and true if the entry fits.
         for (size, pinned, expected) in [
             (33, 0, false),
             (33, 1, true),

@@ -8,6 +8,7 @@ use super::section_reader::MAX_FIELDS;
 use super::{Decoder, QpackError, SectionOutcome};
 use crate::hpack::{FieldSink, NameClass};
 
+/// Name and value of a field.
 type OwnedField = (Vec<u8>, Vec<u8>);
 
 /// Collects all fields.
@@ -15,6 +16,7 @@ type OwnedField = (Vec<u8>, Vec<u8>);
 struct DecodedFields {
     buffer: Vec<u8>,
     fields: Vec<OwnedField>,
+    /// Result of `is_full`.
     full: bool,
 }
 
@@ -59,7 +61,8 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// Parses lines of the form `name: value`.
+/// Parses lines of the form `name: value`. The result is always `Some`, like that of [`decode`] for a section that is
+/// not blocked.
 fn fields(lines: &[&str]) -> Option<Vec<OwnedField>> {
     let field = |line: &&str| {
         let (name, value) = line.rsplit_once(": ").expect("a field line");
@@ -212,6 +215,7 @@ fn invalid_instructions_are_rejected() {
         let mut decoder = decoder_with_entries();
         let mut bytes = hex(instructions);
         if bytes == [0xc0, 0x7f, 0x21] {
+            // This instruction announces a value of 160 bytes.
             bytes.resize(bytes.len() + 160, b'x');
         }
         assert_eq!(decoder.receive_instructions(&bytes), Err(error), "{instructions}");
@@ -239,6 +243,8 @@ fn invalid_instructions_are_rejected() {
 #[test]
 fn a_new_entry_may_use_the_name_of_the_entry_that_it_evicts() {
     let mut decoder = Decoder::new(40, 0);
+    // The instructions set a capacity for one entry, insert `abcd: wxyz`, insert `0123` with the name of that entry,
+    // and duplicate the new entry.
     let instructions = hex("3f09 4461 6263 6404 7778 797a 8004 3031 3233 00");
     assert_eq!(decoder.receive_instructions(&instructions), Ok(4));
     assert_eq!(decode(&mut decoder, 0, &hex("0200 80")), Ok(fields(&["abcd: 0123"])));
@@ -248,6 +254,7 @@ fn a_new_entry_may_use_the_name_of_the_entry_that_it_evicts() {
 fn blocked_streams_are_counted_once_until_their_entries_arrive() {
     let mut decoder = Decoder::new(200, 2);
     assert_eq!(decoder.receive_instructions(&hex("3f a901")), Ok(1));
+    // The first section requires one entry, and the second section requires two.
     let (first, second) = (hex("0200 80"), hex("0300 80"));
     assert_eq!(decode(&mut decoder, 0, &first), Ok(None));
     assert_eq!(decode(&mut decoder, 4, &second), Ok(None));
@@ -314,15 +321,14 @@ fn memory_of_the_decoder_is_bounded() {
     let mut decoder = Decoder::new(4096, 4);
     assert_eq!(decoder.receive_instructions(&hex("3f e11f")), Ok(1));
     // The largest incomplete instruction: two coded strings, each with four coded bytes for every byte of the largest
-    // entry.
-    // `name` selects the form of a name instead of that of a value.
-    let string = |name: bool| {
+    // entry. `is_name` selects the form of a name instead of that of a value.
+    let string = |is_name: bool| {
         let length = (4096 - 32) * 4;
         let mut bytes = Vec::new();
         super::integer::encode(
             length,
-            if name { 5 } else { 7 },
-            if name { 0x60 } else { 0x80 },
+            if is_name { 5 } else { 7 },
+            if is_name { 0x60 } else { 0x80 },
             &mut bytes,
         );
         bytes.resize(bytes.len() + length as usize, 0x1f);

@@ -39,8 +39,8 @@ impl<'a> Authority<'a> {
     /// Parses `host [":" port]`; an empty port counts as missing.
     ///
     /// Names are stricter than in RFC 3986: only letters, digits, `-`, `_` and dots are valid. Percent-encoding and
-    /// sub-delims are refused. DNS names do not contain them, and no site can be configured with such a name. In
-    /// addition, hosts are written to redirects and logs.
+    /// sub-delims are refused, because DNS names do not contain them, and no site can be configured with such a name.
+    /// They could also do harm in redirects and logs, to which hosts are written.
     ///
     /// A name must not end with a number unless it is an IPv4 address. Browsers read `127.1` and `0x7f.1` as addresses,
     /// which would bypass a rule on the address. IPv6 addresses with a zone and IPvFuture are refused.
@@ -164,6 +164,7 @@ fn is_number(label: &[u8]) -> bool {
     }
 }
 
+/// Parses an IPv6 address without its brackets.
 fn ipv6(address: &[u8]) -> Option<Ipv6Addr> {
     std::str::from_utf8(address).ok()?.parse().ok()
 }

@@ -40,6 +40,8 @@ pub fn format(unix_seconds: u64) -> [u8; DATE_LENGTH] {
 /// whereas a guessed date could lead to a stale page.
 pub fn parse(date: &[u8]) -> Option<u64> {
     let comma = date.iter().take(LONGEST_DAY_NAME + 1).position(|&b| b == b',');
+    // The day of the week has three letters in an IMF-fixdate and more in the form of RFC 850. The form of asctime has
+    // no comma.
     match comma {
         Some(3) => parse_imf_fixdate(date),
         Some(end) => parse_rfc850(date, end),
@@ -47,6 +49,7 @@ pub fn parse(date: &[u8]) -> Option<u64> {
     }
 }
 
+/// Parses the form `Sun, 06 Nov 1994 08:49:37 GMT`. The comma at position 3 is already checked.
 fn parse_imf_fixdate(date: &[u8]) -> Option<u64> {
     if date.len() != DATE_LENGTH || &date[3..5] != b", " || date[7] != b' ' || date[11] != b' ' || date[16] != b' ' {
         return None;
@@ -64,7 +67,7 @@ fn parse_imf_fixdate(date: &[u8]) -> Option<u64> {
     )
 }
 
-/// Parses the form of RFC 850. `comma` is the position of the comma after the day of the week.
+/// Parses the form `Sunday, 06-Nov-94 08:49:37 GMT`. `comma` is the position of the comma.
 fn parse_rfc850(date: &[u8], comma: usize) -> Option<u64> {
     let day_of_week = DAY_NAMES.iter().position(|name| name.as_bytes() == &date[..comma])?;
     let rest = &date[comma..];
@@ -89,6 +92,7 @@ fn parse_rfc850(date: &[u8], comma: usize) -> Option<u64> {
     )
 }
 
+/// Parses the form `Sun Nov  6 08:49:37 1994`.
 fn parse_asctime(date: &[u8]) -> Option<u64> {
     if date.len() != "Sun Nov  6 08:49:37 1994".len()
         || date[3] != b' '
@@ -127,12 +131,14 @@ fn unix_seconds(day_of_week: usize, year: u64, month: u64, day: u64, clock: &[u8
     (weekday(days) == day_of_week).then_some(days * DAY + hour * 3600 + minute * 60 + second)
 }
 
+/// Parses decimal digits; `None` for other bytes.
 fn number(digits: &[u8]) -> Option<u64> {
     digits
         .iter()
         .try_fold(0, |sum, &b| b.is_ascii_digit().then(|| sum * 10 + u64::from(b - b'0')))
 }
 
+/// Returns the number of a month, from 1 on.
 fn month(name: &[u8]) -> Option<u64> {
     MONTH_NAMES
         .iter()

@@ -204,6 +204,7 @@ mod tests {
 
     #[test]
     fn parses_nodes() {
+        // Text, and the expected address and port. There is no address if the text is not the address of a node.
         for (text, address, port) in [
             ("192.0.2.1", Some("192.0.2.1"), None),
             (" 192.0.2.1:80 ", Some("192.0.2.1"), Some(80)),
@@ -233,6 +234,7 @@ mod tests {
 
     #[test]
     fn written_elements_are_read_back() {
+        // Address (empty for an unknown node), host, scheme, and the expected field value.
         for (address, host, proto, expected) in [
             ("192.0.2.1", "", "", "for=192.0.2.1"),
             (

@@ -86,7 +86,7 @@ pub fn ranges(value: &[u8], length: u64) {
     );
 }
 
-/// Parses any bytes as the value of each field, and checks that the results are bounded and consistent.
+/// Parses arbitrary bytes as the value of each field, and checks that the results are bounded and consistent.
 pub fn field_value(value: &[u8]) {
     date_value(value);
     tag_value(value);

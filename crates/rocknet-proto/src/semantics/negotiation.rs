@@ -51,6 +51,7 @@ impl Coding {
         }
     }
 
+    /// Returns the coding of a name in `Accept-Encoding`, in any case.
     fn from_name(name: &[u8]) -> Option<Coding> {
         // `x-gzip` is an alias of `gzip` (RFC 9110 §8.4.1.3).
         let names: [(&[u8], Coding); 5] = [
@@ -344,6 +345,7 @@ mod tests {
     fn the_rfc_9110_example_yields_its_weights_for_ranges_without_parameters() {
         let accept =
             b"text/*;q=0.3, text/plain;q=0.7, text/plain;format=flowed, text/plain;format=fixed;q=0.4, */*;q=0.5";
+        // Offer, and its expected weight in thousandths.
         let rows: &[(&str, u16)] = &[("text/html", 300), ("image/jpeg", 500)];
         for &(offer, thousandths) in rows {
             assert_eq!(
@@ -354,6 +356,7 @@ mod tests {
         }
     }
 
+    /// Generates a weight in thousandths, and its text.
     fn weight_text() -> impl Strategy<Value = (u16, String)> {
         (0u16..=1000).prop_map(|thousandths| {
             let text = if thousandths == 1000 {

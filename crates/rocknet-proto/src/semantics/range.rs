@@ -41,6 +41,7 @@ impl ByteRange {
         self.first..self.last + 1
     }
 
+    /// Returns true if the ranges have a byte in common.
     fn overlaps(self, other: ByteRange) -> bool {
         self.first <= other.last && other.first <= self.last
     }
@@ -334,6 +335,7 @@ mod tests {
 
     #[test]
     fn content_ranges_are_formatted() {
+        // Content-Range, and its expected field value.
         let rows: &[(ContentRange, &str)] = &[
             (ContentRange::new(range(42, 1233), 1234), "bytes 42-1233/1234"),
             (ContentRange::new(range(0, 0), 1), "bytes 0-0/1"),

@@ -250,7 +250,7 @@ fn hex(digit: u8) -> Option<u8> {
 
 /// Properties of a decoded path.
 struct PathTraits {
-    /// True if the path has empty segments or dot segments.
+    /// True if normalization changes the path, because it has empty segments or dot segments.
     changed: bool,
     /// True if no file can have the path.
     unmatchable: bool,

@@ -1,4 +1,7 @@
 //! Tests request bodies: by length and chunked, with chunk extensions and trailers.
+//!
+//! The expected events are the lines of a transcript. A request line has the host after `@` and the framing of the
+//! body; lines for data and for the end of the body follow. The last line is the state of the connection.
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{ResponseTiming, server_transcript};
@@ -187,7 +190,8 @@ fn the_body_limit_of_a_site_applies_to_both_framings() {
         )
     };
     let too_large = "refused ContentTooLarge";
-    // The limit of the site replaces the limit of the connection, whether it is greater or smaller.
+    // The limit of the site replaces the limit of the connection, whether it is greater or smaller. Each row has the
+    // limit of the site, the length of the body, and true if the body is accepted.
     for (site, length, fits) in [
         (Some(4), 4, true),
         (Some(4), 5, false),
@@ -217,6 +221,7 @@ fn the_body_limit_of_a_site_applies_to_both_framings() {
 #[test]
 fn a_body_is_discarded_after_an_early_response() {
     let next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
+    // Framing field, encoded body, and the expected data event.
     for (head, content, data) in [
         ("Content-Length: 5\r\n", "hello", "data hello"),
         (

@@ -1,10 +1,14 @@
 //! Tests the parsing of valid and invalid responses from upstreams.
+//!
+//! The expected events are the lines of a transcript. A response line has the status, the framing of the body and the
+//! fields; lines for data and for the end of the body follow. The last line is the state of the connection.
 
 use rocknet_proto::Limits;
 use rocknet_proto::h1::{ChunkError, FieldError, FramingError, ResponseError};
 
 use super::check::{client, client_with, rejected};
 
+/// Returns a response of status 200 with these field lines and this encoded body.
 fn ok(fields: &str, content: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}\r\n{content}")
 }
@@ -99,6 +103,7 @@ fn some_responses_have_no_body() {
 
 #[test]
 fn connections_are_reused_only_if_both_sides_keep_them_open() {
+    // Version, value of Connection, and the expected state of the connection.
     for (version, connection, state) in [
         ("1.1", "x", "reusable"),
         ("1.1", "close", "not reusable"),
@@ -120,6 +125,7 @@ fn interim_responses_precede_the_final_one() {
         format!("{interim}{last}"),
         &["interim 100", "interim 103", "204 None", "reusable"],
     );
+    // At most 16 interim responses are accepted.
     let hints = "HTTP/1.1 103 Early Hints\r\n\r\n";
     let mut expected = vec!["interim 103"; 16];
     expected.extend(["204 None", "reusable"]);

@@ -1,10 +1,15 @@
 //! Tests messages at each limit and just above it, in every split.
+//!
+//! The expected events are the lines of a transcript; the last line is the state of the connection. Closures with a
+//! size return a part of a message that is filled with `x` up to this size. The number that they subtract is the size
+//! of the part without the filler.
 
 use rocknet_proto::Limits;
 use rocknet_proto::h1::{ChunkError, FieldError, Refusal};
 
 use super::check::{client_with, refused_with, server_with};
 
+/// Checks that one request without a body is accepted and that the connection persists.
 fn accepted_with(limits: &Limits, bytes: &str, line: &str) {
     server_with(limits, None, bytes, &[&format!("{line} None"), "idle"]);
 }
@@ -110,6 +115,7 @@ fn chunk_extensions_are_limited_in_total() {
     let too_large = format!("refused {:?}", Refusal::Chunk(ChunkError::ExtensionsTooLarge));
     let bad_first = ["POST / @a Chunked", &too_large];
     let bad_last = ["POST / @a Chunked", "data x", &too_large];
+    // Sizes of the extensions of the first and the last chunk in bytes, and the expected events.
     for (first, last, expected) in [
         (20, 0, good.as_slice()),
         (10, 10, &good),

@@ -50,6 +50,7 @@ const BEGINNINGS: &[&str] = &[
     "HTTP/1.1 200 OK\r\n",
 ];
 
+/// Generates a beginning and random parts. In one case of five, one byte is replaced by a random byte.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     let beginning = prop::sample::select(BEGINNINGS);
     let parts = prop::collection::vec(prop::sample::select(PARTS), 0..12);
@@ -78,6 +79,7 @@ fn pieces(mut bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
     pieces
 }
 
+/// Pattern of a token.
 const TCHAR: &str = "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}";
 
 /// Generates fields whose names begin with `x-`, so that they are neither framing fields nor set by the encoder.
@@ -196,6 +198,7 @@ proptest! {
         prop_assert_eq!(next, if close { AfterResponse::Close } else { AfterResponse::KeepAlive });
     }
 
+    /// `old` is true for a request with HTTP/1.0.
     #[test]
     fn written_responses_are_read_back(
         status in (200u16..=999).prop_filter("responses with these statuses have no body", |status| ![204, 205, 304].contains(status)),

@@ -1,4 +1,8 @@
 //! Tests valid request heads, and every reason for a refusal.
+//!
+//! The expected events are the lines of a transcript. A request line has the method, the path, `?` with the query, `@`
+//! with the host, the form of the target unless it is a path, and the framing of the body. The last line is the state
+//! of the connection.
 
 use rocknet_proto::KnownField;
 use rocknet_proto::RequestIndex;
@@ -288,6 +292,7 @@ fn only_100_continue_may_be_expected() {
 
 #[test]
 fn connections_persist_or_close() {
+    // Version, value of Connection, and the expected state of the connection.
     for (version, connection, state) in [
         ("1.1", "", "idle"),
         ("1.1", "keep-alive", "idle"),

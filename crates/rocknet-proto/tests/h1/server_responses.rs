@@ -68,6 +68,7 @@ fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wir
 
 #[test]
 fn responses_are_framed_by_status_and_length() {
+    // `None` is a length in this test.
     use Length::*;
     let get = "GET / HTTP/1.1";
     let old = "GET / HTTP/1.0";

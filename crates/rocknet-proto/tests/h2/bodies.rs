@@ -1,4 +1,7 @@
 //! Tests request bodies: their parts, length, limit, windows and trailers.
+//!
+//! The functions that create frames have the stream as their first argument. The expected lines are those of a
+//! transcript: events, the state of the connection (`idle`, `more` or `closed`), and the sent frames after `>`.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -6,6 +9,7 @@ use rocknet_proto::fuzzing::H2ResponseTiming;
 use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, ErrorCode, ReceivedEvent, ServerConnection, StreamId};
 use rocknet_proto::status::Status;
 
+/// Transcript line of a POST request on stream 1.
 const POST_1: &str = "request 1 POST / @a";
 /// Frames of the response to a request on stream 1, with a body of 5 bytes.
 const SENT: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
@@ -219,6 +223,7 @@ impl Upload {
         connection.receive(&Limits::default(), 0, bytes, head, out)
     }
 
+    /// Removes and returns the frames that the connection has written.
     fn sent(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
@@ -363,6 +368,7 @@ fn a_discarded_body_is_limited_to_its_window() {
         .respond(stream, rocknet_proto::Status::OK, None, [], true, &mut upload.out);
     assert_eq!(sent, Ok(()));
     upload.sent();
+    // Together, the frames fill the window of 65,535 bytes.
     for size in [16_384, 16_384, 16_384, 16_383] {
         let received = upload.receive(&frame(DATA, 0, 1, vec![b'x'; size]));
         assert_eq!(received.event, ConnectionEvent::More);

@@ -4,12 +4,14 @@ use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{H2ResponseTiming, h2_transcript};
 use rocknet_proto::h2::{Config, PREFACE};
 
+// Flags (RFC 9113 §6).
 pub const END_STREAM: u8 = 1;
 pub const ACK: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 pub const PADDED: u8 = 8;
 pub const PRIORITY: u8 = 0x20;
 
+// Types of frames.
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
 pub const PRIORITY_FRAME: u8 = 2;
@@ -118,8 +120,8 @@ pub fn rst(stream: u32, code: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, code.to_be_bytes())
 }
 
-pub fn window(stream: u32, by: u32) -> Vec<u8> {
-    frame(WINDOW_UPDATE, 0, stream, by.to_be_bytes())
+pub fn window(stream: u32, increment: u32) -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, stream, increment.to_be_bytes())
 }
 
 pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {

@@ -234,7 +234,7 @@ fn sent(attack: &mut Attack) -> Vec<u64> {
 fn tiny_windows_end_the_connection() {
     // Columns: windows that the client opens in tiny steps, initial window of a stream in bytes, frames of a round, and
     // maximum number of DATA frames below 512 bytes. A connection may send 64 frames that a window has cut below a
-    // useful size, and one more for each larger frame.
+    // useful size, and one more for each larger frame. The maxima leave room for a few more.
     for (what, initial, update, most) in [
         // After the 64 small frames, one frame per 16 bytes is sent until the budget of window updates is spent.
         ("the stream's", 1, window(1, 1), 64 + 1_024 / 16 + 8),

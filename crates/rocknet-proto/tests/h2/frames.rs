@@ -1,5 +1,8 @@
 //! Tests frames and stream states by the sections of RFC 9113: each invalid frame causes the required error code.
 //!
+//! The expected lines are those of a transcript: events, the state of the connection (`idle`, `more` or `closed`), and
+//! the sent frames after `>`.
+//!
 //! In flags, 4 is END_HEADERS, and 5 is END_STREAM and END_HEADERS. Type 22 is unknown, and error code 8 is CANCEL.
 //! Setting 4 is INITIAL_WINDOW_SIZE, and setting 5 is MAX_FRAME_SIZE.
 
@@ -66,6 +69,7 @@ fn unknown_frames_and_flags_are_ignored() {
         &[GET_1, "idle", "> settings ack", SENT_1[0], SENT_1[1]],
     );
     server(&[frame(PING, 0x16, 0, "12345678")], &["idle", "> pong 12345678"]);
+    // The reserved bit before the stream ID is ignored.
     let mut reserved = get(1);
     reserved[5] |= 0x80;
     server(&[reserved], &expected);
@@ -89,6 +93,7 @@ fn invalid_sizes_and_streams_are_errors() {
     size(&[frame(GOAWAY, 0, 0, [0; 7])], "FrameSize", 0);
     size(&[frame(WINDOW_UPDATE, 0, 0, [0; 3])], "FrameSize", 0);
     size(&[frame(PRIORITY_UPDATE, 0, 0, [0; 3])], "FrameSize", 0);
+    // Frame type, a stream that the type does not allow, and the size of the payload in bytes.
     for (kind, stream, length) in [
         (DATA, 0, 0),
         (HEADERS, 0, 0),
@@ -191,6 +196,7 @@ fn frames_on_closed_streams_are_errors() {
 /// §5.1: frames in flight to a stream that the server has reset are ignored, but their field blocks are decoded.
 #[test]
 fn frames_in_flight_to_a_reset_stream_are_ignored() {
+    // The last five bytes add the field `n: v` to the dynamic table, where it has the index 62.
     let indexed = [block(POST_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
     let by_index = [block(GET_FIELDS), vec![0x80 | 62]].concat();
     server(
@@ -286,6 +292,7 @@ fn padding_is_validated_and_removed() {
 /// still enforced.
 #[test]
 fn a_stream_must_not_depend_on_itself() {
+    // Returns the payload of HEADERS with a dependency on a stream.
     let on = |stream: u8| [&[0, 0, 0, stream, 16][..], &block(GET_FIELDS)].concat();
     server(
         &[frame(HEADERS, 5 | PRIORITY, 1, on(3))],

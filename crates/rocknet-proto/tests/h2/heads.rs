@@ -1,4 +1,7 @@
 //! Request heads (RFC 9113 §8) that are accepted, refused with a status, or answered by a reset of the stream.
+//!
+//! The expected lines are those of a transcript: events, the state of the connection (`idle` or `more`), and the sent
+//! frames after `>`. A request line has the path, `?` with the query, `@` with the host, and the fields.
 
 use super::check::*;
 use rocknet_proto::Limits;

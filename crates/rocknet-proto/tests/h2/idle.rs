@@ -16,7 +16,8 @@ fn an_idle_connection_is_small() {
     let mut bytes = beginning();
     for stream in 0..100u32 {
         let mut block = block(GET_FIELDS);
-        // Fields of typical sizes. The first stream adds them to the table, and later streams send their indexes.
+        // Fields of typical sizes. The first stream adds them to the table as literals with indexing (0x40). Later
+        // streams send their indexes (0x80), which begin at 62.
         for field in 0..12u8 {
             if stream == 0 {
                 block.extend_from_slice(&[0x40, 14]);

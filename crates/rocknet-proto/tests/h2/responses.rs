@@ -9,6 +9,7 @@ use rocknet_proto::{Limits, Status};
 
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
+/// A connection that has received the client preface, with the frames that it has written.
 struct Server {
     connection: ServerConnection,
     head: DecodedHead,
@@ -27,6 +28,7 @@ impl Server {
         server
     }
 
+    /// Receives bytes and returns the events that they cause.
     fn receive(&mut self, bytes: &[u8]) -> Vec<ConnectionEvent> {
         let (mut events, mut at) = (Vec::new(), 0);
         loop {
@@ -52,6 +54,7 @@ impl Server {
         }
     }
 
+    /// Writes a response head; `end` is true if there is no body.
     fn respond(&mut self, stream: StreamId, end: bool) -> Result<(), SendError> {
         self.connection
             .respond(stream, Status::OK, None, [], end, &mut self.out)
@@ -64,6 +67,7 @@ impl Server {
             .collect()
     }
 
+    /// Removes and returns the written frames.
     fn sent(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
@@ -162,6 +166,7 @@ fn prepared_responses_are_sent_immediately_if_windows_allow() {
         .respond_prepared(first, &head, DATE, 13, &mut server.out);
     assert_eq!(sending, Ok(BodyDelivery::Now));
     let sent = server.sent();
+    // The caller appends the payload of the DATA frame, so only its header is written.
     assert!(sent.ends_with(&last_data(1, "0123456789abc")[..9]));
     // The bytes are the same on any stream, except the stream ID.
     let second = server.request(&get(3));
@@ -209,6 +214,7 @@ fn prepared_responses_are_sent_immediately_if_windows_allow() {
             .respond_prepared(id, &head, DATE, 0, &mut server.out)
             .is_ok()
     );
+    // The field block begins with the table size 0 and `:status: 200`.
     assert_eq!(server.sent()[9..11], [0x20, 0x88]);
 }
 
@@ -369,6 +375,7 @@ fn graceful_shutdown_loses_no_request() {
     let first = server.request(&get(1));
     server.connection.begin_drain(&mut server.out);
     server.connection.begin_drain(&mut server.out);
+    // The first GOAWAY names the largest stream ID and NO_ERROR. The payload of the PING is arbitrary.
     let any = [&[0x7f, 0xff, 0xff, 0xff][..], &[0; 4]].concat();
     assert_eq!(
         server.sent(),

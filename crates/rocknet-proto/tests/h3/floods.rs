@@ -1,4 +1,7 @@
 //! Floods: every frame that costs the server more than the client is limited.
+//!
+//! Frame types: 0 DATA, 7 GOAWAY, 0xf0700 PRIORITY_UPDATE; 0x21 is unknown. The last two arguments of `Peer::receive`
+//! are true if the stream ends, and the size of the pieces in which the bytes arrive.
 
 use rocknet_proto::h3::ConnectionError;
 

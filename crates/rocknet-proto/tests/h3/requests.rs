@@ -1,4 +1,9 @@
 //! Tests valid and malformed requests (RFC 9114 §4), and frames in the wrong place (RFC 9114 §7.2).
+//!
+//! Frame types: 0 DATA, 1 HEADERS, 4 SETTINGS, 7 GOAWAY, 0xd MAX_PUSH_ID, 0xf0700 PRIORITY_UPDATE; 0x21 and 0x40 are
+//! unknown. In the event of a request, `end` is true if neither a body nor trailers follow, and `continue` is true if
+//! the client waits for 100. The event `last` ends a body. The last two arguments of `Peer::receive` are true if the
+//! stream ends, and the size of the pieces in which the bytes arrive.
 
 use rocknet_proto::Status;
 use rocknet_proto::h3::{ErrorCode, StreamError};

@@ -1,4 +1,7 @@
 //! Responses: order of their parts, fields, and the end of streams.
+//!
+//! The last two arguments of `Peer::receive` are true if the stream ends, and the size of the pieces in which the bytes
+//! arrive.
 
 use rocknet_proto::Status;
 use rocknet_proto::h3::{PreparedHead, SendError};
@@ -45,6 +48,7 @@ fn parts_of_a_response_have_an_order() {
     );
     out.clear();
     assert_eq!(engine.begin_data(stream, 2, &mut out), Ok(()));
+    // Header of a DATA frame of two bytes.
     assert_eq!(out, [0, 2]);
     engine.end_response(stream);
     assert_eq!(engine.begin_data(stream, 1, &mut out), Err(SendError::Gone));

@@ -1,4 +1,7 @@
 //! Extended CONNECT and the tunnels after it (RFC 9220, RFC 9114 §4.4).
+//!
+//! The last two arguments of `Peer::receive` are true if the stream ends, and the size of the pieces in which the bytes
+//! arrive.
 
 use rocknet_proto::Status;
 use rocknet_proto::h3::{Config, ConnectionEvent, Critical, ServerConnection};
@@ -31,6 +34,7 @@ fn an_accepted_connect_carries_data_without_a_limit_in_both_directions() {
         assert_eq!(events, ["body longer than the limit"]);
         out.clear();
         peer.engine.begin_data(stream, 3, &mut out).expect("an open stream");
+        // Header of a DATA frame of three bytes.
         assert_eq!(out, [0, 3]);
         // The client ends its side, and the server may still send.
         assert_eq!(peer.receive(stream, &[], true, size), ["last"]);

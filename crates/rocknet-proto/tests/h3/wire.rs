@@ -39,8 +39,10 @@ fn prefixed(pattern: u8, prefix: u32, value: usize, out: &mut Vec<u8>) {
 
 /// Returns a HEADERS frame whose fields are literals.
 pub fn headers(fields: &[(&str, &str)]) -> Vec<u8> {
+    // Prefix of a section without references to the dynamic table.
     let mut section = vec![0, 0];
     for (name, value) in fields {
+        // Literal with a literal name (RFC 9204 §4.5.6).
         prefixed(0x20, 3, name.len(), &mut section);
         section.extend_from_slice(name.as_bytes());
         prefixed(0, 7, value.len(), &mut section);
@@ -155,7 +157,7 @@ impl Peer {
         events
     }
 
-    /// Opens a stream and passes all its bytes at once.
+    /// Opens a stream and passes all its bytes at once. Returns the events as text.
     pub fn request(&mut self, bytes: &[u8], fin: bool) -> Vec<String> {
         let stream = self.open();
         self.receive(stream, bytes, fin, usize::MAX)

@@ -11,20 +11,29 @@ use crate::stream::{ReadOutcome, read, write};
 /// Maximum number of concurrent requests, equal to the number of streams that the server permits to be blocked.
 const CONCURRENT: usize = 16;
 
+/// State of the client and its requests.
 pub struct Client {
-    /// Control stream and encoder stream.
+    /// Control stream and encoder stream, each with the bytes that were not written yet. Empty before the handshake is
+    /// complete.
     own: Vec<(StreamId, Vec<Bytes>)>,
+    /// Requests in progress.
     requests: BTreeMap<StreamId, Request>,
+    /// Number of the next request.
     next: usize,
+    /// Number of requests to send.
     count: usize,
     /// Numbers of the requests whose response was complete and correct.
     pub completed: Vec<usize>,
+    /// Set once the connection has ended.
     pub lost: Option<ConnectionError>,
 }
 
+/// Request in progress.
 struct Request {
     number: usize,
+    /// Bytes of the request that were not written yet.
     output: Vec<Bytes>,
+    /// Received bytes of the response.
     response: Vec<u8>,
 }
 
@@ -41,15 +50,18 @@ impl Client {
         }
     }
 
+    /// Returns true once all requests are complete.
     pub fn is_done(&self) -> bool {
         self.completed.len() == self.count
     }
 
+    /// Handles the events of the connection, begins requests, and writes and reads as much as possible.
     pub fn run(&mut self, quic: &mut Connection) {
         while let Some(event) = quic.poll() {
             match event {
                 Event::Connected => {
-                    // Stream types 0 and 2 (RFC 9114 §6.2.1, RFC 9204 §4.2), empty SETTINGS, and the table capacity.
+                    // The control stream has the type 0 (RFC 9114 §6.2.1) and begins with an empty SETTINGS frame. The
+                    // encoder stream has the type 2 (RFC 9204 §4.2) and begins with a table capacity of 4,096 bytes.
                     for first in [&[0, 4, 0][..], &[2, 0x3f, 0xe1, 0x1f]] {
                         let stream = quic.streams().open(Dir::Uni).expect("a stream");
                         self.own.push((stream, vec![Bytes::copy_from_slice(first)]));
@@ -75,6 +87,7 @@ impl Client {
         }
     }
 
+    /// Begins the next request.
     fn begin(&mut self, quic: &mut Connection) {
         let number = self.next;
         self.next += 1;
@@ -82,7 +95,8 @@ impl Client {
         // Insert with a literal name (RFC 9204 §4.3.3).
         let insertion = [b"\x48x-number", &[value.len() as u8][..], value.as_bytes()].concat();
         // Encoded Required Insert Count and Base; method, scheme and path of the static table; the authority `a`; and
-        // the newest entry of the dynamic table (RFC 9204 §4.5).
+        // the newest entry of the dynamic table (RFC 9204 §4.5). The section needs `number` + 1 insertions, and the
+        // encoded count is one larger.
         let mut section = vec![number as u8 + 2, 0, 0xd4, 0xd7, 0xc1, 0x50, 1, b'a', 0x80];
         let body = body(number);
         if body.is_empty() {
@@ -92,6 +106,7 @@ impl Client {
         let mut head = vec![1, section.len() as u8];
         head.append(&mut section);
         if !body.is_empty() {
+            // DATA, with its length as an integer of four bytes.
             head.push(0);
             head.extend_from_slice(&(0x8000_0000 | body.len() as u32).to_be_bytes());
         }
@@ -108,6 +123,7 @@ impl Client {
         self.requests.insert(stream, request);
     }
 
+    /// Writes what is left of a request, and reads its response. Removes the request once its response is complete.
     fn exchange(&mut self, quic: &mut Connection, id: StreamId) {
         let request = self.requests.get_mut(&id).expect("a request in progress");
         if !request.output.is_empty() {
@@ -132,6 +148,7 @@ impl Client {
     }
 }
 
+/// Writes as much of a request as possible, and ends its stream after the last byte.
 fn send(quic: &mut Connection, stream: StreamId, request: &mut Request) {
     write(quic, stream, &mut request.output).expect("the server reads to the end");
     request.output.retain(|bytes| !bytes.is_empty());
@@ -140,7 +157,8 @@ fn send(quic: &mut Connection, stream: StreamId, request: &mut Request) {
     }
 }
 
-/// Returns the body of a request, up to 60 KB. Every third request has none.
+/// Returns the body of a request, whose length is 997 bytes multiplied by the number of the request. Every third
+/// request has none.
 fn body(number: usize) -> Bytes {
     if number.is_multiple_of(3) {
         return Bytes::new();
@@ -154,13 +172,14 @@ fn check(request: &Request) {
     assert_eq!(response[0], 1, "request {number} begins with HEADERS");
     let section = usize::from(response[1]);
     assert!(section < 64, "request {number}: the length has one byte");
-    // :status 200 has the index 25 of the static table.
+    // The section has a prefix of two bytes, and then `:status` 200, which has the index 25 of the static table.
     assert_eq!(response[4], 0xc0 | 25, "request {number}");
     let (data, body) = (&response[2 + section..], body(number));
     if body.is_empty() {
         assert!(data.is_empty(), "request {number} has no body");
         return;
     }
+    // Size of the length of the DATA frame.
     let size = match data[1] >> 6 {
         0 => 1,
         1 => 2,

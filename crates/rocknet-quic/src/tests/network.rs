@@ -36,6 +36,7 @@ pub struct Network {
     sent: u64,
     /// Sent bytes, lost ones included, by the side that they were sent to.
     bytes: [usize; 2],
+    /// True after [`cut`](Self::cut): all datagrams are dropped.
     is_broken: bool,
 }
 

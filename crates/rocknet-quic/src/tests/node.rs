@@ -12,6 +12,7 @@ use super::network::{Network, Side};
 /// Maximum number of datagrams in one transmit.
 const SEGMENTS: usize = 10;
 
+/// Client or server, with its only connection.
 pub struct Node {
     side: Side,
     endpoint: Endpoint,
@@ -33,6 +34,7 @@ impl Node {
         }
     }
 
+    /// Returns the address of a side.
     fn address(side: Side) -> SocketAddr {
         match side {
             Side::Client => SocketAddr::from(([192, 0, 2, 1], 50_000)),
@@ -40,6 +42,7 @@ impl Node {
         }
     }
 
+    /// Returns the side that this node exchanges datagrams with.
     fn other(&self) -> Side {
         match self.side {
             Side::Client => Side::Server,
@@ -85,7 +88,7 @@ impl Node {
         }
     }
 
-    /// Sends what is ready.
+    /// Sends the datagrams that are ready, and exchanges events between the connection and the endpoint.
     pub fn run(&mut self, now: Instant, network: &mut Network) {
         let other = self.other();
         let (Some(connection), Some(handle)) = (&mut self.connection, self.handle) else {
@@ -121,7 +124,7 @@ impl Node {
     }
 }
 
-/// Returns an endpoint whose random values depend on the seed alone.
+/// Returns an endpoint whose random values depend on the seed alone. `server` is `None` for a client.
 pub fn endpoint(
     config: quinn_proto::EndpointConfig,
     server: Option<Arc<quinn_proto::ServerConfig>>,

@@ -1,4 +1,5 @@
-//! HTTP/3 server of the simulation: the engine, and a handler that returns each request body.
+//! HTTP/3 server of the simulation: the protocol state of `rocknet-proto`, and a handler that returns each request
+//! body.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +12,43 @@ use crate::config::SEND_WINDOW;
 use crate::connection::send_window;
 use crate::stream::{ReadOutcome, read, stream_id, write};
 
+/// Value of the `date` field of all responses.
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
+/// State of the server and of its exchanges.
 pub struct Server {
     engine: ServerConnection,
     limits: Limits,
+    /// Head of the last request; reused for each request.
     head: DecodedHead,
-    /// Server's own streams, in the order of [`CRITICAL`].
+    /// Streams that the server has opened, in the order of [`CRITICAL`].
     own: Vec<quinn_proto::StreamId>,
     exchanges: BTreeMap<StreamId, Exchange>,
     /// Values of `x-number` of all requests, in the order of their arrival.
     pub requests: Vec<String>,
     /// Number of sections that were blocked.
     pub blocked: usize,
+    /// Set once the connection has ended.
     pub lost: Option<ConnectionError>,
 }
 
+/// Unidirectional streams that the server opens.
 const CRITICAL: [Critical; 3] = [Critical::Control, Critical::Encoder, Critical::Decoder];
 
+/// Request and its response.
 #[derive(Default)]
 struct Exchange {
     /// Received bytes that wait for the dynamic table.
     waiting: Vec<u8>,
+    /// True while the section of the request waits for insertions into the dynamic table.
     is_blocked: bool,
+    /// True once the client has ended its side of the stream.
     is_ended: bool,
+    /// Body of the request.
     body: Vec<u8>,
+    /// Bytes of the response that were not written yet.
     output: Vec<Bytes>,
+    /// True once the whole request was decoded.
     is_complete: bool,
 }
 
@@ -55,6 +67,7 @@ impl Server {
         }
     }
 
+    /// Handles the events of the connection, and writes responses and the bytes of the server's own streams.
     pub fn run(&mut self, quic: &mut Connection) {
         quic.set_send_window(send_window(quic.congestion_state().window()));
         while let Some(event) = quic.poll() {
@@ -94,6 +107,7 @@ impl Server {
         }
     }
 
+    /// Reads all bytes of a stream that have arrived.
     fn read(&mut self, quic: &mut Connection, stream: quinn_proto::StreamId) {
         let number = u64::from(stream);
         loop {
@@ -127,6 +141,8 @@ impl Server {
         }
     }
 
+    /// Decodes bytes of a request, and prepares the response once the request is complete. `fin` is true if the client
+    /// has ended its side after these bytes.
     fn receive(&mut self, id: StreamId, bytes: &[u8], fin: bool) {
         let exchange = self.exchanges.get_mut(&id).expect("an open stream");
         exchange.is_ended |= fin;

@@ -6,6 +6,7 @@ use rocknet_proto::request::{OwnedRequest, Version};
 
 use super::*;
 
+/// Parses a pattern as the configuration does: `/x`, `/x/*`, and a star elsewhere.
 fn pattern(text: &str) -> Pattern {
     match text.strip_suffix('*') {
         Some(prefix) if prefix.ends_with('/') => Pattern::Prefix(prefix.into()),
@@ -24,6 +25,7 @@ fn rule(when: Conditions, action: RuleAction, last: bool) -> model::Rule {
     }
 }
 
+/// Returns a rule that rewrites the requests for a path; with an empty path, all requests.
 fn rewrite(path: &str, to: &str) -> model::Rule {
     let paths = if path.is_empty() {
         Vec::new()
@@ -37,6 +39,7 @@ fn rewrite(path: &str, to: &str) -> model::Rule {
     rule(when, RuleAction::Rewrite(to.into()), false)
 }
 
+/// Applies rules to a GET request for `www.example.com` without TLS, which Googlebot sends.
 fn apply(rules: &[model::Rule], target: &str) -> RuleOutcome {
     let rules = Rules::new(rules).expect("valid rules").expect("at least one rule");
     let fields = [(KnownField::UserAgent, &b"Googlebot/2.1"[..])];

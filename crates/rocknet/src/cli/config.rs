@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Returns the edit of an action that edits.
+/// Returns the edit of an action that sets, removes or adds something; an error for the other actions.
 fn edit(action: &Action) -> Result<Edit, Failure> {
     let path = |key: &str| edit::key_path(key).map_err(|error| Failure::Failed(error.to_string()));
     Ok(match action {
@@ -127,8 +127,8 @@ fn history(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Restores the text before a change. The text of an earlier change than the last one replaces what the file contains
-/// now, so its revision is queried first.
+/// Restores the text before a change. A change with a given `id` may not be the last one, and undoing it also undoes
+/// all later changes. The server therefore requires the present revision of the file, which is queried first.
 fn undo(options: &Options, id: Option<u64>) -> Result<(), Failure> {
     let revision = match id {
         Some(_) => Some(options.target.call::<ConfigText>(&Request::Config)?.revision),
@@ -137,6 +137,7 @@ fn undo(options: &Options, id: Option<u64>) -> Result<(), Failure> {
     change(options, &Request::UndoConfig(Undo { id, revision }))
 }
 
+/// Sends a request that changes the configuration file, and prints the result.
 fn change(options: &Options, request: &Request) -> Result<(), Failure> {
     let saved: Saved = options.target.call(request)?;
     if options.json {

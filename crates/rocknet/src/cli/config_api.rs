@@ -71,7 +71,7 @@ impl<'s> ConfigApi<'s> {
         })
     }
 
-    /// Checks a text without a change.
+    /// Checks a text without changing the file.
     pub fn check(&self, candidate: &Candidate) -> Checked {
         match self.checked(&candidate.text) {
             Ok(Loaded { warnings, .. }) => Checked {
@@ -150,15 +150,16 @@ impl<'s> ConfigApi<'s> {
             .history
             .stored(&self.file, undo.id)
             .map_err(|error| history_failed(&error))?;
-        let (id, version) = found.ok_or_else(|| ApiError::new(404, "there is no such change"))?;
+        let (id, change) = found.ok_or_else(|| ApiError::new(404, "there is no such change"))?;
         let before = self.read()?;
-        // To undo an earlier change also undoes the later ones, so the client has to know the present text.
-        self.expect(&before, Some(undo.revision.as_deref().unwrap_or(&version.after)))?;
-        self.save(&format!("undo {id}: {}", version.what), &before, &version.before)
+        // Undoing an earlier change also undoes the later ones, so the client has to know the present text.
+        self.expect(&before, Some(undo.revision.as_deref().unwrap_or(&change.after)))?;
+        self.save(&format!("undo {id}: {}", change.what), &before, &change.before)
     }
 
     /// Checks and writes a new text, loads it, and records the change. If the server cannot load it, the old text is
-    /// written again. An edit of the file by another program in the meantime is kept.
+    /// written again. An edit of the file by another program in the meantime is kept. `what`: description of the change
+    /// for the log and the history.
     ///
     /// # Errors
     ///
@@ -199,6 +200,7 @@ impl<'s> ConfigApi<'s> {
         })
     }
 
+    /// Checks a text as if the configuration file contained it.
     fn checked(&self, text: &str) -> Result<Loaded, Report> {
         let environment = ServerEnvironment::with_manager(self.server.certificates());
         rocknet_config::check_text(text, &self.file, &environment)
@@ -225,7 +227,8 @@ impl<'s> ConfigApi<'s> {
         })
     }
 
-    /// Checks that the file has the revision that the client knows.
+    /// Checks that `text`, the present text of the file, has the revision `expected`, which the client knows. A client
+    /// that has sent no revision (`None`) accepts any text.
     fn expect(&self, text: &str, expected: Option<&str>) -> Result<(), ApiError> {
         if expected.is_none_or(|expected| expected == revision(text)) {
             return Ok(());
@@ -233,6 +236,7 @@ impl<'s> ConfigApi<'s> {
         Err(self.changed())
     }
 
+    /// Returns the error for a file that another program or client has changed in the meantime.
     fn changed(&self) -> ApiError {
         let file = self.file.display();
         ApiError::new(409, format!("{file} was changed in the meantime: read it again"))
@@ -257,6 +261,7 @@ pub fn current_revision(source: &ConfigSource) -> Option<String> {
     }
 }
 
+/// Applies one edit. The error is a message for the client.
 fn apply(editor: &mut Editor, edit: &Edit) -> Result<(), String> {
     let applied = match edit {
         Edit::Set { path, value } => editor.set(&strings(path), value),
@@ -292,6 +297,7 @@ fn findings(all: &[rocknet_config::Finding]) -> Vec<Finding> {
         .collect()
 }
 
+/// Returns the code of a finding as JSON spells it, such as `missing`.
 fn code(finding: &rocknet_config::Finding) -> String {
     let value = serde_json::to_value(finding.code).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

@@ -51,7 +51,7 @@ pub fn checks(file: Option<&Path>, served: &BTreeSet<Address>) -> Vec<Check> {
     let config = configuration(file, &mut checks);
     if let Some(config) = &config {
         ports(config, served, &mut checks);
-        // The running server has reported UDP ports that it could not open.
+        // A server that runs the checks itself has logged the UDP ports that it could not open.
         if served.is_empty() {
             checks.extend(quic::check(config, MAX_PORTS));
         }
@@ -66,6 +66,7 @@ pub fn checks(file: Option<&Path>, served: &BTreeSet<Address>) -> Vec<Check> {
     checks
 }
 
+/// Loads the configuration and adds the checks of it. Returns `None` if it has an error that concerns all sites.
 fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config> {
     const SUBJECT: &str = "configuration";
     let Some(file) = file else {

@@ -46,8 +46,9 @@ impl Handover {
         self.is_in_progress
     }
 
-    /// Starts the new process on a thread, which sends [`Event::Prepared`]. `request`: gets the outcome. If the upgrade
-    /// is refused, the reason is logged, and the server continues.
+    /// Starts the new process on a thread, which sends [`Event::Prepared`]. `request`: request of the control API that
+    /// gets the outcome, if there is one. `servers`: the servers of the sites and of the control API, whose sockets are
+    /// passed. If the upgrade is refused, the reason is logged, and the server continues.
     pub fn begin(
         &mut self,
         order: &UpgradeOrder,
@@ -97,7 +98,8 @@ impl Handover {
     pub fn succeed(&mut self, successor: Successor, notifier: &Notifier) {
         let process = successor.id();
         notifier.handed_over(process);
-        // The service manager accepts notifications of the new process from here on.
+        // The service manager accepts notifications of the new process from here on. The drop closes the channel to the
+        // new process, which then sends them.
         drop(successor);
         let message = format!("process {process} has taken over from process {}", std::process::id());
         tracing::info!("{message}; this process ends after its connections");
@@ -112,13 +114,14 @@ impl Handover {
         tracing::error!("the upgrade failed, and this process continues: {error}");
         if let Some(request) = self.request.take() {
             let mut lines = error.0.trim_end().lines();
-            let first = lines.next_back().unwrap_or_default();
+            // The last line is the reason. Lines before it are the findings in a configuration.
+            let last = lines.next_back().unwrap_or_default();
             let has_more = lines.next().is_some();
             request.reply(Err(ApiError {
                 details: has_more.then(|| error.0.clone()),
                 ..ApiError::new(
                     422,
-                    format!("the upgrade failed, and the server continues unchanged: {first}"),
+                    format!("the upgrade failed, and the server continues unchanged: {last}"),
                 )
             }));
         }
@@ -127,14 +130,18 @@ impl Handover {
 
 /// State of the main loop that an upgrade uses.
 pub struct HandoverContext<'a> {
+    /// Source of the configuration in use.
     pub source: &'a ConfigSource,
+    /// Folder of the server's state.
     pub state: &'a PathBuf,
+    /// Queue of the main loop.
     pub sender: &'a Sender<Event>,
     /// Limits of this process, which the new process inherits.
     pub sandbox: &'a ActiveSandbox,
     pub notifier: &'a Notifier,
 }
 
+/// Checks that an upgrade is possible, and collects the program, the sockets and the state for the new process.
 fn offer(
     order: &UpgradeOrder,
     (sites, control): (&Server, &ControlServers),
@@ -188,6 +195,7 @@ fn offer(
         arguments: std::env::args_os().collect(),
         sockets,
         relays: sites.offered_relays().map_err(duplicates)?,
+        // QUIC connection IDs of the new process contain another number than those of this process.
         generation: sites.generation().wrapping_add(1),
         // Added on the thread, because the helper may be busy.
         helper: None,
@@ -217,6 +225,7 @@ fn with_helper(offer: Offer) -> Result<Offer, UpgradeError> {
     })
 }
 
+/// Runs a function on a new thread, because the steps of an upgrade block.
 fn on_thread(run: impl FnOnce() + Send + 'static) -> Result<(), UpgradeError> {
     let thread = thread::Builder::new().name("rn-upgrade".to_owned()).spawn(run);
     thread

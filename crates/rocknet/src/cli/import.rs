@@ -59,7 +59,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the name of a file for comments. That of an `.htaccess` is absolute, because its folder becomes the root.
+/// Returns the path by which the comments of the translation name a file. The path of an `.htaccess` is absolute,
+/// because its folder becomes the root.
 fn name(file: &Path) -> String {
     let is_htaccess = file.file_name().is_some_and(|name| name == ".htaccess");
     let name = if is_htaccess {
@@ -77,7 +78,7 @@ fn failure(file: &str, error: &ImportError) -> Failure {
     })
 }
 
-/// Returns the notes, a line each, and their numbers.
+/// Returns a line for each note, and a last line with the number of notes of each kind.
 fn list(translated: &Import, file: &str) -> String {
     let mut text = String::new();
     for note in &translated.notes {

@@ -19,13 +19,13 @@ pub struct StartSettings {
     admin: model::Admin,
     /// True if `user` is set but was ignored, because the process did not start as root.
     pub user_ignored: bool,
-    /// True if `script_user` is set but was ignored for the same reason.
+    /// True if `script_user` is set but was ignored, because the process did not start as root.
     pub script_user_ignored: bool,
     /// True if standard input was a terminal at start.
     pub at_terminal: bool,
-    /// Limits of the process.
+    /// Limits of the process. The caller sets them once the sandbox has been entered.
     pub sandbox: ActiveSandbox,
-    /// Folder of the server's state.
+    /// Folder of the server's state, which the caller sets too.
     pub state: PathBuf,
 }
 
@@ -146,8 +146,8 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
     Ok(done)
 }
 
-/// Returns the positions of the errors of a report, a line for each. It shows neither lines of the file nor messages,
-/// which may quote a value, because every client of the control API may read it.
+/// Returns the positions of the errors of a report, a line for each. The text shows neither lines of the file nor
+/// messages, because they may quote a value, and every client of the control API may read the text.
 fn positions(report: &Report) -> String {
     let errors = report.findings.iter().filter(|finding| finding.is_error());
     let lines: Vec<String> = errors

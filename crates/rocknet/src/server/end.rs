@@ -18,7 +18,8 @@ use crate::worker::Shared;
 
 /// Time for worker threads to end after the workers' own deadline.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
-/// Time for the processes of isolated controllers to end after the last request.
+/// Time for the processes of isolated controllers to end after the last request: one second more than a library has for
+/// its `drop` function.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
 impl Server {
@@ -35,12 +36,15 @@ impl Server {
     /// Ends like [`Server::stop`] after another process has taken over the sockets. Connections have
     /// `limits.upgrade_drain` to finish, and certificates are no longer ordered.
     pub fn hand_over(self) -> bool {
-        // The other process waits for the lock of the orders. Challenges reach that process only.
+        // The other process waits for the lock under which certificates are ordered, and only that process receives the
+        // challenges of a CA from now on.
         self.shared.certificates.stop(Instant::now() + JOIN_GRACE);
         let times = StopTimes::of_drain(self.snapshot().config.limits.upgrade_drain);
         self.end(times)
     }
 
+    /// Stops all workers within `times`, then the other threads and child processes. Returns true if all workers ended
+    /// in time and none has cut a connection.
     fn end(self, times: StopTimes) -> bool {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let threads = state
@@ -136,8 +140,9 @@ impl Server {
         Ok(offered)
     }
 
-    /// Lets the workers read their UDP sockets, or leave the datagrams to another process, which does not read those of
-    /// the addresses `unused`. Returns when all of them do, at the latest after a second.
+    /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Workers
+    /// of the addresses `unused` are left out, because no other process reads their sockets. Returns when all workers
+    /// have done so, at the latest after a second.
     pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
         for (address, listener) in &self.state().listeners {
@@ -150,7 +155,8 @@ impl Server {
         let _ = all_applied.recv_timeout(JOIN_GRACE);
     }
 
-    /// Leaves the socket files to a process that takes over, or with `false` removes them at the end as usual.
+    /// Leaves the socket files to a process that takes over if `leaves` is true. Otherwise the server removes them at
+    /// its end, which is the default.
     pub fn leave_socket_files(&self, leaves: bool) {
         let state = self.state();
         for socket in state.listeners.values().flat_map(ActiveListener::sockets) {

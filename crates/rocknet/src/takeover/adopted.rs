@@ -15,8 +15,11 @@ pub struct AdoptedSockets {
     addresses: BTreeMap<Address, AdoptedAddress>,
     /// Sockets that the service manager has opened.
     activated: InheritedSockets,
+    /// True if this process takes over from another one.
     is_takeover: bool,
+    /// Number of this process for its QUIC connection IDs; 0 without a predecessor.
     generation: u16,
+    /// Channels to older processes, which get the datagrams of their own QUIC connections.
     relays: Vec<Relay>,
 }
 
@@ -46,7 +49,7 @@ impl AdoptedSockets {
         AdoptedSockets { activated, ..self }
     }
 
-    /// Returns the sockets of an address of the previous process, which are added to.
+    /// Returns the entry of an address of the previous process, to which the caller adds the sockets.
     pub fn entry(&mut self, address: Address) -> &mut AdoptedAddress {
         self.addresses.entry(address).or_default()
     }
@@ -141,6 +144,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns a listening socket on a free port, with its address.
     fn listener() -> (SocketAddr, OwnedFd) {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         (socket.local_addr().unwrap(), socket.into())
@@ -148,6 +152,7 @@ mod tests {
 
     #[test]
     fn sockets_of_the_previous_process_come_before_those_of_the_service_manager() {
+        // The service manager and the previous process pass the same socket of `shared`.
         let (shared, first) = listener();
         let (other, second) = listener();
         let mut activated = InheritedSockets::default();

@@ -14,7 +14,8 @@ use super::optional_message::{MAX_MESSAGE, OptionalMessage};
 /// Version of the messages. A program that knows only other versions refuses to take over.
 pub(super) const VERSION: u32 = 1;
 
-/// Environment variable that tells a program that its standard input is the channel of an upgrade.
+/// Environment variable of the new process. It is set if the standard input of the process is the channel of an
+/// upgrade.
 pub(super) const VARIABLE: &str = "ROCKNET_TAKEOVER";
 
 /// Maximum number of sockets that are passed: some thousand addresses with some workers each.
@@ -101,7 +102,7 @@ pub(super) enum ToNew {
 pub(super) enum ToOld {
     /// The new process does not read the UDP sockets of this address, so the old one continues to do so.
     UnusedUdp(Address),
-    /// Only the workers have to be started.
+    /// The new process is prepared: it only has to start its workers.
     Prepared,
     /// The new process serves.
     Ready,
@@ -242,6 +243,7 @@ fn number<T: std::str::FromStr>(digits: &[u8]) -> Option<T> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
+/// Returns an address as a message contains it, such as `*:80` or `unix:/run/a.sock`.
 fn address_bytes(address: &Address) -> Vec<u8> {
     match address {
         Address::Tcp { ip: None, port } => format!("*:{port}").into_bytes(),
@@ -250,6 +252,7 @@ fn address_bytes(address: &Address) -> Vec<u8> {
     }
 }
 
+/// Parses an address in a message; `None` if it is malformed.
 fn address(bytes: &[u8]) -> Option<Address> {
     if let Some(path) = bytes.strip_prefix(b"unix:") {
         return Some(Address::Unix(OsStr::from_bytes(path).into()));

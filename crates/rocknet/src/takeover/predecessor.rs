@@ -19,8 +19,8 @@ use super::optional_message::{MAX_MESSAGE, OptionalMessage};
 use crate::certificates::resumption::{SessionStores, TicketSecrets};
 use crate::gateway::accounts::{Accounts, OfferedHelper};
 
-/// Maximum time between two messages of the old process, which sends them without a pause. Its reply to
-/// [`Predecessor::prepared`] takes longer, but no longer than this.
+/// Maximum time between two messages of the old process. The old process sends its list of sockets without a pause, and
+/// takes longer only for its reply to [`Predecessor::prepared`].
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The process from which this process takes over.
@@ -33,6 +33,7 @@ pub struct Predecessor {
     pub state_folder: PathBuf,
 }
 
+/// Sockets that the old process has passed.
 struct Received {
     sites: AdoptedSockets,
     control: AdoptedSockets,
@@ -77,6 +78,7 @@ impl Predecessor {
         }
     }
 
+    /// Receives the messages of the old process up to the end of its list of sockets.
     fn receive_sockets(&mut self) -> Result<Received, String> {
         let (begin, _) = self.receive()?;
         let ToNew::Begin {
@@ -175,6 +177,7 @@ impl Predecessor {
         Err(format!("more than {MAX_SOCKETS} sockets were passed"))
     }
 
+    /// Receives the next message, and the descriptor that comes with it, if any.
     fn receive(&self) -> Result<(ToNew, Option<OwnedFd>), String> {
         let ended = || "the old process has ended the upgrade".to_owned();
         let deadline = Instant::now() + MESSAGE_TIMEOUT;
@@ -215,6 +218,7 @@ impl Predecessor {
         sockets.as_mut().and_then(|received| received.ticket_secrets.take())
     }
 
+    /// Takes the sockets of one group. Further calls return none.
     fn take(&self, group: fn(&mut Received) -> &mut AdoptedSockets) -> AdoptedSockets {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.as_mut().map(group).map(std::mem::take).unwrap_or_default()

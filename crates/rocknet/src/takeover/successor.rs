@@ -109,7 +109,8 @@ impl Successor {
         };
         child::prepare(&mut command, setup).map_err(cannot)?;
         let child = command.spawn().map_err(cannot)?;
-        // The other end of the channel must be open in the new process only, so that its end is noticed.
+        // The other end of the channel must be open in the new process only, so that this process notices when the new
+        // one ends. The command holds that end too.
         drop(command);
         let mut successor = Successor {
             channel,
@@ -129,6 +130,7 @@ impl Successor {
         }
     }
 
+    /// Sends the parameters of the upgrade, the channels to older processes, and the sockets.
     fn send_offer(&self, offer: Offer) -> io::Result<()> {
         if offer.sockets.len() > MAX_SOCKETS {
             return Err(io::Error::other(format!("there are more than {MAX_SOCKETS} of them")));
@@ -182,10 +184,12 @@ impl Successor {
         self.channel.send(&message.encode(), None, Blocking::Yes)
     }
 
+    /// Returns the time until the new process has to be ready.
     fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
+    /// Waits for the next message of the new process. An error that the new process reports is returned as an error.
     fn receive(&mut self) -> Result<ToOld, UpgradeError> {
         if !self.channel.wait_readable(self.left()) {
             let timeout = self.timeout.as_secs();
@@ -256,8 +260,9 @@ impl Successor {
         }
     }
 
-    /// Permits the new process to serve, and waits until it does. It notifies the service manager once the returned
-    /// value is dropped. `sessions`: those that this process has stored, and has no longer.
+    /// Permits the new process to serve, and waits until it does. The new process notifies the service manager once the
+    /// returned value is dropped, which closes the channel. `sessions`: those that this process has stored,
+    /// and that are no longer in its stores.
     ///
     /// # Errors
     ///
@@ -299,11 +304,13 @@ fn open_program(program: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Returns the path by which an open program is executed.
 #[cfg(target_os = "linux")]
 fn path_of(file: &File, _program: &Path) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
+/// Returns the path of the program itself, because other systems cannot execute an open file by a path.
 #[cfg(not(target_os = "linux"))]
 fn path_of(_file: &File, program: &Path) -> PathBuf {
     program.to_owned()

@@ -6,6 +6,9 @@ use std::net::{TcpListener, TcpStream};
 use super::*;
 use crate::runtime::Runtime;
 
+/// Maximum number of events that the runtime reads in one poll. Any value serves in these tests.
+const MAX_EVENTS: usize = 8;
+
 #[test]
 fn a_link_that_was_reset_sends_a_reset_to_the_peer() {
     for reset in [true, false] {
@@ -13,7 +16,7 @@ fn a_link_that_was_reset_sends_a_reset_to_the_peer() {
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
-        Runtime::new(8).unwrap().block_on(async {
+        Runtime::new(MAX_EVENTS).unwrap().block_on(async {
             let mut link = EpollStream::new(socket.into()).unwrap();
             if reset {
                 link.reset();
@@ -37,7 +40,7 @@ fn check_idle(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) 
     let (socket, _) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
     let (watched, readable) = (socket.try_clone().unwrap(), !expected);
-    Runtime::new(8).unwrap().block_on(async {
+    Runtime::new(MAX_EVENTS).unwrap().block_on(async {
         let mut link = EpollStream::new(socket.into()).unwrap();
         link.expect_nothing();
         assert!(link.is_idle());
@@ -91,13 +94,14 @@ fn files_between_frames_are_sent_in_order() {
         let before = queue.len();
         let mut budget = 30_000;
         match send_queue(socket.as_fd(), &mut queue, &mut budget) {
-            Ok(whole) => assert!(whole == queue.is_empty() && (whole || budget == 0)),
+            Ok(all_sent) => assert!(all_sent == queue.is_empty() && (all_sent || budget == 0)),
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
         }
         assert!(
             !rustix::net::sockopt::tcp_cork(&socket).unwrap(),
             "the socket is still corked"
         );
+        // Nothing was sent, so the socket is full until the peer reads.
         if queue.len() == before {
             let read = peer.read(&mut buffer).unwrap();
             received.extend_from_slice(&buffer[..read]);

@@ -15,6 +15,9 @@ use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::runtime::{Runtime, back_ends, drain_events, spawn};
 
+/// Maximum number of events that the runtime reads in one poll. Any value serves in these tests.
+const MAX_EVENTS: usize = 8;
+
 /// Returns a link and its peer, whose reads time out.
 fn pair() -> (EpollStream, TcpStream) {
     pair_of(|_, _| ())
@@ -122,6 +125,7 @@ fn the_batch_is_sent_while_tasks_keep_waking_themselves() {
 #[test]
 fn the_batch_is_sent_before_other_output_of_its_link() {
     type Act = fn(&mut EpollStream, &mut Context<'_>);
+    // Action after a batched write, and the bytes that the peer receives after those of the write.
     let acts: [(Act, &[u8]); 3] = [
         (|link, _| link.flush(), b""),
         (
@@ -134,7 +138,7 @@ fn the_batch_is_sent_before_other_output_of_its_link() {
         ),
     ];
     for (number, (act, after)) in acts.into_iter().enumerate() {
-        Runtime::new(8).unwrap().block_on(async {
+        Runtime::new(MAX_EVENTS).unwrap().block_on(async {
             let (mut link, mut peer) = pair();
             assert!(send_batched(&mut link, b"answer").await);
             once(|context| act(&mut link, context)).await;
@@ -152,10 +156,11 @@ fn the_batch_is_sent_before_the_end_of_the_peer_is_returned() {
     on_each(async || {
         let (mut link, mut peer) = pair();
         peer.shutdown(std::net::Shutdown::Write).unwrap();
+        // Number of batched writes, of one byte each.
         let mut put = 0;
         let end = poll_fn(|context| {
-            // Batches a write in every poll, so that one is in the batch when the end is found: the event loop flushes
-            // the earlier ones before it waits for the end.
+            // Batches a write in every poll, so that one write is in the batch when the end is found. The event loop
+            // flushes the earlier writes before it waits for the end.
             put += 1;
             assert!(link.send_batched(context, &mut queue_of(b"x")));
             let mut buffer = [0; 8];

@@ -41,6 +41,7 @@ impl Flag {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Returns whether the flag is set, and clears it.
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
@@ -187,12 +188,14 @@ impl TestConnection {
 pub struct Pair {
     /// Task of the link; `None` once it has ended or was dropped.
     pub task: Option<Pin<Box<dyn Future<Output = io::Result<()>>>>>,
+    /// Set when the task is woken, and until its first poll.
     pub woken: Arc<Flag>,
     pub record: Rc<RefCell<LinkRecord>>,
     /// Seed of the bytes that the link sends; see [`bytes()`].
     seed: usize,
     /// Inode of the link's socket.
     pub inode: u64,
+    /// `None` once the peer has closed.
     pub peer: Option<UnixStream>,
     /// Number of bytes that the peer has written.
     wrote: usize,

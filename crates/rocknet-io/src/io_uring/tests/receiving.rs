@@ -63,6 +63,7 @@ fn an_end_that_arrives_with_data_is_reported() {
 #[test]
 fn data_that_exceeds_all_buffers_arrives() {
     const LINKS: usize = 150;
+    /// Number of bytes sent to each link. All links together receive far more than the provided buffers hold.
     const EACH: usize = 100_000;
     on_ring(async |driver| {
         let (mut links, mut peers): (Vec<_>, Vec<_>) = (0..LINKS).map(|_| pair(&driver)).unzip();
@@ -110,6 +111,7 @@ fn no_data_is_read_for_a_task_that_does_not_receive() {
             }
             drain_events().await;
         }
+        // The buffers of both sockets hold far less than 4 MB.
         assert!(
             sent < 4_000_000,
             "{sent} bytes were accepted although none was received"
@@ -171,15 +173,15 @@ fn large_receives_report_ends_and_resets() {
                 send(&mut link, &mut queue_of(b"unread")).await.expect("sent");
             }
             drop(peer);
-            let mut rest = first.len();
+            let mut total = first.len();
             let end = loop {
                 match receive(&mut link, 65_536).await {
-                    Ok(some) if !some.is_empty() => rest += some.len(),
+                    Ok(some) if !some.is_empty() => total += some.len(),
                     end => break end.map_err(|error| error.kind()),
                 }
             };
             match reset {
-                false => assert_eq!((rest, end), (100_000, Ok(Vec::new()))),
+                false => assert_eq!((total, end), (100_000, Ok(Vec::new()))),
                 true => assert_eq!(end, Err(ErrorKind::ConnectionReset)),
             }
         });

@@ -61,17 +61,17 @@ fn many_responses_share_a_few_system_calls() {
 #[test]
 fn returned_unsent_bytes_are_sent_in_order() {
     // Length of a message in bytes, and number of messages.
-    for (message, count) in [(10, 50_000), (700, 5000), (8000, 400), (50_000, 60)] {
+    for (size, count) in [(10, 50_000), (700, 5000), (8000, 400), (50_000, 60)] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
-            let content = pattern(message * count);
+            let content = pattern(size * count);
             let expected = content.clone();
             let receiver = thread::spawn(move || {
                 let mut all = Vec::new();
                 peer.read_to_end(&mut all).map(|_| all)
             });
             let mut returned = 0;
-            for message in content.chunks(message) {
+            for message in content.chunks(size) {
                 let mut queue = queue_of(message);
                 // Messages are batched without a flush after each of them, so that several accumulate in one turn.
                 poll_fn(|context| {
@@ -91,10 +91,7 @@ fn returned_unsent_bytes_are_sent_in_order() {
             drop(link);
             drain_events().await;
             let received = receiver.join().expect("a receiver").expect("all");
-            assert!(
-                received == expected,
-                "{count} times {message} bytes, {returned} returned"
-            );
+            assert!(received == expected, "{count} times {size} bytes, {returned} returned");
         });
     }
 }

@@ -26,7 +26,7 @@ fn a_busy_task_does_not_starve_others() {
         drain_events().await;
         let reader = thread::spawn(move || busy_peer.read_to_end(&mut Vec::new()));
         peer.write_all(b"word").expect("sent");
-        // The runtime never parks.
+        // The runtime never parks, because this task wakes itself in every poll.
         let mut sends = 0;
         poll_fn(|context| {
             if received.get() || sends == 10_000 {

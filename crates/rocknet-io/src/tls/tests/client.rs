@@ -179,6 +179,7 @@ fn an_end_requires_close_notify() {
 #[test]
 fn an_untrusted_server_gets_an_alert_and_no_data() {
     let (mine, mut theirs) = (configs(&TLS13), configs(&TLS13));
+    // The client trusts only the certificate of `mine`, but the server presents that of `theirs`.
     theirs.client = Arc::clone(&mine.client);
     let (mut server, mut client) = Server::new(&theirs, usize::MAX);
     let error = server.handshake(&mut client).expect_err("an unknown certificate");

@@ -14,6 +14,7 @@ use crate::tls::{ClientHelloAcceptor, Tls};
 
 /// Maximum payload of a record.
 const RECORD: usize = 16 * 1024;
+// Descriptions of alerts (RFC 8446 §6).
 const DECODE_ERROR: u8 = 50;
 const UNEXPECTED_MESSAGE: u8 = 10;
 /// user_canceled and close_notify, both as warnings.
@@ -21,15 +22,16 @@ const CANCELED: &[u8] = &[21, 3, 3, 0, 2, 1, 90, 21, 3, 3, 0, 2, 1, 0];
 
 /// A client whose first flight has exactly `size` bytes, including the header of one record.
 fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
+    // Returns a client whose first flight is longer by `filler` bytes.
     let with = |filler: usize| {
         let mut config = config.clone();
-        let mut left = filler;
-        while left > 0 {
+        let mut remaining = filler;
+        while remaining > 0 {
             // An ALPN name takes up its length plus one byte, and must not be empty. So a rest of one byte must not
             // remain.
-            let name = left.min(256) - usize::from(left == 257);
+            let name = remaining.min(256) - usize::from(remaining == 257);
             config.alpn_protocols.push(vec![b'-'; name - 1]);
-            left -= name;
+            remaining -= name;
         }
         let name = ServerName::try_from(NAME).unwrap();
         ClientConnection::new(Arc::new(config), name).unwrap()
@@ -140,6 +142,7 @@ fn an_invalid_client_hello_gets_an_alert() {
     };
     let nested = [&hello[..50], &[23, 3, 3, 0, 1, b'x']].concat();
     let interleaved = [&in_records(&message(1, 100)[..50], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
+    // Description, bytes of the client, and bytes of the response.
     let rows: &[(&str, Vec<u8>, Vec<u8>)] = &[
         (
             "a length above the bound",
@@ -222,6 +225,7 @@ fn an_aborted_handshake_ends_with_an_alert_the_client_can_read() {
 
 #[test]
 fn errors_without_an_alert_of_rustls_get_one() {
+    // The server waits for a ClientKeyExchange, which has the message type 16.
     let interleaved = [&in_records(&message(16, 70)[..30], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
     for (what, bytes) in [
         ("an application record within a handshake message", interleaved),

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 #[test]
 fn hostile_names_have_no_effect() {
+    // (name, URL, text in the page)
     let rows = [
         (
             "<script>alert(1)</script>",

@@ -41,7 +41,7 @@ impl ServerConnection {
                 .map_err(|_| ConnectionError::InitialWindowTooLarge)?;
         }
         // Every intermediate size counts for the table (RFC 7541 §4.2), because the client may have cut its table to
-        // the smallest size.
+        // the smallest size. A setting is an identifier of two bytes and a value of four.
         for &[a, b, v, w, x, y] in payload.as_chunks::<6>().0 {
             if u16::from_be_bytes([a, b]) == crate::h2::settings::HEADER_TABLE_SIZE {
                 self.encoder.set_max_table_size(u32::from_be_bytes([v, w, x, y]));
@@ -98,12 +98,12 @@ impl ServerConnection {
         payload: &[u8],
     ) -> FrameResult {
         self.budget.spend(Flood::WindowUpdates, context.now)?;
-        let by = frame::read_u31(payload);
+        let increment = frame::read_u31(payload);
         if header.stream == 0 {
-            if by == 0 {
+            if increment == 0 {
                 return Err(ConnectionError::ZeroWindowIncrement);
             }
-            return match self.send_window.grow(by) {
+            return match self.send_window.grow(increment) {
                 Ok(()) => Ok(None),
                 Err(_) => Err(ConnectionError::WindowTooLarge),
             };
@@ -111,10 +111,13 @@ impl ServerConnection {
         let Some(id) = self.streams.find(header.stream) else {
             return self.discard_closed(context, header.stream);
         };
-        if by == 0 {
+        if increment == 0 {
             return self.reject(context, header.stream, StreamError::ZeroWindowIncrement);
         }
-        let grown = self.streams.get_mut(id).map(|stream| stream.send_window.grow(by));
+        let grown = self
+            .streams
+            .get_mut(id)
+            .map(|stream| stream.send_window.grow(increment));
         if let Some(Err(_)) = grown {
             return self.reject(context, header.stream, StreamError::WindowTooLarge);
         }

@@ -15,10 +15,14 @@ const CONTINUATIONS: u16 = 16;
 /// Field block whose last frame has not arrived.
 #[derive(Debug)]
 pub(super) struct OpenBlock {
+    /// Number of the stream.
     pub stream: u32,
+    /// True if the block ends the request (END_STREAM).
     pub end_stream: bool,
+    /// Stream that HEADERS makes this stream depend on, if any.
     pub dependency: Option<Dependency>,
     bytes: Vec<u8>,
+    /// Number of CONTINUATION frames received so far.
     continuations: u16,
 }
 
@@ -51,6 +55,7 @@ impl OpenBlock {
         &self.bytes
     }
 
+    /// Returns the memory used, in bytes.
     pub fn memory(&self) -> usize {
         size_of::<Self>() + self.bytes.capacity()
     }

@@ -24,6 +24,7 @@ impl OpenDataFrame {
         padding: 0,
     };
 
+    /// Returns true if a DATA frame is open.
     #[inline]
     pub fn is_under_way(&self) -> bool {
         self.stream != 0

@@ -78,6 +78,7 @@ impl ServerConnection {
         self.encode_fields(&fields, out);
         frame.finish(self.client.max_frame_size, out);
         self.next_push_stream += 2;
+        // The receive window is 0, because the client sends nothing on a pushed stream.
         let stream = OpenStream::new(number, StreamState::ReservedLocal, self.client.initial_window_size, 0);
         Ok(self.streams.insert(stream))
     }

@@ -77,6 +77,7 @@ impl ServerConnection {
         let length = max_size.min(stream.send_window.available()).min(stream.queued);
         stream.queued -= length;
         let end = stream.end_queued && stream.queued == 0;
+        // `write_data_header` subtracts `length` from the window later.
         let has_more = stream.queued > 0 && stream.send_window.available() > length;
         self.streams.queued -= length;
         self.streams.rotate(id);

@@ -121,6 +121,7 @@ impl ServerConnection {
         let urgency = stream.priority.urgency;
         let sends_now = body_size <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
             && self.streams.scheduler.urgency().is_none_or(|ahead| ahead >= urgency);
+        // The frame size is known in advance unless the block must begin with a table size or needs CONTINUATION.
         if self.encoder.has_sent_table_size() && head.encoded_len() <= self.client.max_frame_size as usize {
             let flags = END_HEADERS | if body_size == 0 { END_STREAM } else { 0 };
             frame_header(head.encoded_len(), FrameType::Headers, flags, id.number, out);

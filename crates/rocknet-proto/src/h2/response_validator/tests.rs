@@ -81,10 +81,12 @@ fn malformed_responses_are_found() {
 fn field_blocks_are_found_among_other_frames() {
     let fields = block(&[OK, (":path", "/")]);
     let (first, second) = fields.split_at(5);
+    // HEADERS on stream 3.
     let started = |flags, payload: &[u8]| frame(FrameType::Headers, flags, 3, payload);
     let continuation = |flags, stream, payload: &[u8]| frame(FrameType::Continuation, flags, stream, payload);
     // The payload looks like a HEADERS frame with a malformed head, but it is body data.
     let data = frame(FrameType::Data, 0, 1, b"\0\0\x01\x01\x04\0\0\0\x03\x85");
+    // The length of the padding, a priority of five bytes, the field block, and two bytes of padding.
     let padded = [&[2, 0, 0, 0, 0, 7][..], &fields, &[0, 0]].concat();
     // Both fields of `fields`, by their indices 63 and 62 in the dynamic table.
     let in_table = [0xbf, 0xbe];

@@ -13,7 +13,8 @@ use crate::qpack::SectionOutcome;
 use crate::refusal::Refusal;
 use crate::request::Version;
 
-/// Number of unknown frames that each request refunds to the flood budget.
+/// Number of unknown frames that each request refunds to the flood budget, because some clients send such frames with
+/// every request (RFC 9114 §7.2.8).
 const UNKNOWN_PER_REQUEST: u16 = 2;
 
 /// Result of reading from a stream. `None` means that there is no event, and that reading continues if bytes are left.
@@ -127,8 +128,8 @@ impl ServerConnection {
                 if stream.phase == Phase::AfterTrailers || stream.phase == Phase::Body && stream.is_connect {
                     return Err(ConnectionError::FrameUnexpected);
                 }
-                let most = section_max(context.limits);
-                match usize::try_from(header.length).ok().filter(|&length| length <= most) {
+                let max_size = section_max(context.limits);
+                match usize::try_from(header.length).ok().filter(|&length| length <= max_size) {
                     Some(remaining) => {
                         stream.section.clear();
                         stream.section.reserve_exact(remaining);

@@ -78,8 +78,8 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Writes the header of a DATA frame. The caller appends `length` bytes of the body after it, before anything else
-    /// is written to the stream.
+    /// Writes the header of a DATA frame, or nothing if `length` is 0. The caller appends `length` bytes of the body
+    /// after it, before anything else is written to the stream.
     ///
     /// # Errors
     ///
@@ -114,7 +114,8 @@ impl ServerConnection {
         self.write_section(id, None, None, trailers, out)
     }
 
-    /// Records the end of the response; the caller finishes the stream. The rest of the request is then ignored.
+    /// Records the end of the response; the caller finishes the stream. The rest of the request is then ignored, unless
+    /// the stream is a tunnel.
     pub fn end_response(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;

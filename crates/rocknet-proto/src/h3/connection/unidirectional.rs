@@ -33,6 +33,7 @@ impl ServerConnection {
         let mut at = 0;
         let kind = match self.stream_type(stream, bytes, &mut at)? {
             Some(kind) => kind,
+            // The stream has ended before its type was complete.
             None if fin => {
                 self.unidirectional.streams.retain(|(number, _)| *number != stream);
                 self.budget.spend(Flood::Unknown, now)?;

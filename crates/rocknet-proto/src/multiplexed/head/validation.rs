@@ -66,6 +66,7 @@ impl HeadSink<'_> {
         }
         index.method_name = parts.pseudo[Pseudo::Method as usize];
         let method = index.method_name.of(bytes);
+        // `RequestIndex::clear` has set the method to GET.
         if method != b"GET" {
             if !is_token(method) {
                 return Err(Malformed::Method.into());
@@ -73,6 +74,7 @@ impl HeadSink<'_> {
             index.method = Method::from_bytes(method);
         }
         index.authority = parts.pseudo[Pseudo::Authority as usize];
+        // Extended CONNECT requests a protocol in `:protocol`, as HTTP/1 does in Upgrade.
         index.upgrade = parts
             .has(Pseudo::Protocol)
             .then(|| parts.pseudo[Pseudo::Protocol as usize]);

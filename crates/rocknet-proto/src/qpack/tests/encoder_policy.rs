@@ -80,6 +80,7 @@ fn new_entries_are_used_at_once_only_if_streams_may_be_blocked() {
     assert_eq!(encoder.receive_instructions(&[1]), Ok(1));
     assert_eq!(encode(&mut encoder, 4, line), hex("0200 80"));
     assert_eq!(encode(&mut encoder, 8, &["x-b: \u{1}"]), hex("0380 10"));
+    // An insertion of such a field has six bytes.
     assert_eq!(take(encoder.output()).len(), 6);
 }
 
@@ -88,6 +89,7 @@ fn entries_are_used_when_received_if_no_stream_may_be_blocked() {
     let line = &["x-a: \u{1}"];
     let mut encoder = encoder(4096, 0);
     assert_eq!(encode(&mut encoder, 0, line), static_section(line));
+    // The insertion of the field has six bytes.
     assert_eq!(take(encoder.output()).len(), 6);
     assert_eq!(encode(&mut encoder, 0, line), static_section(line));
     assert_eq!(take(encoder.output()), []);
@@ -151,6 +153,7 @@ fn entries_in_use_are_not_evicted() {
 fn an_old_entry_in_use_is_duplicated() {
     let (mut encoder, mut decoder) = (encoder(4096, 16), Decoder::new(4096, 16));
     assert_eq!(decoder.receive_instructions(&hex("3fe11f")), Ok(1));
+    // Encodes, decodes and acknowledges a section of one field. Returns its field line and the instructions for it.
     let mut exchange = |stream, line: &str| {
         let section = encode(&mut encoder, stream, &[line]);
         let instructions = take(encoder.output());

@@ -29,6 +29,7 @@ impl PlainTable {
         let size = |entries: &[OwnedField]| {
             entries
                 .iter()
+                // An entry counts 32 bytes in addition to its name and value (RFC 9204 §3.2.1).
                 .map(|(name, value)| name.len() + value.len() + 32)
                 .sum::<usize>()
         };
@@ -54,7 +55,8 @@ fn choices(length: usize) -> impl Strategy<Value = Vec<Choice>> {
     )
 }
 
-/// Appends an instruction and applies it to the table.
+/// Appends an instruction and applies it to the table. The form selects a new capacity, a duplicate, or an insertion
+/// with a name from the dynamic table, a name from the static table, or a literal name.
 fn instruct((form, number, value): Choice, table: &mut PlainTable, out: &mut Vec<u8>) {
     let newest = table.entries.len();
     let fits = |name: &[u8]| name.len() + value.len() + 32 <= table.capacity;
@@ -74,6 +76,7 @@ fn instruct((form, number, value): Choice, table: &mut PlainTable, out: &mut Vec
             table.insert((table.entries[index].0.clone(), value));
         }
         (10..=12, _) => {
+            // The static table has 99 fields.
             let index = number as u64 % 99;
             let name = static_table::at(index).expect("the index is in the table").name;
             if fits(name) {
@@ -91,7 +94,8 @@ fn instruct((form, number, value): Choice, table: &mut PlainTable, out: &mut Vec
     }
 }
 
-/// Returns a section with these field lines, and its fields.
+/// Returns a section with these field lines, and its fields. The form of each choice selects a reference to the dynamic
+/// table for the whole field or only its name, a field of the static table, or a literal.
 fn encode(choices: Vec<Choice>, base: usize, table: &PlainTable) -> (Vec<u8>, Vec<OwnedField>) {
     let (mut lines, mut fields, mut required) = (Vec::new(), Vec::new(), 0);
     let base = base % (table.entries.len() + 3);
@@ -140,18 +144,20 @@ fn encode(choices: Vec<Choice>, base: usize, table: &PlainTable) -> (Vec<u8>, Ve
 }
 
 proptest! {
+    /// Each round has choices for instructions and for field lines, a number that selects the Base, and the size of the
+    /// pieces in which the instructions arrive.
     #[test]
     fn the_decoder_agrees_with_a_plain_list(
         rounds in prop::collection::vec((choices(8), choices(8), any::<usize>(), 1usize..20), 0..20),
     ) {
         let mut table = PlainTable::default();
         let mut decoder = Decoder::new(MAX_CAPACITY as usize, 0);
-        for (stream, (instructions, lines, base, piece)) in (0..).zip(rounds) {
+        for (stream, (instructions, lines, base, size)) in (0..).zip(rounds) {
             let mut bytes = Vec::new();
             for choice in instructions {
                 instruct(choice, &mut table, &mut bytes);
             }
-            for piece in bytes.chunks(piece) {
+            for piece in bytes.chunks(size) {
                 prop_assert!(decoder.receive_instructions(piece).is_ok());
             }
             let (section, fields) = encode(lines, base, &table);

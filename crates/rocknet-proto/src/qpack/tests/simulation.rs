@@ -23,6 +23,7 @@ const NAMES: [&str; 12] = [
     "cache-control",
 ];
 
+/// Event of a simulation.
 #[derive(Clone, Debug)]
 enum Step {
     /// A section is sent on a stream. Each field has the position of its name in [`NAMES`], the length of its value,
@@ -186,6 +187,7 @@ proptest! {
             let found = simulation.encoder.receive_instructions(&acknowledgment);
             prop_assert_eq!(found, Err(QpackError::Acknowledgment));
         }
+        // `[1]` is an Insert Count Increment of 1.
         prop_assert_eq!(simulation.encoder.receive_instructions(&[1]), Err(QpackError::Increment));
     }
 }

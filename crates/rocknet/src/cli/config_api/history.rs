@@ -62,7 +62,7 @@ impl History {
     /// Returns the error of the file system.
     pub fn record(&self, file: &Path, what: &str, before: &str, after: &str) -> io::Result<()> {
         let ids = self.ids()?;
-        let version = StoredChange {
+        let change = StoredChange {
             file: file.to_owned(),
             unix_time: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
@@ -71,7 +71,7 @@ impl History {
             before: before.to_owned(),
             after: revision(after),
         };
-        let bytes = serde_json::to_vec(&version).map_err(io::Error::other)?;
+        let bytes = serde_json::to_vec(&change).map_err(io::Error::other)?;
         let id = ids.last().map_or(1, |last| last + 1);
         self.storage.write(&name(id), &bytes, Access::Owner)?;
         for old in ids.iter().rev().skip(MAX_CHANGES - 1) {
@@ -80,7 +80,8 @@ impl History {
         Ok(())
     }
 
-    /// Returns a change of a file by its number, or the last one; `None` if there is no such change.
+    /// Returns a change of a file with its number: the change with the number `id`, or the last one if `id` is `None`.
+    /// Returns `None` if there is no such change.
     ///
     /// # Errors
     ///
@@ -88,10 +89,10 @@ impl History {
     pub fn stored(&self, file: &Path, id: Option<u64>) -> io::Result<Option<(u64, StoredChange)>> {
         for known in self.ids()?.into_iter().rev() {
             if id.is_none_or(|id| id == known)
-                && let Some(version) = self.read(known)?
-                && version.file == file
+                && let Some(change) = self.read(known)?
+                && change.file == file
             {
-                return Ok(Some((known, version)));
+                return Ok(Some((known, change)));
             }
         }
         Ok(None)
@@ -107,26 +108,28 @@ impl History {
         let mut next = current.to_owned();
         let deadline = Instant::now() + DIFF_TIME;
         for id in self.ids()?.into_iter().rev() {
-            let Some(version) = self.read(id)?.filter(|version| version.file == file) else {
+            let Some(change) = self.read(id)?.filter(|change| change.file == file) else {
                 continue;
             };
-            // If the file was edited by hand after this change, the text between is unknown.
-            let diff = if revision(&next) == version.after {
-                diff(&version.before, &next, deadline)
+            // `next` is the text before the following change, or the present text. If it is not the text after this
+            // change, the file was edited by hand in between. The text after this change is then unknown.
+            let diff = if revision(&next) == change.after {
+                diff(&change.before, &next, deadline)
             } else {
                 String::new()
             };
             changes.push(Change {
                 id,
-                unix_time: version.unix_time,
-                what: version.what,
+                unix_time: change.unix_time,
+                what: change.what,
                 diff,
             });
-            next = version.before;
+            next = change.before;
         }
         Ok(changes)
     }
 
+    /// Returns the change with this number; `None` if it is not stored.
     fn read(&self, id: u64) -> io::Result<Option<StoredChange>> {
         let Some(bytes) = self.storage.read(&name(id))? else {
             return Ok(None);
@@ -149,6 +152,7 @@ impl History {
     }
 }
 
+/// Returns the path of a stored change below the state folder.
 fn name(id: u64) -> String {
     format!("{FOLDER}/{id}.json")
 }
@@ -193,8 +197,8 @@ mod tests {
         // The file was edited by hand after the last change.
         let changes = history.changes(file, "d\n").unwrap();
         assert_eq!((changes[0].diff.as_str(), changes[1].diff.is_empty()), ("", false));
-        let (id, version) = history.stored(file, None).unwrap().unwrap();
-        assert_eq!((id, version.before.as_str()), (3, "b\n"));
+        let (id, change) = history.stored(file, None).unwrap().unwrap();
+        assert_eq!((id, change.before.as_str()), (3, "b\n"));
         assert_eq!(history.stored(file, Some(1)).unwrap().unwrap().1.before, "a\n");
         assert_eq!(history.stored(file, Some(2)).unwrap(), None);
     }

@@ -51,6 +51,7 @@ impl Connection {
                 continue;
             };
             let rate = |wait| rate_window(&config, wait);
+            // Bytes count as moved once QUIC has accepted them, so no bytes (0) wait in the kernel.
             if entry.deadlines.poll_rate(context.waker(), rate, || 0) {
                 self.expire_exchange(worker, id);
                 has_acted = true;

@@ -36,8 +36,8 @@ const ROUNDS_PER_POLL: u32 = 8;
 /// Maximum number of bytes that wait for a stream of the server because the client grants no credit.
 const UNSENT_BOUND: usize = 64 * 1024;
 
-/// Settings of the engine. As over HTTP/2, every route may accept an extended CONNECT; one that does not accept tunnels
-/// responds with 501.
+/// Settings of the engine. They are sent before the requested site is known, so they always permit extended CONNECT; a
+/// route that does not accept tunnels responds with 501.
 const ENGINE_CONFIG: Config = Config { connect_protocol: true };
 
 /// Streams of the server without which the connection cannot continue, in the order in which they are opened.
@@ -98,7 +98,7 @@ pub struct Connection {
     pub(super) seen: Option<Box<SeenTargets>>,
     /// Exchanges that are not complete.
     pub(super) streams: StreamTable,
-    /// Set if the client speaks `hq-interop` in place of HTTP/3.
+    /// Set if the client speaks `hq-interop` (HTTP/0.9 over QUIC, for interoperability tests) in place of HTTP/3.
     pub(super) hq: Option<Box<HqConnection>>,
 }
 

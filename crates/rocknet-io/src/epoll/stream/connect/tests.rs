@@ -10,9 +10,12 @@ use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::runtime::Runtime;
 
+/// Maximum number of events that the runtime reads in one poll. Any value serves in these tests.
+const MAX_EVENTS: usize = 8;
+
 /// Connects with `link`, accepts the connection with `accept`, and exchanges one message in each direction.
 fn check(link: impl Future<Output = io::Result<EpollStream>>, accept: impl FnOnce() -> Box<dyn ReadAndWrite>) {
-    Runtime::new(8).unwrap().block_on(async {
+    Runtime::new(MAX_EVENTS).unwrap().block_on(async {
         let mut link = link.await.unwrap();
         let mut peer = accept();
         let mut queue = SendQueue::from(b"question".to_vec());
@@ -60,7 +63,7 @@ fn without_a_listener_the_error_of_the_system_is_returned() {
     let folder = tempfile::tempdir().unwrap();
     let stale = folder.path().join("stale");
     drop(UnixListener::bind(&stale).unwrap());
-    Runtime::new(8).unwrap().block_on(async {
+    Runtime::new(MAX_EVENTS).unwrap().block_on(async {
         let kind = |connected: io::Result<EpollStream>| connected.map(drop).map_err(|error| error.kind());
         assert_eq!(
             kind(EpollStream::connect(address).await),
@@ -90,7 +93,7 @@ fn a_full_backlog_is_an_immediate_error() {
     let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
     listener.bind(&SockAddr::unix(&path).unwrap()).unwrap();
     listener.listen(1).unwrap();
-    Runtime::new(8).unwrap().block_on(async {
+    Runtime::new(MAX_EVENTS).unwrap().block_on(async {
         let mut links = Vec::new();
         let error = loop {
             match EpollStream::connect_to_file(&path).await {

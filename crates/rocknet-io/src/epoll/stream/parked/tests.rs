@@ -14,6 +14,8 @@ use crate::runtime::{Runtime, back_ends, drain_events};
 
 /// Timeout of the peer's reads: far more than they need on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum number of events that the runtime reads in one poll. Any value serves in these tests.
+const MAX_EVENTS: usize = 8;
 
 /// Returns a link and its peer, whose reads time out.
 fn pair() -> (EpollStream, UnixStream) {
@@ -109,7 +111,7 @@ fn any_thread_resumes_a_parked_connection() {
 
 #[test]
 fn batched_writes_are_sent_before_parking() {
-    Runtime::new(8).unwrap().block_on(async {
+    Runtime::new(MAX_EVENTS).unwrap().block_on(async {
         let (mut link, mut peer) = pair();
         put(&mut link, b"last words").await;
         let parked = link.park();
