@@ -185,7 +185,7 @@ impl FdChannel {
     }
 
     /// Blocks until one of the channels has a message or its other end is closed, or `timeout` has passed; without a
-    /// timeout, as long as it takes. Returns the positions of these channels in ascending order, and an empty list after
+    /// timeout, as long as it takes. Returns the positions of these channels in ascending order; an empty list after
     /// the timeout.
     ///
     /// # Errors
