@@ -109,6 +109,23 @@ fn derive(root: &hkdf::Prk, purpose: &[u8]) -> io::Result<[u8; 32]> {
     Ok(key)
 }
 
+/// Returns the transport parameters that a client remembers for early data (RFC 9000 §7.4.1), in a form that can only
+/// be compared. A server must not accept early data of a session in which it has announced others.
+#[must_use]
+pub fn remembered_parameters() -> Vec<u8> {
+    let parameters = [
+        MAX_STREAMS,
+        MAX_UNIDIRECTIONAL_STREAMS,
+        STREAM_WINDOW,
+        CONNECTION_WINDOW,
+        IDLE_TIMEOUT.as_secs() as u32,
+    ];
+    parameters
+        .iter()
+        .flat_map(|parameter| parameter.to_le_bytes())
+        .collect()
+}
+
 /// Returns the settings that an endpoint keeps for its whole life. `workers` is the number of workers of its listening
 /// address. When the endpoint rejects a datagram because another worker owns its connection, `misrouted` receives that
 /// owner.

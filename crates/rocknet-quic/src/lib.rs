@@ -21,7 +21,7 @@ mod timers;
 mod tls;
 mod trace;
 
-pub use config::{MAX_STREAMS, PING_INTERVAL, SECRET_LENGTH, SEND_WINDOW, SharedKeys};
+pub use config::{MAX_STREAMS, PING_INTERVAL, SECRET_LENGTH, SEND_WINDOW, SharedKeys, remembered_parameters};
 pub use connection::Connection;
 pub use connection_id::{ConnectionIdKey, Owner};
 pub use endpoint::{MAX_HANDSHAKES, QuicEndpoint, RETRY_THRESHOLD};

@@ -19,6 +19,7 @@ use crate::backend::BackendChoice;
 use crate::bind::{QuicFailure, bind_all, quic_or_none, siblings};
 use crate::blocking::Pool;
 use crate::capacity::{check_descriptors, connections_per_worker, worker_count};
+use crate::certificates::resumption::{SessionStores, TicketSecrets};
 use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
 use crate::files::cache::FileCache;
@@ -27,6 +28,7 @@ use crate::gateway::php;
 use crate::listener::{ActiveListener, ListenerSockets, WorkerStart};
 use crate::log::Logger;
 use crate::metrics::Metrics;
+use crate::protocol::remembered_settings;
 use crate::registries::Registries;
 use crate::report;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
@@ -91,6 +93,11 @@ pub trait StartHooks {
         AdoptedSockets::default()
     }
 
+    /// Returns the secrets of the session tickets of a previous process; `None` to create new ones. Called once.
+    fn ticket_secrets(&mut self) -> Option<TicketSecrets> {
+        None
+    }
+
     /// Called after the addresses are bound and before threads are started, so that it can drop privileges.
     ///
     /// # Errors
@@ -103,12 +110,13 @@ pub trait StartHooks {
     /// Called once the logs are open, before anything is logged.
     fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
 
-    /// Called when everything but the workers has started. Afterwards the server accepts connections.
+    /// Called when everything but the workers has started. Afterwards the server accepts connections. `sessions` gets
+    /// those of a previous process. `unused_udp`: its addresses whose UDP sockets this server does not read.
     ///
     /// # Errors
     ///
     /// The message with which the start fails.
-    fn before_serving(&mut self) -> Result<(), String> {
+    fn before_serving(&mut self, _sessions: &SessionStores, _unused_udp: &[Address]) -> Result<(), String> {
         Ok(())
     }
 }
@@ -153,7 +161,8 @@ impl Server {
             .filter(|(_, sockets)| !sockets.quic.is_empty())
             .map(|(address, _)| address.clone())
             .collect();
-        let certificates = CertificateManager::start(&config, &state_folder).map_err(StartError::Setup)?;
+        let secrets = hooks.ticket_secrets();
+        let certificates = CertificateManager::start(&config, &state_folder, secrets).map_err(StartError::Setup)?;
         // Private keys are read before privileges are dropped. The variable keeps them in memory until the snapshot
         // refers to them.
         let _files = certificates.read_files(&config);
@@ -174,8 +183,9 @@ impl Server {
         let php = php::PhpManager::new(state_folder);
         let php_plan = php.plan(&mut config).map_err(StartError::Setup)?;
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
-        let snapshot =
-            Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic).map_err(StartError::Setup)?;
+        let remembered = remembered_settings(&config.limits);
+        let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic, &remembered)
+            .map_err(StartError::Setup)?;
         if adopted.is_takeover() {
             // A site that the previous process serves would lose TLS.
             check_certificates(&snapshot)?;
@@ -199,7 +209,9 @@ impl Server {
         let threads = bound.values().map(|sockets| sockets.tcp.len()).sum::<usize>().max(1);
         let connections = connections_per_worker(&snapshot, threads);
 
-        hooks.before_serving().map_err(StartError::Setup)?;
+        hooks
+            .before_serving(&shared.certificates.sessions, &adopted.unused_udp())
+            .map_err(StartError::Setup)?;
         bound
             .values()
             .flat_map(|sockets| &sockets.tcp)
@@ -389,7 +401,10 @@ impl Server {
             }
             _ => true,
         });
-        let snapshot = Snapshot::new(config, &self.mounts, logger, certificates, registries, &quic).map_err(setup)?;
+        let remembered = remembered_settings(&config.limits);
+        let mounts = &self.mounts;
+        let snapshot = Snapshot::new(config, mounts, logger, certificates, registries, &quic, &remembered);
+        let snapshot = snapshot.map_err(setup)?;
         let snapshot = Arc::new(snapshot);
         // A site without a usable certificate would lose TLS. The configuration in use has working certificates, so the
         // new one is rejected.

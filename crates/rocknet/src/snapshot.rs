@@ -45,7 +45,8 @@ pub struct Mount {
 
 impl Snapshot {
     /// Prepares a configuration, and opens the access logs of its sites. Settings that cannot be used are found here,
-    /// before any part of the configuration takes effect. `quic`: the addresses that serve HTTP/3.
+    /// before any part of the configuration takes effect. `quic`: the addresses that serve HTTP/3. `remembered`:
+    /// settings that their clients remember for early data.
     ///
     /// # Errors
     ///
@@ -57,6 +58,7 @@ impl Snapshot {
         certificates: &CertificateManager,
         registries: &Registries,
         quic: &BTreeSet<Address>,
+        remembered: &[u8],
     ) -> Result<Snapshot, String> {
         let server = Arc::new(ServerSettings {
             server: config.server.clone(),
@@ -83,7 +85,7 @@ impl Snapshot {
                 site,
                 &context,
                 access,
-                certificates.secure_site(site, config.server.mode),
+                certificates.secure_site(site, config.server.mode, remembered),
             )?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
                 built.mount(site, &mount.pattern, &mount.handler, &context)?;

@@ -393,7 +393,8 @@ fn bytes_in(rate: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(rate) * time.as_millis() / 1000).unwrap_or(u64::MAX)
 }
 
-fn head_limits(limits: &Limits) -> HeadLimits {
+/// Returns the limits of request heads.
+pub fn head_limits(limits: &Limits) -> HeadLimits {
     HeadLimits {
         head_size: limits.header_size,
         fields: limits.header_fields,

@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use rocknet::certificates::ServerEnvironment;
+use rocknet::certificates::resumption::SiteSessions;
 use rocknet::gateway::accounts;
 use rocknet::server::Server;
 use rocknet::takeover::{Offer, SocketGroup, Successor, UpgradeError};
 use rocknet_control::api::{ApiError, Done, Reply};
 use rocknet_control::upgrade::{DEFAULT_TIMEOUT, TIMEOUTS, UpgradeOrder};
-use rocknet_io::privileges;
 use tokio::sync::mpsc::Sender;
 
 use super::control::ControlServers;
@@ -68,7 +68,7 @@ impl Handover {
             tracing::info!("upgrading to {}", offer.program.display());
             let sender = context.sender.clone();
             on_thread(move || {
-                let started = Successor::start(offer).map(Box::new);
+                let started = with_helper(offer).and_then(Successor::start).map(Box::new);
                 let _ = sender.blocking_send(Event::Prepared(started));
             })
         });
@@ -77,17 +77,21 @@ impl Handover {
         }
     }
 
-    /// Lets the prepared process serve, on a thread that sends [`Event::Upgraded`].
-    pub fn permit(&mut self, started: Result<Box<Successor>, UpgradeError>, sender: &Sender<Event>) {
+    /// Lets the prepared process serve, on a thread that sends [`Event::Upgraded`]. `sessions`: those that the server
+    /// has stored.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the thread cannot be started. The new process has been killed.
+    pub fn permit(
+        successor: Box<Successor>,
+        sessions: Vec<SiteSessions>,
+        sender: &Sender<Event>,
+    ) -> Result<(), UpgradeError> {
         let sender = sender.clone();
-        let permitted = started.and_then(|successor| {
-            on_thread(move || {
-                let _ = sender.blocking_send(Event::Upgraded(successor.finish().map(Box::new)));
-            })
-        });
-        if let Err(error) = permitted {
-            self.fail(&error);
-        }
+        on_thread(move || {
+            let _ = sender.blocking_send(Event::Upgraded(successor.finish(sessions).map(Box::new)));
+        })
     }
 
     /// Reports to the service manager and the operator that the new process has taken over.
@@ -152,11 +156,6 @@ fn offer(
             "the server is the first process of a container, which would end with it: replace the container",
         );
     }
-    if accounts::can_switch_accounts() && !privileges::is_root() {
-        return refused(
-            "scripts run as other accounts, which needs a start as root: restart the server to replace its program",
-        );
-    }
     // The new process reports errors of the configuration.
     if matches!(context.sandbox, ActiveSandbox::Strict(_))
         && let Ok(loaded) = rocknet_config::load(file, &ServerEnvironment::new())
@@ -198,10 +197,31 @@ fn offer(
         relays: sites.offered_relays().map_err(duplicates)?,
         // QUIC connection IDs of the new process contain another number than those of this process.
         generation: sites.generation().wrapping_add(1),
+        // Added on the thread, because the helper may be busy.
+        helper: None,
+        ticket_secrets: sites.certificates().ticket_secrets().encode(),
         has_dropped_root: accounts::has_dropped_rights(),
         state_folder: context.state.clone(),
         environment: context.notifier.variables(),
         timeout: Duration::from_secs(timeout),
+    })
+}
+
+/// Connects the new process to the helper that starts programs as other accounts.
+fn with_helper(offer: Offer) -> Result<Offer, UpgradeError> {
+    let helper = accounts::offer_helper();
+    let refused = |error: std::io::Error| {
+        let reason = match error.kind() {
+            std::io::ErrorKind::WouldBlock => "too many old processes still finish their connections".to_owned(),
+            _ => error.to_string(),
+        };
+        UpgradeError(format!(
+            "scripts run as other accounts, and the process that starts them accepts no further server: {reason}"
+        ))
+    };
+    Ok(Offer {
+        helper: helper.map_err(refused)?,
+        ..offer
     })
 }
 

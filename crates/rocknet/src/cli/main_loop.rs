@@ -100,12 +100,15 @@ impl MainLoop {
                     let control = self.control.borrow();
                     handover.begin(&UpgradeOrder::default(), None, (server, &*control), &context);
                 }
-                (Event::Prepared(started), Some(server)) => {
-                    if started.is_ok() {
-                        self.leave_sockets(server, true);
-                        server.receive_quic(false);
+                (Event::Prepared(Err(error)), Some(_)) => handover.fail(&error),
+                (Event::Prepared(Ok(successor)), Some(server)) => {
+                    self.leave_sockets(server, true);
+                    server.receive_quic(false, successor.unused_udp());
+                    let sessions = server.certificates().sessions.close();
+                    if let Err(error) = Handover::permit(successor, sessions, &self.sender) {
+                        self.take_back(server);
+                        handover.fail(&error);
                     }
-                    handover.permit(started, &self.sender);
                 }
                 (Event::Upgraded(Ok(successor)), Some(_)) => {
                     handover.succeed(*successor, &self.notifier);
@@ -114,8 +117,7 @@ impl MainLoop {
                     }
                 }
                 (Event::Upgraded(Err(error)), Some(server)) => {
-                    self.leave_sockets(server, false);
-                    server.receive_quic(true);
+                    self.take_back(server);
                     handover.fail(&error);
                 }
                 // This process is stopping, so its successor stops too.
@@ -364,6 +366,13 @@ impl MainLoop {
                 "stopped immediately and cut the responses in progress: {error}"
             ))
         })
+    }
+
+    /// Continues to serve after a prepared process has failed.
+    fn take_back(&self, server: &Server) {
+        self.leave_sockets(server, false);
+        server.receive_quic(true, &[]);
+        server.certificates().sessions.open();
     }
 
     /// Leaves the socket files to a process that takes over, or takes them back.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rocknet::certificates::resumption::{SessionStores, TicketSecrets};
 use rocknet::certificates::state_folder;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
@@ -22,6 +23,7 @@ use rocknet_io::inherited_sockets::InheritedSockets;
 use rocknet_io::machine;
 use rocknet_io::privileges::{self, User};
 use rocknet_io::service_manager::ServiceEnvironment;
+use rocknet_io::socket::Address;
 use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
@@ -85,7 +87,8 @@ pub fn start(
     let mut start_settings = StartSettings::new(&config);
     let predecessor = options.predecessor.clone();
     if let Some(predecessor) = &predecessor {
-        take_over_rights(predecessor, &mut config, &mut start_settings);
+        let taken_over = take_over_rights(predecessor, &mut config, &mut start_settings);
+        taken_over.map_err(|error| NotStarted::Start(StartError::Setup(error)))?;
     }
     let loaded_revision = config_api::current_revision(&options.source);
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
@@ -145,7 +148,15 @@ pub fn start(
 }
 
 /// Applies what the previous process knows from its start: the folder of its state, and the rights that it has dropped.
-fn take_over_rights(predecessor: &Predecessor, config: &mut Config, start_settings: &mut StartSettings) {
+///
+/// # Errors
+///
+/// The message with which the start fails.
+fn take_over_rights(
+    predecessor: &Predecessor,
+    config: &mut Config,
+    start_settings: &mut StartSettings,
+) -> Result<(), String> {
     config
         .server
         .state
@@ -153,8 +164,12 @@ fn take_over_rights(predecessor: &Predecessor, config: &mut Config, start_settin
     if predecessor.has_dropped_root {
         accounts::inherit_dropped_rights();
     }
+    if let Some(helper) = predecessor.helper() {
+        accounts::adopt_helper(helper)?;
+    }
     // The previous process has switched to the user already.
     (start_settings.user_ignored, start_settings.script_user_ignored) = (false, false);
+    Ok(())
 }
 
 /// Announces to the previous process that requests are served. Called once, after everything has started.
@@ -206,8 +221,13 @@ impl StartHooks for ProgramStart<'_> {
         self.error_log = Some(init_errors(log, logger));
     }
 
-    fn before_serving(&mut self) -> Result<(), String> {
-        self.predecessor.map_or(Ok(()), Predecessor::prepared)
+    fn ticket_secrets(&mut self) -> Option<TicketSecrets> {
+        self.predecessor?.ticket_secrets()
+    }
+
+    fn before_serving(&mut self, sessions: &SessionStores, unused_udp: &[Address]) -> Result<(), String> {
+        self.predecessor
+            .map_or(Ok(()), |predecessor| predecessor.prepared(sessions, unused_udp))
     }
 }
 

@@ -83,6 +83,9 @@ impl SandboxPlan {
 }
 
 fn failed(error: &SandboxError) -> String {
+    if matches!(error, SandboxError::TooManyLayers) {
+        return format!("the sandbox cannot be entered: {error}");
+    }
     format!("the sandbox cannot be entered: {error}; set `sandbox = \"auto\"` below [server] to start without it")
 }
 

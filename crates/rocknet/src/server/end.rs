@@ -7,6 +7,7 @@ use std::sync::{PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rocknet_io::socket::Address;
 use rocknet_quic::{Forwarding, RelayReceiver};
 
 use super::Server;
@@ -139,12 +140,15 @@ impl Server {
         Ok(offered)
     }
 
-    /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Returns
-    /// when all workers have done so, at the latest after a second.
-    pub fn receive_quic(&self, receives: bool) {
+    /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Workers
+    /// of the addresses `unused` are left out, because no other process reads their sockets. Returns when all workers
+    /// have done so, at the latest after a second.
+    pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
-        for listener in self.state().listeners.values() {
-            listener.receive_quic(receives, &applied);
+        for (address, listener) in &self.state().listeners {
+            if !unused.contains(address) {
+                listener.receive_quic(receives, &applied);
+            }
         }
         drop(applied);
         // Never receives a value: the channel is closed once all workers have dropped their end.

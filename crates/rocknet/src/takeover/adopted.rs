@@ -109,6 +109,12 @@ impl AdoptedSockets {
         self.addresses.values().filter_map(|address| address.streams.first())
     }
 
+    /// Returns the addresses of the previous process whose UDP sockets were not taken.
+    pub fn unused_udp(&self) -> Vec<Address> {
+        let unused = self.addresses.iter().filter(|(_, sockets)| !sockets.udp.is_empty());
+        unused.map(|(address, _)| address.clone()).collect()
+    }
+
     /// Returns true if this process takes over from another one.
     pub fn is_takeover(&self) -> bool {
         self.is_takeover

@@ -22,7 +22,7 @@ const OWN_VAR_LIB: [&str; 5] = [
 ];
 
 /// Returns true if the test runs as root. Otherwise the test is reported as skipped.
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         skip(Need::Root, "only root can become another user");
@@ -30,7 +30,7 @@ fn is_root() -> bool {
     is_root
 }
 
-fn make_accessible(path: &Path) {
+pub fn make_accessible(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
@@ -105,7 +105,7 @@ const SITES: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\np
      [site.\"a.localhost\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\ntls = \"local\"\n";
 
 /// Returns a folder with scripts. `server`: keys of the table `[server]`. `sites`: tables of further sites.
-fn with_scripts(server: &str, sites: &str) -> ProgramFolder {
+pub fn with_scripts(server: &str, sites: &str) -> ProgramFolder {
     let dir = ProgramFolder::new(&[
         ("www/try.php", TRY),
         (
@@ -128,12 +128,12 @@ fn with_scripts(server: &str, sites: &str) -> ProgramFolder {
     dir
 }
 
-fn uid(name: &str) -> u32 {
+pub fn uid(name: &str) -> u32 {
     rocknet_io::privileges::User::find(name).expect("a user").uid
 }
 
 /// Returns the number that a script printed after `name=`.
-fn printed(response: &str, name: &str) -> u32 {
+pub fn printed(response: &str, name: &str) -> u32 {
     let (_, rest) = response
         .split_once(&format!("{name}="))
         .unwrap_or_else(|| panic!("{name}: {response}"));
@@ -159,19 +159,19 @@ fn is_master(pid: u32) -> bool {
 }
 
 /// Polls a condition until it holds. `what`: the awaited event, for the failure message.
-fn wait_until(deadline: Instant, what: &str, mut condition: impl FnMut() -> bool) {
+pub fn wait_until(deadline: Instant, what: &str, mut condition: impl FnMut() -> bool) {
     while !condition() {
         assert!(Instant::now() < deadline, "{what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-fn deadline() -> Instant {
+pub fn deadline() -> Instant {
     Instant::now() + Duration::from_secs(30)
 }
 
 /// Returns a field of `/proc/PID/status`; an empty string if the process has exited.
-fn field(pid: u32, name: &str) -> String {
+pub fn field(pid: u32, name: &str) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.map(|line| line.trim_start_matches(':').trim().to_owned())
@@ -179,7 +179,7 @@ fn field(pid: u32, name: &str) -> String {
 }
 
 /// Returns the account helper of a server.
-fn helper(server: &Server) -> u32 {
+pub fn helper(server: &Server) -> u32 {
     let mut all = fs::read_dir("/proc").expect("processes").flatten().filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
         let line = fs::read(entry.path().join("cmdline")).ok()?;

@@ -23,6 +23,7 @@ mod service;
 mod service_manager;
 mod trust;
 mod upgrade;
+mod upgrade_accounts;
 #[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]
 mod wire;

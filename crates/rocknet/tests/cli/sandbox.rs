@@ -255,6 +255,28 @@ fn an_upgrade_keeps_the_strict_sandbox_and_does_not_widen_it() {
 }
 
 #[test]
+fn upgrades_beyond_the_layers_of_landlock_need_a_restart() {
+    if !is_root() {
+        return;
+    }
+    let dir = folder(&config("sandbox = \"strict\"", ""));
+    let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+    let _end = KillAtEnd(&dir);
+    // The kernel permits 16 layers, and the start has set the first.
+    for _ in 1..16 {
+        upgrade(&dir, &[]);
+    }
+    let refused = dir.run(&["upgrade"]);
+    assert!(
+        refused.code == Some(1) && refused.err.contains("layer of Landlock rules") && refused.err.contains("restart"),
+        "{refused:?}"
+    );
+    assert!(!refused.err.contains("sandbox = \"auto\""), "{refused:?}");
+    assert!(server.get("/").ends_with("home"));
+    assert_eq!(dir.run(&["stop"]).code, Some(0));
+}
+
+#[test]
 fn the_limits_of_programs_do_not_apply_to_the_new_process_of_an_upgrade() {
     if !is_root() {
         return;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
+use rocknet_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::load::{Load, TIMEOUT, connect};
@@ -164,6 +165,30 @@ fn no_request_is_lost_with_epoll() {
 #[test]
 fn no_request_is_lost_with_the_automatic_backend() {
     no_request_is_lost("auto");
+}
+
+#[test]
+fn no_request_is_lost_with_io_uring() {
+    match rocknet_io::runtime::io_uring_unavailable() {
+        None => no_request_is_lost("io_uring"),
+        Some(trouble) => skip(Need::IoUring, &trouble),
+    }
+}
+
+#[test]
+fn the_backend_may_change() {
+    if let Some(trouble) = rocknet_io::runtime::io_uring_unavailable() {
+        return skip(Need::IoUring, &trouble);
+    }
+    let program = Upgradable::start("epoll");
+    let text = program.dir.read("rocknet.toml");
+    for backend in ["io_uring", "epoll"] {
+        program
+            .dir
+            .write("rocknet.toml", &text.replace("\"epoll\"", &format!("\"{backend}\"")));
+        program.upgrade();
+        assert!(program.server.get("/").ends_with("home"));
+    }
 }
 
 #[test]

@@ -162,6 +162,7 @@ fn reload(server: &TestServer, site: &str) {
         &shared.certificates,
         &shared.registries,
         &BTreeSet::new(),
+        &[],
     )
     .expect("a snapshot");
     server.worker.swap(&Arc::new(snapshot));

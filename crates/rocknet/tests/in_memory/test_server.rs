@@ -267,7 +267,7 @@ impl TestServer {
         let certificates = CertificateManager::new(Vec::new()).expect("a certificate manager");
         let registries = Arc::new(registries);
         let quic = quic_addresses(&config);
-        let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic);
+        let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic, &[]);
         let snapshot = Arc::new(snapshot.expect("a snapshot"));
         let pool = Pool::new(2);
         let cache = FileCache::start(64 << 20, pool.clone()).expect("a cache");

@@ -32,6 +32,7 @@ mod php;
 #[cfg(target_os = "linux")]
 mod stalled;
 mod transfer;
+mod upgrade_resumption;
 mod upstreams;
 
 use support::{certs, http3 as http3_client, tls_client as client};

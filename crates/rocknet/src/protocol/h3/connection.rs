@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use rocknet_config::model::Limits;
 use rocknet_io::wheel::Tick;
 use rocknet_proto::h3::{Config, Critical, ErrorCode, ServerConnection, StreamId};
 use rocknet_quic::{Dir, Event, StreamEvent};
@@ -27,7 +28,7 @@ use crate::handshake::Handshake;
 use crate::lifecycle::connection_info::ConnectionInfo;
 use crate::lifecycle::deadlines::{Deadlines, Wait};
 use crate::lifecycle::seen_targets::SeenTargets;
-use crate::worker::{OpenConnection, Worker};
+use crate::worker::{OpenConnection, Worker, head_limits};
 
 /// Maximum number of rounds in one poll, before other connections are served.
 const ROUNDS_PER_POLL: u32 = 8;
@@ -41,6 +42,16 @@ const ENGINE_CONFIG: Config = Config { connect_protocol: true };
 
 /// Streams of the server without which the connection cannot continue, in the order in which they are opened.
 const CRITICAL: [Critical; 3] = [Critical::Control, Critical::Encoder, Critical::Decoder];
+
+/// Returns the settings that a client remembers for early data: those of HTTP/3 and QUIC that a server with these
+/// limits announces. They can only be compared. A server must not accept early data of a session with other settings
+/// (RFC 9114 §7.2.4.2).
+pub fn remembered_settings(limits: &Limits) -> Vec<u8> {
+    let mut engine = ServerConnection::new(&ENGINE_CONFIG, &head_limits(limits), 0);
+    let mut settings = rocknet_quic::remembered_parameters();
+    settings.append(&mut engine.take_output(Critical::Control));
+    settings
+}
 
 /// Server side of an HTTP/3 connection.
 pub struct Connection {
