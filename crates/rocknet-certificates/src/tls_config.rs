@@ -114,6 +114,7 @@ impl TlsConfigBuilder {
         builder.build().map_err(|error| format!("`client_ca`: {error}"))
     }
 
+    /// Returns the ticket keys for this client authentication, and creates them if there are none yet.
     fn tickets(&self, roots: Option<ClientAuthRoots>) -> Result<Arc<dyn ProducesTickets>, String> {
         let mut all = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ticketer) = all.get(&roots) {
