@@ -1,17 +1,22 @@
 //! Tests of the limits of the query channel, of inserts, and of eviction.
 
 use std::pin::{Pin, pin};
+use std::sync::mpsc::sync_channel;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rocknet_config::model::Settings;
 use rocknet_proto::status::Status;
 
+use super::storage::MIN_TABLE;
 use super::*;
+use crate::cache::file_cache::{FileCache, MAX_QUERIES, MAX_QUERY_BYTES};
 use crate::cache::key::MAX_ENTRIES;
+use crate::cache::message::LoadOutcome;
 use crate::cache::weight;
 use crate::entry::Found;
 use crate::entry_kind::EntryKind;
+use crate::tree::Tree;
 
 #[test]
 fn a_full_queue_refuses_queries_immediately_and_accepts_them_when_there_is_room() {
@@ -73,6 +78,14 @@ impl SteppedCache {
     fn query(&self) -> Query {
         let (cache, tree) = (self.cache.clone(), Arc::clone(&self.tree));
         let mut query: Query = Box::pin(async move { cache.look_up(&tree, &"/a.txt".into()).await });
+        assert!(poll(&mut query).is_pending());
+        query
+    }
+
+    /// Queries only the shared cache.
+    fn query_shared(&self) -> Query {
+        let (cache, tree) = (self.cache.clone(), Arc::clone(&self.tree));
+        let mut query: Query = Box::pin(async move { cache.look_up_shared(&tree, &"/a.txt".into()).await });
         assert!(poll(&mut query).is_pending());
         query
     }
@@ -219,6 +232,23 @@ fn a_purge_also_removes_entries_that_are_being_loaded() {
     stepped.thread.handle(loaded);
     assert!(is_found(&poll(&mut query)));
     assert!(stepped.thread.entries.is_empty());
+    // A query after the purge does not get what an earlier job has read.
+    let (mut earlier, mut later) = (stepped.query_shared(), stepped.query_shared());
+    stepped.take_messages(1);
+    let query = stepped
+        .messages
+        .recv_timeout(Duration::from_secs(30))
+        .expect("the later query");
+    let outcome = stepped
+        .messages
+        .recv_timeout(Duration::from_secs(30))
+        .expect("an outcome");
+    purge(&mut stepped);
+    stepped.thread.handle(query);
+    stepped.thread.handle(outcome);
+    assert!(poll(&mut earlier).is_pending() && poll(&mut later).is_pending());
+    stepped.take_messages(1);
+    assert!(is_found(&poll(&mut earlier)) && is_found(&poll(&mut later)));
     // A job reports that the file of a stored entry is unchanged.
     stepped.open();
     // An entry that was checked in the millisecond of the purge would not be stored.

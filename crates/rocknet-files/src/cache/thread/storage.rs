@@ -1,0 +1,72 @@
+//! The stored entries: added, removed, and evicted beyond the limits of the cache.
+
+use std::sync::Arc;
+
+use rocknet_handler::clock::uptime_ms;
+
+use super::{CacheThread, StoredEntry};
+use crate::cache::eviction::Bound;
+use crate::cache::eviction_queue::QueuedEntry;
+use crate::cache::key::Key;
+use crate::entry::Entry;
+
+/// Minimum number of entries that a shrunk table has room for, so that small tables are never shrunk.
+pub(super) const MIN_TABLE: usize = 1024;
+
+impl CacheThread {
+    pub(super) fn store(&mut self, key: &Key, entry: &Arc<Entry>) {
+        let stored = StoredEntry {
+            entry: Arc::clone(entry),
+            positions: self.queues.push(key, entry, uptime_ms()),
+        };
+        self.entries.entry(key.clone()).or_default().stored = Some(stored);
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) {
+        let state = self.entries.remove(key);
+        if let Some(stored) = state.and_then(|state| state.stored) {
+            stored.entry.retire();
+            self.queues.remove(&stored.positions);
+        }
+        // Shrinks the table after a flood of requests, to twice the needed size so that shrinking is rare.
+        let needed = self.entries.len().max(MIN_TABLE);
+        if self.entries.capacity() > 8 * needed {
+            self.entries.shrink_to(2 * needed);
+        }
+    }
+
+    pub(super) fn evict(&mut self) {
+        for bound in Bound::EACH {
+            self.evict_from(bound);
+        }
+    }
+
+    /// Evicts by the second-chance algorithm: the oldest entry is removed unless it was used since it was queued. An
+    /// entry that a job is loading again is kept, because removing it would drop the requests that wait for the job.
+    fn evict_from(&mut self, bound: Bound) {
+        let mut chances = self.queues.of(bound).len();
+        while self.queues.of(bound).is_over() {
+            let Some(QueuedEntry { key, since, share }) = self.queues.of_mut(bound).pop() else {
+                return;
+            };
+            let state = self.entries.get_mut(&key);
+            let Some((stored, is_loading)) =
+                state.and_then(|state| Some((state.stored.as_mut()?, state.loading.is_some())))
+            else {
+                continue;
+            };
+            let used = stored.entry.used_ms() > since;
+            if !is_loading && (!used || chances == 0) {
+                self.remove(&key);
+                continue;
+            }
+            // Queues the entry again even if no chances are left, because an entry without a position is never evicted.
+            let position = self.queues.of_mut(bound).push(key, uptime_ms(), share);
+            stored.positions[bound as usize] = Some(position);
+            if chances == 0 {
+                return;
+            }
+            chances -= 1;
+        }
+    }
+}
