@@ -103,6 +103,8 @@ impl CertificateManager {
             .collect()
     }
 
+    /// Returns the set of these files, which sites with the same files share. Reads the files if the set is new or a
+    /// file has changed.
     fn files(&self, files: &[CertificateFiles]) -> Arc<FileSet> {
         let mut state = lock(&self.state);
         if let Some(set) = state.files.get(files).and_then(Weak::upgrade) {
@@ -126,6 +128,7 @@ impl CertificateManager {
         let certificates = match &tls.source {
             CertificateSource::Files(files) => SiteCertificates::Files(self.files(files)),
             CertificateSource::Auto | CertificateSource::Local => SiteCertificates::Issued {
+                // `names` returns at least one name.
                 default_name: names(site).swap_remove(0),
             },
         };
@@ -209,6 +212,7 @@ impl CertificateManager {
 }
 
 impl ManagerState {
+    /// Renews issued certificates that are due, reads changed files again, and forgets sets that no site uses.
     fn maintain(&mut self, now: SystemTime, store: &Arc<CertificateStore>) {
         for issuer in &mut self.issuers {
             issuer.renew_due(now, store);

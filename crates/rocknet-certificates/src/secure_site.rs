@@ -63,12 +63,13 @@ impl TlsPolicy {
         self.client.as_ref().is_some_and(|client| client.required)
     }
 
-    /// Returns true if the site accepts this TLS version.
+    /// Returns true if the site accepts this TLS version; `None` counts as TLS 1.2.
     pub fn accepts(&self, version: Option<ProtocolVersion>) -> bool {
         self.min == TlsVersion::V12 || version == Some(ProtocolVersion::TLSv1_3)
     }
 }
 
+/// Identifies the certificates that a site presents.
 #[derive(Debug, PartialEq, Eq)]
 enum ShownCertificate {
     Files(Vec<CertificateFiles>),
@@ -116,6 +117,8 @@ impl SecureSite {
         self.ready_configs(store, name).map(|ready| Arc::clone(&ready.quic))
     }
 
+    /// Returns the configurations for a handshake, built again if the certificate set differs from that of the last
+    /// handshake.
     fn ready_configs(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ReadyConfigs>> {
         let config = self.config.as_ref().ok()?;
         let set = self.set(store, name)?;
@@ -152,8 +155,8 @@ impl SecureSite {
         has_set && self.config.is_ok()
     }
 
-    /// Returns the certificates of the site: those of its files, or those that cover its `names`. A certificate of
-    /// several names is returned once.
+    /// Returns the certificates of the site: those of its files, or the issued ones of its default name and of `names`.
+    /// A certificate of several names is returned once.
     pub fn certificates(&self, store: &CertificateStore, names: &[String]) -> Vec<Certificate> {
         let mut sets: Vec<Arc<CertificateSet>> = Vec::new();
         let found: Vec<_> = match &self.certificates {
@@ -192,6 +195,7 @@ impl SecureSite {
         !has_set || self.config.is_err()
     }
 
+    /// Returns the certificate set for a name; for issued certificates, that of the default name if there is no other.
     fn set(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<CertificateSet>> {
         let default_name = match &self.certificates {
             SiteCertificates::Files(files) => return files.set(),
