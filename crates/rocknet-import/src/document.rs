@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::directive::Directive;
-use crate::note::{Note, NoteKind};
+use crate::note::{Note, NoteKind, RESTRICTS_ACCESS};
 use crate::settings::Settings;
 use crate::value::Value;
 
@@ -63,6 +63,16 @@ pub(crate) struct SiteRule {
     pub keys: Vec<(&'static str, Value)>,
     /// The directive, for a note if the rule is refused.
     pub directive: String,
+}
+
+impl SiteRule {
+    /// Returns true if the rule responds with an error.
+    pub fn refuses_requests(&self) -> bool {
+        let is_error = |value: &Value| matches!(value, Value::Number(status) if *status >= 400);
+        self.keys
+            .iter()
+            .any(|(key, value)| *key == "respond" && is_error(value))
+    }
 }
 
 impl Site {
@@ -136,6 +146,20 @@ pub(crate) trait Notes {
         let advice = rocknet_config::advice_for_keyword(&directive.name);
         let message = advice.unwrap_or_else(|| "there is no known counterpart; see docs/configuration.md".to_owned());
         self.note(NoteKind::NotTranslated, directive, &message);
+    }
+
+    /// Notes that a restriction was not translated, although the place is open in the result.
+    fn skip_restriction(&mut self, directive: &Directive, message: &str) {
+        self.note(
+            NoteKind::NotTranslated,
+            directive,
+            &format!("{RESTRICTS_ACCESS}: {message}"),
+        );
+    }
+
+    /// Notes that a restriction applies to fewer requests than before.
+    fn weakens(&mut self, directive: &Directive, message: &str) {
+        self.note(NoteKind::Differs, directive, &format!("{RESTRICTS_ACCESS}: {message}"));
     }
 
     /// Notes that the translation of a directive works differently.

@@ -35,6 +35,10 @@ pub(crate) struct HostDraft {
     pub tls_word: Option<&'static str>,
     /// Host that all requests are redirected to by HTTPS, with their path; empty for the host of the request.
     pub https_redirect: Option<String>,
+    /// True if the host has names, and none of them is in `names`. Its site would serve every name, so it is left out.
+    pub has_only_unknown_names: bool,
+    /// True if RockNet does without a site what the host does.
+    pub is_needless: bool,
 }
 
 impl HostDraft {
@@ -90,7 +94,18 @@ pub(crate) fn assemble(document: &mut Document, hosts: Vec<HostDraft>) {
     let mut kept: Vec<HostDraft> = Vec::new();
     let mut redirecting: Vec<HostDraft> = Vec::new();
     let mut by_name: HashMap<String, usize> = HashMap::new();
-    for host in hosts {
+    for mut host in hosts {
+        if host.is_needless {
+            document.notes.append(&mut host.site.notes);
+            continue;
+        }
+        if host.has_only_unknown_names && host.names.is_empty() {
+            let message =
+                "the site is left out, because RockNet has no form for its names, and it would serve every name";
+            host.note(NoteKind::NotTranslated, message.to_owned());
+            document.notes.append(&mut host.site.notes);
+            continue;
+        }
         if host.https_redirect.is_some() && !host.is_tls() {
             redirecting.push(host);
             continue;

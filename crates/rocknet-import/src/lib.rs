@@ -27,6 +27,7 @@ mod imported;
 mod nginx;
 mod note;
 mod proxy;
+mod refusal;
 mod regex;
 mod settings;
 mod units;

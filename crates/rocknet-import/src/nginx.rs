@@ -6,8 +6,10 @@ mod php;
 mod place;
 mod reader;
 mod response;
+mod restriction;
 mod scope;
 mod server;
+mod tls;
 mod try_files;
 mod upstream;
 
@@ -33,6 +35,7 @@ pub(crate) fn translate(tree: &[Directive]) -> Document {
     let mut shared = Scope::new(ConfigLevel::Http);
     let mut upstreams = Upstreams::new();
     let mut servers = Vec::new();
+    let mut http_tls = Vec::new();
     let http = tree.iter().filter(|directive| directive.is("http"));
     let directives: Vec<&Directive> = tree.iter().chain(http.flat_map(Directive::children)).collect();
     for directive in directives {
@@ -53,6 +56,7 @@ pub(crate) fn translate(tree: &[Directive]) -> Document {
             ("map" | "geo" | "split_clients" | "limit_req_zone" | "limit_conn_zone" | "log_format", _) => {
                 document.skip_unknown(directive);
             }
+            _ if tls::is_tls(directive) => http_tls.push(directive),
             _ => shared.read(directive, &upstreams),
         }
     }
@@ -60,7 +64,7 @@ pub(crate) fn translate(tree: &[Directive]) -> Document {
     globals(&mut document, &mut shared);
     let mut hosts = Vec::new();
     for block in servers {
-        hosts.push(server::translate(block, &shared, &upstreams, &mut document));
+        hosts.push(server::translate(block, &shared, &http_tls, &upstreams, &mut document));
     }
     hosts::assemble(&mut document, hosts);
     document

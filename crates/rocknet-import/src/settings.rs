@@ -51,7 +51,7 @@ const ORDER: [&str; 27] = [
 ];
 
 /// Keys that restrict access. If one of their values cannot be written, the table is closed by `deny = "all"`.
-const ACCESS: [&str; 3] = ["allow", "deny", "auth"];
+const ACCESS: [&str; 4] = ["allow", "deny", "auth", "internal"];
 
 impl Settings {
     /// Sets a key; an earlier value is replaced.
@@ -86,8 +86,16 @@ impl Settings {
         self.set("deny", Value::text("all"), line);
     }
 
+    /// Returns true if a key restricts access, and does not only cancel an inherited restriction.
+    pub fn restricts(&self) -> bool {
+        self.get("allow").is_some_and(|value| *value != Value::text("all"))
+            || self.get("deny").is_some_and(|value| *value != Value::List(Vec::new()))
+            || self.get("auth").is_some_and(|value| *value != Value::Flag(false))
+            || self.get("internal") == Some(&Value::Flag(true))
+    }
+
     /// Returns true if every client is denied.
-    fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         matches!(self.get("deny"), Some(Value::Text(all)) if all == "all")
     }
 
@@ -122,7 +130,7 @@ impl Settings {
             if self.values.insert("allow".to_owned(), allow.clone()).as_ref() != Some(&allow) {
                 self.values.insert(key.to_owned(), removed.clone());
             }
-        } else if ACCESS.contains(&key) {
+        } else if ACCESS.contains(&key) || is_protective(key, &removed.value) {
             self.close(removed.line);
         }
         Some(removed)
@@ -165,6 +173,16 @@ impl Settings {
             ORDER.iter().position(|known| *known == base).unwrap_or(ORDER.len())
         });
         all
+    }
+}
+
+/// Returns true if a value keeps clients away: `tls` requires client certificates, or a handler processes files that
+/// would be sent as they are without it, such as scripts with passwords.
+fn is_protective(key: &str, value: &Value) -> bool {
+    const HANDLERS: [&str; 6] = ["php", "proxy", "fastcgi", "uwsgi", "scgi", "cgi"];
+    match value {
+        Value::Table(entries) if key == "tls" => entries.iter().any(|(key, _)| key == "client_ca"),
+        value => HANDLERS.contains(&key) && *value != Value::Flag(false),
     }
 }
 

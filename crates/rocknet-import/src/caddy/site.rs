@@ -40,6 +40,8 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
             &mut host,
         );
     }
+    // Another address without a name serves every name by itself.
+    host.has_only_unknown_names &= host.listeners.is_empty();
     let is_clear_too = host.listeners.iter().any(|listener| !listener.tls);
     if options.has_no_redirects && is_clear_too {
         host.tls.push(("redirect".to_owned(), Value::Flag(false)));
@@ -90,6 +92,7 @@ fn add(address: &str, site: &Directive, has_tls: bool, options: &CaddyOptions, b
     };
     let (rest, path) = rest.split_once('/').map_or((rest, ""), |(rest, path)| (rest, path));
     if !path.is_empty() || address.contains('{') {
+        host.has_only_unknown_names = true;
         return host
             .site
             .skip(site, &format!("the address {address} has a path or a placeholder"));
