@@ -75,4 +75,10 @@ impl Environment for ServerEnvironment<'_> {
     fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
         roots(files).err()
     }
+
+    fn controllers_error(&self) -> Option<&'static str> {
+        // A static program has no dynamic loader.
+        cfg!(all(unix, target_feature = "crt-static"))
+            .then_some("this program is linked statically and cannot load shared libraries")
+    }
 }
