@@ -22,6 +22,7 @@ mod push;
 mod server;
 mod session;
 mod slow;
+mod static_program;
 mod trusted;
 mod upstreams;
 mod websocket;
@@ -36,7 +37,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Run only these steps; by default all except deflate
+    /// Run only these steps; by default all except deflate and static
     #[arg(value_enum)]
     steps: Vec<Step>,
     /// Seconds of each slow attack; with less than the server's timeouts, the attack shows nothing
@@ -97,6 +98,9 @@ enum Step {
     Deflate,
     /// The Debian package in a booted Debian: install, upgrade, purge, and `rocknet service`; needs root
     Package,
+    /// The static program in a root folder without libraries; only runs if named, with `--program` or else a build with
+    /// musl; needs root
+    Static,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
@@ -120,8 +124,10 @@ pub const CLIENTS: [(&str, Work); 8] = [
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     packages::require(Purpose::Conform)?;
+    let is_static = options.steps == [Step::Static];
     let program = match &options.program {
         Some(file) => file.canonicalize()?,
+        None if is_static => crate::dist::build(crate::dist::Libc::Musl)?,
         None => {
             run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet"]))?;
             crate::repository::target().join("release/rocknet")
@@ -206,6 +212,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if is_selected(Step::Package) {
         packages::require(Purpose::Machines)?;
         steps.step("package", || package::run(&program));
+    }
+    if options.steps.contains(&Step::Static) {
+        steps.step("static", || static_program::run(&program));
     }
     if is_selected(Step::Slow) {
         for (name, option) in slow::ATTACKS {

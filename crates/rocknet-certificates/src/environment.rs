@@ -81,4 +81,10 @@ impl Environment for ServerEnvironment<'_> {
         // Other errors say nothing about the server, which may run as another user.
         matches!(folder, Some(Err(error)) if error.kind() == std::io::ErrorKind::NotFound)
     }
+
+    fn controllers_error(&self) -> Option<&'static str> {
+        // A static program has no dynamic loader.
+        cfg!(all(unix, target_feature = "crt-static"))
+            .then_some("this program is linked statically and cannot load shared libraries")
+    }
 }

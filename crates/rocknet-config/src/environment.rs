@@ -103,6 +103,12 @@ pub trait Environment {
     fn lacks_log_folder(&self, _file: &Path) -> bool {
         false
     }
+
+    /// Returns the reason why the program cannot load the shared libraries of controllers; `None` if it can. The
+    /// default implementation returns `None`.
+    fn controllers_error(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Environment of the process. It does not inspect certificates, CA certificates or password files.

@@ -1,10 +1,11 @@
-//! Builds the container image from `packaging/image`, with buildah or podman.
+//! Builds the container images from `packaging/image`, with buildah or podman: one on Debian, and an empty one with the
+//! static program.
 
 use super::contents::source;
 use super::release::Release;
 use crate::Failure;
 use crate::command::{find, run};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -12,23 +13,23 @@ use std::process::Command;
 /// Programs that build images, in order of preference.
 const BUILDERS: [&str; 2] = ["buildah", "podman"];
 
-/// Builds `localhost/rocknet:VERSION`, and writes it into `folder` as an archive that docker and podman load.
+/// Certificates of the public authorities on this machine: of Debian, and of Fedora.
+const AUTHORITIES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/// Folders of the image that are empty, and their modes.
+const FOLDERS: [(&str, u32); 2] = [("state", 0o700), ("temporary", 0o1777)];
+
+/// Builds `localhost/rocknet:VERSION`, or `VERSION-static` without a base, and writes it into `folder` as an archive
+/// that docker and podman load.
 pub fn build(release: &Release, base: Option<&str>, folder: &Path) -> Result<(), Failure> {
     let Some(builder) = BUILDERS.into_iter().find(|name| find(name).is_some()) else {
         return Err("buildah or podman is needed: on Debian, run `apt-get install buildah`".into());
     };
     let context = tempfile::tempdir()?;
-    let files = [
-        ("Containerfile", source("packaging/image/Containerfile")?),
-        ("rocknet.toml", source("packaging/image/rocknet.toml")?),
-        ("index.html", source("packaging/index.html")?),
-        ("rocknet", release.bytes.clone()),
-    ];
-    for (name, bytes) in files {
-        fs::write(context.path().join(name), bytes)?;
-    }
-    fs::set_permissions(context.path().join("rocknet"), fs::Permissions::from_mode(0o755))?;
-    let name = format!("localhost/rocknet:{}", Release::VERSION);
+    fill(context.path(), release)?;
+    let base = if release.is_static() { Some("scratch") } else { base };
+    let suffix = if release.is_static() { "-static" } else { "" };
+    let name = format!("localhost/rocknet:{}{suffix}", Release::VERSION);
     // Only the format of Docker has health checks.
     let mut build = Command::new(builder);
     build.args(["build", "--format", "docker", "--tag", &name]);
@@ -44,5 +45,30 @@ pub fn build(release: &Release, base: Option<&str>, folder: &Path) -> Result<(),
     let target = format!("docker-archive:{}:{name}", archive.display());
     run(Command::new(builder).args(["push", "--quiet", &name, &target]))?;
     println!("{:>10}  {}", fs::metadata(&archive)?.len(), archive.display());
+    Ok(())
+}
+
+/// Writes the files that the Containerfile copies.
+fn fill(context: &Path, release: &Release) -> Result<(), Failure> {
+    let Some(authorities) = AUTHORITIES.into_iter().find(|file| Path::new(file).is_file()) else {
+        return Err(
+            "this machine has no certificates of authorities: on Debian, run `apt-get install ca-certificates`".into(),
+        );
+    };
+    let files = [
+        ("Containerfile", source("packaging/image/Containerfile")?),
+        ("rocknet.toml", source("packaging/image/rocknet.toml")?),
+        ("index.html", source("packaging/index.html")?),
+        ("ca-certificates.crt", fs::read(authorities)?),
+        ("rocknet", release.bytes.clone()),
+    ];
+    for (name, bytes) in files {
+        fs::write(context.join(name), bytes)?;
+    }
+    fs::set_permissions(context.join("rocknet"), Permissions::from_mode(0o755))?;
+    for (name, mode) in FOLDERS {
+        fs::create_dir(context.join(name))?;
+        fs::set_permissions(context.join(name), Permissions::from_mode(mode))?;
+    }
     Ok(())
 }
