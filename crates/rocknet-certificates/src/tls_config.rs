@@ -119,7 +119,7 @@ impl TlsConfigBuilder {
         builder.build().map_err(|error| format!("`client_ca`: {error}"))
     }
 
-    /// Returns the ticket cipher for this client authentication, and creates it if there is none yet.
+    /// Returns the ticket cipher for this client authentication, and creates it on the first call.
     fn tickets(&self, roots: Option<ClientAuthRoots>) -> Arc<TicketCipher> {
         let mut all = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
         let cipher = all.entry(roots).or_insert_with_key(|roots| {
