@@ -135,6 +135,7 @@ fn every_command_resolves_file_arguments_in_the_same_way() {
         ("sub/good.toml", "[site.\":0\"]\nroot = \"../www\"\n"),
         ("bad.toml", "[site.\":8080\"]\nrot = \"www\"\n"),
     ]);
+    // `rocknet.toml` is invalid, so a command that reads it instead of its argument reports it.
     for command in ["check", "fmt --check", "explain /", "doctor"] {
         for named in ["sub/good.toml", "-c sub/good.toml", "--config sub/good.toml"] {
             let line = format!("{command} {named}");
@@ -221,7 +222,7 @@ fn paths_are_printed_in_canonical_form() {
 }
 
 #[test]
-fn help_names_every_option_of_the_readme() {
+fn every_help_text_of_a_server_names_the_console_option() {
     let dir = ProgramFolder::new(&[]);
     for line in ["--help", "run --help", "serve --help", "run -h"] {
         let output = dir.run(&line.split_whitespace().collect::<Vec<_>>());
@@ -230,7 +231,7 @@ fn help_names_every_option_of_the_readme() {
 }
 
 #[test]
-fn explain_shows_the_user_of_scripts() {
+fn explain_shows_how_scripts_are_run() {
     let dir = ProgramFolder::new(&[
         ("www/index.php", "<?php"),
         ("www/at/index.php", "<?php"),
@@ -404,8 +405,8 @@ fn check_reports_in_json() {
         assert_eq!(json["ok"], ok, "{file}");
         assert_eq!(json["findings"].as_array().unwrap().is_empty(), ok, "{file}");
         if file == "bad.toml" {
-            let dir = &json["findings"][0]["location"];
-            assert_eq!((&dir["line"], &dir["column"]), (&2.into(), &1.into()));
+            let location = &json["findings"][0]["location"];
+            assert_eq!((&location["line"], &location["column"]), (&2.into(), &1.into()));
         }
     }
 }
@@ -518,7 +519,7 @@ fn completions_and_the_manual_page_are_valid() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        // Shells that are not installed are skipped.
+        // The check is skipped if the shell or groff is not installed.
         let Ok(mut child) = child else { return };
         child.stdin.take().unwrap().write_all(printed.as_bytes()).unwrap();
         let read = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! The dashboard over sockets: signing in, sessions, and requests of other pages.
+//! The dashboard over sockets: signing in, sessions, and requests that pages of other sites make.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use crate::program::{ProgramFolder, Server};
 const CONFIG: &str = "[server]\nstate = \"state\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
                       [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
 
-/// Views, and the other paths that need a session.
+/// Pages that need a session: the views, and the forms for websites.
 const PAGES: [&str; 11] = [
     "/",
     "/websites",
@@ -81,7 +81,7 @@ impl Dashboard {
         self.send("POST", "/login", "Content-Type: application/json\r\n", body)
     }
 
-    /// Signs in, and returns the cookie as a header field.
+    /// Signs in with the token in the file `name` of the state folder, and returns the cookie as a header field.
     fn cookie(&self, name: &str) -> String {
         let token = self.dir.read(&format!("state/admin/{name}"));
         let reply = self.login(&format!("{{\"token\":\"{}\"}}", token.trim()));
@@ -180,7 +180,7 @@ fn requests_of_other_pages_are_rejected() {
             let reply = dashboard.send("GET", path, &format!("{cookie}{fields}"), "");
             assert_eq!(reply.status, 403, "{path} {fields}: {}", reply.body);
         }
-        // A form of another page sends no JSON.
+        // A form on a page of another site cannot send JSON.
         for media_type in ["text/plain", "application/x-www-form-urlencoded"] {
             let fields = format!("{own}Content-Type: {media_type}\r\n");
             assert_eq!(
@@ -256,6 +256,7 @@ fn sessions_begin_with_a_token_or_a_link_and_end() {
         "{}",
         left.head
     );
+    // `count` returns when the stream ends. The limit rules out that the stream continued after the session.
     assert!(events.count() < 50);
     assert_eq!(dashboard.send("GET", "/", &cookie, "").status, 303);
     assert_eq!(dashboard.send("GET", "/api/config", &own, "").status, 401);
@@ -263,6 +264,7 @@ fn sessions_begin_with_a_token_or_a_link_and_end() {
     let wrong: Vec<_> = (0..30)
         .map(|_| dashboard.login("{\"token\":\"0000\"}").status)
         .collect();
+    // Attempts with wrong tokens are limited; the right token is still accepted.
     assert_eq!(wrong.last(), Some(&429));
     dashboard.cookie("token");
 }
@@ -276,14 +278,15 @@ fn the_read_token_shows_no_secrets_and_changes_nothing() {
         let reply = dashboard.send("GET", page, &cookie, "");
         let is_secret = ["/logs", "/settings", "/history"].contains(&page) || page.starts_with("/websites/");
         assert_eq!(reply.status, if is_secret { 403 } else { 200 }, "{page}");
-        let changes = [
+        // Controls that change the server, and the text of the configuration.
+        let forbidden = [
             "data-do=\"reload\"",
             "data-do=\"stop\"",
             "data-do=\"remove\"",
             "[server]",
         ];
         assert!(
-            !changes.iter().any(|text| reply.body.contains(text)),
+            !forbidden.iter().any(|text| reply.body.contains(text)),
             "{page}: {}",
             reply.body
         );
@@ -301,7 +304,7 @@ fn the_read_token_shows_no_secrets_and_changes_nothing() {
 }
 
 #[test]
-fn names_and_faults_are_escaped() {
+fn names_and_texts_are_escaped() {
     let dashboard = Dashboard::start();
     let cookie = dashboard.cookie("token");
     let own = format!("{cookie}Sec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\n");
@@ -312,8 +315,8 @@ fn names_and_faults_are_escaped() {
         page.contains("&#60;/textarea&#62;&#60;script&#62;") && !page.contains("<script>"),
         "{page}"
     );
-    let upstream = r#"{"edits":[{"op":"set","path":["site","a\"'><b>"],"value":"{ root = \"www\" }"}]}"#;
-    let checked = dashboard.send("POST", "/api/config/check-edits", &own, upstream);
+    let added_site = r#"{"edits":[{"op":"set","path":["site","a\"'><b>"],"value":"{ root = \"www\" }"}]}"#;
+    let checked = dashboard.send("POST", "/api/config/check-edits", &own, added_site);
     assert!(
         checked.status == 200 && checked.body.contains("is_valid"),
         "{}",

@@ -41,6 +41,7 @@ impl Upgradable {
         u32::try_from(status["pid"].as_u64().expect("a number")).expect("a process ID")
     }
 
+    /// Runs an upgrade that succeeds, and returns the ID of the new process.
     #[track_caller]
     fn upgrade(&self) -> u32 {
         let before = self.process();
@@ -215,7 +216,7 @@ fn the_server_continues_if_the_new_process_fails() {
     let other = program.failed_upgrade(&["--binary", "/bin/false"]);
     assert!(other.contains("ended before it was ready: exit status: 1"), "{other}");
 
-    // The shell runs the file that has the name of its first argument.
+    // The shell gets the arguments of the server. It executes the file that the first one, `run`, names.
     program.dir.write("run", "exec sleep 1000\n");
     let hanging = program.failed_upgrade(&["--binary", "/bin/sh", "--timeout", "1"]);
     assert!(hanging.contains("was not ready within 1 s"), "{hanging}");

@@ -15,7 +15,9 @@ use super::client::TlsClient;
 use super::http3_client::{Http3Client, get};
 use super::support::Folder;
 
+/// Size in bytes of a download that exceeds the window of the client by far.
 const LARGE: u64 = 16 << 20;
+/// Bytes of a response that the client accepts before it reads.
 const WINDOW: u32 = 256 << 10;
 
 /// Process that has taken over. It is killed when dropped.
@@ -38,6 +40,7 @@ pub fn upgrade(server: &Server, old: Pid) -> NewProcess {
     NewProcess(id.expect("a process ID"))
 }
 
+/// Waits until the process has ended.
 fn wait_for_end(process: Pid) {
     let deadline = Instant::now() + DEADLINE;
     let stat = format!("/proc/{}/stat", process.as_raw_nonzero());
@@ -150,7 +153,7 @@ fn connections_of_the_old_process_continue_and_new_ones_reach_the_new_process() 
         let first = server.pid();
         let second = upgrade(&server, first);
         wait_for_requests();
-        // The third process knows the relay to the first, which still serves the download.
+        // The third process must pass datagrams to the first, which still serves the download.
         let third = upgrade(&server, second.0);
         wait_for_requests();
         wait_for_end(second.0);
@@ -160,7 +163,7 @@ fn connections_of_the_old_process_continue_and_new_ones_reach_the_new_process() 
         wait_for_end(first);
         wait_for_requests();
         ends.store(true, Ordering::Relaxed);
-        // The clients end before the third process does.
+        // The third process is returned, so that it is killed only after the clients have ended.
         third
     });
 }
