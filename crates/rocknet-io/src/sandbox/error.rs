@@ -13,7 +13,7 @@ pub enum SandboxError {
     /// The process may gain privileges by set-user-ID programs, so only root may set limits. `renounce_privileges`
     /// removes the obstacle.
     MayGainPrivileges,
-    /// A system call failed.
+    /// The system call with this name failed.
     System(&'static str, io::Error),
     /// A folder to which writing is to be permitted cannot be opened.
     Folder(PathBuf, io::Error),
