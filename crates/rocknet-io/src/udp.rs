@@ -230,7 +230,8 @@ impl UdpSocket {
                 Ok(()) => transmit.bytes = &transmit.bytes[chunk..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The network device has no checksum offload, which segmentation by the kernel requires.
+                // EIO: the network device has no checksum offload, which segmentation by the kernel requires. EINVAL:
+                // the kernel refuses to segment these bytes for another reason.
                 Err(error) if chunk > segment && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
                     self.kernel_segments.store(false, Ordering::Relaxed);
                 }

@@ -62,6 +62,7 @@ struct Rule {
 
 #[derive(Debug)]
 enum Action {
+    /// Leaves the request as it is; with `last`, the remaining rules are skipped.
     Pass,
     Rewrite(Target),
     Redirect { to: Target, status: u16 },

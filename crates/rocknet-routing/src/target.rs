@@ -282,8 +282,8 @@ fn is_written_query(byte: u8) -> bool {
 
 /// Returns true for characters of a request's query that are kept as received. Browsers send many characters unencoded,
 /// so only those that could do harm are encoded. These are spaces, control characters, bytes outside ASCII, and
-/// characters that could end an attribute in double quotes, begin or end a tag, or end the query. An apostrophe is
-/// kept, because the pages of the server write attributes in double quotes only.
+/// characters that could end an attribute in double quotes, a tag or the query. `'` is kept, because RFC 3986 §3.4
+/// permits it in queries.
 fn is_sent_query(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\"<>#".contains(&byte)
 }

@@ -43,6 +43,7 @@ fn search(table: &[(&[&str], Advice)], fits: impl Fn(&str) -> bool) -> Option<Ad
     row.map(|(_, advice)| *advice)
 }
 
+// Advice with a long text, or for several rows.
 const ROUTE: Advice = Equivalent("write a route, [site.\"example.com\".route.\"/path/*\"], and its settings below it");
 const RULE: Advice = Equivalent(
     "write a rule, [[site.\"example.com\".rule]], with path = \"/old/*\" and rewrite = \"/new/{*}\"; to redirect clients \

@@ -6,6 +6,7 @@ use crate::binding::{Rendered, SettingGroup, bound, quoted};
 use crate::model::{Auth, ClientRange, DEFAULT_REALM, Network};
 use crate::value::settings;
 
+/// Sections of the keys that sites and routes accept.
 const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 const ADDRESSES: Kind = Kind::Several(&Kind::Text("address, network, \"private\", \"unix\" or \"all\""));

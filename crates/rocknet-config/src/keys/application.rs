@@ -1,12 +1,13 @@
 //! Keys of applications that are reached by FastCGI, SCGI or uwsgi.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, SettingRows, bound, field};
 use crate::model::{Balance, Protocol, Settings};
 
+/// Sections of the keys that sites and routes accept.
 const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 const ADDRESS: Kind = Kind::Text("\"unix:/path\" or \"host:port\"");

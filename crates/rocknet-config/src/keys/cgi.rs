@@ -1,6 +1,6 @@
 //! Keys of CGI programs.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -8,6 +8,7 @@ use crate::binding::{Rendered, SettingGroup, bound, field};
 use crate::model::MAX_PROGRAMS;
 use crate::value::settings;
 
+/// Sections of the keys that sites and routes accept.
 const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 pub(super) const KEYS: &[Key] = &[

@@ -7,6 +7,7 @@ use crate::choice::Choice;
 use crate::model::RunOn;
 use crate::value::settings;
 
+/// Sections of the keys that sites and routes accept.
 const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 pub(super) const KEYS: &[Key] = &[

@@ -1,6 +1,6 @@
 //! Keys of the proxy that change, buffer or copy requests and responses.
 //!
-//! A bound without a comment serves only to reject obvious mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::upstream::{MAX_BUFFERED, URL};

@@ -1,6 +1,6 @@
 //! Keys of the proxy: upstreams, load balancing, health, limits and timeouts.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::upstream::{URL, rendered_servers};

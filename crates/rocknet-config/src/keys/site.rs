@@ -8,8 +8,10 @@ use crate::choice::Choice;
 use crate::model::{Fallback, LogTarget, Mode, Priority, Redirect, Symlinks};
 use crate::value::settings;
 
+/// Sections of the keys that sites and routes accept.
 const BOTH: &[Section] = &[Section::Site, Section::Route];
 
+/// Range of the status of a redirect; `value::settings` refuses 304 to 306.
 const STATUS: Kind = Kind::Integer { min: 301, max: 308 };
 
 pub(super) const KEYS: &[Key] = &[

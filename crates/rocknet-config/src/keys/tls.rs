@@ -38,6 +38,7 @@ choice! {
     default Required
 }
 
+/// Sections of the keys that `[tls]` and `tls` of a site accept.
 const BOTH: &[Section] = &[Section::Tls, Section::SiteTls];
 const DAY_MS: u64 = 86_400_000;
 
@@ -146,7 +147,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "hsts",
         BOTH,
-        // The preload lists of browsers recommend two years.
+        // The maximum is two years, which the preload lists of browsers recommend.
         Kind::Duration {
             min_ms: 0,
             max_ms: 730 * DAY_MS,

@@ -1,6 +1,6 @@
 //! Keys of the servers of a proxy, of their health checks, and of the mirror.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Keys of the proxy for connections to its servers: name resolution, paths, HTTP/2 and TLS.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use std::time::Duration;
 

@@ -20,5 +20,6 @@ pub(super) enum LinkTarget {
         target: Vec<u8>,
         uid: u32,
     },
+    /// Anything other than a link.
     NotALink,
 }

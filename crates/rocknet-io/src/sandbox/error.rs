@@ -16,7 +16,7 @@ pub enum SandboxError {
     /// The process has as many layers of Landlock rules as the kernel permits. Each program that takes the place of
     /// another one, with the same limits, adds a layer.
     TooManyLayers,
-    /// A system call failed.
+    /// The system call with this name failed.
     System(&'static str, io::Error),
     /// A folder to which writing is to be permitted cannot be opened.
     Folder(PathBuf, io::Error),
