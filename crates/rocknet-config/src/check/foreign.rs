@@ -340,7 +340,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
     (
         &["tracing", "opentelemetry", "otel"],
-        Unsupported("remove it; access logs can be JSON: log = { access = \"stdout\", format = \"json\" }"),
+        Equivalent("write a section of the server: [tracing] with endpoint = \"http://127.0.0.1:4318\""),
     ),
     (
         &["valid_referers", "hotlink"],
