@@ -1,16 +1,16 @@
 //! Serves GET requests over HTTP/2 in memory, so that an instruction counter measures only the protocol engine.
 //!
-//! Run `valgrind --tool=callgrind target/quick/examples/h2_count 2048`, and again with 1024: the difference is the cost
-//! of 1024 requests. The number is rounded up to a multiple of 32. The second argument selects the client to imitate:
-//! `load` (the default) sends the fields of h2load, and `browser` sends thirteen fields, which are all indexed except
-//! the path.
+//! Build with `--profile quick`, run `valgrind --tool=callgrind target/quick/examples/h2_count 2048`, and run it again
+//! with 1024: the difference is the cost of 1024 requests. The first argument is the number of requests, rounded up to
+//! a multiple of 32. The second argument selects the client to imitate: `load` (the default) sends the fields of
+//! h2load, and `browser` sends thirteen fields, which are all indexed except the path.
 
 use std::hint::black_box;
 
 use rocknet_proto::h2::{BodyDelivery, Config, ConnectionEvent, DecodedHead, PREFACE, PreparedHead, ServerConnection};
 use rocknet_proto::{Limits, Status};
 
-/// Number of requests per call of `receive`, as from a client with this number of concurrent streams.
+/// Number of requests that arrive together, as from a client with this number of concurrent streams.
 const STREAMS: usize = 32;
 
 /// Response body.
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut connection = ServerConnection::new(&Config::default());
     connection.write_preface(&limits, &mut out);
     let mut input = PREFACE.to_vec();
-    // SETTINGS and WINDOW_UPDATE that open the windows to 1 GiB, half of their maximum, as h2load does.
+    // SETTINGS and WINDOW_UPDATE that open the windows to 2^30 - 1 bytes, about half of their maximum, as h2load does.
     input.extend_from_slice(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x3f, 0xff, 0xff, 0xff]);
     input.extend_from_slice(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x3f, 0xff, 0, 0]);
     let (mut stream, mut responses) = (1u32, 0);

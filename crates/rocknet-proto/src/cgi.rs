@@ -1,7 +1,8 @@
 //! Parses the response heads of CGI, FastCGI, SCGI and uwsgi programs (RFC 3875 §6), and defines the error for a
 //! variable that one of these protocols cannot encode.
 //!
-//! A head consists of field lines, of which one may be `Status`, and an empty line.
+//! A head consists of field lines, of which one may be `Status`, and an empty line. An HTTP status line may come first
+//! where [`StatusLine`] allows it.
 
 use std::fmt;
 
@@ -10,9 +11,10 @@ use memchr::memchr;
 use crate::bytes::{VALUE, all, is_token, trim};
 use crate::status::Status;
 
-/// Maximum size of a head in bytes: enough for applications that set dozens of cookies.
+/// Maximum size of a head in bytes: enough for applications that set dozens of cookies. The caller of [`find_head_end`]
+/// enforces it.
 pub const MAX_HEAD_SIZE: usize = 64 * 1024;
-/// Maximum number of fields of a head.
+/// Maximum number of fields of a head, not counting `Status`.
 pub const MAX_FIELDS: usize = 256;
 
 /// Returns the position after the head in the received bytes of a response; `None` if the head is incomplete. `from` is

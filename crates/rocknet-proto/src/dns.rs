@@ -3,7 +3,7 @@
 /// Class IN (Internet), the class of all records in use.
 pub const IN: u16 = 1;
 
-/// Maximum size of a response to a message without EDNS, in bytes (RFC 1035 §4.2.1).
+/// Maximum size of a response, or any other message, over UDP without EDNS, in bytes (RFC 1035 §4.2.1).
 pub const MAX_RESPONSE: usize = 512;
 
 /// Maximum length of a name in text form without its trailing dot, in bytes: 255 bytes on the wire (RFC 1035 §2.3.4).

@@ -30,6 +30,7 @@ const SMALL: Limits = Limits {
     target_size: 64,
     trailer_size: 64,
     chunk_extension: 32,
+    // A fuzzer reaches this size with an announced length.
     body_size: 1 << 20,
 };
 
@@ -179,7 +180,7 @@ pub fn proxy_protocol(data: &[u8]) {
 }
 
 /// Checks that `run` returns the same lines for the whole data, for single bytes, and for pieces of 1 to 13 bytes whose
-/// sizes depend on the data.
+/// sizes depend on the data. These three splits stand for all others.
 fn same_in_all_splits(data: &[u8], run: impl Fn(&[&[u8]]) -> Vec<String>) {
     let whole = run(&[data]);
     let single: Vec<&[u8]> = data.chunks(1).collect();

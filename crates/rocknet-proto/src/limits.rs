@@ -18,7 +18,7 @@ pub const TRAILER_SIZE: usize = 4 * 1024;
 /// around one-byte chunks wastes CPU time (CVE-2023-39326).
 pub const CHUNK_EXTENSION: usize = 4 * 1024;
 
-/// Default of [`Limits::body_size`] in bytes.
+/// Default of [`Limits::body_size`] in bytes: 100 MiB, where nginx has 1 MiB.
 pub const BODY_SIZE: u64 = 100 * 1024 * 1024;
 
 /// Ceiling of `head_size` and `trailer_size` in bytes, because a field index keeps the length of a name in 24 bits.

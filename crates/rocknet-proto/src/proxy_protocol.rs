@@ -159,7 +159,7 @@ fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
         return Err(ProxyHeaderError::Command);
     }
     if header.len() < FIRST_READ_SIZE {
-        // The header may still be empty and become version 1, so no more bytes may be read yet.
+        // The header may still be empty and become version 1, so the limit of the first read applies.
         return Ok(ParseProgress::More {
             wanted: FIRST_READ_SIZE - header.len(),
         });

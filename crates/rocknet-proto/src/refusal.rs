@@ -110,9 +110,9 @@ pub enum ChunkError {
     End,
     /// An invalid line in the trailer section, or a section with too many lines or bytes.
     Trailer(FieldError),
-    /// A trailer field for framing, routing, authorization or the handling of the content (RFC 9110 §6.5.1). Merged
-    /// into the head, it would change the meaning of the message. Only requests are refused for it; the receiver of a
-    /// response must drop the field.
+    /// A trailer field that belongs in the head, such as one for framing, routing or authorization (RFC 9110 §6.5.1).
+    /// Merged into the head, it would change the meaning of the message. Only requests are refused for it; the receiver
+    /// of a response must drop the field.
     ForbiddenTrailer,
 }
 

@@ -97,6 +97,7 @@ fn pairs(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     pairs
 }
 
+/// Returns the FCGI_PARAMS records of these variables.
 fn written(variables: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut params = Params::new(&mut out);

@@ -66,7 +66,7 @@ fn paths_are_decoded_once_and_normalized() {
         ("/a/../..", Err(AboveRoot)),
         ("/a/../../b", Err(AboveRoot)),
         ("/%2e%2e/etc/passwd", Err(AboveRoot)),
-        ("/%2e%2e%2fetc", Err(Unmatchable)),
+        ("/%2e%2e%2fetc", Err(Unmatchable)), // the encoded slash separates no segments
         ("/.//../etc", Err(AboveRoot)),
         ("/a/../../a", Err(AboveRoot)),
         // Encoded slashes and backslashes.

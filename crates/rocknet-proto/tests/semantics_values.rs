@@ -344,7 +344,7 @@ fn path_for_rules(value: &[u8]) -> String {
 
 #[test]
 fn paths_never_leave_the_root() {
-    // The results are the same for the paths of files and for the paths that rules match.
+    // The results are the same for the paths of files and for the paths that routes and rewrite rules match.
     let both: &[(&str, &str)] = &[
         ("/", "/a/b.css/"),
         ("//x", "/a/b.css/x"),
@@ -365,7 +365,8 @@ fn paths_never_leave_the_root() {
     ];
     check(path, "/a/b.css", "/a/b.css", both);
     check(path_for_rules, "/a/b.css", "/a/b.css", both);
-    // No file can have these paths, but rules match them. For rules, an encoded slash becomes a backslash.
+    // No file can have these paths, but routes and rewrite rules can match them. `for_rules` turns an encoded slash
+    // into a backslash.
     for (more, rule_path) in [
         (":x", "/a/b.css:x"),
         ("%2f..%2f..", "/a/b.css\\..\\.."),

@@ -30,7 +30,7 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// Bounds of the number of bytes that a connection keeps until the client has acknowledged them. The maximum allows
 /// 80 MB/s at a round trip of 25 ms.
 pub const SEND_WINDOW: RangeInclusive<u64> = 32 * 1024..=2 * 1024 * 1024;
-/// Number of streams that a client may have open, the same as for HTTP/2.
+/// Number of bidirectional streams that a client may have open, the same as for HTTP/2.
 pub const MAX_STREAMS: u32 = 128;
 /// Number of unidirectional streams that a client may have open: control stream, two streams of QPACK, and five of
 /// unknown types, which have to be accepted (RFC 9114 §6.2).
@@ -42,7 +42,7 @@ const INITIAL_MTU: u16 = 1200;
 /// Largest payload that path MTU discovery tries: Ethernet without the headers of IPv6 and UDP.
 const MAX_MTU: u16 = 1452;
 /// Maximum number of connections whose first packet has arrived and that were neither accepted nor refused. The
-/// endpoint decides immediately, so there is never more than one such connection.
+/// endpoint decides immediately, so there is never more than one such connection, and any small maximum suffices.
 const MAX_INCOMING: usize = 16;
 /// Number of address validation tokens for later connections that each connection gets (RFC 9000 §8.1.3).
 const NEW_TOKENS: u32 = 2;
@@ -110,7 +110,7 @@ fn derive(root: &hkdf::Prk, purpose: &[u8]) -> io::Result<[u8; 32]> {
 }
 
 /// Returns the transport parameters that a client remembers for early data (RFC 9000 §7.4.1), in a form that can only
-/// be compared. A server must not accept early data of a session in which it has announced others.
+/// be compared. A server must not accept early data of a session in which it has announced other parameters.
 #[must_use]
 pub fn remembered_parameters() -> Vec<u8> {
     let parameters = [

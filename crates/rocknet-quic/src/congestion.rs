@@ -15,7 +15,7 @@ use quinn_proto::congestion::{Controller, ControllerFactory};
 const INITIAL_WINDOW: u64 = 10 * 1200;
 /// Minimum window in datagrams (RFC 9002 §7.2).
 const MINIMUM_WINDOW: u64 = 2;
-/// Factor by which a loss reduces the window (RFC 9438 §4.6).
+/// Factor by which the window is multiplied after a loss (RFC 9438 §4.6).
 const BETA: f64 = 0.7;
 /// Constant of the cubic function in datagrams per cubic second (RFC 9438 §5.1).
 const C: f64 = 0.4;
@@ -335,7 +335,7 @@ mod tests {
             now += rtt;
         }
         assert!(cubic.threshold.is_finite(), "slow start is over");
-        // Five rounds of a quarter each instead of five doublings.
+        // Five rounds of about a quarter each instead of five doublings; the sixth round ends slow start.
         assert!(
             (3 * before..6 * before).contains(&(cubic.window as u64)),
             "{}",

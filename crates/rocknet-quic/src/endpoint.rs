@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! socket ──datagrams──▶ QuicEndpoint ──events──▶ Connection (one task each) ──datagrams──▶ socket
-//!                        │ timers ──wake───────▲
+//!                        │ timers ──wake───────────▲
 //!                        └ datagrams of other workers ──▶ their inboxes
 //! ```
 
@@ -153,8 +153,8 @@ impl QuicEndpoint {
         self.relays = relays;
     }
 
-    /// Reads the socket, or leaves its datagrams to another process. Datagrams that the other process passes on are
-    /// received in both cases. The caller has to poll afterwards.
+    /// Reads the socket from now on if `receives` is true; otherwise leaves its datagrams to another process. Datagrams
+    /// that the other process passes on are received in both cases. The caller has to poll afterwards.
     pub fn set_receiving(&mut self, receives: bool) {
         self.receives = receives;
     }

@@ -27,7 +27,8 @@ use network::{Network, PathProperties, Side};
 use node::{Node, endpoint};
 use server::Server;
 
-/// Maximum number of steps of a simulation.
+/// Maximum number of steps of a simulation. Each step runs both sides, and then moves the time to the next arrival or
+/// timer.
 const MAX_STEPS: usize = 1_000_000;
 
 /// Selector that chooses the same configuration for every connection.

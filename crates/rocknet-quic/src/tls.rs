@@ -30,8 +30,8 @@ const UNRECOGNIZED_NAME: u8 = 112;
 
 /// Chooses the TLS configuration of each connection. It is shared by all connections of an endpoint.
 pub trait SelectConfig: Send + Sync + 'static {
-    /// Returns the configuration for a ClientHello; `None` if no site has this name, or if it has no certificate.
-    /// `local` is the address that the client sent to, if known.
+    /// Returns the configuration for a ClientHello; `None` if no site has its server name, or if the site has no
+    /// certificate. `local` is the address that the client sent to, if known.
     fn select(&self, hello: &ClientHello<'_>, local: Option<IpAddr>) -> Option<SelectedConfig>;
 }
 

@@ -27,6 +27,7 @@ pub(crate) struct PendingTrace(Arc<Mutex<State>>);
 enum State {
     /// Records of a connection that is not accepted.
     Pending(Vec<u8>),
+    /// Writer of an accepted connection.
     Open(Box<dyn Write + Send + Sync>),
     /// The connection is not traced.
     Untraced,

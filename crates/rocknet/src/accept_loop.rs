@@ -59,7 +59,7 @@ impl From<Duration> for StopTimes {
 pub enum LoopExit {
     /// The worker was stopped. `clean` is true if no connection had to be cut.
     Stopped { clean: bool },
-    /// The listening socket failed, or the event loop or accept loop could not be created.
+    /// A listening socket failed, or the event loop or accept loop could not be created.
     Failed(io::Error),
 }
 
@@ -149,8 +149,8 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
-    /// Stops accepting. Connections that have not finished at the end of `times` are cut. A further call can only
-    /// shorten the times.
+    /// Stops accepting. Connections that have not finished within `times.within` are cut. A further call can only
+    /// shorten that time, and closes idle connections at once if its `idle_grace` is zero.
     pub fn stop(&mut self, context: &mut Context<'_>, times: StopTimes) {
         if let Some(deadline) = self.stop_deadline {
             let earlier = self.tick_after(times.within);
@@ -180,7 +180,7 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
-    /// Advances the time and accepts connections. Ready once the worker has stopped or the listening socket has failed.
+    /// Advances the time and accepts connections. Ready once the worker has stopped or a listening socket has failed.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<LoopExit> {
         self.tick(context);
         if let Some(error) = self.accept(context) {
@@ -218,7 +218,7 @@ impl<'w> AcceptLoop<'w> {
                 self.worker.wheel.advance();
             }
             self.worker.tick();
-            // Without connections no timer can expire, so an idle worker sleeps.
+            // Without connections no timer can expire, so an idle worker sleeps. It first releases what it has cached.
             let is_paused = self.paused_until.is_some() || self.quic_paused_until.is_some();
             if self.worker.connections() == 0 && self.stop_deadline.is_none() && !is_paused {
                 self.ticker.stop();

@@ -11,7 +11,8 @@ const VARIABLE: &str = "ROCKNET_BACKEND";
 /// I/O back end of the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// Readiness: the kernel reports that a socket is ready, and the worker performs the operation.
+    /// Readiness: the kernel reports that a socket is ready, and the worker performs the operation. The calls are epoll
+    /// on Linux, and kqueue on macOS and BSD.
     Epoll,
     /// Completion: the worker submits an operation, and the kernel performs it.
     Ring,

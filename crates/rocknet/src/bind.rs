@@ -154,7 +154,7 @@ pub fn quic_or_none(
 /// Maximum wait for an address that this server has just released. A child process that is being started has a copy of
 /// the old socket until its `exec`.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(300);
-/// Interval between two attempts to bind such an address.
+/// Interval between two attempts to bind an address that this server has just released.
 const LINGER_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Binds a socket. If the address is in use, tries again until [`LINGER_TIMEOUT`] has passed.
@@ -162,7 +162,8 @@ fn bind_with_retry(address: &Address, options: ListenOptions, held: &[&Listener]
     let start = Instant::now();
     loop {
         match Listener::bind_overlapping(address, options, held) {
-            // At the first start no socket of this server can linger.
+            // At the first start `held` is empty, so no socket of this server can linger. `InUse(None)`: no other
+            // process was found that holds the address.
             Err(error)
                 if !held.is_empty()
                     && matches!(error.kind, BindErrorKind::InUse(None))

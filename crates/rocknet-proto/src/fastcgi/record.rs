@@ -15,7 +15,7 @@ pub(super) const REQUEST_ID: u16 = 1;
 /// ID of management records, which belong to the connection instead of a request.
 pub(super) const MANAGEMENT_ID: u16 = 0;
 
-/// Types of records that a web server sends or receives.
+/// Types of records that this module sends or interprets.
 pub(super) mod kind {
     pub const BEGIN_REQUEST: u8 = 1;
     pub const END_REQUEST: u8 = 3;

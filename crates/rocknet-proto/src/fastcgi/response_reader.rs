@@ -34,7 +34,8 @@ enum ReaderState {
     Header,
     Content {
         stream: RecordStream,
-        /// Number of content bytes that have not been received.
+        /// Number of content bytes that have not been received. For `RecordStream::End` it keeps its first value,
+        /// because `filled` counts the received bytes.
         left: u16,
         /// Number of padding bytes that follow the content.
         padding: u8,
@@ -47,7 +48,9 @@ enum ReaderState {
 /// Destination of the content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordStream {
+    /// FCGI_STDOUT.
     Stdout,
+    /// FCGI_STDERR.
     Stderr,
     /// FCGI_END_REQUEST.
     End,
@@ -170,6 +173,7 @@ impl ResponseReader {
                     let event = match stream {
                         RecordStream::Stdout => RecordEvent::Stdout(piece),
                         RecordStream::Stderr => RecordEvent::Stderr(piece),
+                        // `End` does not occur here: the arm above handles it.
                         RecordStream::Skipped | RecordStream::End => continue,
                     };
                     return Ok(RecordProgress { consumed: at, event });

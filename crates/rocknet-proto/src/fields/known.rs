@@ -3,7 +3,7 @@
 
 use crate::bytes::word_at;
 
-/// Generates the enum, the spelling and the lookup table from one row per name.
+/// Generates the enum, the list of its variants and their spellings from one row per name.
 macro_rules! known {
     ($($name:ident $spelling:literal)*) => {
         /// A known field name. The documentation of each variant is its spelling in lower case.

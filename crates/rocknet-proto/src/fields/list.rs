@@ -215,8 +215,8 @@ impl fmt::Debug for FieldList {
 }
 
 impl Field<'_> {
-    /// Returns true if the name is a token and the value has no control byte except HTAB, so that it cannot end its
-    /// line.
+    /// Returns true if the name is a token and the value has neither DEL nor a control byte except HTAB, so that the
+    /// value cannot end its line.
     #[inline]
     pub fn is_sendable(&self) -> bool {
         (self.known.is_some() || is_token(self.name)) && is_value(self.value)

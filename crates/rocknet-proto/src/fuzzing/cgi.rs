@@ -66,9 +66,10 @@ pub(super) fn scgi(data: &[u8]) {
         .ok()
         .and_then(|digits| digits.parse().ok())
         .expect("the length is a decimal number");
-    // The request is a netstring: the length, a colon, the variables and a comma.
+    // The request is a netstring: the length without leading zeros, a colon, the variables and a comma.
     let variables = &bytes[colon + 1..bytes.len() - 1];
     assert!(bytes[0] != b'0' && length == variables.len() && bytes.ends_with(b","));
+    // Each name and each value ends with NUL, so the last part is empty and belongs to no pair.
     let parts: Vec<&[u8]> = variables.split(|byte| *byte == 0).collect();
     let read: Vec<Variable<'_>> = parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
     let content_length = data.len().to_string();

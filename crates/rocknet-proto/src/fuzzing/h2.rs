@@ -10,12 +10,12 @@ use crate::hpack::{Decoder, FieldSink, NameClass};
 use crate::limits::Limits;
 use crate::status::Status;
 
-/// Time at which the server responds to a request.
+/// Time at which the server responds to a request. A refused request gets the status of the refusal at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum H2ResponseTiming {
-    /// After the head, with a prepared head.
+    /// After the request head, with a prepared response head.
     AfterHead,
-    /// After the body, with fields that may enter the dynamic table.
+    /// After the request body, with response fields that may enter the dynamic table.
     AfterBody,
     /// Never, so that streams stay open.
     Never,
@@ -333,6 +333,8 @@ pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
                     block.extend_from_slice(&[0x40, 1, b'n', 1, next().unwrap_or(b'v')]);
                 }
                 if flags & 0x40 != 0 {
+                    // Content-Length has index 28. Its prefix holds the maximum of four bits, 15, and the next byte the
+                    // remainder.
                     block.extend_from_slice(&[0x0f, 28 - 15, 1, b'0' + next().unwrap_or(0) % 10]);
                 }
                 if flags & 0x80 != 0 {

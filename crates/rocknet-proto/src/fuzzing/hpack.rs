@@ -49,10 +49,11 @@ pub fn hpack(data: &[u8]) {
     let (first, data) = data.split_first().unwrap_or((&0, data));
     // The first byte is the table size in units of 32 bytes, the overhead of an entry (RFC 7541 §4.1).
     let size = usize::from(*first) * 32;
-    // `second` decodes what the encoder of `codec` writes.
+    // `second` decodes what the encoder of `codec` writes. That encoder uses at most 4,096 bytes, even if more are
+    // permitted.
     let (mut codec, mut second) = (Hpack::new(size), Hpack::new(4096));
     codec.set_max_table_size(u32::from(*first) * 32);
-    // The bytes are split into blocks, which share the tables.
+    // The byte 0xfe separates blocks, which share the tables.
     for block in data.split(|&byte| byte == 0xfe) {
         let (fields, is_valid) = codec.decode(block);
         // The bound allows for a ring and a queue that grow by doubling, and for the 16 bytes of each queued entry.

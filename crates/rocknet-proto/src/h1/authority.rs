@@ -5,8 +5,8 @@ use std::net::Ipv6Addr;
 
 use crate::bytes::{HEX, REG_NAME, is};
 
-/// Maximum size of an authority in bytes. A DNS name has up to 253 characters and a port 5; percent-encoding at most
-/// triples them.
+/// Maximum size of an authority in bytes. A DNS name has up to 253 characters, which percent-encoding at most triples,
+/// and a port has up to 5 digits.
 const MAX_AUTHORITY: usize = 1024;
 
 /// Returns true for a host with an optional port. `@` is not allowed, so userinfo is invalid.

@@ -23,6 +23,7 @@ pub(crate) enum BodyEvent {
 /// Error in a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyError {
+    /// A chunk or the trailer section is invalid.
     Chunk(ChunkError),
     /// The body exceeds the limit that was passed to [`BodyReader::start`] or [`BodyReader::limit`].
     TooLarge,

@@ -9,7 +9,9 @@ enum BodyKind {
     Empty,
     /// A body whose length the head announces.
     Exact,
+    /// Chunks and then trailers.
     Chunked,
+    /// A body that ends with the connection.
     UntilClose,
 }
 

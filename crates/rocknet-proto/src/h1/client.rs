@@ -9,6 +9,7 @@
 //! ```
 //!
 //! Without a body, the state `Body` is skipped. On a reused connection, `encode_request` leads from `Done` to `Body`.
+//! An error and the end of the connection lead from every receiving state to `Closed`.
 
 use memchr::memchr;
 

@@ -183,7 +183,8 @@ fn status_line(out: &mut Vec<u8>, status: Status) {
     }
 }
 
-/// Writes field lines of a head; returns true if Upgrade is one of them.
+/// Writes field lines of a head; returns true if Upgrade is one of them. After an error, `out` may end with a part of
+/// the lines, which the caller removes.
 pub(crate) fn encode_fields<'a>(
     out: &mut Vec<u8>,
     fields: impl IntoIterator<Item = Field<'a>>,

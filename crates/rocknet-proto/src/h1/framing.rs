@@ -5,7 +5,7 @@ use crate::fields::{Fields, KnownField};
 use crate::refusal::FramingError;
 use crate::request::Version;
 
-/// Framing of a request body.
+/// Framing of a request body, or of a response body whose head has framing fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BodyFraming {
     /// No body; the next head follows.

@@ -16,6 +16,7 @@ use crate::refusal::FieldError;
 pub(crate) enum ParseError<E> {
     /// The current line has no LF yet.
     Incomplete,
+    /// The current line is complete and has this error.
     Invalid(E),
 }
 

@@ -19,7 +19,7 @@ const END: &[u8] = b"\r\n";
 
 impl PreparedHead {
     /// Renders a head with `Date` and, if the status allows a body, `Content-Length: length`. A CR, LF or NUL in a
-    /// field becomes a space.
+    /// field becomes a space, because RFC 9110 §5.5 calls these three dangerous.
     ///
     /// `fields` must not contain `Date`, or fields that frame the message or control the connection. This is not
     /// checked.

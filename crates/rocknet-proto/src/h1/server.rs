@@ -283,8 +283,8 @@ impl ServerConnection {
     }
 
     /// Returns true if the client waits for [`CONTINUE`](super::CONTINUE) before it sends its body. The caller should
-    /// write it when the handler reads the body. A final response without 100 closes the connection, because the client
-    /// can then send the body or omit it.
+    /// write `CONTINUE` when the handler reads the body. A final response without 100 closes the connection, because
+    /// the client can then send the body or omit it.
     pub fn wants_continue(&self) -> bool {
         self.expects_continue && self.writing == WriteState::Pending && self.reading == ReadState::Body
     }

@@ -44,8 +44,8 @@ pub use responses::BodyDelivery;
 /// Connection preface of a client (RFC 9113 §3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Default number of concurrent streams of a client. Browsers and servers commonly use values near it; RFC 9113 §6.5.2
-/// recommends at least 100.
+/// Default maximum number of concurrent streams of a client. Browsers and servers commonly use values near 128; RFC
+/// 9113 §6.5.2 recommends at least 100.
 pub const MAX_STREAMS: u32 = 128;
 
 /// Default flow-control window of a stream, in bytes. It allows 2.6 MB/s at a round trip of 100 ms. The 128 streams of
@@ -186,7 +186,7 @@ enum ReadState {
 ///
 /// 1. It calls [`write_preface`](Self::write_preface) once.
 /// 2. It calls [`receive`](Self::receive) with the unread bytes, drops the consumed bytes, and repeats until
-///    it gets [`ConnectionEvent::More`].
+///    it gets [`ConnectionEvent::More`] or [`ConnectionEvent::Closed`].
 /// 3. It responds with [`respond_prepared`](Self::respond_prepared) if the head was encoded in advance,
 ///    else with [`respond`](Self::respond). It announces body bytes with
 ///    [`queue_body`](Self::queue_body) as they become ready.
@@ -364,8 +364,8 @@ impl ServerConnection {
         self.fail(code, out);
     }
 
-    /// Resets a stream because of the client's error. The reset counts against the budget, because a client can provoke
-    /// resets to make the server work (CVE-2025-8671).
+    /// Resets a stream because of the client's error. The reset counts against the budget, because a client that
+    /// provokes resets can start more requests than its stream limit allows (CVE-2025-8671).
     ///
     /// # Errors
     ///

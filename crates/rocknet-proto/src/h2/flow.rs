@@ -20,12 +20,12 @@ pub(crate) struct WindowExceeded;
 pub(crate) const USEFUL_FRAME: u64 = 512;
 
 /// Minimum payload in bytes with which a DATA frame that a window cut short still refunds WINDOW_UPDATE frames to the
-/// flood budget. A client that grants less at a time makes the server work on purpose: small windows alone do not
-/// explain such grants.
+/// flood budget. A client that grants less at a time does so to make the server send many frames: small windows alone
+/// do not explain such grants.
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
 /// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size. A
-/// stream whose window stays below this size is reset after `limits.send_stall`.
+/// stream whose window stays below this size is reset after the configured time `limits.send_stall`.
 const MIN_USEFUL_FRAME: u64 = 16;
 
 /// Window for sending: the number of bytes that the peer still permits. Negative after the peer has reduced its initial

@@ -47,11 +47,13 @@ pub struct ResponseValidator {
 /// Part of a frame that is read next.
 #[derive(Clone, Copy, Debug)]
 enum ReadPosition {
+    /// Frame header.
     Header,
     /// Payload with fields.
     Fields(FrameHeader),
     /// Payload to be skipped, with the number of remaining bytes.
     Other(u32),
+    /// Nothing: the validator cannot continue.
     OutOfSync,
 }
 
@@ -262,7 +264,7 @@ struct ResponseFields {
     buffer: Vec<u8>,
     /// Value of the last `:status` that has three bytes.
     status: Option<[u8; 3]>,
-    /// Set by the first field that is not a pseudo-header field.
+    /// Set by the first valid field name that is not a pseudo-header field.
     has_regular: bool,
     /// Set by the first invalid field.
     is_malformed: bool,

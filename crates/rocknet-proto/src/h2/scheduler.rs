@@ -173,7 +173,7 @@ mod tests {
             (&[(3, false), (3, false), (3, false)], &[2, 0, 1], &[0, 0, 1, 1, 2, 2]),
             // The more urgent stream goes first.
             (&[(7, true), (0, false), (3, true)], &[0, 1, 2], &[1, 1, 2, 2, 0, 0]),
-            // Both kinds alternate within an urgency.
+            // Incremental and other streams of the same urgency alternate.
             (&[(3, false), (3, true), (3, false)], &[0, 1, 2], &[0, 1, 0, 1, 2, 2]),
         ];
         for (priorities, arrival, expected) in rows {

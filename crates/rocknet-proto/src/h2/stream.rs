@@ -16,6 +16,8 @@ use crate::multiplexed::Priority;
 ///      any ── RST_STREAM, sent or received ─► Closed
 /// ```
 ///
+/// A sent head does not change `Open` or `HalfClosedRemote`.
+///
 /// Idle and closed streams are not in the stream table: a number above the last opened stream is idle, and any other
 /// number that is not in the table is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

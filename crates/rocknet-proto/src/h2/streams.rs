@@ -77,7 +77,7 @@ pub(crate) struct Streams {
     recently_reset: Vec<u32>,
     /// Numbers of the streams that both sides ended or the client reset last.
     recently_ended: [u32; ENDED_HISTORY],
-    /// Position at which the next number enters `recently_reset` once that is full.
+    /// Position at which the next number enters `recently_reset` once this list is full.
     reset_next: u8,
     /// Position at which the next number enters `recently_ended`.
     ended_next: u8,
@@ -231,6 +231,7 @@ impl Streams {
     pub(crate) fn adjust_windows(&mut self, by: i64) -> Result<(), WindowOverflow> {
         for slot in 0..self.slots.len() {
             let stream = &mut self.slots[slot];
+            // A free slot has the stream number 0.
             if stream.id != 0 {
                 stream.send_window.change(by)?;
                 let number = stream.id;

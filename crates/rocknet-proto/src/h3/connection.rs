@@ -7,6 +7,9 @@
 //! request stream:   Head ──HEADERS──► Body ──HEADERS──► AfterTrailers ──end──► Ended
 //! draining:         Active ──begin_drain──► Announced ──finish_drain──► Final
 //! ```
+//!
+//! Without trailers, the end of the stream leads from `Body` to `Ended`, or from `Head` if there is no body either.
+//! `finish_drain` also leads from `Active` to `Final`.
 
 mod reading;
 mod request_body;
@@ -24,14 +27,14 @@ use crate::multiplexed::{Budget, Flood, Priority};
 use crate::qpack::{Decoder, Encoder};
 use crate::refusal::Refusal;
 
-/// Default number of concurrent request streams, the same as for HTTP/2.
+/// Default maximum number of concurrent request streams, the same as for HTTP/2.
 pub const MAX_STREAMS: u64 = 128;
 
 /// Capacity of the decoder's dynamic table in bytes. Browsers use no more, and it bounds the memory of a connection.
 const TABLE_CAPACITY: usize = 4096;
 
-/// Number of streams that may wait for insertions into the dynamic table at once. Each of these streams holds one field
-/// section.
+/// Maximum number of streams that may wait for insertions into the dynamic table at once. Each of these streams holds
+/// one field section.
 const BLOCKED_STREAMS: usize = 16;
 
 /// Bytes that HTTP/3 counts per field in addition to its name and value (RFC 9114 §4.2.2).
@@ -119,6 +122,7 @@ struct Context<'a> {
 /// Progress of a graceful shutdown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum DrainState {
+    /// No shutdown has begun.
     Active,
     /// The first GOAWAY is written; it announces that the connection will end.
     Announced,
@@ -137,7 +141,8 @@ enum DrainState {
 /// 2. It [opens](Self::open) each request stream that the client has opened.
 /// 3. It passes the bytes of the client's unidirectional streams to
 ///    [`receive_unidirectional`](Self::receive_unidirectional). It passes the bytes of request streams to
-///    [`receive`](Self::receive), until `receive` returns [`ConnectionEvent::More`].
+///    [`receive`](Self::receive), until `receive` returns [`ConnectionEvent::More`], [`ConnectionEvent::Blocked`], or
+///    an event that ends the stream or the connection.
 /// 4. It responds with [`respond_prepared`](Self::respond_prepared) or [`respond`](Self::respond), announces body bytes
 ///    with [`begin_data`](Self::begin_data), and ends with [`end_response`](Self::end_response).
 ///
@@ -369,7 +374,7 @@ impl ServerConnection {
         matches!(self.drain_state, DrainState::Final { .. }) && self.streams.pending_responses() == 0
     }
 
-    /// Returns whether no response is pending and no request has arrived in part.
+    /// Returns whether no request stream is open: no response is pending, and no request has arrived in part.
     pub fn is_idle(&self) -> bool {
         self.streams.len() == 0
     }

@@ -22,6 +22,7 @@ impl StreamId {
 /// Part of the request that the client sends next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
+    /// The head.
     Head,
     /// The body, or the data of a tunnel.
     Body,
@@ -31,7 +32,7 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// Frame whose payload is being received.
+/// Frame whose payload is being received. `remaining` is the number of payload bytes that have not arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OpenFrame {
     None,

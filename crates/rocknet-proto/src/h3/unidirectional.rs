@@ -40,6 +40,7 @@ pub(crate) enum StreamType {
         /// Number of these bytes.
         length: u8,
     },
+    /// A stream without which the connection cannot continue.
     Critical(Critical),
     /// A type that the server does not know.
     Ignored,

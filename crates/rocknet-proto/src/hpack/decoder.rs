@@ -48,7 +48,7 @@ impl Decoder {
     }
 
     /// Decodes a complete block. Apart from the table, memory use is bounded by the sink and by 8/5 of the block's
-    /// size.
+    /// size, because the shortest Huffman code has 5 bits.
     pub(crate) fn decode(&mut self, block: &[u8], sink: &mut impl FieldSink) -> Result<(), HpackError> {
         let mut at = self.decode_size_updates(block)?;
         let mut fields = 0;

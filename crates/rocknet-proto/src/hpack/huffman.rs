@@ -17,7 +17,7 @@ pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> 
     written.map(|_| ())
 }
 
-/// Returns the maximum number of bytes that a code of this length can decode to.
+/// Returns the maximum number of bytes that a coded string of `coded` bytes can decode to.
 #[inline]
 pub(crate) const fn decoded_bound(coded: usize) -> usize {
     coded * 8 / SHORTEST as usize

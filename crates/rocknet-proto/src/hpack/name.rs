@@ -41,7 +41,9 @@ impl Pseudo {
 /// Class of a field name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NameClass {
+    /// Known name in lower case.
     Known(KnownField),
+    /// Name of a defined pseudo-header field.
     Pseudo(Pseudo),
     /// Valid name that is not in [`KnownField`].
     Other,

@@ -65,7 +65,7 @@ floods! {
     /// requests.
     Stale 512 64 "too many frames on closed streams";
     /// Frames of unknown types, which must be ignored (RFC 9113 §5.5). Some clients send a few to keep servers
-    /// tolerant.
+    /// tolerant. In HTTP/3, streams of unknown types and control frames without a kind of their own count, too.
     Unknown 128 16 "too many frames of unknown types";
     /// Instructions of QPACK, which insert into a table or acknowledge (RFC 9204 §4). A request needs ten at most.
     QpackInstructions 4096 1024 "too many QPACK instructions";
@@ -117,7 +117,7 @@ impl Budget {
         }
     }
 
-    /// Subtracts `count` frames from a counter, because the client has permitted useful work.
+    /// Subtracts `count` frames from a counter, because the client has requested or permitted useful work.
     #[inline]
     pub(crate) fn refund(&mut self, kind: Flood, count: u16) {
         let spent = &mut self.spent[kind as usize];

@@ -154,7 +154,9 @@ impl HeadParts {
 /// Use of a field block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BlockKind {
+    /// Head of a request.
     Request,
+    /// Trailers of a request.
     Trailers,
     /// Decoded only to keep the dynamic table in sync.
     Discarded,

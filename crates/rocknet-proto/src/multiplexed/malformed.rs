@@ -34,7 +34,8 @@ pub enum Malformed {
     ContentLength,
     /// A second field block does not end the stream (RFC 9113 §8.1).
     TrailersWithoutEnd,
-    /// A trailer field concerns framing, routing or authorization (RFC 9110 §6.5.1).
+    /// A trailer field must not be merged into the head, for example because it concerns framing, routing or
+    /// authorization (RFC 9110 §6.5.1).
     ForbiddenTrailer,
     /// The trailers exceed the limit of bytes or fields.
     TrailersTooLarge,

@@ -7,6 +7,7 @@ use super::{QpackError, integer};
 /// Instruction as it was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EncoderInstruction<'a> {
+    /// New capacity of the table, in bytes.
     SetCapacity(u64),
     /// Insertion with the name of the static table's field at `index`.
     InsertStaticName {
@@ -18,6 +19,7 @@ pub(super) enum EncoderInstruction<'a> {
         index: u64,
         value: StringLiteral<'a>,
     },
+    /// Insertion with a name that the instruction contains.
     InsertLiteralName {
         name: StringLiteral<'a>,
         value: StringLiteral<'a>,

@@ -7,7 +7,9 @@ pub(crate) enum QpackErrorClass {
     Decompression,
     /// Section that would cost too much.
     Load,
+    /// Error on the encoder stream.
     EncoderStream,
+    /// Error on the decoder stream.
     DecoderStream,
 }
 

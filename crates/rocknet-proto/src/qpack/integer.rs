@@ -6,8 +6,8 @@ pub(super) use crate::hpack::integer::encode;
 /// Largest integer: 2^62-1, like the largest stream ID.
 pub(super) const MAX: u64 = (1 << 62) - 1;
 
-/// Maximum number of bytes after a full prefix. Nine hold 63 bits. Without this limit an integer could be padded with
-/// zeros without end.
+/// Maximum number of bytes after a full prefix. Nine hold 63 bits, more than [`MAX`] needs. Without this limit an
+/// integer could be padded with zeros without end.
 const MAX_CONTINUATION_BYTES: usize = 9;
 
 /// Decodes the integer whose prefix is the low `prefix` bits of the byte at `at`. Returns the integer and its end.

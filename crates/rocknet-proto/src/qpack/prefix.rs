@@ -74,6 +74,7 @@ fn decode_required(encoded: u64, max_entries: u64, inserted: u64) -> Option<u64>
 /// Maps an error in a complete field section. Missing bytes therefore mean that the section is truncated.
 pub(super) fn section_error(error: ReadError) -> QpackError {
     match error {
+        // `StringTooLong` does not occur, because the strings of a section are read without a limit.
         ReadError::Incomplete | ReadError::StringTooLong => QpackError::Truncated,
         ReadError::IntegerTooLarge => QpackError::IntegerTooLarge,
         ReadError::Huffman => QpackError::Huffman,

@@ -5,8 +5,10 @@
 pub(super) enum ReadError {
     /// More bytes are needed.
     Incomplete,
+    /// The integer has more than 62 bits.
     IntegerTooLarge,
     /// The decoded string would exceed its limit.
     StringTooLong,
+    /// The coded string contains EOS or has invalid padding.
     Huffman,
 }

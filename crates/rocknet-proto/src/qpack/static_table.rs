@@ -17,7 +17,7 @@ pub(super) fn at(index: u64) -> Option<&'static StaticField> {
     FIELDS.get(usize::try_from(index).ok()?)
 }
 
-/// Result of [`find`]: an index of the field, or of a field with the same name.
+/// Result of [`find`]: the index of the field, or of the first field with the same name, or neither.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StaticMatch {
     Field(u64),

@@ -339,6 +339,7 @@ fn memory_of_the_decoder_is_bounded() {
     for piece in instruction.chunks(1000) {
         assert_eq!(decoder.receive_instructions(piece), Ok(0));
     }
+    // The instruction has about 32,500 bytes, and its buffer may have up to twice this capacity.
     assert!(decoder.memory() < 80_000, "{}", decoder.memory());
     assert!(decoder.receive_instructions(&[0x1f]).is_err());
 }

@@ -12,8 +12,9 @@ use super::range::{self, MAX_RANGES, Ranges};
 use super::safe_path::{PathError, SafePath};
 use crate::method::Method;
 
-/// Checks that a [`SafePath`] never leaves its root, and that parsing it again returns the same path. The path for
-/// rules must equal it. If no file can have the path, the path for rules must still be normalized.
+/// Checks that a [`SafePath`] never leaves its root, and that parsing it again returns the same path. The path of
+/// [`SafePath::for_rules`], which routes and rewrite rules match, must equal it. If no file can have the path, the path
+/// for rules must still be normalized.
 pub fn target_path(raw: &[u8]) {
     let path = SafePath::parse(raw);
     let rule_path = SafePath::for_rules(raw);

@@ -192,9 +192,13 @@ pub fn preferred_media_type(accept: &[u8], offers: &[&str]) -> Option<usize> {
 /// Specificity of a media range. The most specific matching range has precedence (RFC 9110 §12.5.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Specificity {
+    /// No range matches.
     Nothing,
+    /// A range such as `*/*`.
     Anything,
+    /// A range such as `text/*`.
     Type,
+    /// A range such as `text/html`.
     Subtype,
 }
 

@@ -104,7 +104,9 @@ fn range_set(value: &[u8]) -> Option<&[u8]> {
 /// A range as requested.
 #[derive(Clone, Copy)]
 enum Spec {
+    /// The bytes from `first` to `last`, which is `u64::MAX` if it is missing.
     From { first: u64, last: u64 },
+    /// The last `size` bytes.
     Suffix { size: u64 },
 }
 

@@ -66,8 +66,9 @@ impl std::error::Error for PathError {}
 impl<'a> SafePath<'a> {
     /// Parses the path of a request target as sent, without its query.
     ///
-    /// The path is percent-decoded once, before rules match it, so that rules and handlers use the same path. Then `//`
-    /// is merged into `/` and dot segments are resolved. A path that needs no change is borrowed, without allocation.
+    /// The path is percent-decoded once, before it is matched, so that routes, rewrite rules and handlers use the same
+    /// path. Then `//` is merged into `/` and dot segments are resolved. A path that needs no change is borrowed,
+    /// without allocation.
     ///
     /// # Errors
     ///
@@ -101,9 +102,9 @@ impl<'a> SafePath<'a> {
         normalize(Cow::Borrowed(path.as_bytes()))
     }
 
-    /// Returns the decoded and normalized path that rules match, even if no file can have this path. A route for
-    /// `/wiki/` therefore matches `/wiki/Special:Search` as well as `/wiki/Main`. An encoded slash becomes a backslash,
-    /// and bytes that are not UTF-8 become U+FFFD. The result must never be opened as a file.
+    /// Returns the decoded and normalized path that routes and rewrite rules match, even if no file can have this path.
+    /// A route for `/wiki/` therefore matches `/wiki/Special:Search` as well as `/wiki/Main`. An encoded slash becomes
+    /// a backslash, and bytes that are not UTF-8 become U+FFFD. The result must never be opened as a file.
     ///
     /// # Errors
     ///

@@ -80,6 +80,7 @@ pub fn rejected(bytes: impl AsRef<[u8]>, error: ResponseError) {
     client("GET", bytes, &[&format!("error {error:?}")]);
 }
 
+/// Checks the transcript of the whole bytes, of single bytes, and of two pieces for each position of the cut.
 fn in_all_splits(bytes: &[u8], shown: &str, expected: &[&str], run: impl Fn(&[&[u8]]) -> Vec<String>) {
     assert_eq!(run(&[bytes]), expected, "whole: {shown}");
     let single: Vec<&[u8]> = bytes.chunks(1).collect();

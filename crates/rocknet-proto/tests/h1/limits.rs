@@ -43,7 +43,8 @@ fn heads_are_limited() {
     accepted_with(&limits, &head(99), "GET / @follower.example");
     accepted_with(&limits, &head(100), "GET / @follower.example");
     let too_large = FieldError::TooLarge;
-    // The limit is exceeded by the last byte, by the empty line, by a whole line, and by a head without an end.
+    // The limit is exceeded by one byte, by the empty line, within the last field line, by a head without an end, and
+    // by additional field lines.
     refused_with(&limits, head(101), too_large);
     refused_with(&limits, head(102), too_large);
     refused_with(&limits, head(150), too_large);

@@ -1,8 +1,8 @@
 //! Tests valid request heads, and every reason for a refusal.
 //!
-//! The expected events are the lines of a transcript. A request line has the method, the path, `?` with the query, `@`
-//! with the host, the form of the target unless it is a path, and the framing of the body. The last line is the state
-//! of the connection.
+//! The expected events are the lines of a transcript. A request line has the method, the path, `?` with the query, and
+//! `@` with the host. Then it has the form of the target unless it is a path, `1.0` for HTTP/1.0, the framing of the
+//! body, and `expects` if the client waits for 100. The last line is the state of the connection.
 
 use rocknet_proto::KnownField;
 use rocknet_proto::RequestIndex;

@@ -13,7 +13,7 @@ use rocknet_proto::h2::{Config, PREFACE};
 
 /// Transcript line of a GET request on stream 1.
 const GET_1: &str = "request 1 GET / @a end";
-/// Transcript lines of the response to a request on stream 1.
+/// Transcript lines of the response to a request on stream 1, with a body of 5 bytes.
 const SENT_1: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
 /// §3.4: the client preface with its SETTINGS frame.
@@ -313,6 +313,7 @@ fn a_stream_must_not_depend_on_itself() {
 /// §6.5: valid and invalid settings of the client.
 #[test]
 fn settings_are_acknowledged_or_rejected() {
+    // Settings 1 and 3 are HEADER_TABLE_SIZE and MAX_CONCURRENT_STREAMS, and setting 99 is unknown.
     server(&[settings(&[(1, 0), (3, 5), (99, 1)])], &["idle", "> settings ack"]);
     server(&[frame(SETTINGS, ACK, 0, "")], &["idle"]);
     // Settings 2, 8 and 9 are ENABLE_PUSH, ENABLE_CONNECT_PROTOCOL and NO_RFC7540_PRIORITIES.
@@ -384,6 +385,7 @@ fn invalid_window_updates_are_errors() {
 /// §6.9.1, §6.9.2: windows limit response bodies, and may become negative.
 #[test]
 fn windows_limit_bodies() {
+    // The response to `/big` has a body of 100,000 bytes. The initial windows have 65,535 bytes.
     let big = "request 1 GET /big @a end";
     let head = "> head 1 :status=200 x-a=b";
     // The window of the connection is smaller.

@@ -9,7 +9,8 @@ fn engine() -> ServerConnection {
     ServerConnection::new(&Config::default(), &Limits::default(), 0)
 }
 
-/// Passes the bytes of stream 2 in pieces of one byte. Returns the first error as text.
+/// Passes the bytes of stream 2, the client's first unidirectional stream, in pieces of one byte. Returns the first
+/// error and its code as text.
 fn error(bytes: &[u8], fin: bool) -> Option<String> {
     let mut engine = engine();
     for (number, byte) in bytes.iter().enumerate() {

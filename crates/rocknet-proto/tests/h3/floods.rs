@@ -1,4 +1,4 @@
-//! Floods: every frame that costs the server more than the client is limited.
+//! Floods: frames, streams and instructions that cost the server more than the client are limited.
 //!
 //! Frame types: 0 DATA, 7 GOAWAY, 0xf0700 PRIORITY_UPDATE; 0x21 is unknown. The last two arguments of `Peer::receive`
 //! are true if the stream ends, and the size of the pieces in which the bytes arrive.
@@ -77,7 +77,7 @@ fn unknown_frames_with_each_request_are_normal_use() {
 
 #[test]
 fn unidirectional_streams_are_counted_once() {
-    // Bytes of each stream; true if it is reset; number of the stream that exceeds the budget.
+    // Bytes of each stream; true if it is reset; number of the stream that exceeds the burst of 128.
     let rows: [(&[u8], bool, usize); 4] = [
         (&[0x21], false, 129),
         // The reset is the reply to STOP_SENDING.
@@ -88,6 +88,7 @@ fn unidirectional_streams_are_counted_once() {
         (&[], true, 129),
     ];
     for (bytes, is_reset, expected) in rows {
+        // The control stream has the ID 2, so the next unidirectional streams have the IDs 6, 10 and so on.
         let (mut peer, mut stream) = (Peer::new(), 2);
         let (closed, count) = until_closed(&mut peer, |peer| {
             stream += 4;

@@ -1,4 +1,4 @@
-//! The HTTP/3 engine, byte by byte: requests, bodies, control streams, errors and floods.
+//! Tests the HTTP/3 engine without a transport: control streams, floods, requests, responses, splits and tunnels.
 
 mod control;
 mod floods;

@@ -93,7 +93,7 @@ fn malformed_requests_reset_their_stream() {
             last.contains(expected) && last.starts_with("Reset"),
             "{expected}: {events:?}"
         );
-        // The connection continues.
+        // The connection continues. It is not idle, because the second request has no response yet.
         assert_eq!(peer.request(&headers(&GET), true), ["GET / end=true continue=false"]);
         assert!(!peer.engine.is_idle());
     }
@@ -150,6 +150,7 @@ fn limits_refuse_requests_with_a_status() {
     let path = [GET[0], GET[1], GET[2], (":path", &long)];
     let (large, huge) = ("x".repeat(20_000), "x".repeat(70_000));
     let field = |value| [GET[0], GET[1], GET[2], GET[3], ("x", value)];
+    // Bytes of the stream, and the refusal in the first event.
     for (bytes, expected) in [
         (headers(&path), "TargetTooLong"),
         (headers(&many), "TooMany"),

@@ -38,7 +38,7 @@ struct Request {
 }
 
 impl Client {
-    /// Creates a client that sends `count` requests, at most 200.
+    /// Creates a client that sends `count` requests, at most 200, because an insert count is written in one byte.
     pub fn new(count: usize) -> Client {
         Client {
             own: Vec::new(),

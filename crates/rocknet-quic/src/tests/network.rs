@@ -44,6 +44,7 @@ impl Network {
     pub fn new(path: PathProperties, seed: u64) -> Network {
         Network {
             path,
+            // The state must not be 0.
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             in_flight: BTreeMap::new(),
             sent: 0,

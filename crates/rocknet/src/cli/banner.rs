@@ -79,7 +79,8 @@ pub fn stop_hint(has_console: bool, has_file: bool) -> String {
     }
 }
 
-/// Returns a line for each URL of a site; the first line includes the target.
+/// Returns a line for each of the first [`MAX_URLS`] URLs of a site, and a line with the number of further URLs. The
+/// first line includes the target.
 fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     let target = match (&site.root, site.kind) {
         _ if site.fault.is_some() => format!("ERROR: {}", without_controls(site.fault.as_deref().unwrap_or_default())),
@@ -115,16 +116,16 @@ fn without_controls(text: &str) -> String {
         .collect()
 }
 
-/// Maximum number of sites, so that the block fits on the screen. The terminal command `sites` lists all of them.
+/// Maximum number of sites in the block, so that it stays short. The terminal command `sites` lists all of them.
 const MAX_SITES: usize = 16;
 
-/// Maximum number of URLs of a site, so that the block fits on the screen.
+/// Maximum number of URLs of a site in the block, so that it stays short.
 const MAX_URLS: usize = 4;
 
 /// Maximum number of addresses of the machine; further addresses mostly belong to bridges and containers.
 const MAX_ADDRESSES: usize = 8;
 
-/// Host in the URL of a site that has no name and listens on all addresses.
+/// Host in the URL of a site that has no name and listens on all addresses, with the slashes before the host.
 const LOCALHOST: &str = "//localhost";
 
 // Terminal escape sequences (SGR) for styles. `OFF` ends them all.

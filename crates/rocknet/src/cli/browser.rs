@@ -5,7 +5,7 @@ use std::thread;
 
 use super::print_warning;
 
-/// Opens a URL. A failure is printed as a warning.
+/// Opens a URL. If the program that opens URLs cannot be started, a warning is printed.
 pub fn open(url: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(program);

@@ -127,8 +127,8 @@ fn history(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Restores the text before a change. A change with a given `id` may not be the last one, and undoing it also undoes
-/// all later changes. The server therefore requires the present revision of the file, which is queried first.
+/// Restores the text before a change. A change with a given `id` need not be the last one, and undoing it also
+/// undoes all later changes. The server therefore requires the present revision of the file, which is queried first.
 fn undo(options: &Options, id: Option<u64>) -> Result<(), Failure> {
     let revision = match id {
         Some(_) => Some(options.target.call::<ConfigText>(&Request::Config)?.revision),

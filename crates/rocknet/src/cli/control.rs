@@ -33,23 +33,23 @@ use super::Failure;
 use super::event::{ControlRequest, Event};
 use super::log_feed::LogFeed;
 
-/// Name of the socket in the state folder.
+/// Path of the socket relative to the state folder.
 const SOCKET_NAME: &str = "admin/control.sock";
 
 /// Environment variable with the path of the socket, for servers and for commands. `off`: no socket.
 const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
 
-/// Maximum number of attempts to lock a token. Another server with the same state folder may hold the lock, but only
-/// while it writes the token.
+/// Maximum number of further attempts to lock a token if the first one fails. Another server with the same state folder
+/// may hold the lock, but only while it writes the token.
 const LOCK_ATTEMPTS: u32 = 50;
 
 /// Pause between two attempts to lock a token.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Time between two attempts to use an address that another server holds.
+/// Time between two attempts to serve the API at an address that could not be used.
 pub const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Random bytes of a token, which is written in hexadecimal digits.
+/// Number of random bytes in a token. Each is written as two hexadecimal digits.
 const TOKEN_BYTES: usize = 32;
 
 /// Returns the path of the control socket, or `None` if it is switched off. `state`: folder of the server's state.
@@ -164,7 +164,7 @@ pub struct ControlServers {
     adopted: AdoptedSockets,
 }
 
-/// Start hooks of one server of the API. They pass to it the inherited sockets, of which it adopts that of its address.
+/// Start hooks of one server of the API. They pass the inherited sockets of its address to the server.
 struct ServerAdoption(AdoptedSockets);
 
 impl StartHooks for ServerAdoption {
@@ -249,6 +249,7 @@ impl ControlServers {
             }
         }
         if let (None, Some(path)) = (&self.socket, &self.addresses.socket) {
+            // `None`: requests at the socket need no token.
             match start_socket(path, api(None), &mut self.adopted) {
                 Ok(server) => self.socket = Some(server),
                 Err(error) => failed.push((path.display().to_string(), error)),
@@ -382,8 +383,8 @@ fn create_folder(socket: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates the folder of a socket that the configuration names, and gives it to the account that the server becomes. To
-/// be called as root. An error is reported later, when the socket is bound.
+/// Creates the folder of a socket that the configuration names, and gives it to the account that the server
+/// switches to. To be called as root. An error is reported later, when the socket is bound.
 pub fn prepare_folder(config: &Config, user: &User) {
     if let ControlSocket::File(socket) = &config.admin.socket
         && let Some(folder) = socket.parent()

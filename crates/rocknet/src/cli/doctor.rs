@@ -49,7 +49,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// Returns the addresses of the URLs at which a server listens. An unspecified address is also listed as the one that
-/// means all addresses of the machine.
+/// means all addresses of the machine. URLs of Unix sockets are left out.
 fn listening_addresses(urls: &[String]) -> BTreeSet<Address> {
     let sockets = urls.iter().filter_map(|url| url.split_once("://")?.1.parse().ok());
     let addresses = |socket: SocketAddr| {
@@ -66,7 +66,7 @@ pub fn checks(file: Option<&Path>, served: &BTreeSet<Address>) -> Vec<Check> {
     let config = configuration(file, &mut checks);
     if let Some(config) = &config {
         ports(config, served, &mut checks);
-        // A server that runs the checks itself has logged the UDP ports that it could not open.
+        // A running server has already logged the UDP ports that it could not open.
         if served.is_empty() {
             checks.extend(quic::check(config, MAX_PORTS));
         }
@@ -81,7 +81,7 @@ pub fn checks(file: Option<&Path>, served: &BTreeSet<Address>) -> Vec<Check> {
     checks
 }
 
-/// Loads the configuration and adds the checks of it. Returns `None` if it has an error that concerns all sites.
+/// Loads the configuration and adds its checks. Returns `None` if it has an error that concerns all sites.
 fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config> {
     const SUBJECT: &str = "configuration";
     let Some(file) = file else {
@@ -93,6 +93,7 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
     };
     match rocknet_config::load(file, &ServerEnvironment::new()) {
         Ok(Loaded { config, warnings }) => {
+            // Errors of single sites are among the warnings, because the other sites can be served.
             let (of_sites, others): (Vec<_>, Vec<_>) = warnings
                 .iter()
                 .partition(|finding| finding.is_error() || finding.code == Code::Certificate);
@@ -242,6 +243,7 @@ fn managed_php(config: &Config) -> Vec<Check> {
 }
 
 fn open_files() -> Check {
+    // The server raises its limit in the same way when it starts.
     descriptors::raise();
     let limit = descriptors::limit();
     if limit < MIN_DESCRIPTORS {

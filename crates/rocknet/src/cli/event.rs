@@ -14,7 +14,7 @@ pub enum Event {
     Reopen,
     /// Time to check the workers, for the watchdog of the service manager.
     CheckWorkers,
-    /// Time to try again to serve the control API at addresses that were in use.
+    /// Time to try again to serve the control API at addresses that could not be used.
     RetryControl,
     /// SIGTERM or SIGINT.
     Stop,

@@ -381,7 +381,8 @@ fn status(status: Status) -> String {
     format!("{} {}", status.code(), status.reason())
 }
 
-/// Renders the result in three columns: key, value and configuration line.
+/// Renders the result: what the URL leads to and the problems, and below them three columns with key, value and
+/// configuration line.
 fn render(explanation: &UrlExplanation) -> String {
     // A configuration that was built in memory has no lines.
     let line = |position: &ConfigPosition| match position.line {
@@ -437,5 +438,6 @@ fn without_controls(text: &str) -> String {
 const LEADS_TO: &str = "leads to";
 const PROBLEM: &str = "problem";
 
-/// Maximum width of a column, so that one long value does not push all others off the screen.
+/// Maximum width to which the cells of a column are padded, so that one long value does not push the next column of all
+/// rows off the screen.
 const MAX_COLUMN: usize = 60;

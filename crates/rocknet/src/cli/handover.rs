@@ -41,14 +41,16 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// Returns true from the start of an upgrade until its failure.
+    /// Returns true from the start of an upgrade until its failure. After a success it stays true, because the process
+    /// ends.
     pub fn is_in_progress(&self) -> bool {
         self.is_in_progress
     }
 
     /// Starts the new process on a thread, which sends [`Event::Prepared`]. `request`: request of the control API that
     /// gets the outcome, if there is one. `servers`: the servers of the sites and of the control API, whose sockets are
-    /// passed. If the upgrade is refused, the reason is logged, and the server continues.
+    /// passed. If the upgrade is refused, the reason is logged, and the server continues. During another upgrade only
+    /// the request gets an error.
     pub fn begin(
         &mut self,
         order: &UpgradeOrder,
@@ -82,7 +84,7 @@ impl Handover {
     ///
     /// # Errors
     ///
-    /// Fails if the thread cannot be started. The new process has been killed.
+    /// Fails if the thread cannot be started. The new process has then been killed, because `successor` was dropped.
     pub fn permit(
         successor: Box<Successor>,
         sessions: Vec<SiteSessions>,
@@ -156,7 +158,7 @@ fn offer(
             "the server is the first process of a container, which would end with it: replace the container",
         );
     }
-    // The new process reports errors of the configuration.
+    // Errors of the configuration are ignored here, because the new process reports them.
     if matches!(context.sandbox, ActiveSandbox::Strict(_))
         && let Ok(loaded) = rocknet_config::load(file, &ServerEnvironment::new())
     {

@@ -16,7 +16,8 @@ pub fn is_inspection(request: &Request) -> bool {
     matches!(request, Request::Doctor | Request::Explain(_))
 }
 
-/// Starts the thread that carries out a request and replies to it. Without the thread, the client gets an error.
+/// Starts the thread that carries out a request and replies to it. If the thread cannot be started, the client gets
+/// an error.
 pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
     let snapshot = server.snapshot();
     let served = server

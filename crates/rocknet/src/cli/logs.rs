@@ -73,7 +73,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     streamed?;
     if options.follow {
-        // The stream ends when the server does.
+        // The stream ends when the server stops, or at once if too many programs follow the logs already.
         return Err(Failure::Failed(
             "the server has stopped, or too many programs follow its logs".to_owned(),
         ));

@@ -1,4 +1,5 @@
-//! The main loop of a server in the foreground: handles signals and typed commands until the server has stopped.
+//! The main loop of a server in the foreground: handles signals, typed commands and requests of the control API until
+//! the server has stopped.
 
 use std::cell::RefCell;
 use std::io;
@@ -45,7 +46,7 @@ pub struct MainLoop {
     pub loaded_revision: RefCell<Option<String>>,
     /// Settings at start. A reload reports which changed settings need a restart.
     pub start_settings: StartSettings,
-    /// Level of the error log.
+    /// Error log, whose level the control API reads and sets.
     pub error_log: Option<ErrorLog>,
     /// Servers of the control API. The caller of [`MainLoop::run`] stops them.
     pub control: Rc<RefCell<ControlServers>>,
@@ -193,12 +194,12 @@ impl MainLoop {
                     details: error.findings,
                     ..ApiError::new(422, error.message)
                 }),
-            // The API serves them without the main loop.
+            // The API serves these requests without the main loop.
             Request::Logs(_) | Request::DashboardLink => Err(ApiError::new(500, "the API has to serve this request")),
             Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
-            // `run` starts a thread for them.
+            // `run` starts a thread for these requests.
             Request::Doctor | Request::Explain(_) => Err(ApiError::new(500, "the request was not started")),
-            // `run` handles it, because it takes the server.
+            // `run` handles these requests, because they end the server.
             Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
@@ -375,7 +376,7 @@ impl MainLoop {
         server.certificates().sessions.open();
     }
 
-    /// Leaves the socket files to a process that takes over, or takes them back.
+    /// Leaves the socket files to a process that takes over, or takes them back if `leaves` is false.
     fn leave_sockets(&self, server: &Server, leaves: bool) {
         let control = self.control.borrow();
         let servers = control.servers().chain([server]);
@@ -397,7 +398,7 @@ fn changes(request: &Request) -> bool {
     )
 }
 
-/// Drains the upstreams with an address, or ends that.
+/// Drains the upstreams with an address, or ends the drain if `is_drained` is false.
 fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply, ApiError> {
     if !server.registries().upstreams.set_drained(address, is_drained) {
         return Err(ApiError::new(404, "there is no upstream with this address"));

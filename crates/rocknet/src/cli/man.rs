@@ -62,6 +62,7 @@ fn part(command: &clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     Man::new(command.clone()).render(page)
 }
 
+/// Writes a section with a list of terms. `rows`: each term with its meaning.
 fn section(title: &str, rows: &[(&str, &str)], page: &mut Vec<u8>) -> io::Result<()> {
     let mut roff = Roff::new();
     roff.control("SH", [title]);

@@ -41,7 +41,7 @@ pub fn print_report(report: &Report) {
     );
 }
 
-/// Prints the details of an error on standard error, before the error.
+/// Prints details on standard error, such as the lines before an error message.
 pub fn print_details(details: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", details.trim_end());
 }

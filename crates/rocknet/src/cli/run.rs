@@ -43,7 +43,8 @@ pub fn run_bare(options: &BareOptions, service: ServiceEnvironment) -> Result<()
     run_file(options.config.as_deref(), options.console.console, service)
 }
 
-/// Serves the file `named`, or the one that is found. Reports a failure to the process that this one replaces, if any.
+/// Serves the file `named`, or else the one that is found, or else the welcome page. Reports a failure to the process
+/// that this one replaces, if any.
 fn run_file(named: Option<&Path>, console: bool, service: ServiceEnvironment) -> Result<(), Failure> {
     let predecessor = Predecessor::from_environment().map_err(Failure::Failed)?.map(Arc::new);
     let served = run_after(predecessor.clone(), named, console, service);
@@ -54,7 +55,8 @@ fn run_file(named: Option<&Path>, console: bool, service: ServiceEnvironment) ->
     served
 }
 
-/// Serves the configuration. `predecessor`: process that this one replaces in an upgrade.
+/// Serves the configuration, or the welcome page without one. `predecessor`: process that this one replaces in an
+/// upgrade.
 fn run_after(
     predecessor: Option<Arc<Predecessor>>,
     named: Option<&Path>,

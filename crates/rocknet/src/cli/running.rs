@@ -147,7 +147,8 @@ pub fn start(
     })
 }
 
-/// Applies what the previous process knows from its start: the folder of its state, and the rights that it has dropped.
+/// Applies what the previous process passes on: the folder of its state, the rights that it has dropped, and the helper
+/// that starts programs under other accounts.
 ///
 /// # Errors
 ///
@@ -172,7 +173,8 @@ fn take_over_rights(
     Ok(())
 }
 
-/// Announces to the previous process that requests are served. Called once, after everything has started.
+/// Announces to the previous process that requests are served. Called once, after everything has started. If there is a
+/// service manager, waits until the previous process has notified it.
 fn announce_ready(predecessor: Option<&Predecessor>, service: &ServiceEnvironment) {
     let Some(predecessor) = predecessor else { return };
     match predecessor.ready() {
@@ -375,7 +377,7 @@ impl RunningServer {
     }
 }
 
-/// The state folder, which is handed to the account that the server becomes.
+/// The state folder, which is given to the account that the server switches to.
 struct StateFolder {
     folder: PathBuf,
     /// True if the configuration stores certificates or PHP files in the folder. If this is false, the folder changes

@@ -92,7 +92,7 @@ fn failed(error: &SandboxError) -> String {
 /// Limits that are in effect.
 #[derive(Debug)]
 pub enum ActiveSandbox {
-    /// None, for this reason.
+    /// No limits, for this reason.
     Off(String),
     /// Programs are limited.
     Programs,

@@ -154,7 +154,8 @@ impl ServerConnection {
     ) -> FrameResult {
         self.budget.spend(Flood::Priorities, context.now)?;
         if frame::dependency(payload).0 == header.stream {
-            // The stream may be idle, and RST_STREAM is not allowed on an idle stream (RFC 9113 §6.4).
+            // The error ends the connection, because the stream may be idle, and RST_STREAM is not allowed on an idle
+            // stream (RFC 9113 §6.4).
             return Err(ConnectionError::SelfDependency);
         }
         Ok(None)

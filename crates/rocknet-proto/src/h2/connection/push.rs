@@ -25,10 +25,12 @@ pub struct PushRequest<'a> {
 impl ServerConnection {
     /// Returns whether the client accepts a push on this stream (RFC 9113 §8.4). The client must have push enabled, and
     /// neither side may have sent GOAWAY. The client must have opened the stream, and its response must not have ended.
-    /// The limit of concurrent pushes must not be reached, and a stream number must be left.
+    /// The limit of concurrent pushes (the client's, or [`Config::streams`](super::Config) if lower) must not be
+    /// reached, and a stream number must be left.
     pub fn may_push(&self, id: StreamId) -> bool {
         let parent = self.streams.get(id);
         let pushed = self.streams.live() - self.streams.client_initiated();
+        // `WINDOW_MAX` is also the largest stream number, 2^31-1.
         self.client.enable_push
             && !self.client_is_leaving
             && self.drain_state == DrainState::Active

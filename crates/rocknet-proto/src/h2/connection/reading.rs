@@ -124,6 +124,7 @@ impl ServerConnection {
             FrameType::Settings => self.read_settings(context, header, payload),
             FrameType::Ping => self.read_ping(context, header, payload),
             FrameType::GoAway => Ok(Some(self.read_go_away(payload))),
+            // The first `match` has returned for these types.
             FrameType::Data | FrameType::PushPromise | FrameType::Unknown => Ok(None),
         }
     }

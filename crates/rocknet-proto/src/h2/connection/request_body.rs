@@ -104,8 +104,8 @@ impl ServerConnection {
         Ok(event)
     }
 
-    /// Reports the next piece of the open DATA frame. Returns `None` if no byte of it has arrived, or if the piece is
-    /// discarded.
+    /// Reports the next piece of the open DATA frame. Returns `None` if no byte of it has arrived, if the piece is
+    /// discarded, or if the frame has no data and does not end the request.
     #[inline]
     pub(super) fn read_data(&mut self, context: &mut Context<'_>, unread: &[u8], at: &mut usize) -> FrameResult {
         // Until the data of a frame begins, only the length byte of its padding is skipped.

@@ -92,8 +92,9 @@ impl ServerConnection {
         })
     }
 
-    /// Writes the header of a DATA frame and subtracts its payload from the windows. The caller has already subtracted
-    /// it from the queued bytes. Nothing else may be written before the payload.
+    /// Writes the header of a DATA frame and subtracts its payload from the window of the connection and, unless the
+    /// frame ends the response, of the stream. The caller has already subtracted it from the queued bytes. Nothing else
+    /// may be written before the payload.
     #[inline]
     pub(super) fn write_data_header(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
         self.send_window.consume(length);

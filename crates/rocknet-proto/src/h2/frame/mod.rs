@@ -29,12 +29,15 @@ pub(crate) const PRIORITY: u8 = 0x20;
 /// Streams on which a frame type is allowed.
 #[derive(Clone, Copy)]
 enum FrameScope {
+    /// Any stream except 0.
     Stream,
+    /// Stream 0, which stands for the connection.
     Connection,
+    /// Stream 0 or any other stream.
     Either,
 }
 
-/// Payload sizes that a frame type allows.
+/// Payload sizes that a frame type allows, in bytes.
 #[derive(Clone, Copy)]
 enum PayloadSize {
     Any,
@@ -64,7 +67,7 @@ macro_rules! frame_types {
                 }
             }
 
-            /// Returns the number on the wire.
+            /// Returns the number on the wire; 255 for `Unknown`, which stands for many numbers.
             pub(crate) const fn number(self) -> u8 {
                 match self {
                     $(Self::$name => $number,)*
@@ -130,7 +133,7 @@ impl FrameHeader {
         self.flags & flag != 0
     }
 
-    /// Checks the payload size and the stream against the frame type.
+    /// Checks the payload size and the stream against the frame type. The payload may have at most `size_max` bytes.
     #[inline]
     pub(crate) fn check(&self, size_max: u32) -> Result<(), ConnectionError> {
         if self.length > size_max {

@@ -277,8 +277,8 @@ impl ServerConnection {
         })
     }
 
-    /// Resets a stream because of the client's error. A client can provoke resets to cause work for the server, so they
-    /// are counted.
+    /// Resets a stream because of the client's error. Resets are counted, because a client that provokes them can start
+    /// more requests than its stream limit allows.
     #[cold]
     pub(super) fn reset(&mut self, context: &Context<'_>, id: StreamId, error: StreamError) -> ReadResult {
         self.budget.spend(Flood::Resets, context.now)?;
@@ -317,7 +317,7 @@ fn has_only_unknown_frames(mut bytes: &[u8]) -> bool {
 
 /// Returns the maximum size of an encoded field section in bytes. Huffman coding can make fields up to 30/8 times
 /// larger, but no sensible client uses it in that case. The maximum is therefore only twice the limit of the decoded
-/// size, and 64 bytes for the prefix of the section.
+/// size, plus 64 bytes for the prefix of the section.
 fn section_max(limits: &Limits) -> usize {
     limits.head_ceiling().max(limits.trailer_ceiling()) * 2 + 64
 }

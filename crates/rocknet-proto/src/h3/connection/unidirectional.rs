@@ -222,6 +222,7 @@ impl ServerConnection {
                     return Err(ConnectionError::InvalidId);
                 }
             }
+            // MAX_PUSH_ID must not decrease (RFC 9114 §7.2.7).
             frame::MAX_PUSH_ID => {
                 let id = whole_integer(payload)?;
                 let last = self.unidirectional.max_push_id.replace(id);
@@ -238,6 +239,7 @@ impl ServerConnection {
                 let (number, size) = varint::decode(payload).ok_or(ConnectionError::FrameError)?;
                 self.update_priority(number, Priority::parse(&payload[size..]))?;
             }
+            // As for CANCEL_PUSH, every push ID is unknown.
             frame::PRIORITY_UPDATE_PUSH => {
                 varint::decode(payload).ok_or(ConnectionError::FrameError)?;
                 return Err(ConnectionError::InvalidId);

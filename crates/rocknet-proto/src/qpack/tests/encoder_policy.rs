@@ -1,7 +1,8 @@
 //! Tests of the choices of the encoder: which fields are indexed, when entries are used, and the bounds on memory.
 //!
 //! The tests pass single bytes of the client's decoder stream. `[1]` to `[4]` acknowledge that number of insertions,
-//! `[0x40]` cancels stream 0, and `[0x80]` or `[0x81]` acknowledges a section of stream 0 or 1.
+//! `[0x40]` cancels stream 0, and `[0x80]` or `[0x81]` acknowledges a section of stream 0 or 1. The result is the
+//! number of instructions that were completed.
 
 use super::super::field_line::encode_static;
 use super::super::references::MAX_SECTIONS;
@@ -41,6 +42,8 @@ fn static_section(lines: &[&str]) -> Vec<u8> {
 
 #[test]
 fn the_capacity_is_that_of_the_client_up_to_a_limit() {
+    // Capacity in bytes that the client permits, and the instruction that sets the capacity, in hexadecimal. No entry
+    // fits into less than 32 bytes. The limit of the encoder is 4,096 bytes.
     for (capacity, expected) in [
         (0, ""),
         (31, ""),

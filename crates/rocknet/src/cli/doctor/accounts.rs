@@ -123,6 +123,7 @@ fn key_files(site: &Site) -> impl Iterator<Item = &Path> {
         _ => &[],
     };
     let settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
+    // The pair `client` is the certificate file and the key file.
     let to_upstreams =
         settings.filter_map(|settings: &Settings| Some(settings.proxy.as_ref()?.tls.client.as_ref()?.1.as_path()));
     own.iter().map(|files| files.key.as_path()).chain(to_upstreams)

@@ -16,6 +16,7 @@ pub(super) fn check(config: &Config, max_ports: usize) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut has_small_buffers = false;
     for address in quic_addresses(config).into_iter().take(max_ports) {
+        // One socket suffices for the check; a server binds one for each worker.
         checks.push(match udp::bind(&address, 1) {
             Ok(sockets) => {
                 has_small_buffers |= sockets.iter().any(udp::has_small_buffers);
