@@ -1,6 +1,7 @@
 //! Tests of the command line: arguments, exit codes, signals and console commands.
 
 mod accounts;
+mod api_guard;
 mod api_schema;
 mod certificates;
 mod commands;
