@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::CertificateSummary;
-use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
+use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Finding, Replacement, Saved, Undo};
 use crate::dashboard::DashboardLink;
 use crate::doctor::DoctorCheck;
 use crate::explanation::{ExplainUrl, UrlExplanation};
@@ -140,6 +140,19 @@ pub enum Reply {
 pub struct Done {
     /// Text for the operator, without a newline at the end.
     pub message: String,
+    /// Warnings, such as changed keys that take effect only after a restart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+}
+
+impl Done {
+    /// Creates a message without warnings.
+    pub fn new(message: impl Into<String>) -> Done {
+        Done {
+            message: message.into(),
+            findings: Vec::new(),
+        }
+    }
 }
 
 /// Reason why a request failed.
@@ -299,6 +312,7 @@ const UPGRADE: Endpoint = Endpoint::new(
             [] => UpgradeOrder::default(),
             _ => from_json(input)?,
         };
+        order.check().map_err(|error| ApiError::new(400, error))?;
         Ok(Request::Upgrade(order))
     },
 );
@@ -352,7 +366,13 @@ const EDIT_CONFIG: Endpoint = Endpoint::new(
     Method::Post,
     "/api/config/edit",
     "Edits the configuration file and loads it; comments and order are kept.",
-    |input| from_json(input).map(Request::EditConfig),
+    |input| {
+        let edits: Edits = from_json(input)?;
+        if edits.edits.is_empty() {
+            return Err(ApiError::new(400, "`edits` is empty"));
+        }
+        Ok(Request::EditConfig(edits))
+    },
 );
 const CONFIG_HISTORY: Endpoint = Endpoint::new(
     Method::Get,
@@ -656,6 +676,9 @@ mod tests {
             (&SET_LOG_LEVEL, "{}"),
             (&SET_LOG_LEVEL, r#"{"level": "loud"}"#),
             (&SET_LOG_LEVEL, r#"{"level": "info"} {}"#),
+            (&EDIT_CONFIG, r#"{"edits": []}"#),
+            (&UPGRADE, r#"{"timeout": 0}"#),
+            (&UPGRADE, r#"{"timeout": 51}"#),
         ] {
             let input = Input {
                 body: body.as_bytes(),

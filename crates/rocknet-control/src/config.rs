@@ -65,6 +65,36 @@ pub struct Finding {
     pub column: usize,
 }
 
+impl Finding {
+    /// Creates a warning without a position.
+    pub fn warning(code: &str, message: impl Into<String>) -> Finding {
+        Finding {
+            is_error: false,
+            code: code.to_owned(),
+            message: message.into(),
+            help: None,
+            file: None,
+            line: 0,
+            column: 0,
+        }
+    }
+}
+
+/// Writes one line without a newline: the position, the message and the remedy.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) if self.line > 0 => write!(f, "{}:{}: ", file.display(), self.line)?,
+            _ => {}
+        }
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// New text of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -132,7 +162,11 @@ pub struct Saved {
     pub message: String,
     /// Revision of the new text.
     pub revision: String,
-    /// Warnings about the new text.
+    /// True if an undo restores the text before this change. False if the change could not be recorded, which a finding
+    /// reports, and if the text is the same as before.
+    #[serde(default)]
+    pub can_undo: bool,
+    /// Warnings about the new text, and about its effect.
     #[serde(default)]
     pub findings: Vec<Finding>,
 }
@@ -148,7 +182,7 @@ pub struct Change {
     /// Description in one line.
     pub what: String,
     /// Difference between the texts before and after the change, as a unified diff. Empty if the text after it is
-    /// unknown, because the file was edited by hand before the next change.
+    /// unknown: an earlier version of the server did not record it, and the file was edited by hand afterwards.
     pub diff: String,
 }
 
@@ -159,8 +193,12 @@ pub struct Change {
 pub struct Undo {
     /// Number of the change; `None`: the last one.
     pub id: Option<u64>,
-    /// Revision of the text that is replaced. Without it, the file must be as the last change has left it.
+    /// Revision of the text that is replaced. If the file has another revision, it stays as it is.
     pub revision: Option<String>,
+    /// True to discard edits that are not in the history, such as edits by hand; then `revision` is required. Otherwise
+    /// an undo that would discard such edits is refused with status 409, and the details of the error show them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub discard_edits: bool,
 }
 
 /// List of changes for a terminal, each with its diff.

@@ -3,9 +3,10 @@
 use rocknet_config::edit;
 use rocknet_control::api::Request;
 use rocknet_control::config::{Change, ChangeList, ConfigText, Edit, Edits, Saved, Undo};
+use rocknet_control::text;
 
 use super::remote::{Target, print_json};
-use super::{Failure, print, print_warning};
+use super::{Failure, print, print_details, print_warning};
 
 /// Show or edit the configuration of the running server
 ///
@@ -52,10 +53,15 @@ enum Action {
     },
     /// List the changes that were made by these commands, the dashboard and other programs
     History,
-    /// Restore the text before a change
+    /// Restore the text before a change, which also undoes later changes
+    ///
+    /// It is refused if it would discard edits by hand, and shows them.
     Undo {
         /// The number of the change; by default the last one
         id: Option<u64>,
+        /// Discard edits by hand too
+        #[arg(long)]
+        discard_edits: bool,
     },
 }
 
@@ -63,7 +69,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     match &options.action {
         Action::Show => show(options),
         Action::History => history(options),
-        Action::Undo { id } => undo(options, *id),
+        Action::Undo { id, discard_edits } => undo(options, *id, *discard_edits),
         action => {
             let edit = edit(action)?;
             change(
@@ -127,24 +133,43 @@ fn history(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Restores the text before a change. The text of an earlier change than the last one replaces what the file contains
-/// now, so its revision is queried first.
-fn undo(options: &Options, id: Option<u64>) -> Result<(), Failure> {
-    let revision = match id {
-        Some(_) => Some(options.target.call::<ConfigText>(&Request::Config)?.revision),
-        None => None,
+/// Restores the text before a change.
+fn undo(options: &Options, id: Option<u64>, discard_edits: bool) -> Result<(), Failure> {
+    let revision = match discard_edits {
+        true => Some(options.target.call::<ConfigText>(&Request::Config)?.revision),
+        false => None,
     };
-    change(options, &Request::UndoConfig(Undo { id, revision }))
+    let request = Request::UndoConfig(Undo {
+        id,
+        revision,
+        discard_edits,
+    });
+    let saved = options.target.try_call(&request)?.map_err(|error| {
+        if let Some(details) = &error.details {
+            print_details(&text::indented(details, 4));
+        }
+        match error.status {
+            409 if !discard_edits => {
+                let id = id.map_or_else(String::new, |id| format!(" {id}"));
+                Failure::Failed(format!(
+                    "{error}; `rocknet config undo{id} --discard-edits` discards them"
+                ))
+            }
+            _ => Failure::Failed(error.to_string()),
+        }
+    })?;
+    print_saved(options, &saved)
 }
 
 fn change(options: &Options, request: &Request) -> Result<(), Failure> {
-    let saved: Saved = options.target.call(request)?;
+    print_saved(options, &options.target.call(request)?)
+}
+
+fn print_saved(options: &Options, saved: &Saved) -> Result<(), Failure> {
     if options.json {
-        return print_json(&saved);
+        return print_json(saved);
     }
     print(format_args!("{}\n", saved.message));
-    for finding in &saved.findings {
-        print_warning(format_args!("line {}: {}", finding.line, finding.message));
-    }
+    saved.findings.iter().for_each(print_warning);
     Ok(())
 }

@@ -17,8 +17,9 @@ use rocknet_control::config::{
     Candidate, Change, Checked, ConfigText, Edit, Edits, Finding, MAX_TEXT, Replacement, Saved, Undo,
 };
 
+use super::findings;
 use super::launch::ConfigSource;
-use super::reload::{self, StartSettings};
+use super::reload::{self, Reloaded, StartSettings};
 use file::{ReplaceError, revision};
 use history::History;
 
@@ -76,11 +77,11 @@ impl<'s> ConfigApi<'s> {
         match self.checked(&candidate.text) {
             Ok(Loaded { warnings, .. }) => Checked {
                 is_valid: true,
-                findings: findings(&warnings),
+                findings: findings::for_api(&warnings),
             },
             Err(report) => Checked {
                 is_valid: false,
-                findings: findings(&report.findings),
+                findings: findings::for_api(&report.findings),
             },
         }
     }
@@ -140,25 +141,45 @@ impl<'s> ConfigApi<'s> {
             .map_err(|error| history_failed(&error))
     }
 
-    /// Restores the text before a change.
+    /// Restores the text before a change. This also undoes later changes.
     ///
     /// # Errors
     ///
-    /// Status 404 if there is no such change, 409 if the file has another revision, and those of [`ConfigApi::save`].
+    /// Status 404 if there is no such change, and 400 if edits are to be discarded without the revision that has them.
+    /// Status 409 if the file has another revision, or edits that are in no record and are not to be discarded; the
+    /// details show them. Further those of [`ConfigApi::save`].
     pub fn undo(&self, undo: &Undo) -> Result<Saved, ApiError> {
+        if undo.discard_edits && undo.revision.is_none() {
+            let message = "`discard_edits` needs the `revision` of the text with the edits";
+            return Err(ApiError::new(400, message));
+        }
         let found = self
             .history
-            .stored(&self.file, undo.id)
+            .since(&self.file, undo.id)
             .map_err(|error| history_failed(&error))?;
-        let (id, version) = found.ok_or_else(|| ApiError::new(404, "there is no such change"))?;
+        let undone = found.ok_or_else(|| match undo.id {
+            Some(id) => ApiError::new(404, format!("there is no change {id}")),
+            None => ApiError::new(404, "there is no change to undo"),
+        })?;
         let before = self.read()?;
-        // To undo an earlier change also undoes the later ones, so the client has to know the present text.
-        self.expect(&before, Some(undo.revision.as_deref().unwrap_or(&version.after)))?;
-        self.save(&format!("undo {id}: {}", version.what), &before, &version.before)
+        self.expect(&before, undo.revision.as_deref())?;
+        if !undo.discard_edits
+            && let Some(diff) = undone.unrecorded_edits(&before)
+        {
+            let file = self.file.display();
+            let message = format!("{file} is not changed: undo would discard edits that are not in the history");
+            return Err(ApiError {
+                details: Some(diff).filter(|diff| !diff.is_empty()),
+                ..ApiError::new(409, message)
+            });
+        }
+        let what = format!("undo {}: {}", undone.id, undone.change.what);
+        self.save(&what, &before, &undone.change.before)
     }
 
     /// Checks and writes a new text, loads it, and records the change. If the server cannot load it, the old text is
-    /// written again. An edit of the file by another program in the meantime is kept.
+    /// written again. An edit of the file by another program in the meantime is kept. A text that equals the old one is
+    /// loaded, but not recorded.
     ///
     /// # Errors
     ///
@@ -169,11 +190,12 @@ impl<'s> ConfigApi<'s> {
             let message = format!("the text is larger than {} KiB: edit the file by hand", MAX_TEXT / 1024);
             return Err(ApiError::new(413, message));
         }
-        let Loaded { warnings, .. } = self.checked(after).map_err(|report| self.invalid(&report))?;
+        self.checked(after).map_err(|report| self.invalid(&report))?;
         self.write(before, after)?;
         let earlier_error = self.server.last_reload_error();
-        let message = match reload::reload(self.server, self.source, self.start_settings) {
-            Ok(message) => message,
+        let reloaded = reload::reload(self.server, self.source, self.start_settings);
+        let Reloaded { message, mut findings } = match reloaded {
+            Ok(reloaded) => reloaded,
             Err(error) => {
                 let restored = match self.write(after, before) {
                     Ok(()) => {
@@ -189,13 +211,18 @@ impl<'s> ConfigApi<'s> {
             }
         };
         tracing::info!("the configuration was changed by the control API: {what}");
-        if let Err(error) = self.history.record(&self.file, what, before, after) {
-            tracing::warn!("the change cannot be undone, because the history cannot be written: {error}");
+        let mut can_undo = before != after;
+        if can_undo && let Err(error) = self.history.record(&self.file, what, before, after) {
+            let message = format!("the change cannot be undone, because the history cannot be written: {error}");
+            tracing::warn!("{message}");
+            findings.push(Finding::warning("no-history", message));
+            can_undo = false;
         }
         Ok(Saved {
             message,
             revision: revision(after),
-            findings: findings(&warnings),
+            can_undo,
+            findings,
         })
     }
 
@@ -235,7 +262,10 @@ impl<'s> ConfigApi<'s> {
 
     fn changed(&self) -> ApiError {
         let file = self.file.display();
-        ApiError::new(409, format!("{file} was changed in the meantime: read it again"))
+        ApiError::new(
+            409,
+            format!("{file} was changed by another program in the meantime, and stays as it is"),
+        )
     }
 
     fn invalid(&self, report: &Report) -> ApiError {
@@ -273,26 +303,4 @@ fn strings(path: &[String]) -> Vec<&str> {
 
 fn history_failed(error: &io::Error) -> ApiError {
     ApiError::new(500, format!("cannot read the history: {error}"))
-}
-
-fn findings(all: &[rocknet_config::Finding]) -> Vec<Finding> {
-    all.iter()
-        .map(|finding| {
-            let location = finding.location.as_ref();
-            Finding {
-                is_error: finding.is_error(),
-                code: code(finding),
-                message: finding.message.clone(),
-                help: finding.help.clone(),
-                file: location.map(|location| location.file.clone()),
-                line: location.map_or(0, |location| location.line),
-                column: location.map_or(0, |location| location.column),
-            }
-        })
-        .collect()
-}
-
-fn code(finding: &rocknet_config::Finding) -> String {
-    let value = serde_json::to_value(finding.code).unwrap_or_default();
-    value.as_str().unwrap_or_default().to_owned()
 }

@@ -29,7 +29,7 @@ use super::handover::{Handover, HandoverContext};
 use super::inspection;
 use super::launch::ConfigSource;
 use super::notifier::Notifier;
-use super::reload::{self, ReloadError, StartSettings};
+use super::reload::{self, ReloadError, Reloaded, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
 use crate::console::{self, ConsoleLine};
 
@@ -136,8 +136,8 @@ impl MainLoop {
                     tracing::info!("log files were reopened");
                 }
                 (Event::Line(ConsoleLine::Command(Command::Reload)), Some(server)) => {
-                    if let Ok(done) = self.reload(server) {
-                        print(format_args!("{done}\n"));
+                    if let Ok(reloaded) = self.reload(server) {
+                        print(format_args!("{}\n", reloaded.message));
                     }
                 }
                 (Event::Line(ConsoleLine::Command(command)), Some(server)) => print(console::render(command, server)),
@@ -186,7 +186,7 @@ impl MainLoop {
             Request::Sites => Ok(Reply::Sites(server.sites())),
             Request::Reload => self
                 .reload(server)
-                .map(|message| done(&message))
+                .map(|Reloaded { message, findings }| Reply::Done(Done { message, findings }))
                 .map_err(|error| ApiError {
                     details: error.findings,
                     ..ApiError::new(422, error.message)
@@ -246,13 +246,13 @@ impl MainLoop {
         Ok(Reply::Saved(saved))
     }
 
-    fn reload(&self, server: &Server) -> Result<String, ReloadError> {
+    fn reload(&self, server: &Server) -> Result<Reloaded, ReloadError> {
         // If the file is changed while it is being loaded, this revision is too old. Clients then see the new text as
         // not loaded, which another reload corrects.
         let revision = config_api::current_revision(&self.source);
-        let done = self.as_reload(server, || reload::reload(server, &self.source, &self.start_settings))?;
+        let reloaded = self.as_reload(server, || reload::reload(server, &self.source, &self.start_settings))?;
         self.loaded_revision.replace(revision);
-        Ok(done)
+        Ok(reloaded)
     }
 
     /// Announces `reload` to the service manager, and its end even if it fails: the server then serves the old
@@ -418,9 +418,7 @@ impl EventQueues {
 }
 
 fn done(message: &str) -> Reply {
-    Reply::Done(Done {
-        message: message.to_owned(),
-    })
+    Reply::Done(Done::new(message))
 }
 
 fn to_model(level: Level) -> model::Level {

@@ -12,6 +12,7 @@ pub mod doctor;
 mod event;
 mod exit;
 pub mod explain;
+mod findings;
 pub mod fmt;
 mod handover;
 pub mod hash_password;

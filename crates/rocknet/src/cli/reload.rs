@@ -6,12 +6,13 @@ use rocknet::certificates::ServerEnvironment;
 use rocknet::server::Server;
 use rocknet_config::model::{self, LogTarget};
 use rocknet_config::{Config, Finding, Loaded, Report};
+use rocknet_control::config as control;
 use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 
 use super::launch::ConfigSource;
 use super::sandbox::ActiveSandbox;
-use super::{print_error, print_report, print_warning};
+use super::{findings, print_error, print_report, print_warning};
 
 /// Settings that are read at start only, so that changing them needs a restart.
 pub struct StartSettings {
@@ -54,12 +55,24 @@ impl StartSettings {
             ("server.state", old.state != now.state),
             ("server.backend", old.backend != now.backend),
             ("server.sandbox", old.sandbox != now.sandbox),
-            ("admin", self.admin != new.admin),
+            ("admin.socket", self.admin.socket != new.admin.socket),
+            ("admin.listen", self.admin.listen != new.admin.listen),
+            ("admin.password", self.admin.password != new.admin.password),
+            ("admin.cert", self.admin.certificates != new.admin.certificates),
+            ("admin.hosts", self.admin.hosts != new.admin.hosts),
         ]
         .into_iter()
         .filter_map(|(key, changed)| changed.then_some(key))
         .collect()
     }
+}
+
+/// Result of a reload.
+pub struct Reloaded {
+    /// Text for the operator in one line.
+    pub message: String,
+    /// Warnings about the configuration, and about keys that take effect only after a restart.
+    pub findings: Vec<control::Finding>,
 }
 
 /// Reason why a configuration was not reloaded.
@@ -69,12 +82,12 @@ pub struct ReloadError {
     pub findings: Option<String>,
 }
 
-/// Reads, checks and replaces the configuration. Returns a message for the operator.
+/// Reads, checks and replaces the configuration.
 ///
 /// # Errors
 ///
 /// The error was logged and shown already. The old configuration remains in use.
-pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Result<String, ReloadError> {
+pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Result<Reloaded, ReloadError> {
     let output = ReloadOutput::new(&server.snapshot().config);
     let file = match source {
         ConfigSource::File(file) => file,
@@ -128,22 +141,21 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             file.display()
         )));
     }
+    let mut findings = findings::for_api(&warnings);
     if !warnings.is_empty() {
         output.show(&Report {
             findings: warnings,
             omitted: 0,
         });
     }
-    if !needs_restart.is_empty() {
-        output.warn(&format!(
-            "{}: the new value takes effect after a restart",
-            needs_restart.join(", ")
-        ));
+    if let Some(finding) = findings::needs_restart(&needs_restart) {
+        output.warn(&finding.message);
+        findings.push(finding);
     }
     let sites = server.snapshot().sites.len();
-    let done = format!("{} is reloaded, sites: {sites}", file.display());
-    tracing::info!("{done}");
-    Ok(done)
+    let message = format!("{} is reloaded, sites: {sites}", file.display());
+    tracing::info!("{message}");
+    Ok(Reloaded { message, findings })
 }
 
 /// Returns the positions of the errors of a report, a line for each. It shows neither lines of the file nor messages,
@@ -252,7 +264,8 @@ mod tests {
         check(|new| new.server.state = Some("/x".into()), &["server.state"]);
         check(|new| new.server.backend = model::IoBackend::Epoll, &["server.backend"]);
         check(|new| new.server.sandbox = model::Sandbox::Strict, &["server.sandbox"]);
-        check(|new| new.admin.socket = model::ControlSocket::Off, &["admin"]);
+        check(|new| new.admin.socket = model::ControlSocket::Off, &["admin.socket"]);
+        check(|new| new.admin.hosts = vec!["a".into()], &["admin.hosts"]);
         check(|new| new.limits.connections = Some(7), &[]);
     }
 }

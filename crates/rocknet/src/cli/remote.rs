@@ -15,7 +15,7 @@ use rocknet_control::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Failure, control, print, print_details, search};
+use super::{Failure, control, print, print_details, print_warning, search};
 
 /// The server that a command addresses.
 #[derive(Debug, clap::Args)]
@@ -57,6 +57,9 @@ pub struct SitesOptions {
 pub struct ReloadOptions {
     #[command(flatten)]
     target: Target,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Stop the running server after the responses in progress
@@ -64,6 +67,9 @@ pub struct ReloadOptions {
 pub struct StopOptions {
     #[command(flatten)]
     target: Target,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Show or change the level of the error log of the running server
@@ -116,6 +122,9 @@ pub struct UpstreamsOptions {
 pub struct PurgeOptions {
     #[command(flatten)]
     target: Target,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Parses a level that an operator names.
@@ -165,6 +174,15 @@ impl Target {
 
     pub fn call<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Failure> {
         self.connect()?.call(request)
+    }
+
+    /// Sends a request, and returns the error of the server to the caller, which prints it.
+    pub fn try_call<T: DeserializeOwned>(&self, request: &Request) -> Result<Result<T, ApiError>, Failure> {
+        match self.connect()?.client.call(request) {
+            Ok(reply) => Ok(Ok(reply)),
+            Err(ClientError::Api(error)) => Ok(Err(error)),
+            Err(error) => Err(Failure::Failed(error.to_string())),
+        }
     }
 }
 
@@ -247,21 +265,20 @@ pub fn sites(options: &SitesOptions) -> Result<(), Failure> {
 }
 
 pub fn reload(options: &ReloadOptions) -> Result<(), Failure> {
-    let Done { message } = options.target.call(&Request::Reload)?;
-    print(format_args!("{message}\n"));
-    Ok(())
+    print_done(&options.target.call(&Request::Reload)?, options.json)
 }
 
 pub fn stop(options: &StopOptions) -> Result<(), Failure> {
     let mut connected = options.target.connect()?;
-    let Done { message } = connected.call(&Request::Stop)?;
-    print(format_args!("{message}\n"));
+    let Done { message, .. } = connected.call(&Request::Stop)?;
+    if !options.json {
+        print(format_args!("{message}\n"));
+    }
     // The connection would otherwise be one that the server has to close.
     let Connected { socket, client } = connected;
     drop(client);
     if wait_for_end(&socket) {
-        print("stopped\n");
-        return Ok(());
+        return print_done(&Done::new("stopped"), options.json);
     }
     Err(Failure::Failed(format!(
         "the server has not stopped within {} s",
@@ -306,12 +323,7 @@ pub fn upstreams(options: &UpstreamsOptions) -> Result<(), Failure> {
         .as_ref()
         .map(|address| Request::EnableUpstream(named(address)));
     if let Some(request) = drain.or(enable) {
-        let done: Done = options.target.call(&request)?;
-        if options.json {
-            return print_json(&done);
-        }
-        print(format_args!("{}\n", done.message));
-        return Ok(());
+        return print_done(&options.target.call(&request)?, options.json);
     }
     let upstreams: Vec<UpstreamSummary> = options.target.call(&Request::Upstreams)?;
     if options.json {
@@ -322,8 +334,16 @@ pub fn upstreams(options: &UpstreamsOptions) -> Result<(), Failure> {
 }
 
 pub fn purge(options: &PurgeOptions) -> Result<(), Failure> {
-    let Done { message } = options.target.call(&Request::PurgeFileCache)?;
-    print(format_args!("{message}\n"));
+    print_done(&options.target.call(&Request::PurgeFileCache)?, options.json)
+}
+
+/// Prints the message of a server about an instruction, and its warnings on standard error.
+pub fn print_done(done: &Done, json: bool) -> Result<(), Failure> {
+    if json {
+        return print_json(done);
+    }
+    print(format_args!("{}\n", done.message));
+    done.findings.iter().for_each(print_warning);
     Ok(())
 }
 

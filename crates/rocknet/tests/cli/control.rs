@@ -168,8 +168,10 @@ fn a_reload_reports_that_the_addresses_of_the_api_stay() {
     let dir = home();
     let server = dir.serve(&["run"]);
     dir.write("rocknet.toml", &format!("[admin]\nsocket = \"off\"\n{SITE}"));
-    success(dir.run(&["reload"]));
-    server.logged("admin: the new value takes effect after a restart");
+    let reload = dir.run(&["reload"]);
+    let message = "`admin.socket`: the new value takes effect after a restart";
+    assert!(reload.code == Some(0) && reload.err.contains(message), "{reload:?}");
+    server.logged(message);
 }
 
 #[test]

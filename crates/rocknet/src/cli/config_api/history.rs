@@ -45,6 +45,40 @@ pub struct StoredChange {
     pub before: String,
     /// Revision of the text after the change.
     pub after: String,
+    /// Text after the change; `None` in a record of an earlier version.
+    #[serde(default)]
+    pub text: Option<String>,
+}
+
+/// A change to undo, with the changes after it.
+#[derive(Debug)]
+pub struct UndoneChanges {
+    /// Number of the change.
+    pub id: u64,
+    /// The change.
+    pub change: StoredChange,
+    /// Changes after it, the latest first.
+    later: Vec<StoredChange>,
+}
+
+impl UndoneChanges {
+    /// Returns the edits without a record, which would be lost, as diffs; `None` if there is no such edit. `current`:
+    /// present text of the file.
+    pub fn unrecorded_edits(&self, current: &str) -> Option<String> {
+        let deadline = Instant::now() + DIFF_TIME;
+        let mut lost = None;
+        let mut next = current;
+        for change in self.later.iter().chain([&self.change]) {
+            if revision(next) != change.after {
+                let lost = lost.get_or_insert_with(String::new);
+                if let Some(text) = &change.text {
+                    lost.push_str(&diff(text, next, deadline));
+                }
+            }
+            next = &change.before;
+        }
+        lost
+    }
 }
 
 impl History {
@@ -70,6 +104,7 @@ impl History {
             what: what.to_owned(),
             before: before.to_owned(),
             after: revision(after),
+            text: Some(after.to_owned()),
         };
         let bytes = serde_json::to_vec(&version).map_err(io::Error::other)?;
         let id = ids.last().map_or(1, |last| last + 1);
@@ -80,19 +115,26 @@ impl History {
         Ok(())
     }
 
-    /// Returns a change of a file by its number, or the last one; `None` if there is no such change.
+    /// Returns a change of a file by its number, or the last one, with the changes after it; `None` if there is no such
+    /// change.
     ///
     /// # Errors
     ///
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
-    pub fn stored(&self, file: &Path, id: Option<u64>) -> io::Result<Option<(u64, StoredChange)>> {
+    pub fn since(&self, file: &Path, id: Option<u64>) -> io::Result<Option<UndoneChanges>> {
+        let mut later = Vec::new();
         for known in self.ids()?.into_iter().rev() {
-            if id.is_none_or(|id| id == known)
-                && let Some(version) = self.read(known)?
-                && version.file == file
-            {
-                return Ok(Some((known, version)));
+            let Some(change) = self.read(known)?.filter(|change| change.file == file) else {
+                continue;
+            };
+            if id.is_none_or(|id| id == known) {
+                return Ok(Some(UndoneChanges {
+                    id: known,
+                    change,
+                    later,
+                }));
             }
+            later.push(change);
         }
         Ok(None)
     }
@@ -110,12 +152,13 @@ impl History {
             let Some(version) = self.read(id)?.filter(|version| version.file == file) else {
                 continue;
             };
-            // If the file was edited by hand after this change, the text between is unknown.
-            let diff = if revision(&next) == version.after {
-                diff(&version.before, &next, deadline)
-            } else {
-                String::new()
-            };
+            // A record of an earlier version has no text after the change. The text is then known only if no other
+            // program has edited the file before the next change.
+            let after = version
+                .text
+                .as_deref()
+                .or_else(|| (revision(&next) == version.after).then_some(next.as_str()));
+            let diff = after.map_or_else(String::new, |after| diff(&version.before, after, deadline));
             changes.push(Change {
                 id,
                 unix_time: version.unix_time,
@@ -191,12 +234,39 @@ mod tests {
             ]
         );
         // The file was edited by hand after the last change.
-        let changes = history.changes(file, "d\n").unwrap();
-        assert_eq!((changes[0].diff.as_str(), changes[1].diff.is_empty()), ("", false));
-        let (id, version) = history.stored(file, None).unwrap().unwrap();
-        assert_eq!((id, version.before.as_str()), (3, "b\n"));
-        assert_eq!(history.stored(file, Some(1)).unwrap().unwrap().1.before, "a\n");
-        assert_eq!(history.stored(file, Some(2)).unwrap(), None);
+        assert_eq!(history.changes(file, "d\n").unwrap(), changes);
+        let last = history.since(file, None).unwrap().unwrap();
+        assert_eq!((last.id, last.change.before.as_str(), last.later.len()), (3, "b\n", 0));
+        let first = history.since(file, Some(1)).unwrap().unwrap();
+        assert_eq!((first.change.before.as_str(), first.later.len()), ("a\n", 1));
+        assert!(history.since(file, Some(2)).unwrap().is_none());
+    }
+
+    #[test]
+    fn edits_without_a_record_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::new(folder.path());
+        let file = Path::new("/etc/r.toml");
+        history.record(file, "first", "a\n", "b\n").unwrap();
+        // By hand: b becomes c.
+        history.record(file, "second", "c\n", "d\n").unwrap();
+        let lost = |id, current: &str| history.since(file, id).unwrap().unwrap().unrecorded_edits(current);
+        assert_eq!(lost(None, "d\n"), None);
+        assert_eq!(lost(Some(1), "d\n").unwrap(), "@@ -1 +1 @@\n-b\n+c\n");
+        assert_eq!(lost(None, "e\n").unwrap(), "@@ -1 +1 @@\n-d\n+e\n");
+        let both = lost(Some(1), "e\n").unwrap();
+        assert!(both.contains("-d\n+e\n") && both.contains("-b\n+c\n"), "{both}");
+        // A record of an earlier version has no text after the change.
+        let old = StoredChange {
+            text: None,
+            ..history.read(2).unwrap().unwrap()
+        };
+        let bytes = serde_json::to_vec(&old).unwrap();
+        history.storage.write(&name(2), &bytes, Access::Owner).unwrap();
+        assert_eq!(lost(None, "d\n"), None);
+        assert_eq!(lost(None, "e\n").unwrap(), "");
+        let diffs = |current: &str| history.changes(file, current).unwrap()[0].diff.is_empty();
+        assert_eq!((diffs("d\n"), diffs("e\n")), (false, true));
     }
 
     #[test]
