@@ -144,7 +144,7 @@ impl<C: Control> Shared<C> {
         };
         match endpoint.parse(&input)? {
             Request::Logs(filter) => {
-                let lines = self.control.follow_logs(filter);
+                let lines = self.control.follow_logs(filter)?;
                 Ok(Content::Events(Box::new(Heartbeat::new(lines, &exchange.services))))
             }
             Request::DashboardLink => Ok(Content::Reply(Reply::DashboardLink(self.dashboard.link()?))),

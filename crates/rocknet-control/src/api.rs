@@ -15,6 +15,7 @@ use crate::explanation::{ExplainUrl, UrlExplanation};
 pub use crate::level::{Level, LogLevel, LogLevelChange};
 use crate::logs::LogFilter;
 use crate::php::{PhpPoolName, PhpPoolSummary};
+use crate::route::{RouteTraffic, SiteDetail, SiteName};
 use crate::site::SiteSummary;
 use crate::status::Status;
 use crate::upgrade::UpgradeOrder;
@@ -43,6 +44,10 @@ pub enum Request {
     Status,
     /// Queries the sites; the reply is a list of [`SiteSummary`].
     Sites,
+    /// Queries a site with the effective settings of its routes; the reply is a [`SiteDetail`].
+    Site(SiteName),
+    /// Queries the counters of the routes with requests, the busiest first; the reply is a list of [`RouteTraffic`].
+    Routes,
     /// Reads the configuration again; the reply is [`Done`]. An invalid configuration changes nothing.
     Reload,
     /// Finishes the requests in progress and ends the server; the reply is [`Done`].
@@ -104,6 +109,10 @@ pub enum Reply {
     Status(Box<Status>),
     /// Summaries of the sites, in the order of their names.
     Sites(Vec<SiteSummary>),
+    /// A site with its routes.
+    Site(Box<SiteDetail>),
+    /// Counters of routes.
+    Routes(Vec<RouteTraffic>),
     /// Message about a completed or accepted instruction.
     Done(Done),
     /// Metrics as text. They are not sent as JSON.
@@ -288,8 +297,24 @@ const STATUS: Endpoint = Endpoint::new(
 const SITES: Endpoint = Endpoint::new(
     Method::Get,
     "/api/sites",
-    "Sites with their URLs and handlers.",
+    "Sites with their URLs, handlers and routes.",
     |input| without_body(input, Request::Sites),
+);
+const SITE: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/site",
+    "The site in `name` with its routes and their effective settings.",
+    |input| {
+        let name = SiteName::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::Site(name))
+    },
+)
+.secret();
+const ROUTES: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/routes",
+    "Counters of the routes that have had requests, the busiest first.",
+    |input| without_body(input, Request::Routes),
 );
 const RELOAD: Endpoint = Endpoint::new(
     Method::Post,
@@ -472,9 +497,11 @@ const DASHBOARD_LINK: Endpoint = Endpoint::new(
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 27] = [
+pub const ENDPOINTS: [&Endpoint; 29] = [
     &STATUS,
     &SITES,
+    &SITE,
+    &ROUTES,
     &RELOAD,
     &STOP,
     &UPGRADE,
@@ -508,6 +535,8 @@ impl Request {
         match self {
             Request::Status => &STATUS,
             Request::Sites => &SITES,
+            Request::Site(_) => &SITE,
+            Request::Routes => &ROUTES,
             Request::Reload => &RELOAD,
             Request::Stop => &STOP,
             Request::Upgrade(_) => &UPGRADE,
@@ -549,6 +578,8 @@ impl Request {
             Request::RestartPhpPool(pool) => to_json(pool),
             Request::Status
             | Request::Sites
+            | Request::Site(_)
+            | Request::Routes
             | Request::Reload
             | Request::Stop
             | Request::Metrics
@@ -572,6 +603,7 @@ impl Request {
         match self {
             Request::Logs(filter) => Some(filter.query()),
             Request::Explain(url) => Some(url.query()),
+            Request::Site(name) => Some(name.query()),
             _ => None,
         }
     }
@@ -603,6 +635,8 @@ mod tests {
         let requests = [
             Request::Status,
             Request::Sites,
+            Request::Site(SiteName { name: "a".into() }),
+            Request::Routes,
             Request::Reload,
             Request::Stop,
             Request::Upgrade(UpgradeOrder {

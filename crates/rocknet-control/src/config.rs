@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text;
+
 /// Maximum size in bytes of a configuration file that programs can replace or edit. Larger ones are edited by hand.
 pub const MAX_TEXT: usize = 256 * 1024;
 
@@ -211,9 +213,28 @@ impl fmt::Display for ChangeList<'_> {
             return writeln!(f, "no changes");
         }
         for change in self.0 {
-            writeln!(f, "{}  {}", change.id, crate::text::sanitized(&change.what, 200))?;
-            f.write_str(&crate::text::indented(&change.diff, 4))?;
+            let (date, what) = (text::http_date(change.unix_time), text::sanitized(&change.what, 200));
+            writeln!(f, "{}  {date}  {what}", change.id)?;
+            f.write_str(&text::indented(&change.diff, 4))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_listed_with_their_times() {
+        let change = Change {
+            id: 3,
+            unix_time: 784_111_777,
+            what: "set a\u{1b}".into(),
+            diff: "-b\n+c\n".into(),
+        };
+        let expected = "3  Sun, 06 Nov 1994 08:49:37 GMT  set a?\n    -b\n    +c\n";
+        assert_eq!(ChangeList(&[change]).to_string(), expected);
+        assert_eq!(ChangeList(&[]).to_string(), "no changes\n");
     }
 }

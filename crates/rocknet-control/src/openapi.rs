@@ -15,6 +15,7 @@ use crate::doctor::DoctorCheck;
 use crate::explanation::UrlExplanation;
 use crate::logs::LogEvent;
 use crate::php::{PhpPoolName, PhpPoolSummary};
+use crate::route::{RouteTraffic, SiteDetail};
 use crate::site::SiteSummary;
 use crate::status::Status;
 use crate::upgrade::UpgradeOrder;
@@ -100,7 +101,7 @@ fn operation(
     let parameters: Vec<Value> = parameters(endpoint)
         .into_iter()
         .map(|(name, description, schema)| {
-            let is_required = name == "url";
+            let is_required = matches!(name, "url" | "name");
             json!({
                 "name": name, "in": "query", "required": is_required, "description": description, "schema": schema,
             })
@@ -123,6 +124,8 @@ fn reply(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> ReplySchema {
     let schema = match (endpoint.method, endpoint.path) {
         (Method::Get, "/api/status") => schemas.subschema_for::<Status>(),
         (Method::Get, "/api/sites") => schemas.subschema_for::<Vec<SiteSummary>>(),
+        (Method::Get, "/api/site") => schemas.subschema_for::<SiteDetail>(),
+        (Method::Get, "/api/routes") => schemas.subschema_for::<Vec<RouteTraffic>>(),
         (Method::Get | Method::Put, "/api/log-level") => schemas.subschema_for::<LogLevel>(),
         (Method::Get, "/api/config") => schemas.subschema_for::<ConfigText>(),
         (Method::Post, "/api/config/check" | "/api/config/check-edits") => schemas.subschema_for::<Checked>(),
@@ -199,6 +202,11 @@ fn parameters(endpoint: &Endpoint) -> Vec<Parameter> {
         "/api/explain" => vec![(
             "url",
             "URL such as `http://example.com/path`, or a path for the site that serves every name.",
+            json!({ "type": "string" }),
+        )],
+        "/api/site" => vec![(
+            "name",
+            "Name of the site as in the configuration.",
             json!({ "type": "string" }),
         )],
         _ => Vec::new(),

@@ -1,12 +1,15 @@
 //! `rocknet config`: shows and edits the configuration of a running server.
 
+use std::path::{Path, PathBuf};
+
 use rocknet_config::edit;
+use rocknet_control::SiteSummary;
 use rocknet_control::api::Request;
 use rocknet_control::config::{Change, ChangeList, ConfigText, Edit, Edits, Saved, Undo};
 use rocknet_control::text;
 
 use super::remote::{Target, print_json};
-use super::{Failure, print, print_details, print_warning};
+use super::{Failure, print, print_details, print_warning, search};
 
 /// Show or edit the configuration of the running server
 ///
@@ -43,8 +46,9 @@ enum Action {
     AddSite {
         /// Its name, such as example.com or :8081
         name: String,
-        /// The folder
-        root: String,
+        /// The folder; a relative path is relative to the current folder
+        #[arg(value_hint = clap::ValueHint::DirPath)]
+        root: PathBuf,
     },
     /// Remove a site from the configuration; its files stay
     RemoveSite {
@@ -70,6 +74,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Action::Show => show(options),
         Action::History => history(options),
         Action::Undo { id, discard_edits } => undo(options, *id, *discard_edits),
+        Action::AddSite { name, root } => add_site(options, name, root),
         action => {
             let edit = edit(action)?;
             change(
@@ -96,18 +101,58 @@ fn edit(action: &Action) -> Result<Edit, Failure> {
             },
         },
         Action::Unset { key } => Edit::Remove { path: path(key)? },
-        Action::AddSite { name, root } => Edit::AddSite {
-            name: name.clone(),
-            root: root.clone(),
-        },
         Action::RemoveSite { name } => Edit::Remove {
             path: vec!["site".to_owned(), name.clone()],
         },
-        Action::Show | Action::History | Action::Undo { .. } => {
+        Action::Show | Action::History | Action::AddSite { .. } | Action::Undo { .. } => {
             return Err(Failure::Failed("this action edits nothing".to_owned()));
         }
     })
 }
+
+/// Adds a site, and prints its URLs.
+fn add_site(options: &Options, name: &str, root: &Path) -> Result<(), Failure> {
+    let config: ConfigText = options.target.call(&Request::Config)?;
+    let edit = Edit::AddSite {
+        name: name.to_owned(),
+        root: root_of_file(root, &config.file)?,
+    };
+    change(
+        options,
+        &Request::EditConfig(Edits {
+            edits: vec![edit],
+            revision: None,
+        }),
+    )?;
+    if options.json {
+        return Ok(());
+    }
+    let sites: Vec<SiteSummary> = options.target.call(&Request::Sites)?;
+    let added = sites.iter().find(|site| site.name == name);
+    for url in added.into_iter().flat_map(|site| &site.urls) {
+        print(format_args!("{}\n", text::sanitized(url, MAX_URL)));
+    }
+    Ok(())
+}
+
+/// Returns the value of `root` for a folder that was named relative to the current folder. It is relative to the folder
+/// of the configuration file if it is inside, else absolute.
+fn root_of_file(root: &Path, file: &Path) -> Result<String, Failure> {
+    let absolute = search::resolved(root);
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = real(file.parent().unwrap_or(Path::new("/")));
+    let real_root = real(&absolute);
+    let value = match real_root.strip_prefix(&folder) {
+        Ok(inside) if inside.as_os_str().is_empty() => Path::new("."),
+        Ok(inside) => inside,
+        Err(_) => &absolute,
+    };
+    let value = value.to_str().map(str::to_owned);
+    value.ok_or_else(|| Failure::Failed(format!("{} is no valid UTF-8", root.display())))
+}
+
+/// Maximum number of characters of a URL that are shown.
+const MAX_URL: usize = 500;
 
 fn show(options: &Options) -> Result<(), Failure> {
     let config: ConfigText = options.target.call(&Request::Config)?;

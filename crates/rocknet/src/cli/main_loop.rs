@@ -8,9 +8,9 @@ use std::thread;
 
 use rocknet::inventory;
 use rocknet::log::ErrorLog;
+use rocknet::metrics::SAMPLE_INTERVAL;
 use rocknet::server::Server;
-use rocknet_config::model;
-use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, OPEN_API, Reply, Request};
+use rocknet_control::api::{ApiError, Done, LogLevelChange, OPEN_API, Reply, Request};
 use rocknet_control::config::Saved;
 use rocknet_control::upgrade::UpgradeOrder;
 use rocknet_control::{Command, Status};
@@ -28,6 +28,7 @@ use super::event::Event;
 use super::handover::{Handover, HandoverContext};
 use super::inspection;
 use super::launch::ConfigSource;
+use super::log_level;
 use super::notifier::Notifier;
 use super::reload::{self, ReloadError, Reloaded, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
@@ -128,6 +129,7 @@ impl MainLoop {
                     let _ = self.reload(server);
                 }
                 (Event::CheckWorkers, Some(server)) => self.notifier.check_workers(server),
+                (Event::SampleLoad, Some(server)) => server.metrics().sample_load(),
                 // The new process gets the sockets that were bound when the upgrade began.
                 (Event::RetryControl, Some(_)) if handover.is_in_progress() => {}
                 (Event::RetryControl, Some(server)) => self.retry_control(server),
@@ -184,6 +186,7 @@ impl MainLoop {
                 ..server.status()
             }))),
             Request::Sites => Ok(Reply::Sites(server.sites())),
+            Request::Routes => Ok(Reply::Routes(inventory::routes(server))),
             Request::Reload => self
                 .reload(server)
                 .map(|Reloaded { message, findings }| Reply::Done(Done { message, findings }))
@@ -195,7 +198,9 @@ impl MainLoop {
             Request::Logs(_) | Request::DashboardLink => Err(ApiError::new(500, "the API has to serve this request")),
             Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
             // `run` starts a thread for them.
-            Request::Doctor | Request::Explain(_) => Err(ApiError::new(500, "the request was not started")),
+            Request::Doctor | Request::Explain(_) | Request::Site(_) => {
+                Err(ApiError::new(500, "the request was not started"))
+            }
             // `run` handles it, because it takes the server.
             Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
@@ -297,20 +302,10 @@ impl MainLoop {
             .error_log
             .as_ref()
             .ok_or_else(|| ApiError::new(500, "the server has no error log"))?;
-        if let Some(LogLevelChange { level, module }) = change {
-            match module {
-                None => log.set_level(to_model(*level)),
-                Some(module) if log.set_module_level(module, to_model(*level)) => {}
-                Some(_) => return Err(ApiError::new(422, "too many modules have a level of their own")),
-            }
-            let module = module.as_deref().unwrap_or("all other modules");
-            tracing::info!("the log level of {module} is {level} until the next reload");
+        if let Some(change) = change {
+            log_level::change(log, change)?;
         }
-        let modules = log.module_levels().into_iter();
-        Ok(Reply::LogLevel(LogLevel {
-            level: from_model(log.level()),
-            modules: modules.map(|(module, level)| (module, from_model(level))).collect(),
-        }))
+        Ok(Reply::LogLevel(log_level::levels(log)))
     }
 
     /// Stops on a separate thread, so that a second signal takes effect immediately.
@@ -388,15 +383,45 @@ fn changes(request: &Request) -> bool {
     )
 }
 
-/// Drains the upstreams with an address, or ends that.
+/// Drains the upstreams with an address, or ends that. The scheme `http://` may be left out.
 fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply, ApiError> {
-    if !server.registries().upstreams.set_drained(address, is_drained) {
-        return Err(ApiError::new(404, "there is no upstream with this address"));
-    }
+    let upstreams = &server.registries().upstreams;
+    let candidates = [
+        address.to_owned(),
+        format!("http://{address}"),
+        format!("https://{address}"),
+    ];
+    let found = candidates
+        .into_iter()
+        .find(|candidate| upstreams.set_drained(candidate, is_drained));
+    let Some(address) = found else {
+        return Err(ApiError::new(404, unknown_upstream(server)));
+    };
     let what = if is_drained { "is drained" } else { "gets requests" };
     tracing::info!(upstream = address, "{what} by request of an operator");
     Ok(done(&format!("{address} {what}")))
 }
+
+/// Returns the error for an address that no upstream has, with some of the addresses that exist.
+fn unknown_upstream(server: &Server) -> String {
+    let mut known: Vec<String> = inventory::upstreams(server)
+        .into_iter()
+        .map(|upstream| upstream.address)
+        .collect();
+    known.dedup();
+    let more = if known.len() > MAX_NAMED_UPSTREAMS { ", …" } else { "" };
+    known.truncate(MAX_NAMED_UPSTREAMS);
+    match &known[..] {
+        [] => "there is no upstream with this address, because the server has none".to_owned(),
+        known => format!(
+            "there is no upstream with this address; there are {}{more}",
+            known.join(", ")
+        ),
+    }
+}
+
+/// Maximum number of upstreams that an error names.
+const MAX_NAMED_UPSTREAMS: usize = 10;
 
 /// Queues of events. Signals have their own, so that they never wait for requests of the control API.
 pub struct EventQueues {
@@ -419,26 +444,6 @@ impl EventQueues {
 
 fn done(message: &str) -> Reply {
     Reply::Done(Done::new(message))
-}
-
-fn to_model(level: Level) -> model::Level {
-    match level {
-        Level::Error => model::Level::Error,
-        Level::Warn => model::Level::Warn,
-        Level::Info => model::Level::Info,
-        Level::Debug => model::Level::Debug,
-        Level::Trace => model::Level::Trace,
-    }
-}
-
-fn from_model(level: model::Level) -> Level {
-    match level {
-        model::Level::Error => Level::Error,
-        model::Level::Warn => Level::Warn,
-        model::Level::Info => Level::Info,
-        model::Level::Debug => Level::Debug,
-        model::Level::Trace => Level::Trace,
-    }
 }
 
 /// Spawns tasks that send an event for each signal received.
@@ -473,6 +478,19 @@ pub async fn schedule_retries(events: Sender<Event>) {
     loop {
         time::sleep(RETRY_INTERVAL).await;
         if events.send(Event::RetryControl).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Sends an event whenever the counters are to be recorded.
+pub async fn schedule_samples(events: Sender<Event>) {
+    let mut interval = time::interval_at(time::Instant::now() + SAMPLE_INTERVAL, SAMPLE_INTERVAL);
+    // After a long reload one sample is enough.
+    interval.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        if events.send(Event::SampleLoad).await.is_err() {
             return;
         }
     }

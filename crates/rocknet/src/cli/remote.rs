@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rocknet::certificates::ServerEnvironment;
 use rocknet_config::Config;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, Request};
+use rocknet_control::route::{SiteDetail, SiteName};
 use rocknet_control::upstream::UpstreamAddress;
 use rocknet_control::{
     CertificateList, CertificateSummary, Client, ClientError, SiteList, SiteSummary, Status, UpstreamList,
@@ -40,9 +41,11 @@ pub struct StatusOptions {
     json: bool,
 }
 
-/// List the sites of the running server
+/// List the sites of the running server, or show one with its routes and their settings
 #[derive(Debug, clap::Args)]
 pub struct SitesOptions {
+    /// Show this site, named as in the configuration, with the effective settings of its routes
+    name: Option<String>,
     #[command(flatten)]
     target: Target,
     /// Print JSON
@@ -78,9 +81,9 @@ pub struct StopOptions {
 /// `from`.
 #[derive(Debug, clap::Args)]
 pub struct LogLevelOptions {
-    /// error, warn, info, debug or trace
-    #[arg(value_parser = parse_level)]
-    level: Option<Level>,
+    /// error, warn, info, debug or trace; or default, which gives a module the level of all others again
+    #[arg(value_parser = parse_change)]
+    level: Option<NewLevel>,
     /// Change the level of one module only, with the modules in it, such as rocknet_proxy
     #[arg(long, value_name = "PATH", requires = "level")]
     module: Option<String>,
@@ -89,6 +92,14 @@ pub struct LogLevelOptions {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Level that an operator names for a module or for all.
+#[derive(Debug, Clone, Copy)]
+enum NewLevel {
+    Level(Level),
+    /// The level of all other modules.
+    Default,
 }
 
 /// List the certificates of the sites of the running server
@@ -133,6 +144,13 @@ pub fn parse_level(name: &str) -> Result<Level, String> {
         let names = Level::ALL.map(Level::name).join(", ");
         format!("the levels are {names}")
     })
+}
+
+fn parse_change(name: &str) -> Result<NewLevel, String> {
+    match name {
+        "default" => Ok(NewLevel::Default),
+        name => parse_level(name).map(NewLevel::Level),
+    }
 }
 
 /// Connection to the server of a command.
@@ -256,6 +274,15 @@ pub fn status(options: &StatusOptions) -> Result<(), Failure> {
 }
 
 pub fn sites(options: &SitesOptions) -> Result<(), Failure> {
+    if let Some(name) = &options.name {
+        let request = Request::Site(SiteName { name: name.clone() });
+        let site: SiteDetail = options.target.call(&request)?;
+        if options.json {
+            return print_json(&site);
+        }
+        print(site);
+        return Ok(());
+    }
     let sites: Vec<SiteSummary> = options.target.call(&Request::Sites)?;
     if options.json {
         return print_json(&sites);
@@ -287,13 +314,20 @@ pub fn stop(options: &StopOptions) -> Result<(), Failure> {
 }
 
 pub fn log_level(options: &LogLevelOptions) -> Result<(), Failure> {
-    let change = |level| {
-        Request::SetLogLevel(LogLevelChange {
-            level,
-            module: options.module.clone(),
-        })
+    let module = options.module.clone();
+    let request = match options.level {
+        None => Request::LogLevel,
+        Some(NewLevel::Level(level)) => Request::SetLogLevel(LogLevelChange {
+            level: Some(level),
+            module,
+        }),
+        Some(NewLevel::Default) if module.is_some() => Request::SetLogLevel(LogLevelChange { level: None, module }),
+        Some(NewLevel::Default) => {
+            let message = "`default` needs --module: `rocknet reload` restores the level of all modules";
+            return Err(Failure::Usage(message.to_owned()));
+        }
     };
-    let levels: LogLevel = options.target.call(&options.level.map_or(Request::LogLevel, change))?;
+    let levels: LogLevel = options.target.call(&request)?;
     if options.json {
         return print_json(&levels);
     }

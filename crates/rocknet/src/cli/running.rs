@@ -30,7 +30,10 @@ use super::config_api;
 use super::control::{self, ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
-use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands, schedule_retries};
+use super::log_feed::FollowerCount;
+use super::main_loop::{
+    EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands, schedule_retries, schedule_samples,
+};
 use super::notifier::Notifier;
 use super::reload::{self, StartSettings};
 use super::sandbox::{ActiveSandbox, SandboxPlan};
@@ -123,6 +126,7 @@ pub fn start(
     let api = MainLoopControl {
         events: sender.clone(),
         logger: server.logger().clone(),
+        followers: FollowerCount::default(),
     };
     let inherited = predecessor.as_deref().map(Predecessor::control);
     let control = ControlServers::start(addresses, api, inherited.unwrap_or_default());
@@ -239,6 +243,7 @@ impl RunningServer {
             has_console,
         } = self;
         runtime.spawn(Notifier::schedule_checks(notifier.watchdog(), sender.clone()));
+        runtime.spawn(schedule_samples(sender.clone()));
         let is_complete = control.is_complete();
         let control = Rc::new(RefCell::new(control));
         if !is_complete {

@@ -82,6 +82,7 @@ impl Api {
 fn target(endpoint: &Endpoint) -> &str {
     match endpoint.path {
         "/api/explain" => "/api/explain?url=%2F",
+        "/api/site" => "/api/site?name=default",
         path => path,
     }
 }

@@ -86,6 +86,12 @@ fn hash_password_prints_a_hash_that_the_configuration_accepts() {
     assert!(rocknet_access::password::verify(&parsed, "correct horse"));
     assert!(!rocknet_access::password::verify(&parsed, "correct horse\n"));
 
+    let json = hashed("hash-password --user bob --json", "correct horse").out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(
+        json["user"] == "bob" && json["hash"].as_str().unwrap().starts_with("$argon2id$"),
+        "{json}"
+    );
     let line = hashed("hash-password --user bob", "correct horse");
     assert!(
         line.out.starts_with("bob:$argon2id$") && line.out.ends_with('\n'),
@@ -407,6 +413,12 @@ fn fmt_is_idempotent() {
     );
     let checked = dir.run_with(&["fmt", "-", "--check"], &tidy);
     assert_eq!((checked.code, checked.out + &checked.err), (Some(0), String::new()));
+    let json = dir.run(&["fmt", "--json", "r.toml"]);
+    assert!(
+        json.code == Some(0) && json.out.contains("\"changed\": false"),
+        "{json:?}"
+    );
+    assert_eq!(dir.run_with(&["fmt", "--json", "-"], &tidy).code, Some(2));
     for again in [&["fmt", "r.toml"][..], &["fmt", "--check", "r.toml"]] {
         assert_eq!(dir.run(again).code, Some(0));
         assert_eq!(dir.read("r.toml"), tidy);

@@ -69,7 +69,8 @@ fn edits_are_loaded_and_undone() {
     assert!(server.get("/").contains("other"));
     let history = success(dir.run(&["config", "history"]));
     assert!(
-        history.starts_with("2  set site.default.root\n")
+        history.starts_with("2  ")
+            && history.contains(" GMT  set site.default.root\n")
             && history.contains("    -root = \"www\"\n    +root = \"other\"\n"),
         "{history}"
     );
@@ -90,14 +91,19 @@ fn edits_are_loaded_and_undone() {
     server.signal(Signal::TERM);
     server.wait();
     let _server = dir.serve(&["run"]);
-    assert!(success(dir.run(&["config", "history"])).starts_with("4  undo 1: set "));
+    let history = success(dir.run(&["config", "history"]));
+    assert!(
+        history.starts_with("4  ") && history.contains(" GMT  undo 1: set "),
+        "{history}"
+    );
 }
 
 #[test]
 fn sites_are_added_and_removed() {
     let dir = home();
     let server = dir.serve(&["run"]);
-    success(dir.run(&["config", "add-site", "b.test", "other"]));
+    let added = success(dir.run(&["config", "add-site", "b.test", "other"]));
+    assert!(added.lines().any(|line| line.ends_with("://b.test/")), "{added}");
     assert!(
         dir.read("rocknet.toml")
             .ends_with("[site.\"b.test\"]\nroot = \"other\"\n")
@@ -109,6 +115,17 @@ fn sites_are_added_and_removed() {
     success(dir.run(&["config", "remove-site", "b.test"]));
     assert_eq!(dir.read("rocknet.toml"), FILE);
     assert!(dir.path().join("other/index.html").exists());
+    // A folder is relative to the current folder, and is written relative to the file if it is inside.
+    let in_www = ["sh", "-c", "cd www && exec \"$@\"", "sh"];
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().to_str().unwrap();
+    for (folder, expected) in [("../other", "other"), (".", "www"), ("..", "."), (path, path)] {
+        success(dir.run_by(&in_www, &["config", "add-site", "b.test", folder]));
+        let text = dir.read("rocknet.toml");
+        let end = format!("[site.\"b.test\"]\nroot = \"{expected}\"\n");
+        assert!(text.ends_with(&end), "{folder}: {text}");
+        success(dir.run(&["config", "remove-site", "b.test"]));
+    }
     assert!(server.get("/").contains("home"));
 }
 

@@ -89,7 +89,7 @@ impl Control for FakeServer {
         Box::pin(std::future::ready(reply))
     }
 
-    fn follow_logs(&self, _: LogFilter) -> Box<dyn Stream> {
+    fn follow_logs(&self, _: LogFilter) -> Result<Box<dyn Stream>, ApiError> {
         unreachable!("pages do not follow logs")
     }
 }
