@@ -28,7 +28,7 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
         .saturating_add(3)
         .min(10);
     let [head, charts, sites, routes, ups, foot] = Layout::vertical([
-        Constraint::Length(2),
+        Constraint::Length(3),
         Constraint::Length(CHART),
         Constraint::Length(site_lines),
         Constraint::Min(4),
@@ -54,12 +54,15 @@ fn summary<'t>(status: &Status, sample: &Sample) -> Vec<Line<'t>> {
         ))
         .bold(),
         Line::from(format!(
-            "{} connections ({}), {} requests in all, {} per second sent, {:.1} server errors per second",
-            text::count(sample.connections_open),
-            versions(sample),
+            "{} requests in all, {} per second sent, {:.1} server errors per second",
             text::count(status.requests),
             text::bytes(sample.bytes_per_second as u64),
             sample.server_errors_per_second
+        )),
+        Line::from(format!(
+            "{} connections: {}",
+            text::count(sample.connections_open),
+            versions(sample)
         )),
     ]
 }
@@ -214,10 +217,11 @@ mod tests {
 
     #[test]
     fn everything_is_shown() {
-        let shown = drawn(120, 30);
+        let shown = drawn(100, 30);
         for part in [
             "RockNet 0.1.0, process 7, up for 1 min 1 s",
-            "12 connections (HTTP/1 0, HTTP/2 3, HTTP/3 0), 5,000 requests in all, 2.0 KiB per second sent, 0.5 server errors per second",
+            "12 connections: HTTP/1 0, HTTP/2 3, HTTP/3 0",
+            "5,000 requests in all, 2.0 KiB per second sent, 0.5 server errors per second",
             "1234 requests/s",
             "CPU 37 %",
             "memory 15.0 MiB",
