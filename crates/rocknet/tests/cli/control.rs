@@ -538,8 +538,8 @@ fn a_site_is_shown_with_the_settings_of_its_routes() {
         "{site}"
     );
     let setting = |settings: &serde_json::Value, key: &str| {
-        let all = settings.as_array().unwrap().iter();
-        all.filter(|setting| setting["key"] == key).cloned().next()
+        let mut all = settings.as_array().unwrap().iter();
+        all.find(|setting| setting["key"] == key).cloned()
     };
     assert_eq!(
         setting(&route["settings"], "headers.X-Secret").unwrap()["position"]["line"],
