@@ -344,7 +344,7 @@ impl<'a> Scope<'a> {
         let is_closed = all.is_some_and(|all| all.is("deny"));
         let denies_first = specific.iter().skip_while(|d| d.is("deny")).all(|d| d.is("allow"));
         match (is_closed, allow.is_empty(), deny.is_empty()) {
-            (true, true, _) => self.settings.close(line),
+            (true, true, _) => self.settings.deny_all(line),
             (true, false, true) => self.settings.set("allow", Value::texts(allow), line),
             (true, false, false) if denies_first => {
                 self.settings.set("allow", Value::texts(allow), line);
@@ -370,6 +370,9 @@ pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
         if !(has_headers && key.starts_with("headers.")) {
             settings.set_default(key, setting.value.clone(), setting.line);
         }
+    }
+    if shared.is_locked() {
+        settings.close(0);
     }
 }
 
