@@ -154,6 +154,9 @@ fn join(kept: &mut HostDraft, other: HostDraft) {
 /// host, with the names that have no such site.
 fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: HostDraft) -> Option<HostDraft> {
     let target = host.https_redirect.clone().unwrap_or_default();
+    if target.is_empty() && host.names.is_empty() && redirect_all(kept, &mut host) {
+        return None;
+    }
     let (mut left, mut joined) = (Vec::new(), None);
     for name in &host.names {
         let at = by_name.get(name).copied().filter(|at| kept[*at].is_tls());
@@ -207,6 +210,33 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
     }
     host.names = left;
     Some(host)
+}
+
+/// Adds the listeners of a host that redirects every name to HTTPS to the sites with TLS that have no listener without
+/// it. Returns false if there is no site with TLS.
+fn redirect_all(kept: &mut [HostDraft], host: &mut HostDraft) -> bool {
+    let clear: Vec<String> = kept
+        .iter()
+        .filter(|other| !other.is_tls())
+        .flat_map(|other| other.names.clone())
+        .collect();
+    let Some(first) = kept.iter().position(HostDraft::is_tls) else {
+        return false;
+    };
+    for other in kept.iter_mut().filter(|other| other.is_tls()) {
+        let is_served =
+            other.listeners.iter().any(|listener| !listener.tls) || other.names.iter().any(|name| clear.contains(name));
+        if !is_served {
+            other.listeners.extend(host.listeners.iter().cloned());
+            other.tls.retain(|(key, _)| key != "redirect");
+        }
+    }
+    host.note(
+        NoteKind::NotNeeded,
+        "sites with TLS redirect from http:// by themselves (308): `tls.redirect`".to_owned(),
+    );
+    kept[first].site.notes.append(&mut host.site.notes);
+    true
 }
 
 /// Sets name, listeners and TLS of a site, and adds it to the document.

@@ -1,7 +1,7 @@
 //! Inheritance of access control between sections, which routes of RockNet inherit from their site only.
 
-use crate::directive::Directive;
-use crate::document::{Notes, Site};
+use crate::access::{access_of, covers, note_shadowed};
+use crate::document::Site;
 use crate::settings::Settings;
 use crate::value::Value;
 
@@ -83,49 +83,11 @@ fn remove_needless(site: &mut Site) {
     }
 }
 
-/// Notes the routes for prefixes, which take precedence over routes for names with restrictions.
-fn note_shadowed(site: &mut Site) {
-    let prefixes: Vec<String> = site
-        .routes
-        .iter()
-        .filter(|route| route.pattern.starts_with('/') && route.pattern.ends_with("/*") && !route.settings.is_closed())
-        .map(|route| route.pattern.clone())
-        .collect();
-    let shadowed: Vec<Directive> = site
-        .routes
-        .iter()
-        .filter(|route| route.pattern.starts_with('*') && route.settings.restricts())
-        .map(|route| Directive::new("route", vec![route.pattern.clone()], route.line))
-        .collect();
-    for directive in shadowed.iter().filter(|_| !prefixes.is_empty()) {
-        let routes = crate::note::shown(&prefixes.join(" "));
-        site.weakens(
-            directive,
-            &format!("these routes take precedence, so restrict them too: {routes}"),
-        );
-    }
-}
-
 /// Returns the index of the longest prefix route that covers a pattern.
 fn covering(site: &Site, pattern: &str) -> Option<usize> {
-    let covers = |route: &str| {
-        let prefix = route.strip_suffix('*').filter(|prefix| !prefix.contains('*'));
-        route != pattern && prefix.is_some_and(|prefix| pattern.starts_with(prefix))
-    };
     (0..site.routes.len())
-        .filter(|at| covers(&site.routes[*at].pattern))
+        .filter(|at| covers(&site.routes[*at].pattern, pattern))
         .max_by_key(|at| site.routes[*at].pattern.len())
-}
-
-/// Returns the access control of settings.
-fn access_of(settings: &Settings) -> Settings {
-    let mut access = Settings::default();
-    for (key, setting) in settings.in_order() {
-        if ACCESS.iter().any(|(known, _)| *known == key) {
-            access.set(key, setting.value.clone(), setting.line);
-        }
-    }
-    access
 }
 
 /// Returns the access control of a section, in which keys without a value cancel those of the site.
