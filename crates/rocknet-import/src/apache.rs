@@ -4,6 +4,7 @@ mod access;
 mod context;
 mod flags;
 mod host;
+mod includes;
 mod inherit;
 mod order;
 mod path;
@@ -17,6 +18,7 @@ mod section;
 mod setting;
 mod tls;
 
+pub(crate) use includes::ApacheIncludes;
 pub(crate) use reader::read;
 
 use std::path::Path;
@@ -24,19 +26,19 @@ use std::path::Path;
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
 use crate::hosts::{self, HostDraft};
+use crate::source::SourceMap;
 use crate::value::Value;
 use context::ServerContext;
 
 /// Differences between the defaults of both servers, for the top of the result.
-const REMARKS: [&str; 3] = [
+const REMARKS: [&str; 2] = [
     "Defaults that differ from Apache: compression on, access log off, folders are not listed.",
     "Names that begin with a dot are never served, except /.well-known. `.htaccess` files have no effect: import each.",
-    "Included files are not read: run `rocknet import` on each.",
 ];
 
 /// Translates a configuration of Apache. `name`: name of its file.
-pub(crate) fn translate(tree: &[Directive], name: &str) -> Document {
-    let mut document = Document::new(&REMARKS);
+pub(crate) fn translate(tree: &[Directive], name: &str, sources: &SourceMap) -> Document {
+    let mut document = Document::new(&REMARKS, sources);
     let mut all = Vec::new();
     flatten(tree, &mut all, &mut document);
     let context = ServerContext::collect(&all);

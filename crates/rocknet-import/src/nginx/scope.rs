@@ -7,6 +7,7 @@ use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
+use super::includes::is_covered;
 use super::restriction::is_unknown_restriction;
 use super::upstream::{self, Upstreams};
 
@@ -230,15 +231,7 @@ impl<'a> Scope<'a> {
     }
 
     fn include(&mut self, directive: &Directive, file: &str) {
-        const COVERED: [&str; 6] = [
-            "mime.types",
-            "fastcgi_params",
-            "fastcgi.conf",
-            "fastcgi-php.conf",
-            "options-ssl-nginx.conf",
-            "proxy_params",
-        ];
-        if COVERED.contains(&file.rsplit('/').next().unwrap_or(file)) {
+        if is_covered(file) {
             self.notes.unneeded(directive, "RockNet selects these settings itself");
         } else {
             self.notes
