@@ -189,7 +189,8 @@ impl<'a> IncludeReader<'a> {
     }
 }
 
-/// Returns the nearest folder above a file that contains one of the files; the folder of the file if there is none.
+/// Returns the nearest folder above a file that contains one of the files; otherwise the folder of the
+/// file.
 pub(crate) fn root_folder(environment: &dyn Environment, file: &Path, markers: &[&str]) -> PathBuf {
     let is_root = |folder: &&Path| {
         markers

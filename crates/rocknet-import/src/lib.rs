@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Each language has a reader, which returns a tree of directives, and a translation of that tree to a document of
-//! sites. The module `include` inserts the directives of included files into the tree. The `writer` renders the document, and removes each value that the check of the configuration refuses.
+//! sites. The module `include` inserts the directives of included files into the tree. The `writer` renders the
+//! document, and removes each value that the check of the configuration refuses.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -92,8 +93,8 @@ pub fn import(language: Language, name: &str, text: &str) -> Result<Import, Impo
 ///
 /// # Errors
 ///
-/// Fails if the file cannot be read or is larger than [`MAX_BYTES`], or if it or an included file is not a configuration
-/// of this language.
+/// Fails if the file cannot be read or is larger than [`MAX_BYTES`], or if it or an included file is not a
+/// configuration of this language.
 pub fn import_file(language: Language, file: &Path, environment: &dyn Environment) -> Result<Import, ImportError> {
     let name = file.display().to_string();
     let text = environment.read(file).map_err(|error| ImportError {
