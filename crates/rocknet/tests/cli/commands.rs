@@ -555,11 +555,23 @@ fn import_prints_a_configuration_that_check_accepts() {
         ("www/.htaccess", "FallbackResource /index.html\n"),
         ("broken.conf", "server {\n  listen 80\n}\n"),
         ("empty.conf", "# nothing\n"),
+        ("nginx.conf", "include sites/*.conf;\n"),
+        (
+            "sites/a.conf",
+            "server {\n  server_name a.test;\n  if ($bad) { return 403; }\n}\n",
+        ),
     ]);
+    let output = dir.run(&["import", "nginx", "nginx.conf"]);
+    assert!(output.out.contains("[site.\"a.test\"]"), "{output:?}");
+    let restriction = "sites/a.conf:3: not translated: if ($bad): THIS RESTRICTS ACCESS: ";
+    assert!(
+        output.err.contains(restriction) && output.err.contains("; 1 restrict access\n"),
+        "{output:?}"
+    );
     let output = dir.run(&["import", "nginx", "site.conf"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        output.out.contains("# not translated: site.conf:4: limit_req zone=a\n"),
+        output.out.contains("# not translated: site.conf:4: limit_req zone=a: "),
         "{output:?}"
     );
     assert!(
@@ -584,6 +596,8 @@ fn import_prints_a_configuration_that_check_accepts() {
     let json: serde_json::Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!(json["notes"][1]["line"], 4, "{json}");
     assert_eq!(json["notes"][1]["kind"], "not-translated", "{json}");
+    assert_eq!(json["notes"][1]["file"], "site.conf", "{json}");
+    assert_eq!(json["notes"][1]["restricts_access"], false, "{json}");
     for (file, code, message) in [
         ("broken.conf", 1, "broken.conf:2: `listen` does not end in `;`"),
         ("empty.conf", 1, "nothing was translated"),
