@@ -260,6 +260,7 @@ impl Server {
         let http3_ports = http3_ports.into_iter().collect();
         Status {
             reloads: state.reloads,
+            snapshots: self.shared.registries.snapshots() as u64,
             last_reload_error: state.last_reload_error.clone(),
             log_drops: self.shared.logger.drops(),
             http3_ports,
