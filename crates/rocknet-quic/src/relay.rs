@@ -3,7 +3,6 @@
 //! During an upgrade, the new process reads the UDP sockets. A datagram whose connection ID has the generation of an
 //! older process is sent to that process, which passes it to its worker and answers from its own copy of the socket.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -82,25 +81,23 @@ impl RelayReceiver {
         Ok((RelayReceiver(receiver), sender))
     }
 
-    /// Passes datagrams to the workers until all other ends are closed. Blocks. `listeners`: inboxes by the name of the
-    /// listening address, which is the same in both processes.
-    pub fn run(&self, listeners: &HashMap<String, Forwarding>) {
+    /// Passes datagrams to the workers until all other ends are closed. Blocks.
+    pub fn run(&self, forwarding: &Forwarding) {
         let mut buffer = vec![0; MAX_MESSAGE];
         while let Ok(Some(message)) = self.0.recv(&mut buffer, Blocking::Yes) {
             let Some((head, datagram)) = Head::decode(&buffer[..message.size]) else {
                 continue;
             };
-            if let Some(forwarding) = listeners.get(head.listener) {
-                forwarding.send(
-                    head.worker,
-                    ForwardedDatagram {
-                        source: head.source,
-                        destination: head.destination,
-                        ecn: head.ecn,
-                        bytes: datagram.to_vec(),
-                    },
-                );
-            }
+            // The number of the worker is unique in this process. Without such a worker, the datagram is dropped.
+            forwarding.send(
+                head.worker,
+                ForwardedDatagram {
+                    source: head.source,
+                    destination: head.destination,
+                    ecn: head.ecn,
+                    bytes: datagram.to_vec(),
+                },
+            );
         }
     }
 }
@@ -108,6 +105,7 @@ impl RelayReceiver {
 /// Text before a datagram: one line of words.
 #[derive(Debug, PartialEq, Eq)]
 struct Head<'a> {
+    /// Listening address. Programs of earlier versions number the workers of each address separately.
     listener: &'a str,
     worker: u16,
     ecn: Ecn,
@@ -265,17 +263,17 @@ mod tests {
         let owner = |generation, worker| Owner { generation, worker };
         assert!(!relays.send(owner(4, 0), &meta, b"no"));
         assert!(relays.send(owner(3, 1), &meta, b"ab"));
-        let forwarding = Forwarding::new(2);
-        let listeners = HashMap::from([("a:1".to_owned(), forwarding.clone())]);
+        let forwarding = Forwarding::default();
+        let workers = [forwarding.register(), forwarding.register()].map(|worker| worker.expect("a number"));
         thread::scope(|scope| {
             let running = scope.spawn(|| {
-                receiver.run(&listeners);
+                receiver.run(&forwarding);
                 drop(receiver);
             });
-            let mut received = forwarding.take(1, Waker::noop());
+            let mut received = workers[1].take(Waker::noop());
             while received.is_empty() {
                 thread::yield_now();
-                received = forwarding.take(1, Waker::noop());
+                received = workers[1].take(Waker::noop());
             }
             assert_eq!((&received[0].bytes[..], received[0].ecn), (&b"ab"[..], Ecn::Ect0));
             relays.all[0].channel.shut_down();
