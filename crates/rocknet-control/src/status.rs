@@ -323,6 +323,7 @@ mod tests {
             },
             log_drops: 0,
             reloads: 3,
+            snapshots: 1,
             last_reload_error: None,
         }
     }

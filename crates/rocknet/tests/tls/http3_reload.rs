@@ -98,3 +98,38 @@ fn connections_of_removed_addresses_continue() {
         assert_eq!(received, LARGE);
     }
 }
+
+#[test]
+fn a_client_may_read_its_response_after_it_has_acknowledged_it() {
+    const SMALL: usize = 20_000;
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[]);
+    folder.write("www/small.bin", vec![7; SMALL]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    let port = free_port();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let server = Running::start(folder, &text(&[&address.to_string()]));
+    let tls = || TlsClient::new(authority.roots(), "a.test");
+
+    let unused = Http3Client::open(&tls(), address).expect("a connection");
+    let client = Http3Client::open(&tls(), address).expect("a connection");
+    let mut sender = client.sender();
+    let mut stream = client.block_on(async {
+        let mut stream = sender
+            .send_request(get("https://a.test/small.bin"))
+            .await
+            .expect("a stream");
+        stream.finish().await.expect("an open stream");
+        assert_eq!(stream.recv_response().await.expect("a response").status(), 200);
+        stream
+    });
+    server.reload(&text(&[])).expect("a valid configuration");
+    // Both connections end in the same way, but this one has no response that could be unread.
+    unused.block_on(unused.connection.closed());
+    assert!(client.connection.close_reason().is_none());
+    let mut received = 0;
+    while let Some(piece) = client.block_on(stream.recv_data()).expect("a whole response") {
+        received += piece.remaining();
+    }
+    assert_eq!(received, SMALL);
+}

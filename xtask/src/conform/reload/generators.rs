@@ -33,8 +33,12 @@ impl Generator {
     /// h2load has no new connection after GOAWAY, and counts the requests that it did not send as failed. So no worker
     /// may be removed meanwhile.
     pub fn h2load(site: &ReloadSite) -> Result<Generator, Failure> {
-        let url = format!("https://127.0.0.1:{}/small.txt", site.ports().1);
-        Generator::start(command("h2load").args(H2LOAD).args(["--sni=localhost", &url]))
+        let port = site.ports().1;
+        let (to, url) = (
+            format!("--connect-to=127.0.0.1:{port}"),
+            format!("https://localhost:{port}/small.txt"),
+        );
+        Generator::start(command("h2load").args(H2LOAD).args([to, url]))
     }
 
     fn start(command: &mut Command) -> Result<Generator, Failure> {

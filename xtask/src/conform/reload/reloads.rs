@@ -19,6 +19,10 @@ const EXTRA: [&[Extra]; 6] = [
     &[Extra::Second],
     &[],
 ];
+/// Connections to additional listeners are opened after one reload in this number, and only before reload `VISITED`: they
+/// stay open, so that later ones would be a growth of memory.
+const VISIT_INTERVAL: usize = 5;
+const VISITED: usize = 41;
 /// Maximum growth of the resident memory in KiB during the second half of the reloads.
 const MAX_GROWTH_KIB: u64 = 8 << 10;
 /// Maximum number of configurations in memory while requests of earlier ones are in progress.
@@ -98,7 +102,7 @@ pub fn run(site: &ReloadSite, clients: &Clients) -> Result<Resources, Failure> {
 /// Loads a configuration, and waits until clients have used it. Additional listeners are used until the end.
 fn reload(site: &ReloadSite, clients: &RunningClients, shape: Shape) -> Result<(), Failure> {
     site.reload(shape)?;
-    if shape.number.is_multiple_of(5) {
+    if shape.number < VISITED && shape.number.is_multiple_of(VISIT_INTERVAL) {
         for extra in shape.extra {
             clients.visit(site.extra_port(*extra))?;
         }
