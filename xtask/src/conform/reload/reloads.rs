@@ -19,8 +19,8 @@ const EXTRA: [&[Extra]; 6] = [
     &[Extra::Second],
     &[],
 ];
-/// Connections to additional listeners are opened after one reload in this number, and only before reload `VISITED`: they
-/// stay open, so that later ones would be a growth of memory.
+/// Connections to additional listeners are opened after one reload in this number, and only before reload `VISITED`:
+/// they stay open, so that later ones would be a growth of memory.
 const VISIT_INTERVAL: usize = 5;
 const VISITED: usize = 41;
 /// Maximum growth of the resident memory in KiB during the second half of the reloads.
