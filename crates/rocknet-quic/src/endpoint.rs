@@ -278,6 +278,7 @@ impl QuicEndpoint {
 
     fn receive(&mut self, waker: &Waker, buffers: &RecvBuffers, has_room: &impl Fn() -> bool) {
         let now = Instant::now();
+        self.relays.retain_open();
         let forwarding = self.inbox.forwarding();
         self.predecessors.retain(|worker| forwarding.has_worker(*worker));
         for (meta, datagrams) in buffers.batches() {

@@ -5,8 +5,9 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::udp::{Ecn, RecvMeta};
@@ -21,7 +22,8 @@ const MAX_MESSAGE: usize = 65_536 + 256;
 #[derive(Clone)]
 pub struct Relay {
     generation: u16,
-    channel: Arc<FdChannel>,
+    /// `None` once the process has ended, so that its end costs no descriptor.
+    channel: Arc<RwLock<Option<FdChannel>>>,
 }
 
 impl Relay {
@@ -30,8 +32,42 @@ impl Relay {
     pub fn new(generation: u16, channel: OwnedFd) -> Relay {
         Relay {
             generation,
-            channel: Arc::new(FdChannel::from(channel)),
+            channel: Arc::new(RwLock::new(Some(FdChannel::from(channel)))),
         }
+    }
+
+    /// Closes the channel if the process has ended. Returns true if it is open.
+    pub fn check(&self) -> bool {
+        let channel = self.channel.read().unwrap_or_else(PoisonError::into_inner);
+        let is_open = match &*channel {
+            // The process sends nothing, so only its end is readable.
+            Some(channel) => !channel.wait_readable(Duration::ZERO),
+            None => return false,
+        };
+        drop(channel);
+        if !is_open {
+            self.close();
+        }
+        is_open
+    }
+
+    /// Returns a duplicate of the channel; `None` if the process has ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no descriptor is free.
+    pub fn duplicate(&self) -> io::Result<Option<OwnedFd>> {
+        let channel = self.channel.read().unwrap_or_else(PoisonError::into_inner);
+        let duplicate = |channel: &FdChannel| channel.as_fd().try_clone_to_owned();
+        channel.as_ref().map(duplicate).transpose()
+    }
+
+    fn is_open(&self) -> bool {
+        self.channel.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn close(&self) {
+        *self.channel.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Returns the generation of the process.
@@ -51,19 +87,21 @@ impl Relay {
         };
         let mut message = head.encode();
         message.extend_from_slice(datagram);
-        match self.channel.send(&message, None, Blocking::No) {
-            Ok(()) => true,
-            Err(error) => !matches!(
+        let channel = self.channel.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = &*channel else {
+            return false;
+        };
+        let has_ended = open.send(&message, None, Blocking::No).is_err_and(|error| {
+            matches!(
                 error.kind(),
                 io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::NotConnected
-            ),
+            )
+        });
+        drop(channel);
+        if has_ended {
+            self.close();
         }
-    }
-}
-
-impl AsFd for Relay {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.channel.as_fd()
+        !has_ended
     }
 }
 
@@ -182,6 +220,11 @@ impl Relays {
         self.all.is_empty()
     }
 
+    /// Forgets the processes that have ended.
+    pub(crate) fn retain_open(&mut self) {
+        self.all.retain(Relay::is_open);
+    }
+
     /// Sends a datagram to the process of its owner. Returns false if that process has ended, or is not an older one.
     pub(crate) fn send(&mut self, owner: Owner, meta: &RecvMeta, datagram: &[u8]) -> bool {
         let Some(index) = self.all.iter().position(|one| one.generation == owner.generation) else {
@@ -276,9 +319,17 @@ mod tests {
                 received = workers[1].take(Waker::noop());
             }
             assert_eq!((&received[0].bytes[..], received[0].ecn), (&b"ab"[..], Ecn::Ect0));
-            relays.all[0].channel.shut_down();
+            assert!(relays.all[0].check());
+            let channel = relays.all[0]
+                .duplicate()
+                .expect("a descriptor")
+                .expect("an open channel");
+            FdChannel::from(channel).shut_down();
             running.join().expect("the receiver ends");
         });
+        let copy = relays.clone();
+        assert!(!copy.all[0].check());
+        assert!(copy.all[0].duplicate().expect("no error").is_none());
         assert!(!relays.send(owner(3, 1), &meta, b"ab"));
         assert!(relays.is_empty());
     }

@@ -253,6 +253,7 @@ impl Server {
 
     /// Returns the current state and counters of the server.
     pub fn status(&self) -> Status {
+        self.close_ended_relays();
         let bound = self.listeners();
         let state = self.state();
         let served = quic_addresses(&state.snapshot.config);
@@ -343,6 +344,7 @@ impl Server {
     /// Fails if a new address cannot be bound or the configuration cannot be applied. The old configuration then
     /// remains in use.
     pub fn reload(&self, config: Config) -> Result<(), StartError> {
+        self.close_ended_relays();
         let mut state = self.state();
         let result = self.swap(&mut state, config);
         match &result {

@@ -120,10 +120,19 @@ impl Server {
             .name("rn-relay".to_owned())
             .spawn(move || receiver.run(&forwarding))?;
         let mut offered = vec![(self.generation(), channel)];
-        for relay in &self.relays {
-            offered.push((relay.generation(), relay.as_fd().try_clone_to_owned()?));
+        for relay in self.relays.iter().filter(|relay| relay.check()) {
+            if let Some(channel) = relay.duplicate()? {
+                offered.push((relay.generation(), channel));
+            }
         }
         Ok(offered)
+    }
+
+    /// Closes the channels to older processes that have ended.
+    pub(super) fn close_ended_relays(&self) {
+        for relay in &self.relays {
+            relay.check();
+        }
     }
 
     /// Lets the workers read their UDP sockets, or leave the datagrams to another process. Returns when all of them do,
