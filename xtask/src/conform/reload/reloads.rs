@@ -88,6 +88,8 @@ pub fn run(site: &ReloadSite, clients: &Clients) -> Result<Resources, Failure> {
     }
     running.end()?;
     wrk.stop_wrk()?;
+    // The same listeners as at the start.
+    site.reload(FIRST)?;
     wait_for_rest(site)?;
     let rest = || resources(process);
     let is_back = wait("the resources of the start", || {
