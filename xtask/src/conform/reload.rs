@@ -28,7 +28,7 @@ fn run(program: &Path, backend: &'static str) -> Result<(), Failure> {
     let client = Clients::build()?;
     let packages = tools::python_packages("http3-upstream", &super::http3::site::UPSTREAM_PACKAGES)?;
     let site = ReloadSite::start(program, backend, &packages)?;
-    let outcome = reloads::run(&site, &client).and_then(|idle| upgrades::run(&site, &client, idle));
+    let outcome = reloads::run(&site, &client).and_then(|()| upgrades::run(&site, &client));
     outcome.map_err(|error| format!("{error}\nlast lines of the error log:\n{}", site.last_errors()))?;
     site.stop()
 }

@@ -60,11 +60,6 @@ impl TestServer {
         Self::start(program, &["serve", ".", "--listen", "127.0.0.1:0"], folder)
     }
 
-    /// Returns the process ID.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Returns the port chosen by the kernel.
     pub fn port(&self) -> Result<u16, Failure> {
         let (_, rest) = self.url.split_once("://").unwrap_or_default();

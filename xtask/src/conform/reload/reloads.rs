@@ -2,7 +2,7 @@
 
 use super::clients::{Clients, RunningClients};
 use super::generators::Generator;
-use super::process::{Resources, listing, memory_kib, resources, wait};
+use super::process::{listing, memory_kib, resources, wait};
 use super::site::{Extra, FIRST, ReloadSite, Shape};
 use crate::Failure;
 
@@ -28,8 +28,7 @@ const MAX_GROWTH_KIB: u64 = 8 << 10;
 /// Maximum number of configurations in memory while requests of earlier ones are in progress.
 const MAX_SNAPSHOTS: u64 = 40;
 
-/// Returns the resources of the server without connections.
-pub fn run(site: &ReloadSite, clients: &Clients) -> Result<Resources, Failure> {
+pub fn run(site: &ReloadSite, clients: &Clients) -> Result<(), Failure> {
     // Threads and caches that the first use creates are no growth.
     let warm = clients.start(site)?;
     warm.wait_for_all_kinds()?;
@@ -97,8 +96,7 @@ pub fn run(site: &ReloadSite, clients: &Clients) -> Result<Resources, Failure> {
         Ok(now.descriptors <= idle.descriptors && now.threads <= idle.threads)
     });
     is_back.map_err(|error| format!("{error}: {:?} instead of {idle:?}\n{}", rest(), listing(process)))?;
-    site.check_log()?;
-    Ok(idle)
+    site.check_log()
 }
 
 /// Loads a configuration, and waits until clients have used it. Additional listeners are used until the end.

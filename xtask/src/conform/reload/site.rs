@@ -53,7 +53,8 @@ pub struct ReloadSite {
     upstream: Upstream,
     /// Port without TLS, port with TLS and HTTP/3, and the ports of the additional listeners.
     ports: [u16; 4],
-    server: TestServer,
+    /// Killed when dropped, unless an upgrade has replaced it.
+    _server: TestServer,
     is_stopped: Cell<bool>,
 }
 
@@ -86,7 +87,7 @@ impl ReloadSite {
             home,
             upstream,
             ports,
-            server,
+            _server: server,
             is_stopped: Cell::new(false),
         })
     }
@@ -118,11 +119,6 @@ impl ReloadSite {
     pub fn process(&self) -> Result<u32, Failure> {
         let process = self.status()?["pid"].as_u64().and_then(|id| u32::try_from(id).ok());
         process.ok_or_else(|| "no process ID in the status".into())
-    }
-
-    /// Returns the ID of the process that was started first.
-    pub fn first_process(&self) -> u32 {
-        self.server.id()
     }
 
     /// Returns the ports without TLS and with it.

@@ -2,49 +2,73 @@
 
 use super::clients::Clients;
 use super::generators::Generator;
-use super::process::{Resources, listing, resources, wait, wait_for_end};
+use super::process::{listing, resources, wait, wait_for_end};
 use super::site::ReloadSite;
 use crate::Failure;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Number of upgrades by a command. One by a signal follows.
-const COMMANDS: usize = 3;
+/// Way to begin an upgrade.
+#[derive(Clone, Copy)]
+enum UpgradeBy {
+    Command,
+    Signal,
+}
 
-/// Upgrades the server. `idle`: its resources without connections.
-pub fn run(site: &ReloadSite, clients: &Clients, idle: Resources) -> Result<(), Failure> {
+/// Upgrades under the first load, after which the resources of the process are measured. Processes that were started as
+/// a successor are compared with each other, because they begin with as many workers as there are sockets.
+const FIRST: &[UpgradeBy] = &[UpgradeBy::Command];
+/// Upgrades under the second load.
+const FURTHER: &[UpgradeBy] = &[UpgradeBy::Command, UpgradeBy::Command, UpgradeBy::Signal];
+
+pub fn run(site: &ReloadSite, clients: &Clients) -> Result<(), Failure> {
+    let first = upgrade(site, clients, FIRST)?;
+    let idle = resources(first)?;
+    println!("{idle:?} without connections after an upgrade");
+    let last = upgrade(site, clients, FURTHER)?;
+    let is_back = wait("the resources after the first upgrade", || {
+        // The status closes channels to processes that have ended.
+        site.status()?;
+        let now = resources(last)?;
+        Ok(now.descriptors <= idle.descriptors && now.threads <= idle.threads)
+    });
+    is_back.map_err(|error| format!("{error}: {:?} instead of {idle:?}\n{}", resources(last), listing(last)))?;
+    site.check_log()
+}
+
+/// Upgrades the server under load. Returns the process that serves at the end, once all older ones have ended.
+fn upgrade(site: &ReloadSite, clients: &Clients, ways: &[UpgradeBy]) -> Result<u32, Failure> {
     let running = clients.start(site)?;
     running.wait_for_all_kinds()?;
     let wrk = Generator::wrk(site)?;
-    let mut processes = vec![site.first_process()];
-    for number in 1..=COMMANDS + 1 {
-        if number <= COMMANDS {
-            site.rocknet(&["upgrade"])?;
-        } else {
-            signal(site.process()?, Signal::USR2)?;
-            wait("the upgrade by a signal", || {
-                let process = site.process();
-                Ok(process.is_ok_and(|process| !processes.contains(&process)))
-            })?;
+    let mut current = site.process()?;
+    let mut old = Vec::new();
+    for way in ways {
+        old.push(current);
+        match way {
+            UpgradeBy::Command => site.rocknet(&["upgrade"]).map(drop)?,
+            UpgradeBy::Signal => {
+                signal(current, Signal::USR2)?;
+                wait("the upgrade by a signal", || {
+                    Ok(site.process().is_ok_and(|process| process != current))
+                })?;
+            }
         }
-        processes.push(site.process()?);
+        current = site.process()?;
         running.wait_for_progress()?;
-        running.check().map_err(|error| format!("upgrade {number}: {error}"))?;
-        println!("upgrade {number}: process {}", site.process()?);
+        running
+            .check()
+            .map_err(|error| format!("upgrade to process {current}: {error}"))?;
+        println!("upgraded to process {current}");
     }
     running.end()?;
     wrk.stop_wrk()?;
-    let current = processes.pop().ok_or("no process")?;
-    for old in processes {
-        wait_for_end(old)?;
+    for process in old {
+        wait_for_end(process)?;
     }
-    let rest = || resources(current);
-    // Channels for the control of an upgrade are closed once the old processes have ended.
-    let is_back = wait("the resources of the start", || {
-        let now = rest()?;
-        Ok(now.descriptors <= idle.descriptors && now.threads <= idle.threads)
-    });
-    is_back.map_err(|error| format!("{error}: {:?} instead of {idle:?}\n{}", rest(), listing(current)))?;
-    site.check_log()
+    wait("the end of all connections", || {
+        Ok(site.status()?["connections_open"] == 0)
+    })?;
+    Ok(current)
 }
 
 fn signal(process: u32, signal: Signal) -> Result<(), Failure> {
