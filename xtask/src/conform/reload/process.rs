@@ -17,6 +17,17 @@ pub struct Resources {
     pub threads: usize,
 }
 
+/// Number of descriptors that may be added: folders and files that a request opens, and that stay open. A leak for each
+/// reload or connection exceeds it many times.
+const DESCRIPTOR_MARGIN: usize = 8;
+
+impl Resources {
+    /// Returns true if these resources are those of a process without connections, or fewer.
+    pub fn are_back_at(&self, idle: Resources) -> bool {
+        self.descriptors <= idle.descriptors + DESCRIPTOR_MARGIN && self.threads <= idle.threads
+    }
+}
+
 /// Returns the resources that a process uses now.
 pub fn resources(process: u32) -> Result<Resources, Failure> {
     Ok(Resources {

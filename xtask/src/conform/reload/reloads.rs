@@ -91,10 +91,7 @@ pub fn run(site: &ReloadSite, clients: &Clients) -> Result<(), Failure> {
     site.reload(FIRST)?;
     wait_for_rest(site)?;
     let rest = || resources(process);
-    let is_back = wait("the resources of the start", || {
-        let now = rest()?;
-        Ok(now.descriptors <= idle.descriptors && now.threads <= idle.threads)
-    });
+    let is_back = wait("the resources of the start", || Ok(rest()?.are_back_at(idle)));
     is_back.map_err(|error| format!("{error}: {:?} instead of {idle:?}\n{}", rest(), listing(process)))?;
     site.check_log()
 }

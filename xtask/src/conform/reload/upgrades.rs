@@ -28,8 +28,7 @@ pub fn run(site: &ReloadSite, clients: &Clients) -> Result<(), Failure> {
     let is_back = wait("the resources after the first upgrade", || {
         // The status closes channels to processes that have ended.
         site.status()?;
-        let now = resources(last)?;
-        Ok(now.descriptors <= idle.descriptors && now.threads <= idle.threads)
+        Ok(resources(last)?.are_back_at(idle))
     });
     is_back.map_err(|error| format!("{error}: {:?} instead of {idle:?}\n{}", resources(last), listing(last)))?;
     site.check_log()
