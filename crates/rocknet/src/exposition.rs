@@ -254,6 +254,8 @@ fn reloads(page: &mut Page, measured: &Measured) {
     page.counter("rocknet_reloads", "", help, status.reloads);
     let help = "Configurations that were refused.";
     page.counter("rocknet_failed_reloads", "", help, measured.totals.failed_reloads);
+    let help = "Configurations in memory: the current one, and older ones that are still in use.";
+    page.gauge("rocknet_snapshots", "", help, status.snapshots);
     let help = "1 if the last reload was refused.";
     let is_failed = u64::from(status.last_reload_error.is_some());
     page.gauge("rocknet_last_reload_failed", "", help, is_failed);
