@@ -5,9 +5,11 @@
 
 mod assets;
 mod feed;
+mod frame;
 mod pages;
 mod samples;
 mod session;
+mod site_form;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -26,7 +28,8 @@ use crate::content::{self, failed, json, with_type};
 use crate::guard::{AllowedHosts, DASHBOARD_HOST, Origin};
 use crate::tcp_access::TcpAccess;
 use feed::{SharedSamples, StatusFeed};
-pub use pages::PageKind;
+pub use frame::PageKind;
+use pages::Submitted;
 use session::Sessions;
 
 /// `Content-Security-Policy` of every page. Scripts, styles and connections are those of the dashboard itself, and no
@@ -165,11 +168,19 @@ impl Dashboard {
                 }
             }
             (PageKind::Events, _) => failed(&ApiError::new(401, "the page is not signed in")),
-            (_, None) => Response::new(Status::SEE_OTHER)
-                .with("Location", "/login")
-                .with("Cache-Control", "no-store"),
+            (_, None) => see_other("/login"),
             (page, Some(visitor)) => {
                 let query = view.query.unwrap_or_default();
+                if let Some(mode) = page.form()
+                    && method == "POST"
+                {
+                    let sent = (query, request.body);
+                    let submitted = pages::submit(page, mode, sent, visitor.permission, self.assets(), control).await;
+                    return match submitted {
+                        Submitted::Page(status, text) => self.html(status, text),
+                        Submitted::Saved(location) => see_other(&location),
+                    };
+                }
                 let (status, text) = pages::render(page, query, visitor.permission, self.assets(), control).await;
                 self.html(status, text)
             }
@@ -228,6 +239,13 @@ impl Dashboard {
             .with("Cross-Origin-Opener-Policy", "same-origin")
             .with("Cross-Origin-Resource-Policy", "same-origin")
     }
+}
+
+/// Returns a redirect to another page of the dashboard.
+fn see_other(location: &str) -> Response {
+    Response::new(Status::SEE_OTHER)
+        .with("Location", location)
+        .with("Cache-Control", "no-store")
 }
 
 fn no_random() -> ApiError {

@@ -1,5 +1,6 @@
-//! Earlier texts of the configuration file, kept in the state folder.
+//! Earlier texts of the configuration files, kept in the state folder.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -80,16 +81,16 @@ impl History {
         Ok(())
     }
 
-    /// Returns a change of a file by its number, or the last one; `None` if there is no such change.
+    /// Returns a change of one of these files by its number, or the last one; `None` if there is no such change.
     ///
     /// # Errors
     ///
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
-    pub fn stored(&self, file: &Path, id: Option<u64>) -> io::Result<Option<(u64, StoredChange)>> {
+    pub fn stored(&self, files: &[PathBuf], id: Option<u64>) -> io::Result<Option<(u64, StoredChange)>> {
         for known in self.ids()?.into_iter().rev() {
             if id.is_none_or(|id| id == known)
                 && let Some(version) = self.read(known)?
-                && version.file == file
+                && files.contains(&version.file)
             {
                 return Ok(Some((known, version)));
             }
@@ -97,32 +98,40 @@ impl History {
         Ok(None)
     }
 
-    /// Returns the changes of a file, the latest first. `current`: its present text.
+    /// Returns the changes of files, the latest first. `texts`: the files with their present texts.
     ///
     /// # Errors
     ///
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
-    pub fn changes(&self, file: &Path, current: &str) -> io::Result<Vec<Change>> {
+    pub fn changes(&self, texts: BTreeMap<PathBuf, String>) -> io::Result<Vec<Change>> {
         let mut changes = Vec::new();
-        let mut next = current.to_owned();
+        let revisions: BTreeMap<PathBuf, String> = texts
+            .iter()
+            .map(|(file, text)| (file.clone(), revision(text)))
+            .collect();
+        // Texts after the changes that follow.
+        let mut texts = texts;
         let deadline = Instant::now() + DIFF_TIME;
         for id in self.ids()?.into_iter().rev() {
-            let Some(version) = self.read(id)?.filter(|version| version.file == file) else {
+            let Some(version) = self.read(id)? else { continue };
+            let (Some(next), Some(present)) = (texts.get_mut(&version.file), revisions.get(&version.file)) else {
                 continue;
             };
             // If the file was edited by hand after this change, the text between is unknown.
-            let diff = if revision(&next) == version.after {
-                diff(&version.before, &next, deadline)
+            let diff = if revision(next) == version.after {
+                diff(&version.before, next, deadline)
             } else {
                 String::new()
             };
+            *next = version.before;
             changes.push(Change {
                 id,
                 unix_time: version.unix_time,
+                revision: present.clone(),
+                file: version.file,
                 what: version.what,
                 diff,
             });
-            next = version.before;
         }
         Ok(changes)
     }
@@ -173,30 +182,49 @@ mod tests {
     fn changes_are_recorded_with_their_differences() {
         let folder = tempfile::tempdir().unwrap();
         let history = History::new(folder.path());
-        let file = Path::new("/etc/r.toml");
-        assert_eq!(history.changes(file, "a\n").unwrap(), []);
+        let (file, other) = (Path::new("/etc/r.toml"), Path::new("/etc/sites/a.toml"));
+        let changes = |text: &str, other_text: &str| {
+            let texts = [(file, text), (other, other_text)].map(|(file, text)| (file.to_owned(), text.to_owned()));
+            history.changes(texts.into()).unwrap()
+        };
+        assert_eq!(changes("a\n", ""), []);
         history.record(file, "first", "a\n", "b\n").unwrap();
+        history.record(other, "included", "x\n", "y\n").unwrap();
         history.record(Path::new("/other.toml"), "other", "x\n", "y\n").unwrap();
         history.record(file, "second", "b\n", "c\n").unwrap();
-        let changes = history.changes(file, "c\n").unwrap();
-        let shown: Vec<_> = changes
+        let all = changes("c\n", "y\n");
+        let shown: Vec<_> = all
             .iter()
-            .map(|change| (change.id, change.what.as_str(), change.diff.as_str()))
+            .map(|change| {
+                (
+                    change.id,
+                    change.file.as_path(),
+                    change.what.as_str(),
+                    change.diff.as_str(),
+                )
+            })
             .collect();
         assert_eq!(
             shown,
             [
-                (3, "second", "@@ -1 +1 @@\n-b\n+c\n"),
-                (1, "first", "@@ -1 +1 @@\n-a\n+b\n")
+                (4, file, "second", "@@ -1 +1 @@\n-b\n+c\n"),
+                (2, other, "included", "@@ -1 +1 @@\n-x\n+y\n"),
+                (1, file, "first", "@@ -1 +1 @@\n-a\n+b\n")
             ]
         );
+        assert_eq!(
+            (&all[0].revision, &all[1].revision),
+            (&revision("c\n"), &revision("y\n"))
+        );
+        assert_eq!(all[2].revision, revision("c\n"));
         // The file was edited by hand after the last change.
-        let changes = history.changes(file, "d\n").unwrap();
-        assert_eq!((changes[0].diff.as_str(), changes[1].diff.is_empty()), ("", false));
-        let (id, version) = history.stored(file, None).unwrap().unwrap();
-        assert_eq!((id, version.before.as_str()), (3, "b\n"));
-        assert_eq!(history.stored(file, Some(1)).unwrap().unwrap().1.before, "a\n");
-        assert_eq!(history.stored(file, Some(2)).unwrap(), None);
+        let all = changes("d\n", "y\n");
+        assert_eq!((all[0].diff.as_str(), all[2].diff.is_empty()), ("", false));
+        let files = [file.to_owned(), other.to_owned()];
+        let (id, version) = history.stored(&files, None).unwrap().unwrap();
+        assert_eq!((id, version.before.as_str()), (4, "b\n"));
+        assert_eq!(history.stored(&files, Some(2)).unwrap().unwrap().1.file, other);
+        assert_eq!(history.stored(&files, Some(3)).unwrap(), None);
     }
 
     #[test]
@@ -231,7 +259,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let history = History::new(folder.path());
         history.storage.write(&name(1), b"{", Access::Owner).unwrap();
-        let error = history.changes(Path::new("/r.toml"), "").unwrap_err();
+        let error = history.changes(BTreeMap::new()).unwrap_err();
         assert!(error.to_string().contains("admin/history/1.json: "), "{error}");
     }
 }
