@@ -6,6 +6,7 @@
 mod assets;
 mod feed;
 mod frame;
+mod new_user;
 mod pages;
 mod samples;
 mod session;
@@ -29,7 +30,7 @@ use crate::guard::{AllowedHosts, DASHBOARD_HOST, Origin};
 use crate::tcp_access::TcpAccess;
 use feed::{SharedSamples, StatusFeed};
 pub use frame::PageKind;
-use pages::Submitted;
+use pages::{SentForm, Submitted};
 use session::Sessions;
 
 /// `Content-Security-Policy` of every page. Scripts, styles and connections are those of the dashboard itself, and no
@@ -174,7 +175,16 @@ impl Dashboard {
                 if let Some(mode) = page.form()
                     && method == "POST"
                 {
-                    let sent = (query, request.body);
+                    // A hash costs so much that only those get one who can save it.
+                    let password_hash = match visitor.permission {
+                        Permission::Full => new_user::hash_of_password(request.body, exchange).await,
+                        Permission::Read => None,
+                    };
+                    let sent = SentForm {
+                        query,
+                        body: request.body,
+                        password_hash,
+                    };
                     let submitted = pages::submit(page, mode, sent, visitor.permission, self.assets(), control).await;
                     return match submitted {
                         Submitted::Page(status, text) => self.html(status, text),

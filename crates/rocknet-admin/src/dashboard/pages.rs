@@ -20,7 +20,7 @@ use super::frame::{Frame, PageKind, encoded, other_reply, rendered};
 use super::site_form::FormMode;
 use crate::Control;
 use crate::content::status;
-pub use site::Submitted;
+pub use site::{SentForm, Submitted};
 
 /// Declares the template of a view: the parts that all pages have, and the data of the view.
 macro_rules! page {
@@ -96,7 +96,7 @@ pub async fn render<C: Control>(
 pub async fn submit<C: Control>(
     page: PageKind,
     mode: FormMode,
-    (query, body): (&[u8], &[u8]),
+    sent: SentForm<'_>,
     permission: Permission,
     assets: &str,
     control: &C,
@@ -106,7 +106,7 @@ pub async fn submit<C: Control>(
     if permission != Permission::Full {
         return rendered(failed(frame(), &needs_full_token()));
     }
-    match site::submit(mode, query, body, frame(), control).await {
+    match site::submit(mode, sent, frame(), control).await {
         Ok(submitted) => submitted,
         Err(error) => rendered(failed(frame(), &error)),
     }

@@ -83,6 +83,9 @@ pub struct FilledForm {
     /// Revision of the text that the form was made of.
     pub revision: String,
     pub fields: Vec<FilledField>,
+    /// Name of a user that is added, with a password that only the request has.
+    pub new_user: String,
+    pub new_user_problems: Vec<Problem>,
     /// Problems that are not about a field.
     pub problems: Vec<Problem>,
 }
@@ -120,6 +123,8 @@ impl FilledForm {
             line: form.line,
             revision: form.revision,
             fields,
+            new_user: String::new(),
+            new_user_problems: Vec::new(),
             problems: Vec::new(),
         }
     }
@@ -139,12 +144,30 @@ impl FilledForm {
         if let Some(name) = sent.get("name") {
             self.name = name.trim().to_owned();
         }
+        if let Some(user) = sent.get("new-user") {
+            self.new_user = user.trim().to_owned();
+        }
         if let Some(revision) = sent.get("revision") {
             self.revision.clone_from(revision);
         }
         let kind = sent.get("kind");
         if let Some((kind, ..)) = KINDS.iter().find(|(_, word, ..)| kind.is_some_and(|kind| kind == word)) {
             self.kind = *kind;
+        }
+    }
+
+    /// Adds the new user with the hash of the password. A user of this name gets the new password.
+    pub fn add_user(&mut self, hash: Result<String, String>) {
+        let (name, hash) = match hash {
+            Ok(hash) => (std::mem::take(&mut self.new_user), hash),
+            Err(message) => return self.new_user_problems.push(Problem::error(message)),
+        };
+        if let Some(auth) = self.fields.iter_mut().find(|filled| filled.field.name == "auth") {
+            let is_other = |line: &&str| line.split('=').next().is_some_and(|user| user.trim() != name);
+            let mut lines: Vec<&str> = auth.text.lines().filter(is_other).collect();
+            let added = format!("{name} = {hash}");
+            lines.push(&added);
+            auth.text = lines.join("\n");
         }
     }
 
@@ -300,7 +323,10 @@ impl FilledForm {
     /// Returns true if a field or the form has an error.
     pub fn has_errors(&self) -> bool {
         let of_fields = self.fields.iter().flat_map(|filled| &filled.problems);
-        let mut all = of_fields.chain(&self.name_problems).chain(&self.problems);
+        let mut all = of_fields
+            .chain(&self.name_problems)
+            .chain(&self.new_user_problems)
+            .chain(&self.problems);
         all.any(|problem| problem.is_error)
     }
 }

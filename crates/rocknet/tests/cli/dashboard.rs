@@ -447,6 +447,15 @@ fn a_website_is_edited_by_a_form() {
     );
     assert_eq!(copied.status, 303, "{}", copied.body);
     assert!(dashboard.dir.read("rocknet.toml").contains("[site.\"copy.test\"]\n"));
+    let page = dashboard.send("GET", "/websites/edit?name=default", &cookie, "").body;
+    let user = body("new-user=ann&new-password=a+secret&do=save").replace(revision, &new_revision(&page));
+    let added = send("/websites/edit?name=default", &user);
+    assert_eq!(added.status, 303, "{}", added.body);
+    let text = dashboard.dir.read("rocknet.toml");
+    assert!(
+        text.contains("auth = { ann = \"$argon2id$") && !text.contains("secret"),
+        "{text}"
+    );
     let missing = send("/websites/edit?name=none", &good);
     assert_eq!(missing.status, 404);
     let read = dashboard.cookie("read-token");

@@ -11,6 +11,16 @@ use crate::Control;
 use crate::dashboard::frame::{Frame, encoded, other_reply, rendered};
 use crate::dashboard::site_form::{FilledField, FilledForm, FormMode};
 
+/// A form that a browser has sent.
+pub struct SentForm<'s> {
+    /// Query of the page.
+    pub query: &'s [u8],
+    /// Fields.
+    pub body: &'s [u8],
+    /// Hash of the password of a new user, or the reason why the user cannot be added; `None` if no user is added.
+    pub password_hash: Option<Result<String, String>>,
+}
+
 /// Result of a form that a browser has sent.
 pub enum Submitted {
     /// Page with the form, and with the problems in it.
@@ -49,19 +59,22 @@ pub async fn view<C: Control>(mode: FormMode, query: &[u8], frame: Frame<'_>, co
 /// problem is rendered again as it was filled in.
 pub async fn submit<C: Control>(
     mode: FormMode,
-    query: &[u8],
-    body: &[u8],
+    sent: SentForm<'_>,
     frame: Frame<'_>,
     control: &C,
 ) -> Result<Submitted, ApiError> {
+    let SentForm { query, body, .. } = sent;
     let current = queried(query, control).await?;
     let present_revision = current.revision.clone();
     let mut form = FilledForm::new(mode, current);
     form.fill(body);
+    if let Some(hash) = sent.password_hash {
+        form.add_user(hash);
+    }
     let is_saving = parameter(body, "do").as_deref() == Some("save");
     let is_complete = form.is_complete();
     let edits = form.edits();
-    let is_unchanged = is_saving && is_complete && edits.is_empty();
+    let is_unchanged = is_saving && edits.is_empty() && !form.has_errors();
     if is_complete && !edits.is_empty() {
         match check(&form, edits.clone(), control).await {
             Ok(checked) => form.place(checked.findings),

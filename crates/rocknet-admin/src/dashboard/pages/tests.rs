@@ -219,7 +219,11 @@ fn every_page_that_has_data_shows_its_error() {
 /// Sends a form to the page that edits a website.
 fn sent(body: &str, permission: Permission, fails: bool) -> Result<String, (u16, String)> {
     let (server, query) = (FakeServer { fails }, format!("name={}", encoded(HOSTILE)));
-    let sent = (query.as_bytes(), body.as_bytes());
+    let sent = SentForm {
+        query: query.as_bytes(),
+        body: body.as_bytes(),
+        password_hash: None,
+    };
     let submitted = pin!(submit(
         PageKind::EditWebsite,
         FormMode::Edit,

@@ -195,3 +195,28 @@ fn refused_edits_are_beside_their_fields() {
         ("it exists", "changed")
     );
 }
+
+#[test]
+fn a_new_user_is_added_with_a_hash() {
+    let auth = || {
+        form(&[
+            ("root", FieldInput::Text, "/a"),
+            ("auth", FieldInput::Map, "ann = $1\nbob = $2\n"),
+        ])
+    };
+    for (user, hash, expected) in [
+        ("eve", Ok("$3"), "ann = $1\nbob = $2\neve = $3"),
+        ("ann", Ok("$3"), "bob = $2\nann = $3"),
+        ("eve", Err("the password is empty"), "ann = $1\nbob = $2\n"),
+    ] {
+        let mut filled = FilledForm::new(FormMode::Edit, auth());
+        filled.fill(format!("new-user={user}").as_bytes());
+        filled.add_user(hash.map(str::to_owned).map_err(str::to_owned));
+        assert_eq!(filled.text("auth"), expected, "{user}");
+        assert_eq!(
+            (filled.has_errors(), filled.new_user.is_empty()),
+            (hash.is_err(), hash.is_ok()),
+            "{user}"
+        );
+    }
+}
