@@ -37,8 +37,8 @@ pub const OWN_FILES: Word = Word {
     later: None,
 };
 
-const SITE: &str = "Website";
 const CONTENT: &str = "Content";
+const SITE: &str = "Names and ports";
 const HTTPS: &str = "HTTPS";
 const FILES: &str = "Files and pages";
 const ACCESS: &str = "Access";
@@ -46,13 +46,13 @@ const MORE: &str = "Responses and limits";
 
 /// All fields, in the order of the form.
 pub const FIELDS: &[Field] = &[
-    field(&["enabled"], "Serve this website", SITE),
-    field(&["aliases"], "More names", SITE),
-    field(&["listen"], "Ports and addresses", SITE),
     field(&["root"], "Folder", CONTENT),
     field(&["php"], "PHP", CONTENT),
     field(&["proxy"], "Server that requests are forwarded to", CONTENT).long("to"),
     field(&["redirects"], "Redirects", CONTENT),
+    field(&["enabled"], "Serve this website", SITE),
+    field(&["aliases"], "More names", SITE),
+    field(&["listen"], "Ports and addresses", SITE),
     field(&["tls"], "Encryption", HTTPS),
     field(&["tls", "cert"], "Certificate file", HTTPS),
     field(&["tls", "key"], "Key file", HTTPS),

@@ -9,7 +9,6 @@ mod history;
 mod loaded;
 mod site_form;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -178,14 +177,15 @@ impl<'s> ConfigApi<'s> {
     ///
     /// Status 500 if the history or the main file cannot be read.
     pub fn changes(&self) -> Result<Vec<Change>, ApiError> {
-        let mut texts = BTreeMap::from([(self.main.clone(), read(&self.main)?)]);
-        for file in self.files() {
-            // A change of an included file that cannot be read cannot be undone.
-            if let Ok(text) = file::read(&file) {
-                texts.insert(file, text);
-            }
-        }
-        self.history.changes(texts).map_err(|error| history_failed(&error))
+        // Without the main file, it is unknown which files the configuration has.
+        read(&self.main)?;
+        let files = self.files();
+        // A change of an included file that cannot be read cannot be undone.
+        let present = |file: &Path| {
+            let is_included = files.iter().any(|known| known == file);
+            is_included.then(|| file::read(file).ok()).flatten()
+        };
+        self.history.changes(present).map_err(|error| history_failed(&error))
     }
 
     /// Restores the text of a file before a change.

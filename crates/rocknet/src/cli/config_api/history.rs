@@ -98,25 +98,23 @@ impl History {
         Ok(None)
     }
 
-    /// Returns the changes of files, the latest first. `texts`: the files with their present texts.
+    /// Returns the changes of files, the latest first. `present`: returns the present text of a file; `None` for a file
+    /// whose changes are left out.
     ///
     /// # Errors
     ///
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
-    pub fn changes(&self, texts: BTreeMap<PathBuf, String>) -> io::Result<Vec<Change>> {
+    pub fn changes(&self, present: impl Fn(&Path) -> Option<String>) -> io::Result<Vec<Change>> {
         let mut changes = Vec::new();
-        let revisions: BTreeMap<PathBuf, String> = texts
-            .iter()
-            .map(|(file, text)| (file.clone(), revision(text)))
-            .collect();
-        // Texts after the changes that follow.
-        let mut texts = texts;
+        // Revision of the present text of each file, and its text before the changes that follow.
+        let mut texts: BTreeMap<PathBuf, Option<(String, String)>> = BTreeMap::new();
         let deadline = Instant::now() + DIFF_TIME;
         for id in self.ids()?.into_iter().rev() {
             let Some(version) = self.read(id)? else { continue };
-            let (Some(next), Some(present)) = (texts.get_mut(&version.file), revisions.get(&version.file)) else {
-                continue;
-            };
+            let text = texts
+                .entry(version.file.clone())
+                .or_insert_with(|| present(&version.file).map(|text| (revision(&text), text)));
+            let Some((present, next)) = text else { continue };
             // If the file was edited by hand after this change, the text between is unknown.
             let diff = if revision(next) == version.after {
                 diff(&version.before, next, deadline)
@@ -184,8 +182,12 @@ mod tests {
         let history = History::new(folder.path());
         let (file, other) = (Path::new("/etc/r.toml"), Path::new("/etc/sites/a.toml"));
         let changes = |text: &str, other_text: &str| {
-            let texts = [(file, text), (other, other_text)].map(|(file, text)| (file.to_owned(), text.to_owned()));
-            history.changes(texts.into()).unwrap()
+            let texts = [(file, text), (other, other_text)];
+            let present = |wanted: &Path| {
+                let found = texts.iter().find(|(file, _)| *file == wanted);
+                found.map(|(_, text)| (*text).to_owned())
+            };
+            history.changes(present).unwrap()
         };
         assert_eq!(changes("a\n", ""), []);
         history.record(file, "first", "a\n", "b\n").unwrap();
@@ -259,7 +261,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let history = History::new(folder.path());
         history.storage.write(&name(1), b"{", Access::Owner).unwrap();
-        let error = history.changes(BTreeMap::new()).unwrap_err();
+        let error = history.changes(|_| None).unwrap_err();
         assert!(error.to_string().contains("admin/history/1.json: "), "{error}");
     }
 }
