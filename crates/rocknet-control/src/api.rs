@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::CertificateSummary;
-use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
+use crate::config::{Candidate, Change, Checked, ConfigFileName, ConfigText, Edits, Replacement, Saved, Undo};
 use crate::dashboard::DashboardLink;
 use crate::doctor::DoctorCheck;
 use crate::explanation::{ExplainUrl, UrlExplanation};
@@ -16,6 +16,7 @@ pub use crate::level::{Level, LogLevel, LogLevelChange};
 use crate::logs::LogFilter;
 use crate::php::{PhpPoolName, PhpPoolSummary};
 use crate::site::SiteSummary;
+use crate::site_form::{SiteForm, SiteName};
 use crate::status::Status;
 use crate::upgrade::UpgradeOrder;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
@@ -56,8 +57,10 @@ pub enum Request {
     LogLevel,
     /// Changes the level of the error log until the next reload; the reply is the new [`LogLevel`].
     SetLogLevel(LogLevelChange),
-    /// Reads the configuration file; the reply is a [`ConfigText`].
-    Config,
+    /// Reads a file of the configuration; the reply is a [`ConfigText`].
+    Config(ConfigFileName),
+    /// Queries the form of a site; the reply is a [`SiteForm`].
+    SiteForm(SiteName),
     /// Checks a text as the configuration; the reply is [`Checked`]. Nothing is changed.
     CheckConfig(Candidate),
     /// Checks the text that edits would produce; the reply is [`Checked`]. Nothing is changed.
@@ -110,8 +113,10 @@ pub enum Reply {
     Metrics(String),
     /// Level of the error log.
     LogLevel(LogLevel),
-    /// Configuration file.
+    /// File of the configuration.
     Config(Box<ConfigText>),
+    /// Form of a site.
+    SiteForm(Box<SiteForm>),
     /// Result of a check.
     Checked(Checked),
     /// Result of a change of the configuration.
@@ -326,8 +331,21 @@ const METRICS: Endpoint = Endpoint::new(
 const CONFIG: Endpoint = Endpoint::new(
     Method::Get,
     "/api/config",
-    "Text of the configuration file with its revision.",
-    |input| without_body(input, Request::Config),
+    "Text of the configuration file, or of the included file in `file`, with its revision.",
+    |input| {
+        let file = ConfigFileName::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::Config(file))
+    },
+)
+.secret();
+const SITE_FORM: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/config/site",
+    "Common keys of the site in `name` as fields of a form, with their documentation.",
+    |input| {
+        let name = SiteName::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::SiteForm(name))
+    },
 )
 .secret();
 const REPLACE_CONFIG: Endpoint = Endpoint::new(
@@ -452,7 +470,7 @@ const DASHBOARD_LINK: Endpoint = Endpoint::new(
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 27] = [
+pub const ENDPOINTS: [&Endpoint; 28] = [
     &STATUS,
     &SITES,
     &RELOAD,
@@ -462,6 +480,7 @@ pub const ENDPOINTS: [&Endpoint; 27] = [
     &LOG_LEVEL,
     &SET_LOG_LEVEL,
     &CONFIG,
+    &SITE_FORM,
     &REPLACE_CONFIG,
     &CHECK_CONFIG,
     &CHECK_EDITS,
@@ -494,7 +513,8 @@ impl Request {
             Request::Metrics => &METRICS,
             Request::LogLevel => &LOG_LEVEL,
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
-            Request::Config => &CONFIG,
+            Request::Config(_) => &CONFIG,
+            Request::SiteForm(_) => &SITE_FORM,
             Request::CheckConfig(_) => &CHECK_CONFIG,
             Request::CheckEdits(_) => &CHECK_EDITS,
             Request::ReplaceConfig(_) => &REPLACE_CONFIG,
@@ -533,7 +553,8 @@ impl Request {
             | Request::Stop
             | Request::Metrics
             | Request::LogLevel
-            | Request::Config
+            | Request::Config(_)
+            | Request::SiteForm(_)
             | Request::ConfigHistory
             | Request::Certificates
             | Request::Upstreams
@@ -552,6 +573,8 @@ impl Request {
         match self {
             Request::Logs(filter) => Some(filter.query()),
             Request::Explain(url) => Some(url.query()),
+            Request::Config(file) => file.query(),
+            Request::SiteForm(site) => Some(site.query()),
             _ => None,
         }
     }
@@ -592,11 +615,18 @@ mod tests {
             Request::Metrics,
             Request::LogLevel,
             Request::SetLogLevel(LogLevelChange::new(Level::Debug)),
-            Request::Config,
-            Request::CheckConfig(Candidate { text: "a".into() }),
+            Request::Config(ConfigFileName {
+                file: Some("sites/a b.toml".into()),
+            }),
+            Request::SiteForm(SiteName { name: "a.test".into() }),
+            Request::CheckConfig(Candidate {
+                text: "a".into(),
+                file: Some("b".into()),
+            }),
             Request::ReplaceConfig(Replacement {
                 text: "a".into(),
                 revision: "b".into(),
+                file: None,
             }),
             Request::EditConfig(Edits {
                 edits: vec![
@@ -609,8 +639,21 @@ mod tests {
                         name: "a".into(),
                         root: "b".into(),
                     },
+                    Edit::CopySite {
+                        from: "a".into(),
+                        to: "b".into(),
+                    },
+                    Edit::RenameSite {
+                        from: "a".into(),
+                        to: "b".into(),
+                    },
+                    Edit::SetField {
+                        site: "a".into(),
+                        field: "root".into(),
+                        text: "b".into(),
+                    },
                 ],
-                revision: None,
+                ..Edits::default()
             }),
             Request::ConfigHistory,
             Request::UndoConfig(Undo::default()),
@@ -628,6 +671,7 @@ mod tests {
             Request::CheckEdits(Edits {
                 edits: Vec::new(),
                 revision: Some("a".into()),
+                file: Some("b".into()),
             }),
             Request::DashboardLink,
         ];

@@ -31,6 +31,7 @@ pub mod logs;
 pub mod openapi;
 pub mod php;
 pub mod site;
+pub mod site_form;
 pub mod status;
 pub mod upgrade;
 pub mod upstream;

@@ -24,6 +24,9 @@ pub struct SiteSummary {
     pub routes: usize,
     /// Kind of responses where no route applies.
     pub kind: SiteKind,
+    /// True if the site has `enabled = false`, so that it is not served.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
     /// Error that prevents the site, or a part of it, from being served as configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
@@ -120,6 +123,7 @@ fn cells(site: &SiteSummary) -> [String; COLUMNS] {
         .as_ref()
         .map_or("–".into(), |root| text::sanitized(&root.to_string_lossy(), MAX_SHOWN));
     let routes = match site.routes {
+        _ if site.disabled => "disabled".into(),
         0 => String::new(),
         1 => "1 route".into(),
         routes => format!("{routes} routes"),
@@ -160,7 +164,7 @@ mod tests {
                 root: Some("/var/www/example".into()),
                 routes: 2,
                 kind: SiteKind::Files,
-                fault: None,
+                ..SiteSummary::default()
             },
             SiteSummary {
                 name: ":8081".into(),
@@ -168,7 +172,7 @@ mod tests {
                 root: Some("/srv/zweite-ü".into()),
                 routes: 1,
                 kind: SiteKind::Files,
-                fault: None,
+                ..SiteSummary::default()
             },
             SiteSummary {
                 name: "old.test".into(),

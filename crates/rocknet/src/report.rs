@@ -129,7 +129,7 @@ fn duration_counts(sums: &HashMap<Arc<str>, Histogram>) -> Vec<u64> {
     (MIN_BITS..=MAX_BITS).map(below).collect()
 }
 
-/// Returns a summary of every site, in the order of names.
+/// Returns a summary of every site, disabled sites included, in the order of names.
 pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
     let folders = snapshot.missing_folders(MAX_FOLDERS_CHECKED);
     let summary = |(site, built): (&model::Site, &Site)| SiteSummary {
@@ -138,10 +138,19 @@ pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
         root: site.settings.root.clone(),
         routes: site.routes.len(),
         kind: kind(built),
+        disabled: false,
         fault: site_fault(site, built, &folders),
     };
     let sites = snapshot.config.sites.iter().zip(&snapshot.sites);
-    sites.map(summary).collect()
+    let disabled = snapshot.config.disabled_sites.iter().map(|site| SiteSummary {
+        name: site.name.clone(),
+        kind: SiteKind::Nothing,
+        disabled: true,
+        ..SiteSummary::default()
+    });
+    let mut all: Vec<SiteSummary> = sites.map(summary).chain(disabled).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
 }
 
 /// Returns the kind of handler at the root of a site, or `Routes` if only rules or routes below the root respond.

@@ -1,8 +1,10 @@
 //! `rocknet config`: shows and edits the configuration of a running server.
 
+use std::path::{Path, PathBuf};
+
 use rocknet_config::edit;
 use rocknet_control::api::Request;
-use rocknet_control::config::{Change, ChangeList, ConfigText, Edit, Edits, Saved, Undo};
+use rocknet_control::config::{Change, ChangeList, ConfigFileName, ConfigText, Edit, Edits, Saved, Undo};
 
 use super::remote::{Target, print_json};
 use super::{Failure, print, print_warning};
@@ -25,7 +27,12 @@ pub struct Options {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Print the configuration file
-    Show,
+    Show {
+        /// An included file; by default the main file
+        file: Option<PathBuf>,
+    },
+    /// List the configuration file and the files that it includes
+    Files,
     /// Set a key
     Set {
         /// The key, such as 'site."example.com".root'
@@ -50,6 +57,30 @@ enum Action {
         /// Its name
         name: String,
     },
+    /// Add a copy of a site, without its aliases
+    CopySite {
+        /// The site
+        from: String,
+        /// The name of the copy
+        to: String,
+    },
+    /// Give a site another name
+    RenameSite {
+        /// The site
+        from: String,
+        /// Its new name
+        to: String,
+    },
+    /// Keep a site in the configuration without serving it
+    DisableSite {
+        /// Its name
+        name: String,
+    },
+    /// Serve a disabled site again
+    EnableSite {
+        /// Its name
+        name: String,
+    },
     /// List the changes that were made by these commands, the dashboard and other programs
     History,
     /// Restore the text before a change
@@ -61,7 +92,8 @@ enum Action {
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     match &options.action {
-        Action::Show => show(options),
+        Action::Show { file } => show(options, file.as_deref()),
+        Action::Files => files(options),
         Action::History => history(options),
         Action::Undo { id } => undo(options, *id),
         action => {
@@ -70,7 +102,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 options,
                 &Request::EditConfig(Edits {
                     edits: vec![edit],
-                    revision: None,
+                    ..Edits::default()
                 }),
             )
         }
@@ -97,14 +129,38 @@ fn edit(action: &Action) -> Result<Edit, Failure> {
         Action::RemoveSite { name } => Edit::Remove {
             path: vec!["site".to_owned(), name.clone()],
         },
-        Action::Show | Action::History | Action::Undo { .. } => {
+        Action::CopySite { from, to } => Edit::CopySite {
+            from: from.clone(),
+            to: to.clone(),
+        },
+        Action::RenameSite { from, to } => Edit::RenameSite {
+            from: from.clone(),
+            to: to.clone(),
+        },
+        Action::DisableSite { name } => enabled(name, "false"),
+        Action::EnableSite { name } => enabled(name, ""),
+        Action::Show { .. } | Action::Files | Action::History | Action::Undo { .. } => {
             return Err(Failure::Failed("this action edits nothing".to_owned()));
         }
     })
 }
 
-fn show(options: &Options) -> Result<(), Failure> {
-    let config: ConfigText = options.target.call(&Request::Config)?;
+/// Returns the edit of the key `enabled` of a site. An empty text removes the key.
+fn enabled(site: &str, text: &str) -> Edit {
+    Edit::SetField {
+        site: site.to_owned(),
+        field: "enabled".to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+fn show(options: &Options, file: Option<&Path>) -> Result<(), Failure> {
+    // A name is relative to this folder if there is such a file, else to the folder of the main file.
+    let file = file.map(|file| match std::path::absolute(file) {
+        Ok(absolute) if absolute.exists() => absolute,
+        _ => file.to_owned(),
+    });
+    let config: ConfigText = options.target.call(&Request::Config(ConfigFileName { file }))?;
     if options.json {
         return print_json(&config);
     }
@@ -114,6 +170,17 @@ fn show(options: &Options) -> Result<(), Failure> {
             "{} was edited and is not loaded yet: `rocknet reload`",
             config.file.display()
         ));
+    }
+    Ok(())
+}
+
+fn files(options: &Options) -> Result<(), Failure> {
+    let config: ConfigText = options.target.call(&Request::Config(ConfigFileName::default()))?;
+    if options.json {
+        return print_json(&config.files);
+    }
+    for file in &config.files {
+        print(format_args!("{}\n", file.display()));
     }
     Ok(())
 }
@@ -131,7 +198,11 @@ fn history(options: &Options) -> Result<(), Failure> {
 /// all later changes. The server therefore requires the present revision of the file, which is queried first.
 fn undo(options: &Options, id: Option<u64>) -> Result<(), Failure> {
     let revision = match id {
-        Some(_) => Some(options.target.call::<ConfigText>(&Request::Config)?.revision),
+        Some(id) => {
+            let changes: Vec<Change> = options.target.call(&Request::ConfigHistory)?;
+            let change = changes.into_iter().find(|change| change.id == id);
+            change.map(|change| change.revision)
+        }
         None => None,
     };
     change(options, &Request::UndoConfig(Undo { id, revision }))

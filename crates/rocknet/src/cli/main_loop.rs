@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time;
 
-use super::config_api::{self, ConfigApi};
+use super::config_api::{ConfigApi, LoadedRevisions};
 use super::control::{ControlServers, RETRY_INTERVAL};
 use super::event::Event;
 use super::handover::{Handover, HandoverContext};
@@ -41,8 +41,8 @@ pub struct MainLoop {
     pub source: ConfigSource,
     /// State folder of the server, which contains the history of the configuration.
     pub state: PathBuf,
-    /// Revision of the configuration file that the server has loaded.
-    pub loaded_revision: RefCell<Option<String>>,
+    /// Revisions of the configuration files that the server has loaded.
+    pub loaded: LoadedRevisions,
     /// Settings at start. A reload reports which changed settings need a restart.
     pub start_settings: StartSettings,
     /// Level of the error log.
@@ -203,12 +203,15 @@ impl MainLoop {
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
             Request::SetLogLevel(level) => self.log_level(Some(level)),
-            Request::Config => {
-                let loaded = self.loaded_revision.borrow();
-                let text = self.config(server)?.text(loaded.as_deref())?;
+            Request::Config(name) => {
+                let text = self.config(server)?.text(name.file.as_deref())?;
                 Ok(Reply::Config(Box::new(text)))
             }
-            Request::CheckConfig(candidate) => Ok(Reply::Checked(self.config(server)?.check(candidate))),
+            Request::SiteForm(site) => {
+                let form = self.config(server)?.site_form(&site.name)?;
+                Ok(Reply::SiteForm(Box::new(form)))
+            }
+            Request::CheckConfig(candidate) => self.config(server)?.check(candidate).map(Reply::Checked),
             Request::CheckEdits(edits) => self.config(server)?.check_edits(edits).map(Reply::Checked),
             Request::ReplaceConfig(replacement) => self.save(server, |config| config.replace(replacement)),
             Request::EditConfig(edits) => self.save(server, |config| config.edit(edits)),
@@ -233,28 +236,22 @@ impl MainLoop {
     }
 
     fn config<'s>(&'s self, server: &'s Server) -> Result<ConfigApi<'s>, ApiError> {
-        ConfigApi::new(server, &self.source, &self.start_settings, &self.state)
+        ConfigApi::new(server, &self.source, &self.start_settings, &self.loaded, &self.state)
     }
 
-    /// Changes the configuration, and records the revision that the server has loaded.
+    /// Changes the configuration.
     fn save(
         &self,
         server: &Server,
         change: impl FnOnce(&ConfigApi<'_>) -> Result<Saved, ApiError>,
     ) -> Result<Reply, ApiError> {
         let config = self.config(server)?;
-        let saved = self.as_reload(server, || change(&config))?;
-        self.loaded_revision.replace(Some(saved.revision.clone()));
-        Ok(Reply::Saved(saved))
+        self.as_reload(server, || change(&config)).map(Reply::Saved)
     }
 
     fn reload(&self, server: &Server) -> Result<String, ReloadError> {
-        // If the file is changed while it is being loaded, this revision is too old. Clients then see the new text as
-        // not loaded, which another reload corrects.
-        let revision = config_api::current_revision(&self.source);
-        let done = self.as_reload(server, || reload::reload(server, &self.source, &self.start_settings))?;
-        self.loaded_revision.replace(revision);
-        Ok(done)
+        let reload = || reload::reload(server, &self.source, &self.start_settings, &self.loaded);
+        self.as_reload(server, reload)
     }
 
     /// Announces `reload` to the service manager, and its end even if it fails: the server then serves the old

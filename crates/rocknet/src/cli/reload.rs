@@ -9,6 +9,7 @@ use rocknet_config::{Config, Finding, Loaded, Report};
 use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 
+use super::config_api::{ConfigFiles, LoadedRevisions};
 use super::launch::ConfigSource;
 use super::sandbox::ActiveSandbox;
 use super::{print_error, print_report, print_warning};
@@ -69,12 +70,18 @@ pub struct ReloadError {
     pub findings: Option<String>,
 }
 
-/// Reads, checks and replaces the configuration. Returns a message for the operator.
+/// Reads, checks and replaces the configuration. Returns a message for the operator. `loaded` gets the revisions of the
+/// files.
 ///
 /// # Errors
 ///
 /// The error was logged and shown already. The old configuration remains in use.
-pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Result<String, ReloadError> {
+pub fn reload(
+    server: &Server,
+    source: &ConfigSource,
+    start_settings: &StartSettings,
+    loaded: &LoadedRevisions,
+) -> Result<String, ReloadError> {
     let output = ReloadOutput::new(&server.snapshot().config);
     let file = match source {
         ConfigSource::File(file) => file,
@@ -92,27 +99,29 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             return Err(output.failed(&what));
         }
     };
-    let Loaded { config, warnings } =
-        match rocknet_config::check(file, &ServerEnvironment::with_manager(server.certificates())) {
-            Ok(loaded) => loaded,
-            Err(report) => {
-                let findings = report.to_string();
-                server.reload_failed(positions(&report));
-                output.show(&report);
-                let errors = match report.errors() {
-                    1 => "1 error".to_owned(),
-                    errors => format!("{errors} errors"),
-                };
-                let error = output.failed(&format!(
-                    "{} is not reloaded, nothing has changed: {errors}",
-                    file.display()
-                ));
-                return Err(ReloadError {
-                    findings: Some(findings),
-                    ..error
-                });
-            }
-        };
+    let environment = ServerEnvironment::with_manager(server.certificates());
+    let read = ConfigFiles::new(&environment);
+    let Loaded { config, warnings } = match rocknet_config::check(file, &read) {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            let findings = report.to_string();
+            server.reload_failed(positions(&report));
+            output.show(&report);
+            let errors = match report.errors() {
+                1 => "1 error".to_owned(),
+                errors => format!("{errors} errors"),
+            };
+            let error = output.failed(&format!(
+                "{} is not reloaded, nothing has changed: {errors}",
+                file.display()
+            ));
+            return Err(ReloadError {
+                findings: Some(findings),
+                ..error
+            });
+        }
+    };
+    let files = config.files.clone();
     let needs_restart = start_settings.needs_restart(&config);
     let within_sandbox = start_settings.sandbox.check(&config, &start_settings.state, source);
     if let Err(error) = within_sandbox {
@@ -128,6 +137,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             file.display()
         )));
     }
+    loaded.replace(read, &files);
     if !warnings.is_empty() {
         output.show(&Report {
             findings: warnings,

@@ -28,7 +28,7 @@ use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
 
-use super::config_api;
+use super::config_api::LoadedRevisions;
 use super::control::{self, ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
@@ -54,8 +54,8 @@ pub struct RunningServer {
     options: LaunchOptions,
     start_settings: StartSettings,
     state: PathBuf,
-    /// Revision of the configuration file at start.
-    loaded_revision: Option<String>,
+    /// Revisions of the configuration files at start.
+    loaded: LoadedRevisions,
     error_log: Option<ErrorLog>,
     control: ControlServers,
     notifier: Notifier,
@@ -90,7 +90,7 @@ pub fn start(
         let taken_over = take_over_rights(predecessor, &mut config, &mut start_settings);
         taken_over.map_err(|error| NotStarted::Start(StartError::Setup(error)))?;
     }
-    let loaded_revision = config_api::current_revision(&options.source);
+    let loaded = LoadedRevisions::read(config.files.clone());
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
     let user = match options.source {
         ConfigSource::File(_) => accounts::server_account(&config),
@@ -139,7 +139,7 @@ pub fn start(
         options,
         start_settings,
         state: state.folder,
-        loaded_revision,
+        loaded,
         error_log,
         control,
         notifier: Notifier::new(service.notify.clone(), service.watchdog),
@@ -234,7 +234,8 @@ impl StartHooks for ProgramStart<'_> {
 impl RunningServer {
     /// Serves until a signal or command stops the server.
     pub fn serve(self) -> Result<(), Failure> {
-        let sites = self.server.sites();
+        let mut sites = self.server.sites();
+        sites.retain(|site| !site.disabled);
         self.print_start(&sites);
         if self.options.open {
             open_browser(&sites);
@@ -252,7 +253,7 @@ impl RunningServer {
             options,
             start_settings,
             state,
-            loaded_revision,
+            loaded,
             error_log,
             control,
             notifier,
@@ -269,7 +270,7 @@ impl RunningServer {
             sender,
             source: options.source,
             state,
-            loaded_revision: RefCell::new(loaded_revision),
+            loaded,
             start_settings,
             error_log,
             notifier,

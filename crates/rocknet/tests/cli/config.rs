@@ -23,13 +23,13 @@ fn home() -> ProgramFolder {
 
 /// Asserts that the program succeeded without messages, and returns its output.
 #[track_caller]
-fn success(output: ProgramOutput) -> String {
+pub fn success(output: ProgramOutput) -> String {
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
     output.out
 }
 
 /// Sends a request of the API, and returns the status and the JSON of the response.
-fn request(dir: &ProgramFolder, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub fn request(dir: &ProgramFolder, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let mut stream = UnixStream::connect(dir.path().join("control.sock")).unwrap();
     let body = if body.is_null() {
         String::new()

@@ -11,6 +11,7 @@ mod error_log;
 mod failures;
 mod hardening;
 mod http3;
+mod includes;
 mod isolated;
 mod load;
 mod logs;

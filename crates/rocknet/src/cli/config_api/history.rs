@@ -1,5 +1,6 @@
-//! Earlier texts of the configuration file, kept in the state folder.
+//! Earlier texts of the configuration files, kept in the state folder.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -62,7 +63,7 @@ impl History {
     /// Returns the error of the file system.
     pub fn record(&self, file: &Path, what: &str, before: &str, after: &str) -> io::Result<()> {
         let ids = self.ids()?;
-        let change = StoredChange {
+        let version = StoredChange {
             file: file.to_owned(),
             unix_time: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
@@ -71,7 +72,7 @@ impl History {
             before: before.to_owned(),
             after: revision(after),
         };
-        let bytes = serde_json::to_vec(&change).map_err(io::Error::other)?;
+        let bytes = serde_json::to_vec(&version).map_err(io::Error::other)?;
         let id = ids.last().map_or(1, |last| last + 1);
         self.storage.write(&name(id), &bytes, Access::Owner)?;
         for old in ids.iter().rev().skip(MAX_CHANGES - 1) {
@@ -80,56 +81,59 @@ impl History {
         Ok(())
     }
 
-    /// Returns a change of a file with its number: the change with the number `id`, or the last one if `id` is `None`.
-    /// Returns `None` if there is no such change.
+    /// Returns a change of one of these files by its number, or the last one; `None` if there is no such change.
     ///
     /// # Errors
     ///
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
-    pub fn stored(&self, file: &Path, id: Option<u64>) -> io::Result<Option<(u64, StoredChange)>> {
+    pub fn stored(&self, files: &[PathBuf], id: Option<u64>) -> io::Result<Option<(u64, StoredChange)>> {
         for known in self.ids()?.into_iter().rev() {
             if id.is_none_or(|id| id == known)
-                && let Some(change) = self.read(known)?
-                && change.file == file
+                && let Some(version) = self.read(known)?
+                && files.contains(&version.file)
             {
-                return Ok(Some((known, change)));
+                return Ok(Some((known, version)));
             }
         }
         Ok(None)
     }
 
-    /// Returns the changes of a file, the latest first. `current`: its present text.
+    /// Returns the changes of files, the latest first. `present`: returns the present text of a file; `None` for a file
+    /// whose changes are left out.
     ///
     /// # Errors
     ///
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
-    pub fn changes(&self, file: &Path, current: &str) -> io::Result<Vec<Change>> {
+    pub fn changes(&self, present: impl Fn(&Path) -> Option<String>) -> io::Result<Vec<Change>> {
         let mut changes = Vec::new();
-        let mut next = current.to_owned();
+        // Revision of the present text of each file, and its text before the changes that follow.
+        let mut texts: BTreeMap<PathBuf, Option<(String, String)>> = BTreeMap::new();
         let deadline = Instant::now() + DIFF_TIME;
         for id in self.ids()?.into_iter().rev() {
-            let Some(change) = self.read(id)?.filter(|change| change.file == file) else {
-                continue;
-            };
-            // `next` is the text before the following change, or the present text. If it is not the text after this
-            // change, the file was edited by hand in between. The text after this change is then unknown.
-            let diff = if revision(&next) == change.after {
-                diff(&change.before, &next, deadline)
+            let Some(version) = self.read(id)? else { continue };
+            let text = texts
+                .entry(version.file.clone())
+                .or_insert_with(|| present(&version.file).map(|text| (revision(&text), text)));
+            let Some((present, next)) = text else { continue };
+            // If the file was edited by hand after this change, the text between is unknown.
+            let diff = if revision(next) == version.after {
+                diff(&version.before, next, deadline)
             } else {
                 String::new()
             };
+            *next = version.before;
             changes.push(Change {
                 id,
-                unix_time: change.unix_time,
-                what: change.what,
+                unix_time: version.unix_time,
+                revision: present.clone(),
+                file: version.file,
+                what: version.what,
                 diff,
             });
-            next = change.before;
         }
         Ok(changes)
     }
 
-    /// Returns the change with this number; `None` if it is not stored.
     fn read(&self, id: u64) -> io::Result<Option<StoredChange>> {
         let Some(bytes) = self.storage.read(&name(id))? else {
             return Ok(None);
@@ -152,7 +156,6 @@ impl History {
     }
 }
 
-/// Returns the path of a stored change below the state folder.
 fn name(id: u64) -> String {
     format!("{FOLDER}/{id}.json")
 }
@@ -177,30 +180,53 @@ mod tests {
     fn changes_are_recorded_with_their_differences() {
         let folder = tempfile::tempdir().unwrap();
         let history = History::new(folder.path());
-        let file = Path::new("/etc/r.toml");
-        assert_eq!(history.changes(file, "a\n").unwrap(), []);
+        let (file, other) = (Path::new("/etc/r.toml"), Path::new("/etc/sites/a.toml"));
+        let changes = |text: &str, other_text: &str| {
+            let texts = [(file, text), (other, other_text)];
+            let present = |wanted: &Path| {
+                let found = texts.iter().find(|(file, _)| *file == wanted);
+                found.map(|(_, text)| (*text).to_owned())
+            };
+            history.changes(present).unwrap()
+        };
+        assert_eq!(changes("a\n", ""), []);
         history.record(file, "first", "a\n", "b\n").unwrap();
+        history.record(other, "included", "x\n", "y\n").unwrap();
         history.record(Path::new("/other.toml"), "other", "x\n", "y\n").unwrap();
         history.record(file, "second", "b\n", "c\n").unwrap();
-        let changes = history.changes(file, "c\n").unwrap();
-        let shown: Vec<_> = changes
+        let all = changes("c\n", "y\n");
+        let shown: Vec<_> = all
             .iter()
-            .map(|change| (change.id, change.what.as_str(), change.diff.as_str()))
+            .map(|change| {
+                (
+                    change.id,
+                    change.file.as_path(),
+                    change.what.as_str(),
+                    change.diff.as_str(),
+                )
+            })
             .collect();
         assert_eq!(
             shown,
             [
-                (3, "second", "@@ -1 +1 @@\n-b\n+c\n"),
-                (1, "first", "@@ -1 +1 @@\n-a\n+b\n")
+                (4, file, "second", "@@ -1 +1 @@\n-b\n+c\n"),
+                (2, other, "included", "@@ -1 +1 @@\n-x\n+y\n"),
+                (1, file, "first", "@@ -1 +1 @@\n-a\n+b\n")
             ]
         );
+        assert_eq!(
+            (&all[0].revision, &all[1].revision),
+            (&revision("c\n"), &revision("y\n"))
+        );
+        assert_eq!(all[2].revision, revision("c\n"));
         // The file was edited by hand after the last change.
-        let changes = history.changes(file, "d\n").unwrap();
-        assert_eq!((changes[0].diff.as_str(), changes[1].diff.is_empty()), ("", false));
-        let (id, change) = history.stored(file, None).unwrap().unwrap();
-        assert_eq!((id, change.before.as_str()), (3, "b\n"));
-        assert_eq!(history.stored(file, Some(1)).unwrap().unwrap().1.before, "a\n");
-        assert_eq!(history.stored(file, Some(2)).unwrap(), None);
+        let all = changes("d\n", "y\n");
+        assert_eq!((all[0].diff.as_str(), all[2].diff.is_empty()), ("", false));
+        let files = [file.to_owned(), other.to_owned()];
+        let (id, version) = history.stored(&files, None).unwrap().unwrap();
+        assert_eq!((id, version.before.as_str()), (4, "b\n"));
+        assert_eq!(history.stored(&files, Some(2)).unwrap().unwrap().1.file, other);
+        assert_eq!(history.stored(&files, Some(3)).unwrap(), None);
     }
 
     #[test]
@@ -235,7 +261,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let history = History::new(folder.path());
         history.storage.write(&name(1), b"{", Access::Owner).unwrap();
-        let error = history.changes(Path::new("/r.toml"), "").unwrap_err();
+        let error = history.changes(|_| None).unwrap_err();
         assert!(error.to_string().contains("admin/history/1.json: "), "{error}");
     }
 }
