@@ -19,9 +19,11 @@ mod page_server;
 mod phpmyadmin;
 mod prometheus;
 mod push;
+mod reload;
 mod server;
 mod session;
 mod slow;
+mod static_program;
 mod trusted;
 mod upstreams;
 mod websocket;
@@ -36,7 +38,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Run only these steps; by default all except deflate
+    /// Run only these steps; by default all except deflate and static
     #[arg(value_enum)]
     steps: Vec<Step>,
     /// Seconds of each slow attack; with less than the server's timeouts, the attack shows nothing
@@ -87,6 +89,8 @@ enum Step {
     Laravel,
     /// gRPC with Python's grpcio, without and with TLS
     Grpc,
+    /// A hundred reloads and four upgrades under load, with each I/O back end; takes minutes
+    Reload,
     /// gunicorn, uvicorn and Node behind the proxy, restarted under load
     Upstreams,
     /// Prometheus scrapes the metrics with a token, and the queries of the Grafana dashboard are valid
@@ -97,6 +101,9 @@ enum Step {
     Deflate,
     /// The Debian package in a booted Debian: install, upgrade, purge, and `rocknet service`; needs root
     Package,
+    /// The static program in a root folder without libraries; only runs if named, with `--program` or else a build with
+    /// musl; needs root
+    Static,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
@@ -120,8 +127,10 @@ pub const CLIENTS: [(&str, Work); 8] = [
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     packages::require(Purpose::Conform)?;
+    let is_static = options.steps == [Step::Static];
     let program = match &options.program {
         Some(file) => file.canonicalize()?,
+        None if is_static => crate::dist::build(crate::dist::Libc::Musl)?,
         None => {
             run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet"]))?;
             crate::repository::target().join("release/rocknet")
@@ -153,6 +162,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     if is_selected(Step::H3) {
         for (name, work) in http3::PARTS {
+            steps.step(name, || work(&program));
+        }
+    }
+    if is_selected(Step::Reload) {
+        for (name, work) in reload::PARTS {
             steps.step(name, || work(&program));
         }
     }
@@ -206,6 +220,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if is_selected(Step::Package) {
         packages::require(Purpose::Machines)?;
         steps.step("package", || package::run(&program));
+    }
+    if options.steps.contains(&Step::Static) {
+        steps.step("static", || static_program::run(&program));
     }
     if is_selected(Step::Slow) {
         for (name, option) in slow::ATTACKS {

@@ -1,28 +1,33 @@
 //! `cargo xtask dist`: writes the packages of a release, with checksums and a list of the libraries in them.
 
 pub mod archive;
+mod build;
 mod contents;
 mod deb;
+mod elf;
 mod image;
-mod musl;
+mod maintainer;
 mod release;
 mod sbom;
 mod tarball;
 
-use crate::command::{cargo, run as run_command};
 use crate::{Failure, repository};
 use archive::sha256;
+pub use build::{Libc, build, check as check_program};
 pub use contents::Contents;
 pub use deb::deb;
-pub use musl::host;
+use maintainer::Maintainer;
 pub use release::Release;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Pack this program instead of a release build of this checkout
-    #[arg(long, value_name = "FILE", conflicts_with = "musl")]
+    /// Only the packages of programs with this C library; by default of both
+    #[arg(long, value_enum, value_name = "LIBRARY")]
+    libc: Option<Libc>,
+    /// Pack this program instead of a release build of this checkout: with glibc, or as `--libc` states
+    #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Folder for the packages; by default `dist` in the target folder
     #[arg(long, value_name = "FOLDER")]
@@ -30,37 +35,57 @@ pub struct Options {
     /// Revision of the Debian package, after the version of the program
     #[arg(long, default_value_t = 1)]
     revision: u32,
-    /// Write a tarball with a static program for any Linux, instead of the packages for systems with glibc
-    #[arg(long)]
-    musl: bool,
+    /// Maintainer of the Debian package, as `NAME <ADDRESS>`; by default the one in Cargo.toml
+    #[arg(long, value_name = "MAINTAINER")]
+    maintainer: Option<Maintainer>,
     /// Pack twice, and fail if any byte differs
     #[arg(long)]
     check_reproducible: bool,
-    /// Build an image with buildah or podman as well
-    #[arg(long, conflicts_with = "musl")]
+    /// Build images with buildah or podman as well
+    #[arg(long)]
     image: bool,
-    /// Image that the built image extends; by default the one that the Containerfile names
+    /// Image that the image with glibc extends; by default the one that the Containerfile names
     #[arg(long, value_name = "IMAGE", requires = "image")]
     base: Option<String>,
+}
+
+impl Options {
+    /// Returns the C libraries of the programs to pack.
+    fn libraries(&self) -> Vec<Libc> {
+        match self.libc {
+            Some(libc) => vec![libc],
+            None if self.program.is_some() => vec![Libc::Glibc],
+            None => vec![Libc::Glibc, Libc::Musl],
+        }
+    }
+
+    fn release(&self, libc: Libc) -> Result<Release, Failure> {
+        let program = match &self.program {
+            Some(file) => file.canonicalize()?,
+            None => build(libc)?,
+        };
+        let mut release = Release::new(program, libc.triple()?, self.revision)?;
+        if let Some(maintainer) = &self.maintainer {
+            release.maintainer = maintainer.clone();
+        }
+        // A program that was built elsewhere may contain any path.
+        check_program(&release.bytes, libc, &[])?;
+        Ok(release)
+    }
 }
 
 /// A written package: file name and bytes.
 type Package = (String, Vec<u8>);
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let triple = if options.musl { musl::TRIPLE } else { host()? };
-    let program = match &options.program {
-        Some(file) => file.canonicalize()?,
-        None if options.musl => musl::build()?,
-        None => {
-            run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet"]))?;
-            repository::target().join("release/rocknet")
-        }
-    };
-    let release = Release::new(program, triple, options.revision)?;
-    let packages = pack(&release, options.musl)?;
+    let libraries = options.libraries();
+    let releases = libraries
+        .iter()
+        .map(|libc| options.release(*libc))
+        .collect::<Result<Vec<_>, _>>()?;
+    let packages = pack(&releases)?;
     if options.check_reproducible {
-        compare(&packages, &pack(&release, options.musl)?)?;
+        compare(&packages, &pack(&releases)?)?;
         println!("packed twice: the bytes are identical");
     }
     let folder = options
@@ -69,32 +94,36 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .unwrap_or_else(|| repository::target().join("dist"));
     write(&folder, &packages)?;
     if options.image {
-        image::build(&release, options.base.as_deref(), &folder)?;
+        for release in &releases {
+            image::build(release, options.base.as_deref(), &folder)?;
+        }
+    }
+    if releases.iter().any(|release| release.maintainer.is_placeholder()) {
+        println!("the maintainer in Cargo.toml receives no mail: pass --maintainer for packages that you publish");
     }
     Ok(())
 }
 
-/// Returns the packages of a release, and last the checksums.
-fn pack(release: &Release, is_static: bool) -> Result<Vec<Package>, Failure> {
-    let contents = Contents::new(release)?;
-    let sbom_name = format!("{}.cdx.json", release.full_name());
-    let mut packages = vec![
-        (
+/// Returns the packages of all releases by name, and last the checksums.
+fn pack(releases: &[Release]) -> Result<Vec<Package>, Failure> {
+    let mut packages = Vec::new();
+    for release in releases {
+        let contents = Contents::new(release)?;
+        packages.push((
             format!("{}.tar.gz", release.full_name()),
             tarball::tarball(release, &contents)?,
-        ),
-        (sbom_name, contents.sbom.clone()),
-    ];
-    if !is_static {
-        packages.push((release.deb_name(), deb(release, &contents)?));
+        ));
+        if !release.is_static() {
+            packages.push((release.deb_name(), deb(release, &contents)?));
+        }
+        packages.push((format!("{}.cdx.json", release.full_name()), contents.sbom));
     }
     packages.sort();
-    let name = if is_static { "SHA256SUMS-musl" } else { "SHA256SUMS" };
     let sums: String = packages
         .iter()
         .map(|(name, bytes)| format!("{}  {name}\n", sha256(bytes)))
         .collect();
-    packages.push((name.to_owned(), sums.into_bytes()));
+    packages.push(("SHA256SUMS".to_owned(), sums.into_bytes()));
     Ok(packages)
 }
 
@@ -125,6 +154,8 @@ fn write(folder: &Path, packages: &[Package]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::run as run_command;
+    use std::process::Command;
 
     #[test]
     fn a_changed_byte_is_reported_by_name() {
@@ -134,5 +165,48 @@ mod tests {
         let second = [package("a.deb", b"1"), package("b.tar.gz", b"3")];
         let error = compare(&first, &second).unwrap_err().to_string();
         assert!(error.contains("b.tar.gz") && !error.contains("a.deb"), "{error}");
+    }
+
+    /// Plays the program: prints what packages contain.
+    const PROGRAM: &str = "#!/bin/sh\necho \"$@\"; echo '.TP'; echo 'rocknet\\-run(1)'\n";
+
+    #[test]
+    fn the_same_release_gives_the_same_bytes_at_another_place_and_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let packages = ["first", "second"].map(|name| {
+            let program = folder.path().join(name);
+            // Another file with another time. Its writer has ended, because a file that any process could still write
+            // is not executed.
+            let script = format!("printf %s \"$1\" > {0} && chmod 755 {0}", program.display());
+            run_command(Command::new("sh").args(["-c", &script, "sh", PROGRAM])).unwrap();
+            let releases = [Libc::Glibc, Libc::Musl].map(|libc| Release {
+                program: program.clone(),
+                bytes: PROGRAM.into(),
+                triple: libc.triple().unwrap(),
+                time: 1_700_000_000,
+                maintainer: "Ann Lee <ann@example.com>".parse().unwrap(),
+                revision: 3,
+            });
+            pack(&releases).unwrap()
+        });
+        compare(&packages[0], &packages[1]).unwrap();
+        let names: Vec<_> = packages[0].iter().map(|(name, _)| name.as_str()).collect();
+        let suffixes = [
+            "-gnu.cdx.json",
+            "-gnu.tar.gz",
+            "-musl.cdx.json",
+            "-musl.tar.gz",
+            ".deb",
+            "SUMS",
+        ];
+        for suffix in suffixes {
+            assert_eq!(
+                names.iter().filter(|name| name.ends_with(suffix)).count(),
+                1,
+                "{suffix}: {names:?}"
+            );
+        }
+        let (_, sums) = packages[0].last().unwrap();
+        assert_eq!(String::from_utf8_lossy(sums).lines().count(), suffixes.len() - 1);
     }
 }

@@ -58,8 +58,8 @@ pub enum Decision {
 /// Reason why a route cannot be protected as configured.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AccessError {
-    /// There are neither users nor a file, so no client could get access. The check of the configuration rejects this
-    /// case earlier.
+    /// `auth` names neither users nor a password file, so no client could get access. The check of the configuration
+    /// rejects this case earlier.
     NoUsers,
 }
 
@@ -90,8 +90,8 @@ impl Access {
         }))
     }
 
-    /// Checks a request. `now_ms` is the current time in milliseconds. `authorization` is the value of its
-    /// `Authorization` field; `None` unless the request has exactly one such field.
+    /// Checks a request. `now_ms` is the current time in milliseconds from any fixed point. `authorization` is the
+    /// value of its `Authorization` field; `None` unless the request has exactly one such field.
     pub fn check(&self, now_ms: u64, client: Client, authorization: Option<&[u8]>) -> Check {
         if !self.addresses.admit(client) {
             return Check::Decided(Decision::Forbidden);
@@ -152,6 +152,7 @@ impl Basic {
         if let Some(retry_after_s) = self.state.attempts.throttled_s(client, now_ms) {
             return Check::Decided(Decision::Throttled { retry_after_s });
         }
+        // The first request of each second checks whether the password file has changed.
         let step = if self.users.claim_check(now_ms) {
             Step::CheckFile
         } else {
@@ -258,6 +259,7 @@ enum Step {
     Verify(Attempt),
 }
 
+/// A request that waits for the blocking pool, with the time of its check.
 struct PendingRequest {
     basic: Arc<Basic>,
     client: Client,

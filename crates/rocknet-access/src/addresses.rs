@@ -100,6 +100,7 @@ impl Ranges {
     fn contain(&self, client: Client) -> bool {
         match client {
             Client::Unix => self.unix,
+            // An IPv4-mapped IPv6 address is looked up as the IPv4 address.
             Client::Ip(ip) => match ip.to_canonical() {
                 IpAddr::V4(ip) => contains_address(&self.v4, ip.to_bits()),
                 IpAddr::V6(ip) => contains_address(&self.v6, ip.to_bits()),
@@ -121,6 +122,7 @@ fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Box<[(T, T)]> {
     all.into()
 }
 
+/// Returns true if one of the ranges contains the address. The ranges must be sorted and disjoint.
 fn contains_address<T: Ord + Copy>(ranges: &[(T, T)], address: T) -> bool {
     let after = ranges.partition_point(|(first, _)| *first <= address);
     after > 0 && address <= ranges[after - 1].1
@@ -216,7 +218,8 @@ mod tests {
                 networks.iter().map(|(ip, length)| Network::Ip { ip: IpAddr::V4((*ip).into()), length: *length }).collect();
             let written: Vec<ClientRange> = networks.iter().map(|network| ClientRange::Network(*network)).collect();
             let ranges = Ranges::new(&written);
-            // Errors of the search are likely at the edges of ranges.
+            // Errors of the search are likely at the edges of ranges: `near` chooses a range, and `offset` is the
+            // distance from its first address if negative, otherwise from its last.
             let edge = (!ranges.v4.is_empty()).then(|| {
                 let (first, last) = *near.get(&ranges.v4);
                 if offset < 0 { first } else { last }

@@ -4,6 +4,7 @@ use md5::{Digest, Md5};
 
 use crate::crypt_base64;
 
+/// Prefix of every apr1 hash. The algorithm hashes it together with the password.
 const MAGIC: &[u8] = b"$apr1$";
 
 /// Returns the digest in the text form that follows the salt in a hash.
@@ -14,11 +15,12 @@ pub(crate) fn digest(password: &[u8], salt: &[u8]) -> Vec<u8> {
         .chain_update(password)
         .finalize();
     let mut outer = Md5::new().chain_update(password).chain_update(MAGIC).chain_update(salt);
-    let mut left = password.len();
-    while left > 0 {
-        let part = left.min(inner.len());
+    // Adds one byte of the inner digest for each byte of the password.
+    let mut remaining = password.len();
+    while remaining > 0 {
+        let part = remaining.min(inner.len());
         outer.update(&inner[..part]);
-        left -= part;
+        remaining -= part;
     }
     // Adds one byte for each binary digit of the length, from the lowest: a zero byte for a digit 1, and the first byte
     // of the password for a digit 0.
@@ -28,6 +30,7 @@ pub(crate) fn digest(password: &[u8], salt: &[u8]) -> Vec<u8> {
         length >>= 1;
     }
     let mut last = outer.finalize();
+    // The algorithm defines which parts a round hashes, by the remainders of its number.
     for round in 0..1_000 {
         let mut md5 = Md5::new();
         if round % 2 == 1 {
@@ -48,6 +51,7 @@ pub(crate) fn digest(password: &[u8], salt: &[u8]) -> Vec<u8> {
         }
         last = md5.finalize();
     }
+    // The 16 bytes become 22 characters, in an order that the algorithm defines.
     let mut out = Vec::with_capacity(22);
     let groups = [[0, 6, 12], [1, 7, 13], [2, 8, 14], [3, 9, 15], [4, 10, 5]];
     crypt_base64::write(&last, &groups, &mut out);

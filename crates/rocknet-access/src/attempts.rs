@@ -19,14 +19,15 @@ pub const MAX_GUESSES: usize = 10;
 /// Length of the window in milliseconds. A client that reaches the maximum is throttled until the window ends.
 pub const WINDOW_MS: u64 = 60_000;
 
-/// Maximum number of addresses in one generation: the capacity of a hash table with 8,192 slots.
+/// Maximum number of addresses in one generation: the capacity of a hash table with 8,192 slots, of which seven eighths
+/// are used.
 const MAX_GENERATION: usize = 7_168;
 
 /// Maximum number of client addresses that are remembered. A flood from more addresses evicts the oldest, but the flood
 /// remains slow, because each of its guesses requires a verification.
 pub const MAX_CLIENTS: usize = 2 * MAX_GENERATION;
 
-/// Maximum memory of the table in bytes. Each slot has a control byte.
+/// Maximum memory of both generations in bytes. Each slot has a control byte.
 pub const MAX_BYTES: usize = 2 * 8_192 * (size_of::<(u128, Guesses)>() + 1);
 
 /// Decision of the throttle about an attempt.
@@ -37,9 +38,8 @@ pub(crate) enum Admission {
     Attempt,
     /// The credentials were already found wrong within the window.
     KnownWrong,
-    Throttled {
-        retry_after_s: u64,
-    },
+    /// No guess is left at present.
+    Throttled { retry_after_s: u64 },
 }
 
 /// Credentials that one client address tried within a window.
@@ -58,7 +58,7 @@ struct Guesses {
 #[derive(Default)]
 pub(crate) struct Attempts {
     tables: Mutex<Generations>,
-    /// Time at which the last throttling ends. From then on, clients need not be looked up.
+    /// Latest time at which the throttling of a client ends. From this time on, clients need not be looked up.
     throttled_until_ms: AtomicU64,
 }
 
@@ -102,7 +102,7 @@ impl Attempts {
         guesses.is_some_and(|guesses| guesses.position(tag).is_some_and(|at| guesses.is_wrong(at)))
     }
 
-    /// Ends an attempt with correct credentials, which is not counted.
+    /// Ends an attempt with correct credentials. It no longer counts as a guess.
     pub fn succeed(&self, client: Client, tag: u64) {
         self.cancel(client, tag);
     }
@@ -151,7 +151,8 @@ impl Generations {
         }
     }
 
-    /// Returns the guesses of a client in its current window. Begins a window if the client has none.
+    /// Returns the guesses of a client in its current window, and moves them to the current generation. Begins a window
+    /// if the client has none.
     fn entry(&mut self, key: u128, now_ms: u64) -> &mut Guesses {
         let stored = self.current.remove(&key).or_else(|| self.previous.remove(&key));
         if self.current.len() >= MAX_GENERATION {

@@ -71,12 +71,14 @@ mod tests {
 
     use super::*;
 
+    /// Returns the value of an `Authorization` field with this text in base64.
     fn encoded(text: &[u8]) -> Vec<u8> {
         let mut buffer = vec![0; text.len().div_ceil(3) * 4];
         let encoded = Base64::encode(text, &mut buffer).unwrap();
         format!("Basic {encoded}").into_bytes()
     }
 
+    /// Returns the user name and password of a value.
     fn parts(value: &[u8]) -> Option<(String, String)> {
         let credentials = Credentials::parse(value)?;
         Some((credentials.user().to_owned(), credentials.password().to_owned()))
@@ -94,6 +96,7 @@ mod tests {
         assert_eq!(parts(b"bASIC   dGVzdDoxMjPCow==  "), pair("test", "123£"));
         assert_eq!(parts(&encoded(b"a:")), pair("a", ""));
         assert_eq!(parts(&encoded(b"a:b:c")), pair("a", "b:c"));
+        // Values that are malformed or have another scheme.
         for bad in [
             &b""[..],
             b"Basic",
@@ -110,6 +113,7 @@ mod tests {
         ] {
             assert_eq!(parts(bad), None, "{}", String::from_utf8_lossy(bad));
         }
+        // Texts that are not a valid name and password.
         for bad in [
             &b":secret"[..],
             b"bob",
@@ -147,6 +151,7 @@ mod tests {
             crate::fuzzing::credentials(&std::fs::read(entry.unwrap().path()).unwrap());
             seen += 1;
         }
+        // The folder has at least six seeds, so an empty folder is noticed.
         assert!(seen >= 6, "{seen} seeds");
     }
 

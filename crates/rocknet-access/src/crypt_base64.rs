@@ -1,6 +1,8 @@
 //! Base64 as used by crypt(3): encodes digests of SHA-crypt and apr1, and decodes the salt and digest of bcrypt.
 
+/// Alphabet of SHA-crypt and apr1.
 const CRYPT: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Alphabet of bcrypt.
 const BCRYPT: &[u8; 64] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// Writes three bytes of a digest for each group of indices, as four characters with the lowest bits first.
@@ -22,6 +24,7 @@ pub(crate) fn write_bits(mut bits: u32, count: usize, out: &mut Vec<u8>) {
 /// Decodes bcrypt's base64, highest bits first. Bits beyond `out` are ignored, because old programs set them at random.
 /// Returns false if a character is not in the alphabet or the text is too short.
 pub(crate) fn read_bcrypt(text: &[u8], out: &mut [u8]) -> bool {
+    // The lowest `held` bits of `bits` have been read and not yet written. `at` is the index of the next byte of `out`.
     let (mut bits, mut held, mut at) = (0_u32, 0, 0);
     for byte in text {
         let Some(value) = BCRYPT.iter().position(|known| known == byte) else {
@@ -47,6 +50,7 @@ mod tests {
         let mut out = Vec::new();
         write_bits(0b000001_000010, 2, &mut out);
         write(&[0xff, 0, 0], &[[0, 1, 2]], &mut out);
+        // Values 2 and 1, and then 0, 0, 48 and 63 of 0xff0000.
         assert_eq!(out, b"0/..kz");
     }
 
@@ -54,7 +58,7 @@ mod tests {
     fn bcrypt_text_is_read_highest_bits_first() {
         let mut out = [0; 3];
         assert!(read_bcrypt(b"abcd", &mut out));
-        // a, b, c, d are 28 to 31.
+        // The characters a, b, c and d have the values 28 to 31.
         assert_eq!(out, [0b0111_0001, 0b1101_0111, 0b1001_1111]);
         assert!(!read_bcrypt(b"abc", &mut out) && !read_bcrypt(b"ab=d", &mut out));
     }

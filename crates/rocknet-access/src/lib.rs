@@ -1,8 +1,8 @@
 //! Access control of sites and routes by client address, user and password.
 //!
 //! An [`Access`] decides for one route, in this order: addresses, throttle, verified credentials. Verifying a new
-//! password takes tens of milliseconds of a core. [`Access::check`] therefore returns a [`Pending`] for it, which the
-//! caller runs in its blocking pool.
+//! password occupies a core for a few milliseconds up to about a second. [`Access::check`] therefore returns a
+//! [`Pending`] for the verification, which the caller runs in its blocking pool.
 //!
 //! The crate starts no thread, opens no socket and reads no clock: times are arguments, in milliseconds from any fixed
 //! point. Verified credentials and attempts are stored in a [`State`], which all routes of a server share.

@@ -7,9 +7,10 @@ use subtle::ConstantTimeEq;
 
 use crate::{apr1, crypt_base64};
 
-/// Memory of a new hash in KiB. This memory and [`PASSES`] are the recommendation of OWASP for argon2id, and cost about
-/// 20 ms of a core.
+/// Memory of a new hash, in KiB. This memory and [`PASSES`] are the recommendation of OWASP for argon2id, and cost
+/// about 20 ms of a core.
 const MEMORY: u32 = 19_456;
+/// Number of passes over the memory of a new hash.
 const PASSES: u32 = 2;
 
 /// Length of the salt of a new hash in bytes, as RFC 9106 §3.1 recommends.
@@ -23,7 +24,7 @@ const MAX_ARGON2_BYTES: usize = 64;
 /// is run in the blocking pool.
 pub fn verify(hash: &PasswordHash, password: &str) -> bool {
     let password = password.as_bytes();
-    // A hash has the form `$ID$…$SALT$DIGEST`.
+    // A hash has the form `$ID$…$SALT$DIGEST`, except that bcrypt writes salt and digest without a separator.
     let mut parts = hash.text().rsplit('$');
     let (Some(digest), Some(salt)) = (parts.next(), parts.next()) else {
         return false;
@@ -49,27 +50,27 @@ pub fn verify(hash: &PasswordHash, password: &str) -> bool {
             ) else {
                 return false;
             };
-            let mut made = [0; MAX_ARGON2_BYTES];
-            let made = &mut made[..digest.len()];
+            let mut computed = [0; MAX_ARGON2_BYTES];
+            let computed = &mut computed[..digest.len()];
             let Ok(params) = Params::new(memory, passes, lanes, Some(digest.len())) else {
                 return false;
             };
-            let done = Argon2::new(algorithm, version, params).hash_password_into(password, salt, made);
-            done.is_ok() && is_same(made, digest)
+            let done = Argon2::new(algorithm, version, params).hash_password_into(password, salt, computed);
+            done.is_ok() && is_same(computed, digest)
         }
         HashScheme::Bcrypt { cost } => bcrypt(cost, digest, password),
         HashScheme::Sha256Crypt { rounds } => sha_crypt::Params::new(rounds).is_ok_and(|params| {
-            let made = sha_crypt::sha256_crypt(password, salt.as_bytes(), params);
-            let mut text = Vec::with_capacity(43);
-            crypt_base64::write(&made, &SHA256_ORDER, &mut text);
-            crypt_base64::write_bits(u32::from(made[31]) << 8 | u32::from(made[30]), 3, &mut text);
+            let computed = sha_crypt::sha256_crypt(password, salt.as_bytes(), params);
+            let mut text = Vec::with_capacity(SHA256_TEXT_BYTES);
+            crypt_base64::write(&computed, &SHA256_ORDER, &mut text);
+            crypt_base64::write_bits(u32::from(computed[31]) << 8 | u32::from(computed[30]), 3, &mut text);
             is_same(&text, digest.as_bytes())
         }),
         HashScheme::Sha512Crypt { rounds } => sha_crypt::Params::new(rounds).is_ok_and(|params| {
-            let made = sha_crypt::sha512_crypt(password, salt.as_bytes(), params);
-            let mut text = Vec::with_capacity(86);
-            crypt_base64::write(&made, &SHA512_ORDER, &mut text);
-            crypt_base64::write_bits(made[63].into(), 2, &mut text);
+            let computed = sha_crypt::sha512_crypt(password, salt.as_bytes(), params);
+            let mut text = Vec::with_capacity(SHA512_TEXT_BYTES);
+            crypt_base64::write(&computed, &SHA512_ORDER, &mut text);
+            crypt_base64::write_bits(computed[63].into(), 2, &mut text);
             is_same(&text, digest.as_bytes())
         }),
         HashScheme::Apr1 => is_same(&apr1::digest(password, salt.as_bytes()), digest.as_bytes()),
@@ -88,6 +89,7 @@ pub fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, argon2::Er
         &salt,
         &mut digest,
     )?;
+    // 16 bytes are 22 characters and 32 bytes are 43, so the encoding cannot fail.
     let (mut salt_text, mut digest_text) = ([0; 22], [0; 43]);
     let salt = Base64Unpadded::encode(&salt, &mut salt_text).unwrap_or_default();
     let digest = Base64Unpadded::encode(&digest, &mut digest_text).unwrap_or_default();
@@ -108,13 +110,20 @@ fn bcrypt(cost: u32, text: &str, password: &[u8]) -> bool {
     let length = password.len().min(key.len());
     key[..length].copy_from_slice(&password[..length]);
     let with_zero = (length + 1).min(key.len());
-    let made = bcrypt::bcrypt(cost, salt, &key[..with_zero]);
-    is_same(&made[..digest.len()], &digest)
+    let computed = bcrypt::bcrypt(cost, salt, &key[..with_zero]);
+    // A bcrypt hash contains only 23 of the 24 bytes of the digest.
+    is_same(&computed[..digest.len()], &digest)
 }
 
 fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.ct_eq(right).into()
 }
+
+/// Length of a SHA-256-crypt digest as text: 32 bytes in base64.
+const SHA256_TEXT_BYTES: usize = 43;
+
+/// Length of a SHA-512-crypt digest as text: 64 bytes in base64.
+const SHA512_TEXT_BYTES: usize = 86;
 
 /// Order in which SHA-256-crypt writes the bytes of its digest. The last two bytes are written separately.
 const SHA256_ORDER: [[usize; 3]; 10] = [

@@ -30,6 +30,7 @@ pub(crate) enum UserLookup {
     Unavailable,
 }
 
+/// Users of one route.
 #[derive(Debug)]
 pub(crate) struct Users {
     configured: Table,
@@ -38,6 +39,7 @@ pub(crate) struct Users {
     no_user: Arc<User>,
 }
 
+/// Users by name.
 #[derive(Debug, Default)]
 struct Table {
     users: HashMap<Box<str>, Arc<User>>,
@@ -45,11 +47,13 @@ struct Table {
     decoy: Option<Arc<User>>,
 }
 
+/// A password file with the users that were read from it.
 #[derive(Debug)]
 struct UserFile {
     path: PathBuf,
     /// Users of the last valid version of the file; `None` before the first one.
     table: ArcSwapOption<Table>,
+    /// Time from which the next request checks the file.
     next_check_ms: AtomicU64,
     /// Stamp of the file at the last check; an unchanged file is not read again. `None` if the file was not readable.
     seen: Mutex<Option<Stamp>>,
@@ -61,7 +65,7 @@ struct UserFile {
 pub(crate) struct UserFiles(Mutex<HashMap<PathBuf, Weak<UserFile>>>);
 
 impl UserFiles {
-    /// Returns the current version of a file. Blocks on the disk.
+    /// Returns the shared state of a file, and reads the file if it has changed. Blocks on the disk.
     fn open(&self, path: &Path) -> Arc<UserFile> {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = files.get(path).and_then(Weak::upgrade) {
@@ -199,7 +203,7 @@ impl Table {
 /// which no password is known.
 fn no_user() -> Arc<User> {
     let text = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
-    let hash = PasswordHash::parse(text).expect("a constant that a test reads");
+    let hash = PasswordHash::parse(text).expect("the hash is a constant, and a test parses it");
     let name = Arc::from("");
     Arc::new(User { name, hash })
 }

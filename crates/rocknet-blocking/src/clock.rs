@@ -8,7 +8,7 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Duration;
 }
 
-/// The monotonic clock of the system, starting at its creation.
+/// The monotonic clock of the system. Its time starts when the value is created.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock(Instant);
 

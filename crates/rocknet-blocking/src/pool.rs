@@ -31,7 +31,7 @@ pub struct PoolStats {
     pub alive: usize,
     /// Number of threads that died and were restarted.
     pub restarts: u64,
-    /// Counters of the high, normal and low priority.
+    /// Counters of the high, normal and low priority, in this order.
     pub by_priority: [PriorityCounts; LEVELS],
 }
 
@@ -161,8 +161,8 @@ impl Pool {
     }
 
     /// Accepts no more jobs, finishes the queued ones, and returns when all jobs are done or after `grace`. Jobs that
-    /// are still queued then are dropped, and running ones continue. It blocks, so it is for the thread that shuts the
-    /// server down, not for an event loop.
+    /// are still queued after `grace` are dropped, and running ones continue. The call blocks, so it is for the thread
+    /// that shuts the server down, not for an event loop.
     pub fn stop(&self, grace: Duration) -> StopReport {
         let shared = &self.handle.shared;
         let state = shared.close();
@@ -194,6 +194,7 @@ impl Drop for PoolHandle {
     }
 }
 
+/// State shared by the handles and the threads of a pool.
 struct Shared {
     state: Mutex<PoolState>,
     /// Signalled when a job is queued or the phase changes.
@@ -203,6 +204,7 @@ struct Shared {
     /// Signalled when a thread ends.
     ended: Condvar,
     clock: Box<dyn Clock>,
+    /// Number of threads without the additional threads for low priority.
     threads: usize,
 }
 
@@ -277,6 +279,7 @@ impl Shared {
         self.threads / 2
     }
 
+    /// Returns the condition variable on which the threads for this priority wait.
     fn ready_for(&self, priority: Priority) -> &Condvar {
         match priority {
             Priority::Low if self.low_threads() > 0 => &self.ready_low,
@@ -338,7 +341,7 @@ impl Shared {
 }
 
 /// The slot of a thread in the pool. Dropping it corrects the counters, however the thread ends, and replaces a thread
-/// that died.
+/// that died. Panics of jobs are caught, but a thread dies if dropping the payload of such a panic panics too.
 struct ThreadSlot {
     shared: Arc<Shared>,
     number: usize,
@@ -356,6 +359,7 @@ enum ThreadStage {
 }
 
 impl ThreadSlot {
+    /// Runs jobs until there are no more and the pool has closed.
     fn work(mut self) {
         self.stage = ThreadStage::Waiting;
         let priorities = self.shared.priorities_of(self.number);

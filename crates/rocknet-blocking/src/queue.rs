@@ -195,8 +195,10 @@ pub(super) fn level(priority: Priority) -> usize {
     }
 }
 
+/// All priorities, ordered by the level at which they start.
 pub(super) const PRIORITIES: [Priority; LEVELS] = [Priority::High, Priority::Normal, Priority::Low];
 
+/// Number of levels, one for each priority.
 pub(super) const LEVELS: usize = 3;
 
 /// Waiting time after which a job rises one level. Jobs take milliseconds, so priorities are strict while the pool
@@ -221,6 +223,8 @@ mod tests {
 
     #[test]
     fn jobs_are_popped_by_priority_and_age() {
+        /// Queues one job for each priority and time in milliseconds, and pops all at the time `now`. `expected` are
+        /// the indices of the jobs in the order of the pops.
         #[track_caller]
         fn check(pushes: &[(Priority, u64)], now: u64, expected: &[usize]) {
             let mut queue = Queue::new();
@@ -263,6 +267,7 @@ mod tests {
         for (job, (priority, pushed)) in [(Low, 0), (Normal, 0), (Normal, 1), (High, 2)].into_iter().enumerate() {
             queue.push(priority, job, at(pushed)).unwrap();
         }
+        // Job `but` is not eligible.
         let urgency = |queue: &Queue<usize>, but: usize, now| queue.urgency_of(&PRIORITIES, at(now), |job| *job != but);
         let of = |level, since, priority| {
             Some(Urgency {
@@ -344,7 +349,9 @@ mod tests {
     enum TestStep {
         Push(Priority),
         Pop,
+        /// Cancels the job at this index among the waiting jobs, if there is one.
         Cancel(usize),
+        /// Moves the time forward by this number of milliseconds.
         Wait(u64),
     }
 
@@ -363,6 +370,7 @@ mod tests {
         #[test]
         fn agrees_with_a_linear_search(steps in proptest::collection::vec(step(), 0..80)) {
             let mut queue = Queue::new();
+            // Priority, number, time of the push in milliseconds, ticket.
             let mut list: Vec<(Priority, usize, u64, Ticket)> = Vec::new();
             let mut now = 0;
             for (number, step) in steps.into_iter().enumerate() {

@@ -175,6 +175,7 @@ impl ResolvesServerCert for SingleCertificate {
     }
 }
 
+/// Returns the preference of an algorithm; 0 is the most preferred.
 fn rank(algorithm: SignatureAlgorithm) -> u8 {
     match algorithm {
         SignatureAlgorithm::ECDSA => 0,
@@ -211,6 +212,7 @@ pub(super) fn leaf_first(chain: &mut [CertificateDer<'static>]) {
     }
 }
 
+/// Returns the DNS names and addresses of a certificate (subjectAltName), in lower case.
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(alternatives)) = certificate.subject_alternative_name() else {
         return Vec::new();
@@ -229,6 +231,7 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     all.filter_map(text).take(MAX_NAMES).collect()
 }
 
+/// Converts seconds since 1970. A time before 1970 becomes 1970.
 fn time(unix: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(u64::try_from(unix).unwrap_or(0))
 }

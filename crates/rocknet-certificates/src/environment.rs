@@ -75,4 +75,16 @@ impl Environment for ServerEnvironment<'_> {
     fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
         roots(files).err()
     }
+
+    fn lacks_log_folder(&self, file: &Path) -> bool {
+        let folder = file.parent().map(std::fs::metadata);
+        // Other errors say nothing about the server, which may run as another user.
+        matches!(folder, Some(Err(error)) if error.kind() == std::io::ErrorKind::NotFound)
+    }
+
+    fn controllers_error(&self) -> Option<&'static str> {
+        // A static program has no dynamic loader.
+        cfg!(all(unix, target_feature = "crt-static"))
+            .then_some("this program is linked statically and cannot load shared libraries")
+    }
 }

@@ -28,6 +28,7 @@ pub struct FileSet {
     read: Mutex<LastRead>,
 }
 
+/// Result of the last read of the files.
 #[derive(Debug, Default)]
 struct LastRead {
     /// Stamps of the files at the last read; `None` for a file that could not be examined.

@@ -146,15 +146,15 @@ pub(super) fn uncovered(
 }
 
 /// Returns true if one of the certificate's names equals this name or is a wildcard that covers it (RFC 9525 §6.3).
-fn covers(certificate: &[String], name: &HostPattern) -> bool {
+fn covers(certificate_names: &[String], name: &HostPattern) -> bool {
     match name {
         HostPattern::Exact(name) => {
             let parent = name.split_once('.').map(|(_, parent)| parent);
-            certificate
+            certificate_names
                 .iter()
                 .any(|own| own == name || own.strip_prefix("*.").is_some_and(|own| Some(own) == parent))
         }
-        HostPattern::Wildcard(name) => certificate
+        HostPattern::Wildcard(name) => certificate_names
             .iter()
             .any(|own| own.strip_prefix("*.") == Some(name.as_str())),
     }
@@ -167,7 +167,7 @@ fn shown(name: &HostPattern) -> String {
     }
 }
 
-/// Joins names with commas. Only the number of names after the first `MAX_NAMES_SHOWN` is given.
+/// Joins names with commas. Names after the first `MAX_NAMES_SHOWN` are only counted.
 pub(super) fn listed(names: &[String]) -> String {
     let first = names.iter().take(MAX_NAMES_SHOWN).map(String::as_str);
     let text = first.collect::<Vec<_>>().join(", ");

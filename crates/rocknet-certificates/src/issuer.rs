@@ -5,6 +5,9 @@ use std::time::{Instant, SystemTime};
 
 use rocknet_config::model::Tls;
 
+use rocknet_config::is_local_name;
+use rocknet_config::model::{CertificateSource, Mode};
+
 use super::CertificateStore;
 
 /// The certificate authority that signs for a site.
@@ -14,6 +17,20 @@ pub enum Authority {
     Local,
     /// A public CA that supports ACME (RFC 8555).
     Acme,
+}
+
+impl Authority {
+    /// Returns the authority that signs for a name of a site with this source; `None` if the site has certificate
+    /// files. Local names go to the local CA and public names to ACME. In `dev` mode, and for the source `Local`, all
+    /// names go to the local CA.
+    pub fn of(source: &CertificateSource, mode: Mode, name: &str) -> Option<Authority> {
+        match source {
+            CertificateSource::Files(_) => None,
+            CertificateSource::Local => Some(Authority::Local),
+            CertificateSource::Auto if mode == Mode::Dev || is_local_name(name) => Some(Authority::Local),
+            CertificateSource::Auto => Some(Authority::Acme),
+        }
+    }
 }
 
 /// The certificates that one site needs from one authority.

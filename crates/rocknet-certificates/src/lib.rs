@@ -17,6 +17,7 @@ mod issuer;
 pub mod local;
 mod manager;
 mod pem;
+pub mod resumption;
 mod secure_site;
 pub mod storage;
 mod store;

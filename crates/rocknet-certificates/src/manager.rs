@@ -7,7 +7,6 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use rocknet_config::is_local_name;
 use rocknet_config::model::{CertificateFiles, CertificateSource, Config, HostPattern, Listen, Mode, Site};
 use rustls::ServerConfig;
 
@@ -15,6 +14,7 @@ use super::acme::AcmeIssuer;
 use super::files::{FileSet, Reload};
 use super::inspection::{is_error, listed};
 use super::local::LocalIssuer;
+use super::resumption::{SessionStores, TicketSecrets};
 use super::secure_site::{SecureSite, SiteCertificates};
 use super::tls_config::TlsConfigBuilder;
 use super::{Authority, CertificateRequest, CertificateStore, Issuer};
@@ -30,6 +30,8 @@ pub struct CertificateManager {
     tls_configs: TlsConfigBuilder,
     /// Configuration of handshakes that only respond to a TLS-ALPN-01 challenge.
     pub challenge_config: Arc<ServerConfig>,
+    /// Sessions that sites store for early data.
+    pub sessions: SessionStores,
     state: Arc<Mutex<ManagerState>>,
     /// The thread that renews certificates and reloads files; `None` until a site uses TLS. Dropping the sender stops
     /// the thread.
@@ -47,15 +49,20 @@ struct ManagerState {
 }
 
 impl CertificateManager {
-    /// Creates a manager with the issuers for the local CA and for ACME. Starts no thread.
+    /// Creates a manager with the issuers for the local CA and for ACME. Starts no thread. `secrets`: those of the
+    /// session tickets of a previous process; `None` to create new ones.
     ///
     /// # Errors
     /// Returns a message if the TLS library cannot be set up. The state folder is not accessed yet.
-    pub fn start(config: &Config, state_folder: &Path) -> Result<Arc<CertificateManager>, String> {
+    pub fn start(
+        config: &Config,
+        state_folder: &Path,
+        secrets: Option<TicketSecrets>,
+    ) -> Result<Arc<CertificateManager>, String> {
         let describe = |error: std::io::Error| format!("{}: {error}", state_folder.display());
         let local = LocalIssuer::new(state_folder).map_err(describe)?;
         let acme = AcmeIssuer::new(state_folder, &config.tls).map_err(describe)?;
-        CertificateManager::new(vec![Box::new(local), Box::new(acme)])
+        CertificateManager::with(vec![Box::new(local), Box::new(acme)], secrets)
     }
 
     /// Creates a manager with the given issuers.
@@ -63,7 +70,12 @@ impl CertificateManager {
     /// # Errors
     /// Returns a message if the TLS library cannot be set up.
     pub fn new(issuers: Vec<Box<dyn Issuer>>) -> Result<Arc<CertificateManager>, String> {
-        let tls_configs = TlsConfigBuilder::new();
+        CertificateManager::with(issuers, None)
+    }
+
+    fn with(issuers: Vec<Box<dyn Issuer>>, secrets: Option<TicketSecrets>) -> Result<Arc<CertificateManager>, String> {
+        let secrets = secrets.map_or_else(TicketSecrets::new, Ok)?;
+        let tls_configs = TlsConfigBuilder::new(secrets);
         let challenge_config = Arc::new(tls_configs.challenge()?);
         let state = ManagerState {
             issuers,
@@ -73,6 +85,7 @@ impl CertificateManager {
             store: Arc::default(),
             tls_configs,
             challenge_config,
+            sessions: SessionStores::default(),
             state: Arc::new(Mutex::new(state)),
             thread: Mutex::default(),
         }))
@@ -90,6 +103,8 @@ impl CertificateManager {
             .collect()
     }
 
+    /// Returns the set of these files, which sites with the same files share. Reads the files if the set is new or a
+    /// file has changed.
     fn files(&self, files: &[CertificateFiles]) -> Arc<FileSet> {
         let mut state = lock(&self.state);
         if let Some(set) = state.files.get(files).and_then(Weak::upgrade) {
@@ -101,18 +116,28 @@ impl CertificateManager {
         set
     }
 
+    /// Returns the secrets of session tickets.
+    pub fn ticket_secrets(&self) -> &TicketSecrets {
+        self.tls_configs.ticket_secrets()
+    }
+
     /// Prepares the TLS side of a site; `None` if the site is served only in clear text. `mode` is the mode
-    /// of the server.
-    pub fn secure_site(&self, site: &Site, mode: Mode) -> Option<SecureSite> {
+    /// of the server. `remembered`: settings that clients remember for early data.
+    pub fn secure_site(&self, site: &Site, mode: Mode, remembered: &[u8]) -> Option<SecureSite> {
         let tls = site.tls.as_ref()?;
         let certificates = match &tls.source {
             CertificateSource::Files(files) => SiteCertificates::Files(self.files(files)),
             CertificateSource::Auto | CertificateSource::Local => SiteCertificates::Issued {
+                // `names` returns at least one name.
                 default_name: names(site).swap_remove(0),
             },
         };
         let config = self.tls_configs.build(tls.min, tls.client.as_ref(), mode).map(Arc::new);
-        Some(SecureSite::new(site, tls, certificates, config))
+        // Early data arrives in resumed sessions, in which a client's certificate is not verified again. A site with
+        // client authentication therefore accepts none.
+        let accepts_early_data = tls.early_data && tls.client.is_none();
+        let early_data = accepts_early_data.then(|| self.sessions.of_site(&site.name, remembered));
+        Some(SecureSite::new(site, tls, certificates, config, early_data))
     }
 
     /// Returns the set of these files as it was last read; `None` if no site uses them.
@@ -187,6 +212,7 @@ impl CertificateManager {
 }
 
 impl ManagerState {
+    /// Renews issued certificates that are due, reads changed files again, and forgets sets that no site uses.
     fn maintain(&mut self, now: SystemTime, store: &Arc<CertificateStore>) {
         for issuer in &mut self.issuers {
             issuer.renew_due(now, store);
@@ -251,20 +277,19 @@ pub fn state_folder(config: &Config) -> PathBuf {
     })
 }
 
-/// Returns the certificate requests of all sites. Local names go to the local CA and public names to ACME. In `dev`
-/// mode, and for sites with the source `Local`, all names go to the local CA.
+/// Returns the certificate requests of all sites.
 fn requests(config: &Config) -> Vec<CertificateRequest> {
     let mut all = Vec::new();
     for site in &config.sites {
         let Some(tls) = &site.tls else { continue };
-        let always_local = match &tls.source {
-            CertificateSource::Files(_) => continue,
-            CertificateSource::Local => true,
-            CertificateSource::Auto => config.server.mode == Mode::Dev,
-        };
-        let (local, public): (Vec<_>, Vec<_>) = names(site)
-            .into_iter()
-            .partition(|name| always_local || is_local_name(name));
+        let (mut local, mut public) = (Vec::new(), Vec::new());
+        for name in names(site) {
+            match Authority::of(&tls.source, config.server.mode, &name) {
+                Some(Authority::Local) => local.push(name),
+                Some(Authority::Acme) => public.push(name),
+                None => {}
+            }
+        }
         for (authority, names) in [(Authority::Local, local), (Authority::Acme, public)] {
             if !names.is_empty() {
                 all.push(CertificateRequest {

@@ -37,6 +37,7 @@ enum PemErrorKind {
     OpenToOthers,
     NoKey,
     Encrypted,
+    /// The certificate or the key cannot be used, or they do not belong together.
     Key(CertificateError),
 }
 

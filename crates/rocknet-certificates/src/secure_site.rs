@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use rocknet_config::model::{self, CertificateFiles, ClientAuth, TlsVersion};
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
+use rustls::server::ProducesTickets;
 use rustls::{ProtocolVersion, ServerConfig};
 
 use super::files::FileSet;
+use super::resumption::SessionStore;
 use super::{Certificate, CertificateSet, CertificateStore, HQ_INTEROP, HTTP_3};
 
 /// A site that is served over TLS.
@@ -19,8 +20,8 @@ pub struct SecureSite {
     ready: ArcSwapOption<ReadyConfigs>,
     /// Parameters that decide which other sites a connection may serve.
     pub policy: Arc<TlsPolicy>,
-    /// True if the site accepts early data over QUIC.
-    early_data: bool,
+    /// Sessions of the site, if it accepts early data over QUIC.
+    early_data: Option<Arc<SessionStore>>,
     /// True if the site also offers `hq-interop` over QUIC.
     hq_interop: bool,
 }
@@ -62,12 +63,13 @@ impl TlsPolicy {
         self.client.as_ref().is_some_and(|client| client.required)
     }
 
-    /// Returns true if the site accepts this TLS version.
+    /// Returns true if the site accepts this TLS version; `None` counts as TLS 1.2.
     pub fn accepts(&self, version: Option<ProtocolVersion>) -> bool {
         self.min == TlsVersion::V12 || version == Some(ProtocolVersion::TLSv1_3)
     }
 }
 
+/// Identifies the certificates that a site presents.
 #[derive(Debug, PartialEq, Eq)]
 enum ShownCertificate {
     Files(Vec<CertificateFiles>),
@@ -76,12 +78,14 @@ enum ShownCertificate {
 }
 
 impl SecureSite {
-    /// Creates the TLS side of a site. `config` is an error if client authentication cannot be set up.
+    /// Creates the TLS side of a site. `config` is an error if client authentication cannot be set up. `early_data`:
+    /// store of the sessions of the site, if it accepts early data.
     pub fn new(
         site: &model::Site,
         tls: &model::SiteTls,
         certificates: SiteCertificates,
         config: Result<Arc<ServerConfig>, String>,
+        early_data: Option<Arc<SessionStore>>,
     ) -> SecureSite {
         let shown = match &tls.source {
             model::CertificateSource::Files(files) => ShownCertificate::Files(files.clone()),
@@ -96,9 +100,7 @@ impl SecureSite {
                 client: tls.client.clone(),
                 min: tls.min,
             }),
-            // Early data arrives in resumed sessions, in which a client's certificate is not verified again. A site
-            // with client authentication therefore accepts none.
-            early_data: tls.early_data && tls.client.is_none(),
+            early_data,
             hq_interop: site.http3.hq_interop,
         }
     }
@@ -115,6 +117,8 @@ impl SecureSite {
         self.ready_configs(store, name).map(|ready| Arc::clone(&ready.quic))
     }
 
+    /// Returns the configurations for a handshake, built again if the certificate set differs from that of the last
+    /// handshake.
     fn ready_configs(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ReadyConfigs>> {
         let config = self.config.as_ref().ok()?;
         let set = self.set(store, name)?;
@@ -130,8 +134,8 @@ impl SecureSite {
         if self.hq_interop {
             quic.alpn_protocols.push(HQ_INTEROP.to_vec());
         }
-        if self.early_data {
-            accept_early_data(&mut quic);
+        if let Some(sessions) = &self.early_data {
+            accept_early_data(&mut quic, sessions);
         }
         let ready = Arc::new(ReadyConfigs {
             set,
@@ -151,8 +155,8 @@ impl SecureSite {
         has_set && self.config.is_ok()
     }
 
-    /// Returns the certificates of the site: those of its files, or those that cover its `names`. A certificate of
-    /// several names is returned once.
+    /// Returns the certificates of the site: those of its files, or the issued ones of its default name and of `names`.
+    /// A certificate of several names is returned once.
     pub fn certificates(&self, store: &CertificateStore, names: &[String]) -> Vec<Certificate> {
         let mut sets: Vec<Arc<CertificateSet>> = Vec::new();
         let found: Vec<_> = match &self.certificates {
@@ -191,6 +195,7 @@ impl SecureSite {
         !has_set || self.config.is_err()
     }
 
+    /// Returns the certificate set for a name; for issued certificates, that of the default name if there is no other.
     fn set(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<CertificateSet>> {
         let default_name = match &self.certificates {
             SiteCertificates::Files(files) => return files.set(),
@@ -207,16 +212,12 @@ impl SecureSite {
     }
 }
 
-/// Number of sessions that a site keeps for early data. Beyond this number, the oldest sessions are dropped, and their
-/// clients make a full handshake. A session occupies less than 1 KiB.
-const EARLY_DATA_SESSIONS: usize = 4096;
-
 /// Accepts early data. Sessions are then stored by the server instead of in tickets, so that each session is resumed
 /// only once and a replay of its early data is rejected (RFC 8446 §8.1).
-fn accept_early_data(config: &mut ServerConfig) {
+fn accept_early_data(config: &mut ServerConfig, sessions: &Arc<SessionStore>) {
     // QUIC requires this value, because only flow control limits early data (RFC 9001 §4.6.1).
     config.max_early_data_size = u32::MAX;
-    config.session_storage = ServerSessionMemoryCache::new(EARLY_DATA_SESSIONS);
+    config.session_storage = Arc::<SessionStore>::clone(sessions);
     config.ticketer = Arc::new(NoTickets);
 }
 

@@ -113,6 +113,7 @@ impl FileStorage {
         OWN_FOLDERS.iter().try_for_each(|own| owner.chown_tree(&self.path, own))
     }
 
+    /// Returns true if the folder is no link and contains only [`OWN_FOLDERS`].
     fn holds_only_own_folders(&self) -> io::Result<bool> {
         if self.path.symlink_metadata()?.is_symlink() {
             return Ok(false);
@@ -128,7 +129,9 @@ impl FileStorage {
         Ok(true)
     }
 
+    /// Returns an error if an account other than root and `uid` could replace entries of the folder.
     fn refuse_writable_by_others(&self, uid: u32) -> io::Result<()> {
+        /// Mode bit of a folder in which only the owner of an entry can replace the entry.
         const STICKY: u32 = 0o1000;
         let found = fs::metadata(&self.path)?;
         let why = if found.uid() != 0 && found.uid() != uid {
@@ -246,6 +249,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
 }
 
+/// Creates or replaces a file and synchronizes it with the disk.
 fn write_whole(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
     let mode = match access {
         Access::Owner => 0o600,

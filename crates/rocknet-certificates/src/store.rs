@@ -120,6 +120,7 @@ impl CertificateStore {
         }
     }
 
+    /// Publishes a changed copy of a table. Concurrent lookups see the table before or after all changes.
     fn change<T: ?Sized>(&self, target: &ArcSwap<Table<T>>, change: impl FnOnce(&mut Table<T>)) {
         let _guard = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = Table::clone(&target.load());
@@ -128,6 +129,7 @@ impl CertificateStore {
     }
 }
 
+/// Inserts a challenge, unless `MAX_CHALLENGES` others are pending.
 fn insert<T: ?Sized>(table: &mut Table<T>, name: &str, value: Arc<T>) {
     if table.len() < MAX_CHALLENGES || table.contains_key(name) {
         table.insert(name.into(), value);

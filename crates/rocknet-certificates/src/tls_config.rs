@@ -5,14 +5,17 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use ::aws_lc_rs::digest;
 use rocknet_config::model::{ClientAuth, Mode, TlsVersion};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{KeyLog, KeyLogFile, NoKeyLog, RootCertStore, ServerConfig};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
+
+use super::resumption::{TicketCipher, TicketSecrets};
 
 /// ALPN protocols of a site, most preferred first.
 pub const PROTOCOLS: &[&[u8]] = &[HTTP_2, b"http/1.1"];
@@ -34,8 +37,9 @@ type ClientAuthRoots = (bool, Vec<CertificateDer<'static>>);
 /// Builds TLS configurations. All workers, and all sites with the same client authentication, share ticket keys.
 pub struct TlsConfigBuilder {
     provider: Arc<CryptoProvider>,
-    /// Ticket keys by client authentication; the key `None` is for sites without client authentication.
-    tickets: Mutex<HashMap<Option<ClientAuthRoots>, Arc<dyn ProducesTickets>>>,
+    ticket_secrets: Arc<TicketSecrets>,
+    /// Ticket ciphers by client authentication; the key `None` is for sites without client authentication.
+    tickets: Mutex<HashMap<Option<ClientAuthRoots>, Arc<TicketCipher>>>,
     /// Writer of the secrets of handshakes, opened once for the file that [`KEY_LOG_VARIABLE`] names.
     key_log: OnceLock<Arc<dyn KeyLog>>,
 }
@@ -45,10 +49,11 @@ pub struct TlsConfigBuilder {
 const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
 
 impl TlsConfigBuilder {
-    /// Creates a builder without ticket keys.
-    pub fn new() -> TlsConfigBuilder {
+    /// Creates a builder. `secrets`: the secrets of ticket keys.
+    pub fn new(secrets: TicketSecrets) -> TlsConfigBuilder {
         TlsConfigBuilder {
             provider: Arc::new(aws_lc_rs::default_provider()),
+            ticket_secrets: Arc::new(secrets),
             tickets: Mutex::default(),
             key_log: OnceLock::new(),
         }
@@ -79,7 +84,7 @@ impl TlsConfigBuilder {
         config.alpn_protocols = PROTOCOLS.iter().map(|name| name.to_vec()).collect();
         // Clients store the session state in tickets, so server memory does not grow with the number of clients.
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.ticketer = self.tickets(roots)?;
+        config.ticketer = self.tickets(roots);
         config.max_early_data_size = 0;
         if mode == Mode::Dev {
             config.key_log = Arc::clone(self.key_log.get_or_init(open_key_log));
@@ -114,15 +119,35 @@ impl TlsConfigBuilder {
         builder.build().map_err(|error| format!("`client_ca`: {error}"))
     }
 
-    fn tickets(&self, roots: Option<ClientAuthRoots>) -> Result<Arc<dyn ProducesTickets>, String> {
+    /// Returns the ticket cipher for this client authentication, and creates it on the first call.
+    fn tickets(&self, roots: Option<ClientAuthRoots>) -> Arc<TicketCipher> {
         let mut all = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ticketer) = all.get(&roots) {
-            return Ok(Arc::clone(ticketer));
-        }
-        let ticketer = aws_lc_rs::Ticketer::new().map_err(|error| error.to_string())?;
-        all.insert(roots, Arc::clone(&ticketer));
-        Ok(ticketer)
+        let cipher = all.entry(roots).or_insert_with_key(|roots| {
+            let context = ticket_context(roots.as_ref());
+            Arc::new(TicketCipher::new(Arc::clone(&self.ticket_secrets), context))
+        });
+        Arc::clone(cipher)
     }
+
+    /// Returns the secrets of ticket keys.
+    pub fn ticket_secrets(&self) -> &TicketSecrets {
+        &self.ticket_secrets
+    }
+}
+
+/// Returns the context of the tickets of sites with this client authentication. It is the same in every process that
+/// reads the same certificates.
+fn ticket_context(roots: Option<&ClientAuthRoots>) -> Vec<u8> {
+    let Some((required, roots)) = roots else {
+        return b"no client authentication".to_vec();
+    };
+    let mut context =
+        vec![b"optional client certificate".as_slice(), b"client certificate"][usize::from(*required)].to_vec();
+    for root in roots {
+        // Hashes have a fixed length, so that different lists have different contexts.
+        context.extend_from_slice(digest::digest(&digest::SHA256, root).as_ref());
+    }
+    context
 }
 
 /// Opens the file for secrets, if the variable names one. A new file is readable for the user of the server only.
@@ -143,12 +168,6 @@ fn open_key_log() -> Arc<dyn KeyLog> {
     tracing::warn!("SSLKEYLOGFILE is set: with {path}, anyone can decrypt the TLS connections of this server");
     // `KeyLogFile` reads the variable itself and opens the file again.
     Arc::new(KeyLogFile::new())
-}
-
-impl Default for TlsConfigBuilder {
-    fn default() -> TlsConfigBuilder {
-        TlsConfigBuilder::new()
-    }
 }
 
 /// Reads the root certificates of client authentication.

@@ -166,10 +166,10 @@ macro_rules! field {
 /// Binds a key to a value that a function reads. Without the function, module `check` reads the key together with other
 /// keys.
 macro_rules! bound {
-    (read $read:expr, render $render:expr $(, nested $nested:expr)?) => {
+    (read: $read:expr, render: $render:expr $(, nested: $nested:expr)?) => {
         $crate::binding::Binding { read: Some($read), render: $render, nested: bound!(@nested $($nested)?) }
     };
-    (render $render:expr $(, nested $nested:expr)?) => {
+    (render: $render:expr $(, nested: $nested:expr)?) => {
         $crate::binding::Binding { read: None, render: $render, nested: bound!(@nested $($nested)?) }
     };
     (@nested) => { None };

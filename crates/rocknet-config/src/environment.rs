@@ -97,6 +97,18 @@ pub trait Environment {
     fn ca_certificates_error(&self, _files: &[PathBuf]) -> Option<String> {
         None
     }
+
+    /// Returns true if the folder of a log file does not exist, so that the server cannot create the file. The default
+    /// implementation returns false.
+    fn lacks_log_folder(&self, _file: &Path) -> bool {
+        false
+    }
+
+    /// Returns the reason why the program cannot load the shared libraries of controllers; `None` if it can. The
+    /// default implementation returns `None`.
+    fn controllers_error(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Environment of the process. It does not inspect certificates, CA certificates or password files.

@@ -45,7 +45,7 @@ pub enum Code {
     Conflict,
     /// A missing key, file or folder.
     Missing,
-    /// An unusable certificate, chain or key.
+    /// A problem of a certificate, its chain, its key or its OCSP response, or of a file of CA certificates.
     Certificate,
     /// A valid key or value without effect.
     Useless,
@@ -300,6 +300,7 @@ impl Styling {
     }
 }
 
+// Escape sequences of terminals (SGR).
 const RED: &str = "\x1b[1;31m";
 const YELLOW: &str = "\x1b[1;33m";
 const CYAN: &str = "\x1b[1;36m";

@@ -1,4 +1,5 @@
-//! Formatter of `rocknet fmt`: uniform spacing. Comments, order, quotes and the division into lines are unchanged.
+//! Formatter of `rocknet fmt`: uniform spacing. Comments, order, quotes and, apart from blank lines, the division into
+//! lines are unchanged.
 
 use toml_parser::Source;
 use toml_parser::parser::{Event, EventKind};
@@ -54,10 +55,14 @@ pub fn format(text: &str) -> Result<String, Report> {
 /// Kind of the last line that was not blank.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum LastLine {
+    /// No line has been written.
     #[default]
     Nothing,
+    /// Line that begins with a key.
     Entry,
+    /// Header of a table.
     Header,
+    /// Line with only a comment, outside of lists and inline tables.
     Comment,
 }
 

@@ -70,8 +70,8 @@ pub fn within(section: Section) -> impl Iterator<Item = &'static Key> {
     BY_SECTION[section as usize].iter().copied()
 }
 
-/// Keys by section. The index exists because the check reads the keys of a site section for each of tens of thousands
-/// of sites.
+/// Keys by section: the list of a section is at its number, because [`Section::ALL`] has the order of the enum. The
+/// index exists because the check reads the keys of a site section for each of tens of thousands of sites.
 static BY_SECTION: LazyLock<Vec<Vec<&'static Key>>> = LazyLock::new(|| {
     let of = |section: &Section| all().filter(|key| key.sections.contains(section)).collect();
     Section::ALL.iter().map(of).collect()

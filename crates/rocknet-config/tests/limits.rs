@@ -7,6 +7,7 @@ use rocknet_config::environment::MemoryEnvironment;
 use rocknet_config::keys::{self, Kind, Section};
 use rocknet_config::{Config, Report};
 
+/// Path of the main file.
 const FILE: &str = "/etc/rocknet/rocknet.toml";
 
 fn read(text: &str) -> Result<Config, Report> {

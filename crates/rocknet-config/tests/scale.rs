@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rocknet_config::environment::MemoryEnvironment;
 use rocknet_config::{Config, Report};
 
+/// Path of the main file.
 const FILE: &str = "/etc/rocknet/rocknet.toml";
 
 /// Number of entries: as many as the largest customer of a hosting provider might generate.

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::CertificateSummary;
-use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Finding, Replacement, Saved, Undo};
+use crate::config::{Candidate, Change, Checked, ConfigFileName, ConfigText, Edits, Finding, Replacement, Saved, Undo};
 use crate::dashboard::DashboardLink;
 use crate::doctor::DoctorCheck;
 use crate::explanation::{ExplainUrl, UrlExplanation};
@@ -17,6 +17,7 @@ use crate::logs::LogFilter;
 use crate::php::{PhpPoolName, PhpPoolSummary};
 use crate::route::{RouteTraffic, SiteDetail, SiteName};
 use crate::site::SiteSummary;
+use crate::site_form::SiteForm;
 use crate::status::Status;
 use crate::upgrade::UpgradeOrder;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
@@ -61,8 +62,10 @@ pub enum Request {
     LogLevel,
     /// Changes the level of the error log until the next reload; the reply is the new [`LogLevel`].
     SetLogLevel(LogLevelChange),
-    /// Reads the configuration file; the reply is a [`ConfigText`].
-    Config,
+    /// Reads a file of the configuration; the reply is a [`ConfigText`].
+    Config(ConfigFileName),
+    /// Queries the form of a site; the reply is a [`SiteForm`].
+    SiteForm(SiteName),
     /// Checks a text as the configuration; the reply is [`Checked`]. Nothing is changed.
     CheckConfig(Candidate),
     /// Checks the text that edits would produce; the reply is [`Checked`]. Nothing is changed.
@@ -119,8 +122,10 @@ pub enum Reply {
     Metrics(String),
     /// Level of the error log.
     LogLevel(LogLevel),
-    /// Configuration file.
+    /// File of the configuration.
     Config(Box<ConfigText>),
+    /// Form of a site.
+    SiteForm(Box<SiteForm>),
     /// Result of a check.
     Checked(Checked),
     /// Result of a change of the configuration.
@@ -365,8 +370,21 @@ const METRICS: Endpoint = Endpoint::new(
 const CONFIG: Endpoint = Endpoint::new(
     Method::Get,
     "/api/config",
-    "Text of the configuration file with its revision.",
-    |input| without_body(input, Request::Config),
+    "Text of the configuration file, or of the included file in `file`, with its revision.",
+    |input| {
+        let file = ConfigFileName::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::Config(file))
+    },
+)
+.secret();
+const SITE_FORM: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/config/site",
+    "Common keys of the site in `name` as fields of a form, with their documentation.",
+    |input| {
+        let name = SiteName::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::SiteForm(name))
+    },
 )
 .secret();
 const REPLACE_CONFIG: Endpoint = Endpoint::new(
@@ -497,7 +515,7 @@ const DASHBOARD_LINK: Endpoint = Endpoint::new(
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 29] = [
+pub const ENDPOINTS: [&Endpoint; 30] = [
     &STATUS,
     &SITES,
     &SITE,
@@ -509,6 +527,7 @@ pub const ENDPOINTS: [&Endpoint; 29] = [
     &LOG_LEVEL,
     &SET_LOG_LEVEL,
     &CONFIG,
+    &SITE_FORM,
     &REPLACE_CONFIG,
     &CHECK_CONFIG,
     &CHECK_EDITS,
@@ -543,7 +562,8 @@ impl Request {
             Request::Metrics => &METRICS,
             Request::LogLevel => &LOG_LEVEL,
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
-            Request::Config => &CONFIG,
+            Request::Config(_) => &CONFIG,
+            Request::SiteForm(_) => &SITE_FORM,
             Request::CheckConfig(_) => &CHECK_CONFIG,
             Request::CheckEdits(_) => &CHECK_EDITS,
             Request::ReplaceConfig(_) => &REPLACE_CONFIG,
@@ -584,7 +604,8 @@ impl Request {
             | Request::Stop
             | Request::Metrics
             | Request::LogLevel
-            | Request::Config
+            | Request::Config(_)
+            | Request::SiteForm(_)
             | Request::ConfigHistory
             | Request::Certificates
             | Request::Upstreams
@@ -604,6 +625,8 @@ impl Request {
             Request::Logs(filter) => Some(filter.query()),
             Request::Explain(url) => Some(url.query()),
             Request::Site(name) => Some(name.query()),
+            Request::Config(file) => file.query(),
+            Request::SiteForm(site) => Some(site.query()),
             _ => None,
         }
     }
@@ -646,11 +669,18 @@ mod tests {
             Request::Metrics,
             Request::LogLevel,
             Request::SetLogLevel(LogLevelChange::new(Level::Debug)),
-            Request::Config,
-            Request::CheckConfig(Candidate { text: "a".into() }),
+            Request::Config(ConfigFileName {
+                file: Some("sites/a b.toml".into()),
+            }),
+            Request::SiteForm(SiteName { name: "a.test".into() }),
+            Request::CheckConfig(Candidate {
+                text: "a".into(),
+                file: Some("b".into()),
+            }),
             Request::ReplaceConfig(Replacement {
                 text: "a".into(),
                 revision: "b".into(),
+                file: None,
             }),
             Request::EditConfig(Edits {
                 edits: vec![
@@ -663,8 +693,21 @@ mod tests {
                         name: "a".into(),
                         root: "b".into(),
                     },
+                    Edit::CopySite {
+                        from: "a".into(),
+                        to: "b".into(),
+                    },
+                    Edit::RenameSite {
+                        from: "a".into(),
+                        to: "b".into(),
+                    },
+                    Edit::SetField {
+                        site: "a".into(),
+                        field: "root".into(),
+                        text: "b".into(),
+                    },
                 ],
-                revision: None,
+                ..Edits::default()
             }),
             Request::ConfigHistory,
             Request::UndoConfig(Undo::default()),
@@ -682,6 +725,7 @@ mod tests {
             Request::CheckEdits(Edits {
                 edits: Vec::new(),
                 revision: Some("a".into()),
+                file: Some("b".into()),
             }),
             Request::DashboardLink,
         ];

@@ -33,6 +33,7 @@ pub mod openapi;
 pub mod php;
 pub mod route;
 pub mod site;
+pub mod site_form;
 pub mod status;
 pub mod upgrade;
 pub mod upstream;

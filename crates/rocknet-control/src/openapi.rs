@@ -17,6 +17,7 @@ use crate::logs::LogEvent;
 use crate::php::{PhpPoolName, PhpPoolSummary};
 use crate::route::{RouteTraffic, SiteDetail};
 use crate::site::SiteSummary;
+use crate::site_form::SiteForm;
 use crate::status::Status;
 use crate::upgrade::UpgradeOrder;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
@@ -128,6 +129,7 @@ fn reply(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> ReplySchema {
         (Method::Get, "/api/routes") => schemas.subschema_for::<Vec<RouteTraffic>>(),
         (Method::Get | Method::Put, "/api/log-level") => schemas.subschema_for::<LogLevel>(),
         (Method::Get, "/api/config") => schemas.subschema_for::<ConfigText>(),
+        (Method::Get, "/api/config/site") => schemas.subschema_for::<SiteForm>(),
         (Method::Post, "/api/config/check" | "/api/config/check-edits") => schemas.subschema_for::<Checked>(),
         (Method::Post, "/api/dashboard/link") => schemas.subschema_for::<DashboardLink>(),
         (Method::Put, "/api/config") | (Method::Post, "/api/config/edit" | "/api/config/undo") => {
@@ -181,6 +183,12 @@ fn body(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Option<Schema> {
 /// Returns the parameters of the query of a request.
 fn parameters(endpoint: &Endpoint) -> Vec<Parameter> {
     match endpoint.path {
+        "/api/config" if endpoint.method == Method::Get => vec![(
+            "file",
+            "Path of an included file, relative to the folder of the main file; without it, the main file.",
+            json!({ "type": "string" }),
+        )],
+        "/api/config/site" => vec![("name", "Name of the site.", json!({ "type": "string" }))],
         "/api/logs" => vec![
             (
                 "follow",

@@ -28,6 +28,9 @@ pub struct SiteSummary {
     pub route_list: Vec<RouteSummary>,
     /// Kind of responses where no route applies.
     pub kind: SiteKind,
+    /// True if the site has `enabled = false`, so that it is not served.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
     /// Error that prevents the site, or a part of it, from being served as configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
@@ -138,6 +141,7 @@ fn cells(site: &SiteSummary) -> [String; COLUMNS] {
         .as_ref()
         .map_or("–".into(), |root| text::sanitized(&root.to_string_lossy(), MAX_SHOWN));
     let routes = match site.routes {
+        _ if site.disabled => "disabled".into(),
         0 => String::new(),
         1 => "1 route".into(),
         routes => format!("{routes} routes"),

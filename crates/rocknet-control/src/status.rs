@@ -68,6 +68,8 @@ pub struct Status {
     pub log_drops: u64,
     /// Number of successful reloads of the configuration.
     pub reloads: u64,
+    /// Number of configurations in memory: the current one, and older ones that exchanges in progress still use.
+    pub snapshots: u64,
     /// Error of the last reload; `None` if that reload was successful, or before the first reload.
     pub last_reload_error: Option<String>,
 }
@@ -416,6 +418,7 @@ mod tests {
             },
             log_drops: 0,
             reloads: 3,
+            snapshots: 1,
             last_reload_error: None,
         }
     }

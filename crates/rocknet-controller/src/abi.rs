@@ -119,7 +119,8 @@ pub struct RawServer {
     pub abi_minor: u16,
     /// Returns a property such as [`METHOD`].
     pub read: unsafe extern "C" fn(*const RawRequest, u32) -> RawText,
-    /// Returns the value of the nth header field of a name, counted from 0 and ignoring case.
+    /// Returns the value of the nth header field of a name, counted from 0 and ignoring case. The arguments are the
+    /// name, its size, and n.
     pub field: unsafe extern "C" fn(*const RawRequest, *const c_char, usize, usize) -> RawText,
     /// Stores name and value of the header field at an index, or returns [`UNKNOWN`] after the last one.
     pub field_at: unsafe extern "C" fn(*const RawRequest, usize, *mut RawText, *mut RawText) -> i32,
@@ -139,15 +140,18 @@ pub struct RawServer {
     pub log: unsafe extern "C" fn(*const RawRequest, u32, *const c_char, usize),
 }
 
-/// Function that responds to a request; the second argument is the `user` pointer of `init`.
+/// Function that responds to a request; the second argument is the `user` pointer of `init`. Returns [`OK`] or
+/// [`ENOUGH`]; any other value is a failure.
 pub type AnswerFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void) -> i32;
-/// Function that receives a piece of the request body, or null at its end.
+/// Function that receives a piece of the request body with its size, or null at the end of the body. Returns the same
+/// values as [`AnswerFn`].
 pub type TakeFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void, *const c_char, usize) -> i32;
-/// Function that writes more of the response body into a buffer and returns the number of bytes.
+/// Function that writes more of the response body into a buffer of the given size. Returns the number of bytes; 0 ends
+/// the body, and a negative value aborts the response.
 pub type GiveFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void, *mut c_char, usize) -> i64;
 /// Function that frees the state of a request, which is the first argument.
 pub type EndFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
-/// Function that initializes a library and may store its `user` pointer.
+/// Function that initializes a library and may store its `user` pointer. Returns [`OK`]; any other value is a failure.
 pub type InitFn = unsafe extern "C" fn(*const RawServer, *mut *mut c_void) -> i32;
 /// Function that is called before a library is unloaded, and frees its `user` pointer.
 pub type DropFn = unsafe extern "C" fn(*mut c_void);

@@ -121,7 +121,7 @@ pub const fn streaming_entry<L: Library, C: Controller<L>>(name: &'static CStr) 
 
 /// Exports functions and types as a library: first the type of its state, then its controllers by name.
 ///
-/// Use it once in a crate. A type that implements [`Controller`] is marked by `type`.
+/// Use it once in a crate. A type that implements [`Controller`] is preceded by the word `type`.
 ///
 /// ```standalone_crate
 /// # use rocknet_controller::{Controller, Outcome, Request, export};
@@ -179,7 +179,8 @@ pub const fn c_name(text: &'static str) -> &'static CStr {
     }
 }
 
-/// Return value after a panic, which must not unwind into the server.
+/// Return value after a panic, which must not unwind into the server. Neither this value nor [`FAILED`] is used by the
+/// ABI itself.
 const PANICKED: i32 = -100;
 /// Return value after an error.
 const FAILED: i32 = -101;

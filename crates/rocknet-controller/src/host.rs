@@ -163,6 +163,7 @@ impl LoadedController {
         })
     }
 
+    /// Makes one call of the controller, and keeps the state that the controller has set.
     fn call<T>(
         &self,
         request: &dyn RequestView,
@@ -183,6 +184,7 @@ impl LoadedController {
     }
 }
 
+/// Converts the value that `answer` or `take` returned.
 fn progress(code: i32) -> Result<Progress, CallError> {
     match code {
         abi::OK => Ok(Progress::Continue),

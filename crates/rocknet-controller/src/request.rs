@@ -152,7 +152,7 @@ impl<'call> Request<'call> {
         let (raw, server) = (self.raw, self.server());
         (0..).map_while(move |index| {
             let (mut name, mut value) = (RawText::ABSENT, RawText::ABSENT);
-            // SAFETY: as in `read`. Both results are local variables.
+            // SAFETY: as in `read`. `name` and `value` are local variables.
             unsafe {
                 match (server.field_at)(raw, index, &raw mut name, &raw mut value) {
                     abi::OK => Some((bytes(name)?, bytes(value).unwrap_or_default())),
@@ -189,7 +189,7 @@ impl<'call> Request<'call> {
     pub fn add_field(&mut self, name: &str, value: &str) -> Result<(), Refused> {
         let (name, name_size): (*const c_char, _) = (name.as_ptr().cast(), name.len());
         let (value, value_size): (*const c_char, _) = (value.as_ptr().cast(), value.len());
-        // SAFETY: the request is valid, and the server copies both.
+        // SAFETY: the request is valid, and the server copies name and value.
         check(unsafe { (self.server().add_field)(self.raw, name, name_size, value, value_size) })
     }
 
@@ -255,6 +255,7 @@ unsafe fn bytes<'call>(text: RawText) -> Option<&'call [u8]> {
     Some(unsafe { std::slice::from_raw_parts(text.data.cast(), text.size) })
 }
 
+/// Converts the return value of a function of the server.
 fn check(result: i32) -> Result<(), Refused> {
     Err(match result {
         abi::OK => return Ok(()),

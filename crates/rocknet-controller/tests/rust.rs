@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rocknet_controller::host::{self, CallError, Progress, RequestState};
 use rocknet_controller::{Controller, Level, Library, Log, Outcome, Refused, Request, abi, export};
 
+/// Number of `Shout` values that were dropped.
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 
+/// State of the library. The controller `hello` sends the word, which shows that it gets this state.
 struct App {
     word: String,
 }
@@ -24,6 +26,7 @@ impl Library for App {
     }
 }
 
+/// Responds with the path, followed by names and values of all fields.
 fn hello(app: &App, request: &mut Request<'_>) -> Outcome {
     let path = request.path();
     request.set_status(200)?;
@@ -95,8 +98,8 @@ unsafe extern "C" {
 struct TestRequest;
 
 impl host::RequestView for TestRequest {
-    fn read(&self, what: u32) -> Option<&[u8]> {
-        (what == abi::PATH).then_some(b"/p ")
+    fn read(&self, property: u32) -> Option<&[u8]> {
+        (property == abi::PATH).then_some(b"/p ")
     }
 
     fn field(&self, name: &[u8], nth: usize) -> Option<&[u8]> {

@@ -40,11 +40,13 @@ impl Default for EncoderLimit {
 
 /// A file that is encoded while it is sent. No thread waits for the client, because each piece is a job of its own.
 pub struct EncodedFile {
+    /// `None` while a job has the state, at the end of the file, and after an error.
     state: Option<EncodeState>,
     pool: Pool,
     priority: Priority,
 }
 
+/// An encoder and the file that it reads, from `offset` on.
 struct EncodeState {
     /// Held as long as the encoder exists, even if a job continues after its client has disconnected.
     _permit: OwnedSemaphorePermit,

@@ -12,9 +12,11 @@ use rocknet_log::throttle::Cause;
 /// missing files.
 const MISSING_A_SECOND: u32 = 20;
 
+// Names of causes, for which lines are limited separately.
 const FORBIDDEN: &str = "no permission to read a file";
 const NOT_FOUND: &str = "a file does not exist";
 
+/// Returns the cause by which the number of lines is limited.
 fn cause<'c>(tree: &'c Tree, level: Level, what: &'static str) -> Cause<'c> {
     Cause {
         level,

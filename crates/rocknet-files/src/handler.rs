@@ -58,6 +58,7 @@ impl Handler for FileHandler {
     }
 }
 
+/// Looks up the path of an exchange in the file cache or on disk; `None` if the server is overloaded.
 async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<CachedEntry>> {
     let cache = exchange.services.get::<WorkerCache>()?;
     let (tree, path) = (Arc::clone(tree), Arc::from(&*exchange.path));
@@ -66,8 +67,8 @@ async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<CachedEntry>> 
         .await
 }
 
-/// Replaces a path that no file can have if its decoded form looks like the path of a file. Other such paths are kept
-/// for script lookups, because they may begin with the path of a script.
+/// Replaces a path that no file can have if its decoded form looks like the path of a file, as with `/a%2Fb`. Other
+/// paths that no file can have are kept for script lookups, because they may begin with the path of a script.
 pub fn clear_unnameable_path(exchange: &mut Exchange) {
     if !exchange.is_file_path && SafePath::from_decoded(&exchange.path).is_ok() {
         exchange.path = NO_FILE_PATH.into();

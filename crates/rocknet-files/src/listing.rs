@@ -14,8 +14,9 @@ pub struct ListingPage {
     content: Vec<u8>,
 }
 
-/// Lists the directory at `relative` below the root, without dotfiles. `path` is its path as shown on the page, `query`
-/// selects the order, and `accept` is the value of `Accept`, which selects HTML or JSON. Blocks on the disk.
+/// Lists the directory at `relative` below the root, without dotfiles. `path` is the path of the directory as shown on
+/// the page, `query` selects the order, and `accept` is the value of `Accept`, which selects HTML or JSON. Blocks on
+/// the disk.
 ///
 /// # Errors
 ///
@@ -58,6 +59,7 @@ pub fn list(
         order,
         truncated: found.truncated,
     };
+    // The result is the index of the preferred type: 1 is JSON.
     let json = accept.and_then(|accept| negotiation::preferred_media_type(accept, &["text/html", "application/json"]))
         == Some(1);
     Ok(if json {

@@ -153,6 +153,7 @@ fn media_type(relative: &[u8]) -> MediaType {
     std::str::from_utf8(name).map_or(MediaType::DEFAULT, MediaType::of_name)
 }
 
+/// Returns the identities of a file and of its precompressed files.
 fn identity(meta: &Meta, precompressed: &[(Coding, OpenedFile)]) -> Vec<FileIdentity> {
     std::iter::once(identity_of(meta))
         .chain(precompressed.iter().map(|(_, opened)| identity_of(&opened.meta)))
@@ -188,7 +189,7 @@ fn precompressed(lookup: &DiskLookup, tree: &Tree, relative: &[u8], meta: &Meta)
     found
 }
 
-/// Creates the asset of a file. `is_shared`: true if the file is served for many paths.
+/// Creates the asset of a file. `is_shared` is true if the file is served for many paths, which then share its content.
 fn asset(
     lookup: &DiskLookup,
     tree: &Tree,
@@ -205,6 +206,7 @@ fn asset(
         tree.route.compress && media.compressible && (opened.meta.size >= COMPRESS_FROM || !precompressed.is_empty());
     let fields = fields(&media, (status == Status::OK).then_some(seconds), negotiates);
 
+    // Error pages have no validators.
     let (length, validated) = (opened.meta.size, status == Status::OK);
     let tag = |coding| validated.then(|| FileTag::new(modified_ns, length, coding));
     let content = content(lookup, tree, opened, is_shared)?;

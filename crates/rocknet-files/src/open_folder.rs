@@ -33,6 +33,7 @@ pub struct Folder {
     folders: Arc<OpenFolders>,
 }
 
+/// Part of a folder that [`OpenFolders`] uses too, to close the folder.
 #[derive(Default)]
 struct FolderState {
     root: Mutex<Option<OpenRoot>>,
@@ -146,6 +147,7 @@ impl OpenFolders {
     fn add(&self, new: &Arc<FolderState>) {
         let mut closing = Vec::new();
         let mut order = lock(&self.order);
+        // Each folder is passed over at most once, even if all folders are in use.
         let mut chances = order.len();
         while order.len() >= self.most
             && let Some(oldest) = order.pop_front()

@@ -53,7 +53,9 @@ fn full(variant: &Variant) -> Choice<'_> {
     Choice::Send(&variant.full, Some(variant))
 }
 
+/// Selects the response to a request that has one of the [`SELECTING_FIELDS`].
 fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
+    // True if the request asks for ranges that this server may apply.
     let ranged =
         request.method == Method::Get && request.fields.contains(KnownField::Range) && asset.status == Status::OK;
     let variant = match negotiated_variant(asset, request, ranged) {
@@ -138,6 +140,7 @@ pub fn full_response(asset: &Asset, request: &Request<'_>) -> Response {
     let range = fields
         .get(KnownField::Range)
         .filter(|_| method == Method::Get && !fields.is_repeated(KnownField::Range));
+    // False if `If-Range` names another version of the file.
     let is_same = || {
         let value = fields.get(KnownField::IfRange);
         value.is_none_or(|value| conditional::if_range(value, &validators))

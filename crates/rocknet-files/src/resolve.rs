@@ -32,6 +32,7 @@ pub enum Target {
 pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
     let root = match lookup.root(tree) {
         Ok(root) => root,
+        // The caller discards the result of a lookup that would block.
         Err(_) if lookup.would_block() => return Target::Failed(Status::SERVICE_UNAVAILABLE),
         Err(error) => return failed_root(tree, &error),
     };
@@ -94,6 +95,7 @@ fn expand(template: &str, path: &str) -> String {
     }
 }
 
+/// Looks up the file, folder or script that exactly this path names, or the index file of the folder.
 fn look_up(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> Result<Target, Status> {
     let wants_directory = path.ends_with('/');
     let relative = path.trim_matches('/').as_bytes();
@@ -213,6 +215,7 @@ pub fn status_of(error: &OpenError, tree: &Tree, relative: &[u8]) -> Status {
     }
 }
 
+/// Logs that the folder of the tree cannot be opened, and returns the target.
 fn failed_root(tree: &Tree, error: &std::io::Error) -> Target {
     failure_log::root(tree, error, "cannot open the folder of a site");
     Target::Failed(match error.kind() {

@@ -43,7 +43,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Creates the tree of the files in `folder`. `id` is a number that no other tree of the server has had.
+    /// Creates the tree of the files in `folder`. `id` is a number that no other tree of the server has had, and
+    /// `folders` counts the folder while it is open.
     pub fn new(
         id: u32,
         folder: &Path,

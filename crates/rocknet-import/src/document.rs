@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::directive::Directive;
-use crate::note::{Note, NoteKind};
+use crate::note::{Note, NoteKind, RESTRICTS_ACCESS};
 use crate::settings::Settings;
+use crate::source::SourceMap;
 use crate::value::Value;
 
 /// A translated configuration.
@@ -17,12 +18,15 @@ pub(crate) struct Document {
     pub sites: Vec<Site>,
     /// Notes that belong to no site.
     pub notes: Vec<Note>,
+    /// Files of the lines that settings and notes refer to.
+    pub sources: SourceMap,
 }
 
 impl Document {
-    /// Returns a document with comments at its top.
-    pub fn new(remarks: &[&str]) -> Document {
+    /// Returns a document with comments at its top. `sources`: files of the lines.
+    pub fn new(remarks: &[&str], sources: &SourceMap) -> Document {
         Document {
+            sources: sources.clone(),
             remarks: remarks.iter().map(|remark| (*remark).to_owned()).collect(),
             ..Document::default()
         }
@@ -63,6 +67,16 @@ pub(crate) struct SiteRule {
     pub keys: Vec<(&'static str, Value)>,
     /// The directive, for a note if the rule is refused.
     pub directive: String,
+}
+
+impl SiteRule {
+    /// Returns true if the rule responds with an error.
+    pub fn refuses_requests(&self) -> bool {
+        let is_error = |value: &Value| matches!(value, Value::Number(status) if *status >= 400);
+        self.keys
+            .iter()
+            .any(|(key, value)| *key == "respond" && is_error(value))
+    }
 }
 
 impl Site {
@@ -120,6 +134,7 @@ pub(crate) trait Notes {
     fn note(&mut self, kind: NoteKind, directive: &Directive, message: &str) {
         self.list().push(Note {
             kind,
+            file: String::new(),
             line: directive.line,
             directive: directive.text(),
             message: message.to_owned(),
@@ -136,6 +151,20 @@ pub(crate) trait Notes {
         let advice = rocknet_config::advice_for_keyword(&directive.name);
         let message = advice.unwrap_or_else(|| "there is no known counterpart; see docs/configuration.md".to_owned());
         self.note(NoteKind::NotTranslated, directive, &message);
+    }
+
+    /// Notes that a restriction was not translated, although the place is open in the result.
+    fn skip_restriction(&mut self, directive: &Directive, message: &str) {
+        self.note(
+            NoteKind::NotTranslated,
+            directive,
+            &format!("{RESTRICTS_ACCESS}: {message}"),
+        );
+    }
+
+    /// Notes that a restriction applies to fewer requests than before.
+    fn weakens(&mut self, directive: &Directive, message: &str) {
+        self.note(NoteKind::Differs, directive, &format!("{RESTRICTS_ACCESS}: {message}"));
     }
 
     /// Notes that the translation of a directive works differently.

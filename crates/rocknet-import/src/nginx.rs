@@ -1,38 +1,43 @@
 //! Translates configurations of nginx: a whole `nginx.conf`, or a file with `server` blocks.
 
 mod action;
+mod includes;
 mod location;
 mod php;
 mod place;
 mod reader;
 mod response;
+mod restriction;
 mod scope;
 mod server;
+mod tls;
 mod try_files;
 mod upstream;
 
+pub(crate) use includes::NginxIncludes;
 pub(crate) use reader::read;
 
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
 use crate::hosts;
+use crate::source::SourceMap;
 use scope::{ConfigLevel, Scope};
 use upstream::Upstreams;
 
 /// Differences between the defaults of both servers, for the top of the result.
-const REMARKS: [&str; 4] = [
+const REMARKS: [&str; 3] = [
     "Defaults that differ from nginx: request bodies up to 100 MiB (nginx: 1 MiB), compression on, access log off.",
     "Names that begin with a dot are never served, except /.well-known.",
     "Of the locations that match a path, the most specific pattern takes effect; nginx prefers regular expressions.",
-    "Included files are not read: run `rocknet import` on each.",
 ];
 
 /// Translates a configuration of nginx.
-pub(crate) fn translate(tree: &[Directive]) -> Document {
-    let mut document = Document::new(&REMARKS);
+pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
+    let mut document = Document::new(&REMARKS, sources);
     let mut shared = Scope::new(ConfigLevel::Http);
     let mut upstreams = Upstreams::new();
     let mut servers = Vec::new();
+    let mut http_tls = Vec::new();
     let http = tree.iter().filter(|directive| directive.is("http"));
     let directives: Vec<&Directive> = tree.iter().chain(http.flat_map(Directive::children)).collect();
     for directive in directives {
@@ -53,6 +58,7 @@ pub(crate) fn translate(tree: &[Directive]) -> Document {
             ("map" | "geo" | "split_clients" | "limit_req_zone" | "limit_conn_zone" | "log_format", _) => {
                 document.skip_unknown(directive);
             }
+            _ if tls::is_tls(directive) => http_tls.push(directive),
             _ => shared.read(directive, &upstreams),
         }
     }
@@ -60,7 +66,7 @@ pub(crate) fn translate(tree: &[Directive]) -> Document {
     globals(&mut document, &mut shared);
     let mut hosts = Vec::new();
     for block in servers {
-        hosts.push(server::translate(block, &shared, &upstreams, &mut document));
+        hosts.push(server::translate(block, &shared, &http_tls, &upstreams, &mut document));
     }
     hosts::assemble(&mut document, hosts);
     document

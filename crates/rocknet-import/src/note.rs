@@ -27,12 +27,27 @@ impl NoteKind {
 pub struct Note {
     /// Kind of the note.
     pub kind: NoteKind,
-    /// Line of the directive, counted from 1.
+    /// Name of the file with the directive.
+    pub file: String,
+    /// Line of the directive in its file, counted from 1.
     pub line: usize,
     /// The directive on one line, shortened.
     pub directive: String,
     /// Reason, and the action to take.
     pub message: String,
+}
+
+/// Beginning of the message of a note about a restriction that the result lacks, or has in a weaker form.
+pub(crate) const RESTRICTS_ACCESS: &str = "THIS RESTRICTS ACCESS";
+
+/// Beginning of the message of a note about files that were not read, and may contain restrictions.
+pub(crate) const MAY_RESTRICT_ACCESS: &str = "THIS MAY RESTRICT ACCESS";
+
+impl Note {
+    /// Returns true if the directive restricts access, or may do so, and the result permits more requests.
+    pub fn weakens_access(&self) -> bool {
+        self.message.starts_with(RESTRICTS_ACCESS) || self.message.starts_with(MAY_RESTRICT_ACCESS)
+    }
 }
 
 /// Maximum length of a directive in a note, in characters.

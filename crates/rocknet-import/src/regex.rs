@@ -7,6 +7,9 @@ const MAX_PATTERNS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPatterns {
     pub patterns: Vec<String>,
+    /// Patterns of names that only begin with the path, which the expression also matched. They go only as deep as the
+    /// path itself.
+    pub beginnings: Vec<String>,
     /// Difference between the paths that the patterns and the expression match.
     pub difference: Option<&'static str>,
 }
@@ -29,14 +32,12 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
         None => (rest, false),
     };
     // `/(a|b)/.*\.php$`: files with an ending in folders, at any depth.
-    if !anchored
-        && ends
-        && let Some((folder, ending)) = rest.split_once("/.*")
-    {
-        return in_folders(folder, ending);
+    if ends && let Some((folder, ending)) = rest.split_once("/.*") {
+        return in_folders(folder, ending, anchored);
     }
     let texts = expand(rest)?;
     let mut all = Vec::new();
+    let mut beginnings = Vec::new();
     let mut difference = None;
     for text in texts {
         match (anchored, ends) {
@@ -52,6 +53,7 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
                 difference = Some("the expression also matched names that only begin with the path");
                 all.push(text.clone());
                 all.push(format!("{text}/*"));
+                beginnings.push(format!("{text}*"));
             }
             (false, true) if !text.is_empty() && !text.starts_with('*') => all.push(format!("*{text}")),
             _ => return None,
@@ -59,25 +61,42 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
     }
     (!all.is_empty() && all.len() <= MAX_PATTERNS).then_some(PathPatterns {
         patterns: all,
+        beginnings,
         difference,
     })
 }
 
-fn in_folders(folder: &str, ending: &str) -> Option<PathPatterns> {
+/// Number of patterns for a file in a folder or in any folder below it. A pattern has at most eight `*`.
+const MAX_FOLDERS: usize = 7;
+
+/// Returns the patterns of files with an ending in folders: at the root if `anchored`, otherwise anywhere.
+fn in_folders(folder: &str, ending: &str, anchored: bool) -> Option<PathPatterns> {
     let (folders, endings) = (expand(folder)?, expand(ending)?);
     let is_plain = |text: &String| !text.contains('*');
     let is_folder = |text: &String| text.starts_with('/') && text.len() > 1;
     let count = folders.len() * endings.len();
-    if !folders.iter().chain(&endings).all(is_plain) || !folders.iter().all(is_folder) || count > MAX_PATTERNS {
+    let is_bounded = count > 0 && count <= MAX_PATTERNS / MAX_FOLDERS;
+    if !folders.iter().chain(&endings).all(is_plain) || !folders.iter().all(is_folder) || !is_bounded {
         return None;
     }
+    let start = if anchored { "" } else { "*" };
     let pairs = folders
         .iter()
         .flat_map(|folder| endings.iter().map(move |ending| (folder, ending)));
     Some(PathPatterns {
-        patterns: pairs.map(|(folder, ending)| format!("*{folder}/*{ending}")).collect(),
-        difference: Some("the pattern matches files directly in the folder, and not in folders below it"),
+        patterns: pairs
+            .flat_map(|(folder, ending)| below(&format!("{start}{folder}"), &format!("*{ending}")))
+            .collect(),
+        beginnings: Vec::new(),
+        difference: Some("the patterns match files in the folder, and up to six folders below it"),
     })
+}
+
+/// Returns the patterns of files with a name in a folder, and in the folders below it.
+pub(crate) fn below(folder: &str, name: &str) -> Vec<String> {
+    (0..MAX_FOLDERS)
+        .map(|depth| format!("{folder}/{}{name}", "*/".repeat(depth)))
+        .collect()
 }
 
 /// Expands literals, escapes, groups of alternatives, optional parts and `[^/]+` to texts with `*`.
@@ -202,7 +221,6 @@ mod tests {
             (r"^/exact$", &["/exact"], true),
             (r"^/[0-9]+$", &[], true),
             (r"^/(?<id>x)$", &[], true),
-            (r"/(?:up|files)/.*\.php$", &["*/up/*.php", "*/files/*.php"], false),
             (r"/\.", &[], true),
             ("(", &[], true),
             ("\\", &[], true),
@@ -219,6 +237,19 @@ mod tests {
                 "{expression}"
             );
         }
+    }
+
+    #[test]
+    fn files_in_folders_are_found_in_folders_below() {
+        for (expression, pattern) in [
+            (r"/(?:up|files)/.*\.php$", "*/files/*/*.php"),
+            (r"^/media/.*\.(php|phar)$", "/media/*/*/*.phar"),
+        ] {
+            let found = patterns(expression).unwrap();
+            assert!(found.patterns.iter().any(|known| known == pattern), "{found:?}");
+            assert!(found.difference.is_some() && found.patterns.len() == 14, "{found:?}");
+        }
+        assert_eq!(patterns(r"/(?:a|b|c|d)/.*\.(php|phar|phtml)$"), None);
     }
 
     #[test]

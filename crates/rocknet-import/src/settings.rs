@@ -17,6 +17,8 @@ pub(crate) struct Setting {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     values: BTreeMap<String, Setting>,
+    /// True if `deny = "all"` stands for a restriction that cannot be expressed, so that no `allow` cancels it.
+    is_locked: bool,
 }
 
 /// Order of keys in the result. Other keys follow, in alphabetical order.
@@ -51,7 +53,7 @@ const ORDER: [&str; 27] = [
 ];
 
 /// Keys that restrict access. If one of their values cannot be written, the table is closed by `deny = "all"`.
-const ACCESS: [&str; 3] = ["allow", "deny", "auth"];
+const ACCESS: [&str; 4] = ["allow", "deny", "auth", "internal"];
 
 impl Settings {
     /// Sets a key; an earlier value is replaced.
@@ -84,10 +86,30 @@ impl Settings {
         // RockNet refuses `allow` beside `deny = "all"`.
         self.values.remove("allow");
         self.set("deny", Value::text("all"), line);
+        self.is_locked = true;
+    }
+
+    /// Denies every client, as the other server does. Settings of places inside may permit clients again.
+    pub fn deny_all(&mut self, line: usize) {
+        self.values.remove("allow");
+        self.set("deny", Value::text("all"), line);
+    }
+
+    /// Returns true if a restriction is closed that cannot be expressed.
+    pub fn is_locked(&self) -> bool {
+        self.is_locked
+    }
+
+    /// Returns true if a key restricts access, and does not only cancel an inherited restriction.
+    pub fn restricts(&self) -> bool {
+        self.get("allow").is_some_and(|value| *value != Value::text("all"))
+            || self.get("deny").is_some_and(|value| *value != Value::List(Vec::new()))
+            || self.get("auth").is_some_and(|value| *value != Value::Flag(false))
+            || self.get("internal") == Some(&Value::Flag(true))
     }
 
     /// Returns true if every client is denied.
-    fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         matches!(self.get("deny"), Some(Value::Text(all)) if all == "all")
     }
 
@@ -122,7 +144,7 @@ impl Settings {
             if self.values.insert("allow".to_owned(), allow.clone()).as_ref() != Some(&allow) {
                 self.values.insert(key.to_owned(), removed.clone());
             }
-        } else if ACCESS.contains(&key) {
+        } else if ACCESS.contains(&key) || is_protective(key, &removed.value) {
             self.close(removed.line);
         }
         Some(removed)
@@ -134,6 +156,7 @@ impl Settings {
 
     /// Adds the settings of another table, which replace those of this one.
     pub fn merge(&mut self, other: Settings) {
+        self.is_locked |= other.is_locked;
         self.values.extend(other.values);
         if self.is_closed() {
             self.values.remove("allow");
@@ -142,6 +165,9 @@ impl Settings {
 
     /// Cancels inherited access lists of the other kind, if these settings have a list of one kind.
     pub fn cancel_inherited_lists(&mut self, inherited: &Settings, line: usize) {
+        if inherited.is_locked {
+            return self.keep_closed(line);
+        }
         let cancelled = [
             ("allow", "deny", Value::List(Vec::new())),
             ("deny", "allow", Value::text("all")),
@@ -150,6 +176,16 @@ impl Settings {
             if self.has(own) && !self.has(other) && inherited.has(other) && !self.is_closed() {
                 self.set(other, value, line);
             }
+        }
+    }
+
+    /// Removes the lists of a place in a closed one, which would open it.
+    fn keep_closed(&mut self, line: usize) {
+        let has_lists = self.has("allow") || self.has("deny");
+        self.values.remove("allow");
+        self.values.remove("deny");
+        if has_lists {
+            self.close(line);
         }
     }
 
@@ -165,6 +201,16 @@ impl Settings {
             ORDER.iter().position(|known| *known == base).unwrap_or(ORDER.len())
         });
         all
+    }
+}
+
+/// Returns true if a value keeps clients away: `tls` requires client certificates, or a handler processes files that
+/// would be sent as they are without it, such as scripts with passwords.
+fn is_protective(key: &str, value: &Value) -> bool {
+    const HANDLERS: [&str; 6] = ["php", "proxy", "fastcgi", "uwsgi", "scgi", "cgi"];
+    match value {
+        Value::Table(entries) if key == "tls" => entries.iter().any(|(key, _)| key == "client_ca"),
+        value => HANDLERS.contains(&key) && *value != Value::Flag(false),
     }
 }
 

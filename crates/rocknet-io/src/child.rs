@@ -63,7 +63,8 @@ fn unblock_signals() -> io::Result<()> {
 
 /// Prepares `command` to lead its own process group, to run as `user`, and to receive `parent_death_signal` when the
 /// thread that starts it ends, at the latest when this process ends. Start the command from a thread that lives long
-/// enough. Only the standard streams are inherited.
+/// enough. The program inherits only the standard streams, apart from the exceptions for older kernels and other
+/// systems that [`ChildSetup::inherited`] describes.
 ///
 /// Only root can choose another user. Systems other than Linux send no signal, so the program keeps running.
 pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_signal: Signal) {

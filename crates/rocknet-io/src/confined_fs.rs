@@ -2,9 +2,10 @@
 //! symbolic link leads outside only under the link policies [`Symlinks::Owner`] and [`Symlinks::All`].
 //!
 //! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
-//! `RESOLVE_BENEATH` confines the lookup. The kernel refuses absolute links, even those that point back inside the
-//! directory. The path is walked component by component over open descriptors in four cases: for absolute links, under
-//! [`Symlinks::Owner`], after repeated collisions with renames, and on systems without `openat2`.
+//! `RESOLVE_BENEATH` confines the lookup. The kernel refuses links that lead out, and all absolute links, even those
+//! that point back inside the directory. The path is walked component by component over open descriptors in four cases:
+//! after such a refusal, under [`Symlinks::Owner`], after repeated collisions with renames, and where `openat2` is not
+//! available.
 
 use std::fs::File;
 use std::io;
@@ -209,8 +210,8 @@ impl Root {
             Symlinks::All => Ok(rustix::fs::openat(&self.directory, relative, flags, Mode::empty())?),
             Symlinks::Owner => walk::walk(&self.directory, relative, symlinks, access),
             Symlinks::Inside => match self.lookup.open_beneath(self.directory.as_fd(), relative, flags) {
-                // EXDEV: a link leads out, or is absolute and may lead back in. EAGAIN: concurrent renames. ENOSYS: the
-                // system or its sandbox has no `openat2`. The walk handles all three.
+                // EXDEV: a link leads out, or is absolute and may lead back in. EAGAIN: concurrent renames. ENOSYS:
+                // the kernel lacks `openat2`, or a sandbox forbids it. The walk handles all three.
                 Err(Errno::XDEV | Errno::AGAIN | Errno::NOSYS) => {
                     walk::walk(&self.directory, relative, symlinks, access)
                 }
@@ -239,7 +240,7 @@ fn validated(relative: &[u8]) -> Result<&[u8], OpenError> {
     let start = relative.iter().position(|&byte| byte != b'/').unwrap_or(relative.len());
     let relative = &relative[start..];
     // `..` is removed from the paths of requests long before this point. A path that still contains it shows a bug in
-    // the caller, and with `Symlinks::All` no later check would reject it.
+    // the caller, and under `Symlinks::Owner` and `Symlinks::All` no later check would reject it.
     if relative.split(|&byte| byte == b'/').any(|part| part == b"..") {
         return Err(OpenError::Escapes);
     }

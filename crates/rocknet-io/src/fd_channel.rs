@@ -55,12 +55,21 @@ impl FdChannel {
     /// available.
     pub fn from_stdin() -> io::Result<FdChannel> {
         let input = io::stdin();
-        if rustix::net::sockopt::socket_type(&input)? != SocketType::SEQPACKET {
-            return Err(Errno::NOTSOCK.into());
-        }
-        let channel = FdChannel(fcntl_dupfd_cloexec(&input, FIRST_NON_STANDARD_FD)?);
+        let channel = FdChannel::from_socket(fcntl_dupfd_cloexec(&input, FIRST_NON_STANDARD_FD)?)?;
         replace_stdin(&File::open("/dev/null")?)?;
         Ok(channel)
+    }
+
+    /// Takes a socket of another process as an end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not a `SOCK_SEQPACKET` socket.
+    pub fn from_socket(socket: OwnedFd) -> io::Result<FdChannel> {
+        if rustix::net::sockopt::socket_type(&socket)? != SocketType::SEQPACKET {
+            return Err(Errno::NOTSOCK.into());
+        }
+        Ok(FdChannel(socket))
     }
 
     /// Sends a message, which must not be empty, with at most one descriptor.
@@ -175,6 +184,24 @@ impl FdChannel {
         matches!(rustix::io::retry_on_intr(|| poll(&mut polled, Some(&timeout))), Ok(ready) if ready > 0)
     }
 
+    /// Blocks until one of the channels has a message or its other end is closed, or `timeout` has passed; without a
+    /// timeout, as long as it takes. Returns the positions of these channels in ascending order; an empty list after
+    /// the timeout.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system call does.
+    pub fn wait_any(channels: &[&FdChannel], timeout: Option<Duration>) -> io::Result<Vec<usize>> {
+        let timeout = timeout.map(|timeout| Timespec::try_from(timeout).unwrap_or_default());
+        let mut polled: Vec<_> = channels
+            .iter()
+            .map(|channel| PollFd::new(&channel.0, PollFlags::IN))
+            .collect();
+        rustix::io::retry_on_intr(|| poll(&mut polled, timeout.as_ref()))?;
+        let is_ready = |at: &usize| !polled[*at].revents().is_empty();
+        Ok((0..polled.len()).filter(is_ready).collect())
+    }
+
     /// Limits the time that a blocking send may wait for room in the queue of the other end. After this time, the send
     /// fails with `WouldBlock`. A duration below a millisecond counts as one millisecond.
     ///
@@ -285,6 +312,18 @@ mod tests {
         }
         drop(ours);
         assert!(theirs.recv_with_fds(&mut [0; 4]).unwrap().is_none());
+    }
+
+    #[test]
+    fn several_channels_are_waited_for() {
+        let pairs: Vec<_> = (0..3).map(|_| FdChannel::pair().unwrap()).collect();
+        let channels: Vec<&FdChannel> = pairs.iter().map(|(ours, _)| ours).collect();
+        assert!(FdChannel::wait_any(&channels, Some(Duration::ZERO)).unwrap().is_empty());
+        let mut others = pairs.iter().map(|(_, theirs)| FdChannel(theirs.try_clone().unwrap()));
+        others.nth(2).unwrap().send(b"x", None, Blocking::No).unwrap();
+        channels[0].shut_down();
+        assert_eq!(FdChannel::wait_any(&channels, None).unwrap(), [0, 2]);
+        assert!(FdChannel::from_socket(UnixStream::pair().unwrap().0.into()).is_err());
     }
 
     #[test]

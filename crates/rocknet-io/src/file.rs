@@ -184,7 +184,7 @@ pub fn is_resident(file: &File, offset: u64) -> bool {
 }
 
 /// Returns whether the byte at `offset` is in memory. The file has to contain this byte. Like [`is_resident`], returns
-/// false if the file system cannot tell.
+/// false if the file system cannot tell or reports an error.
 ///
 /// # Errors
 ///
@@ -216,7 +216,7 @@ pub fn load_into_page_cache(file: &File, offset: u64, length: u64) {
     }
 }
 
-/// Loads a range like [`load_into_page_cache`] on systems that cannot discard bytes without a copy.
+/// Loads a range like [`load_into_page_cache`], by copies into a buffer, where sending to `/dev/null` fails.
 fn read_and_discard(file: &File, mut at: u64, end: u64) {
     let mut buffer = vec![0; DISCARD_BUFFER];
     while at < end {

@@ -1,11 +1,13 @@
 //! io_uring back end: drives the sockets of each worker by a ring of its own. The ring makes a turn when the worker's
-//! runtime would park its thread. It also makes a turn after a fixed number of steps, so that busy tasks cannot starve
-//! it.
+//! runtime would park its thread. It also makes a turn after a fixed amount of work by the tasks (the step limit), so
+//! that busy tasks cannot starve the other connections.
 //!
 //! ```text
 //! tasks run ──none left, or step limit──▶ turn: submit, wait if no task is left, reap, wake ──▶ tasks run
-//!                               │ the ring also polls the runtime's own epoll: timers, other threads, signals
+//!                                                       │ the ring also polls the runtime's own epoll, so that
+//!                                                       │ timers, other threads and signals end the wait too
 //! ```
+//! While it waits, the ring also polls the runtime's own epoll, for timers, other threads and signals.
 //!
 //! Operations read and write only memory that the ring owns. No operation refers to memory of a task, so a task can be
 //! dropped at any time.

@@ -31,6 +31,7 @@ pub const PIPE_BYTES: usize = 256 * 1024;
 /// Pool of the pipes of one worker.
 pub struct PipePool(Rc<PoolInner>);
 
+/// State of a pool, which its pipes share.
 struct PoolInner {
     max_pipes: usize,
     /// Empty pipes that are not in use.

@@ -58,7 +58,7 @@ pub fn keep_process_capabilities() -> Result<(), PrivilegeError> {
 ///
 /// # Errors
 ///
-/// Fails if a system call fails, for instance because a filter of the service manager denies it.
+/// Fails if a system call fails. If only the change of the inheritable set is denied (EPERM), the error is ignored.
 pub fn stop_inheritance() -> Result<(), PrivilegeError> {
     system::stop_inheritance()
 }

@@ -443,10 +443,10 @@ mod tests {
             } else {
                 let mut slices = [IoSlice::new(&[]); MAX_SLICES];
                 let (count, _) = queue.slices(&mut slices);
-                let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.iter().copied()).collect();
-                let taken = all.len().min(step);
-                out.extend_from_slice(&all[..taken]);
-                taken
+                let bytes = slices[..count].iter().flat_map(|slice| slice.iter().copied());
+                let length = out.len();
+                out.extend(bytes.take(step));
+                out.len() - length
             };
             assert!(taken > 0);
             queue.advance(taken);
@@ -478,10 +478,7 @@ mod tests {
                     expected.extend_from_slice(b"small");
                 }
                 assert_eq!(queue.len(), expected.len() as u64);
-                // Smaller steps are left out, because each step copies all remaining data.
-                if step * 2000 > expected.len() {
-                    assert!(drain(queue, step, moves) == expected, "step {step} moves {moves}");
-                }
+                assert!(drain(queue, step, moves) == expected, "step {step} moves {moves}");
             }
         }
     }

@@ -33,9 +33,10 @@ pub(crate) fn apply_to_program() {
     system::apply_to_program();
 }
 
-/// Denies system calls that neither a web server nor usual scripts need, with `EPERM`: mounting, namespaces, tracing
-/// and reading other processes, kernel modules, BPF, performance events, keys, clocks and swap. Binaries of another
-/// architecture, such as 32-bit programs on a 64-bit system, can make no system call at all.
+/// Denies system calls that neither a web server nor usual scripts need, with `EPERM`: among others for mounting,
+/// namespaces, tracing and reading other processes, kernel modules, BPF, performance events, keys, clocks and swap.
+/// `clone3` fails with `ENOSYS` instead, so that the C library uses `clone`, whose flags the filter can read. Binaries
+/// of another architecture, such as 32-bit programs on a 64-bit system, can make no system call at all.
 ///
 /// To be called before any thread starts, because threads inherit the limits from the thread that starts them.
 /// `has_io_uring`: false to deny io_uring too.

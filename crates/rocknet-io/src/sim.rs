@@ -58,6 +58,7 @@ struct SimState {
     sending: Option<Waker>,
 }
 
+/// Input in the script, in the order of the polls that return it.
 enum ScriptedInput {
     /// Bytes that are copied into the caller's buffer, as far as the buffer has room.
     Borrowed(Bytes),
@@ -65,7 +66,9 @@ enum ScriptedInput {
     Owned(Bytes),
     /// No data for one poll. This poll wakes its task, so that the task polls again.
     Pause,
+    /// An error for one poll.
     Fail(io::ErrorKind),
+    /// End of the stream, for this poll and every later one.
     End,
 }
 

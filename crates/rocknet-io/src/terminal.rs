@@ -49,7 +49,7 @@ pub fn shows_colour(stream: StandardStream) -> bool {
 ///
 /// Fails if reading does.
 pub fn read_line(input: &mut impl BufRead, max_bytes: usize) -> io::Result<Vec<u8>> {
-    let mut line = Vec::with_capacity(max_bytes + 3);
+    let mut line = Vec::with_capacity(max_bytes + 2);
     // A line of `max_bytes` is read with its line ending, which can have two bytes.
     input.take(max_bytes as u64 + 2).read_until(b'\n', &mut line)?;
     if line.pop_if(|byte| *byte == b'\n').is_some() {

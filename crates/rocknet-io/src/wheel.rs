@@ -75,6 +75,7 @@ pub struct Wheel {
     slots: RefCell<Vec<Vec<u32>>>,
 }
 
+/// Entry of one deadline.
 struct TimerEntry {
     /// Tick at which the deadline expires. Valid only if `state` is `Set`. Never before `slot_tick`.
     due: Tick,

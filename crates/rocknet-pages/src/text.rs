@@ -2,8 +2,8 @@
 
 /// Appends `text` as HTML text or as a quoted attribute value.
 ///
-/// Control characters become U+FFFD, and so do invisible characters and bidirectional controls, which would hide or
-/// reorder text: `photo<U+202E>gpj.exe` must not appear as `photoexe.jpg`.
+/// Control characters become U+FFFD, and so do invisible format characters and bidirectional controls, which would hide
+/// or reorder text: `photo<U+202E>gpj.exe` must not appear as `photoexe.jpg`.
 pub fn push_html(out: &mut Vec<u8>, text: &str) {
     for c in text.chars() {
         match c {
@@ -65,8 +65,9 @@ pub fn push_template(out: &mut Vec<u8>, template: &str, mut value: impl FnMut(&s
     out.extend_from_slice(rest.as_bytes());
 }
 
-/// Returns true for characters that are invisible, break the line, or change the reading direction of the following
-/// text.
+/// Returns true for control characters, and for characters that are invisible, break the line, or change the reading
+/// direction of the following text. U+200C and U+200D (joiners), the soft hyphen and tag characters are invisible too,
+/// but they do not count, because they occur in words and emoji.
 fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -19,7 +19,7 @@ pub struct UnknownSite<'a> {
     pub host: Option<&'a str>,
     /// Sites of this server; empty outside of development mode.
     pub sites: &'a [SiteLink],
-    /// Number of further sites that are not in `sites`.
+    /// Number of further sites that are not in `sites`; shown only if `sites` is not empty.
     pub omitted: usize,
 }
 

@@ -225,7 +225,7 @@ fn raw_range(raw: &[u8], decoded: &[u8], range: &Range<usize>) -> Option<Range<u
             end = Some(at);
         }
         let (byte, length) = match triplet(&raw[at..]) {
-            // For rules, an encoded slash is decoded to a backslash, which does not separate segments.
+            // In the decoded path that patterns match, an encoded slash is a backslash, which separates no segments.
             Some(b'/') if expected == b'\\' => (b'\\', 3),
             Some(byte) => (byte, 3),
             None => (*raw.get(at)?, 1),
@@ -282,7 +282,8 @@ fn is_written_query(byte: u8) -> bool {
 
 /// Returns true for characters of a request's query that are kept as received. Browsers send many characters unencoded,
 /// so only those that could do harm are encoded. These are spaces, control characters, bytes outside ASCII, and
-/// characters that could end a quoted attribute, a tag or the query.
+/// characters that could end an attribute in double quotes, a tag or the query. `'` is kept, because RFC 3986 §3.4
+/// permits it in queries.
 fn is_sent_query(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\"<>#".contains(&byte)
 }

@@ -236,8 +236,8 @@ impl Node {
         }
     }
 
-    /// Returns the index in `children` of the child whose label begins with a byte. If there is none, the error
-    /// contains the index at which it has to be inserted.
+    /// Returns the index in `children` of the child whose label begins with a byte. If no child has such a
+    /// label, the error contains the index at which it has to be inserted.
     fn child_index(&self, first: u8) -> Result<usize, usize> {
         self.children.binary_search_by_key(&first, |&(byte, _)| byte)
     }

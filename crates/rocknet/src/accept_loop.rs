@@ -8,13 +8,15 @@ use std::time::Duration;
 use rocknet_io::epoll::Acceptor;
 use rocknet_io::socket::{AcceptErrorKind, accept_error_kind};
 use rocknet_io::ticker::Ticker;
+use rocknet_io::udp::UdpSocket;
 use rocknet_io::wheel::Tick;
 use rocknet_quic::QuicEndpoint;
 
 use crate::transport;
 use crate::worker::Worker;
 
-/// Maximum number of connections accepted in one poll, so that the open connections are served in between.
+/// Maximum number of connections accepted from one socket in one poll, so that the open connections are served in
+/// between.
 const MAX_ACCEPTS_PER_POLL: usize = 64;
 /// Pause after the process ran out of descriptors or memory, or the UDP socket failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -23,7 +25,7 @@ const IDLE_GRACE: Duration = Duration::from_secs(2);
 /// Minimum time between two log lines about the same kind of failure.
 const LOG_INTERVAL_MS: u64 = 10_000;
 
-/// Times of the end of a worker.
+/// Limits on the time for which a stopping worker keeps its connections open, counted from the call that stops it.
 #[derive(Clone, Copy, Debug)]
 pub struct StopTimes {
     /// Time after which the remaining connections are cut.
@@ -34,7 +36,8 @@ pub struct StopTimes {
 
 impl StopTimes {
     /// Returns the times of a worker whose sockets another worker or process takes over. A client that is sending its
-    /// next request on an idle connection gets its response.
+    /// next request on an idle connection gets its response. Idle connections stay open for two seconds, but at most
+    /// for half of `within`.
     pub fn of_drain(within: Duration) -> StopTimes {
         StopTimes {
             within,
@@ -118,10 +121,18 @@ impl<'w> AcceptLoop<'w> {
         self.quic = Some(endpoint);
     }
 
-    /// Reads the UDP socket, or leaves its datagrams to another process.
+    /// Sets whether this worker reads its UDP socket. During a handover another process receives the datagrams, and
+    /// `receives` is false here.
     pub fn set_receiving_quic(&mut self, receives: bool) {
         if let Some(endpoint) = &mut self.quic {
             endpoint.set_receiving(receives);
+        }
+    }
+
+    /// Uses a UDP socket that other workers read.
+    pub fn replace_quic_socket(&mut self, socket: UdpSocket) {
+        if let Some(endpoint) = &mut self.quic {
+            endpoint.replace_socket(socket);
         }
     }
 
@@ -159,8 +170,8 @@ impl<'w> AcceptLoop<'w> {
                 self.worker.stop(times.within);
             }
         } else {
-            // Connections in the accept queue of the socket are established from the client's point of view. So at most
-            // `MAX_ACCEPTS_PER_POLL` of them are accepted before the socket is closed.
+            // Connections in the accept queue of a socket are established from the client's point of view, so up to
+            // `MAX_ACCEPTS_PER_POLL` of them are still accepted before the socket is closed.
             let _ = self.accept(context);
             self.acceptors.clear();
             if let Some(endpoint) = &mut self.quic {
@@ -233,6 +244,7 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
+    /// Returns the tick at which `time` will have passed.
     fn tick_after(&self, time: Duration) -> Tick {
         self.worker.wheel.now().after(self.worker.wheel.ticks(time))
     }
@@ -262,6 +274,7 @@ impl<'w> AcceptLoop<'w> {
                     }
                 }
                 Poll::Ready(Err(error)) => match accept_error_kind(&error) {
+                    // Nothing was accepted. The next call accepts another connection, or waits for one.
                     AcceptErrorKind::WouldBlock | AcceptErrorKind::ConnectionLost => {}
                     AcceptErrorKind::ListenerBroken => return Some(error),
                     AcceptErrorKind::Exhausted => {
@@ -279,7 +292,7 @@ impl<'w> AcceptLoop<'w> {
     }
 
     /// Receives the datagrams of all QUIC connections, and accepts new ones.
-    fn accept_quic(&mut self, context: &mut Context<'_>) {
+    pub fn accept_quic(&mut self, context: &mut Context<'_>) {
         let (worker, max_connections) = (self.worker, self.max_connections);
         if is_paused(&mut self.quic_paused_until, worker.wheel.now()) {
             return;
@@ -292,7 +305,8 @@ impl<'w> AcceptLoop<'w> {
                     transport::quic::serve(worker, connection);
                 }
                 Poll::Ready(Err(error)) => {
-                    // The socket may work again, and open connections depend on it.
+                    // The worker continues after a pause, because the socket may work again, and open connections
+                    // depend on it.
                     self.log_quic_error(&error);
                     self.start_ticking();
                     self.quic_paused_until = Some(self.tick_after(ACCEPT_PAUSE));

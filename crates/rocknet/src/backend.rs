@@ -57,8 +57,9 @@ impl BackendChoice {
                 None => chosen(Backend::Ring, format!("selected by {setting}")),
                 Some(error) => Err(format!("{setting} selects io_uring, which is not available: {error}")),
             },
-            // io_uring costs less for small responses to many clients, and more where sockets are often full. So epoll
-            // is the default even if io_uring is available (docs/decisions/0009-two-backends.md).
+            // io_uring costs less for small responses to many clients, and more where the send buffers of sockets are
+            // often full. So epoll is the default even if io_uring is available
+            // (docs/decisions/0009-two-backends.md).
             model::IoBackend::Auto => {
                 let reason = match io_uring_error() {
                     None => "the best choice over all measured loads; io_uring is available here too".to_owned(),

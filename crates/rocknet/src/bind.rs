@@ -17,7 +17,7 @@ use crate::transport::quic_secret::QuicKeys;
 ///
 /// `held` are sockets of this server. An address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is
 /// shared until the held socket is closed. Sockets of `adopted` are used for the addresses that they are bound to,
-/// and the rest stays in it. `quic` contains the addresses that also need UDP sockets. Addresses whose
+/// and its other sockets stay in it. `quic` contains the addresses that also need UDP sockets. Addresses whose
 /// UDP port could not be bound are added to `quic_failures`.
 pub fn bind_all(
     addresses: &[Address],
@@ -28,10 +28,6 @@ pub fn bind_all(
     quic_keys: &QuicKeys,
     quic_failures: &mut Vec<QuicFailure>,
 ) -> Result<BTreeMap<Address, ListenerSockets>, BindError> {
-    let options = ListenOptions {
-        reuse_port: workers > 1,
-        ..ListenOptions::default()
-    };
     let (mut all, mut new) = (BTreeMap::new(), Vec::new());
     for address in addresses {
         let mut tcp = adopted.take_listeners(address);
@@ -41,16 +37,19 @@ pub fn bind_all(
         };
         // Each UDP socket needs a worker.
         let needed = workers.max(udp.len());
+        // Channels to the previous processes, which get the datagrams of their own QUIC connections.
         let relays = adopted.relays(address);
+        let has_neighbour = adopted.has_udp_neighbour(address);
+        // Takes over the inherited UDP sockets in the first call. Without any, binds one for each TCP socket.
         let mut quic_sockets = move |tcp: &[Listener]| {
             let keys = quic_keys.get()?;
             match std::mem::take(&mut udp) {
-                udp if udp.is_empty() => QuicSocket::bind(tcp[0].address(), tcp.len(), &keys),
-                udp => Ok(QuicSocket::adopt(udp, &keys, &relays)),
+                udp if udp.is_empty() => QuicSocket::bind(tcp[0].address(), tcp.len(), &keys, has_neighbour),
+                udp => QuicSocket::adopt(udp, &keys, &relays),
             }
         };
         if tcp.is_empty() {
-            new.push((address, quic_sockets));
+            new.push((address, needed, quic_sockets));
             continue;
         }
         tcp.extend(siblings(address, &tcp[0], needed.saturating_sub(tcp.len())));
@@ -67,11 +66,15 @@ pub fn bind_all(
         .chain(all.values().map(|sockets: &ListenerSockets| &sockets.tcp[0]))
         .collect();
     let mut bound = Vec::new();
-    for (address, mut quic_sockets) in new {
+    for (address, needed, mut quic_sockets) in new {
         let mut attempts = 1;
         let sockets = loop {
+            let options = ListenOptions {
+                reuse_port: needed > 1,
+                ..ListenOptions::default()
+            };
             let mut tcp = vec![bind_with_retry(address, options, &held)?];
-            for _ in 1..workers {
+            for _ in 1..needed {
                 tcp.push(tcp[0].sibling()?);
             }
             if !quic.contains(address) {
@@ -94,9 +97,9 @@ pub fn bind_all(
     Ok(all)
 }
 
-/// Returns `count` further sockets of the address of a listening socket, for more workers. They share its queue if the
-/// kernel admits no sockets of their own, because the first one was bound by another user or by the service manager.
-/// There are fewer if no descriptor is free.
+/// Returns `count` further sockets of the address of a listening socket, for more workers. Each has a queue of its own.
+/// The kernel may permit no further queue, because another user or the service manager has bound the first socket. The
+/// further sockets then share its queue. Returns fewer sockets if no descriptor is free.
 pub fn siblings(address: &Address, first: &Listener, count: usize) -> Vec<Listener> {
     let own_queue = || {
         let mut first = first.try_clone().ok()?;
@@ -152,8 +155,10 @@ pub fn quic_or_none(
 /// Maximum wait for an address that this server has just released. A child process that is being started has a copy of
 /// the old socket until its `exec`.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(300);
+/// Interval between two attempts to bind such an address.
 const LINGER_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// Binds a socket. If the address is in use, tries again until [`LINGER_TIMEOUT`] has passed.
 fn bind_with_retry(address: &Address, options: ListenOptions, held: &[&Listener]) -> Result<Listener, BindError> {
     let start = Instant::now();
     loop {

@@ -18,6 +18,27 @@ const RESERVED_DESCRIPTORS: u64 = 384;
 /// a margin.
 const WORKER_DESCRIPTORS: u64 = 10;
 
+/// Descriptors that one worker cannot do without.
+const MIN_WORKER_DESCRIPTORS: u64 = 5;
+/// Descriptors that the process cannot do without, beside those of the workers.
+const MIN_DESCRIPTORS: u64 = 16;
+
+/// Returns an error if the descriptor limit is so low that `threads` workers could not start.
+pub fn check_descriptors(threads: usize) -> Result<(), String> {
+    check_limit(descriptors::limit(), threads)
+}
+
+fn check_limit(limit: u64, threads: usize) -> Result<(), String> {
+    let needed = MIN_DESCRIPTORS + threads as u64 * MIN_WORKER_DESCRIPTORS;
+    if limit >= needed {
+        return Ok(());
+    }
+    Err(format!(
+        "the process may open {limit} files only, and its {threads} workers alone need {needed}: raise the limit by \
+         `ulimit -n`, or LimitNOFILE= in the unit"
+    ))
+}
+
 /// Returns the number of workers per listening address. `addresses`: number of listening addresses.
 pub fn worker_count(config: &Config, addresses: usize) -> usize {
     match config.server.workers {
@@ -61,6 +82,7 @@ mod tests {
 
     #[test]
     fn one_worker_per_core_until_there_are_many_addresses() {
+        // Cores, listening addresses, expected workers per address.
         for (cores, addresses, expected) in [
             (4, 0, 4),
             (64, 2, 64),
@@ -76,7 +98,20 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_below_the_needs_of_the_workers_is_an_error() {
+        assert_eq!(check_limit(1024, 128), Ok(()));
+        assert_eq!(check_limit(26, 2), Ok(()));
+        let error = check_limit(25, 2).unwrap_err();
+        assert!(
+            error.contains("open 25 files only") && error.contains("need 26"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn connections_leave_descriptors_for_other_uses() {
+        // Descriptor limit, workers, folders, files, and the expected connections. The last two rows leave less than
+        // half of the limit, so half of the limit applies.
         for (limit, workers, folders, files, expected) in [
             (1 << 20, 2, 3, 8192, (1 << 20) - 384 - 20 - 3 - 8192),
             (4096, 4, 10, 512, 4096 - 384 - 40 - 10 - 512),

@@ -13,7 +13,7 @@ use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, Status, Upst
 use self::page::Page;
 use crate::metrics::{Counter, Histogram, RouteCounters, RouteLabel};
 
-/// Maximum number of upstreams, of certificates, and of pools of PHP, that have samples.
+/// Maximum number of upstreams, of certificates, and of pools of PHP, that have samples, so that the output is bounded.
 const MAX_LISTED: usize = 1000;
 
 /// State of a server that the metrics show.
@@ -208,6 +208,7 @@ fn upstreams(page: &mut Page, measured: &Measured) {
 /// Writes when the certificates of the sites end. A site with several certificates has the earliest time.
 fn certificates(page: &mut Page, certificates: &[CertificateSummary]) {
     let mut by_site: BTreeMap<&str, u64> = BTreeMap::new();
+    // A certificate without names has not been issued yet.
     let issued = certificates.iter().filter(|certificate| !certificate.names.is_empty());
     for certificate in issued.take(MAX_LISTED) {
         let end = by_site.entry(&certificate.site).or_insert(certificate.not_after);
@@ -259,6 +260,8 @@ fn reloads(page: &mut Page, measured: &Measured) {
     page.counter("rocknet_reloads", "", help, status.reloads);
     let help = "Configurations that were refused.";
     page.counter("rocknet_failed_reloads", "", help, measured.totals.failed_reloads);
+    let help = "Configurations in memory: the current one, and older ones that are still in use.";
+    page.gauge("rocknet_snapshots", "", help, status.snapshots);
     let help = "1 if the last reload was refused.";
     let is_failed = u64::from(status.last_reload_error.is_some());
     page.gauge("rocknet_last_reload_failed", "", help, is_failed);

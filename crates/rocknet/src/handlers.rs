@@ -248,6 +248,7 @@ pub const EMBEDDED: HandlerEntry = HandlerEntry {
     describe: |_| None,
 };
 
+/// Returns the handler that responds to every request with 404.
 fn not_found() -> HandlerResult {
     Ok(Arc::new(NotFound))
 }

@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rocknet_config::model::{self, CertificateSource, HostPattern};
+use rocknet_config::model::{self, HostPattern, Mode};
 use rocknet_control::route::RouteTraffic;
 use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, UpstreamState, UpstreamSummary};
 
-use crate::certificates::{Certificate, CertificateStore, SecureSite};
+use crate::certificates::{Authority, Certificate, CertificateStore, SecureSite};
 use crate::clock::uptime_ms;
 use crate::exposition::{self, Measured, Totals};
 use crate::gateway::php::PoolReport;
@@ -43,6 +43,7 @@ pub fn routes(server: &Server) -> Vec<RouteTraffic> {
     report::routes(server.metrics(), &server.registries().routes)
 }
 
+/// Returns the totals that are sums of the counters of all workers.
 fn totals(metrics: &Metrics) -> Totals {
     let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
     Totals {
@@ -86,7 +87,7 @@ pub fn certificates(server: &Server) -> Vec<CertificateSummary> {
     let sites = snapshot.config.sites.iter().zip(&snapshot.sites);
     sites
         .filter_map(|(site, built)| Some((site, built.secure.as_ref()?)))
-        .flat_map(|(site, secure)| of_site(site, secure, store, now))
+        .flat_map(|(site, secure)| of_site(site, secure, store, snapshot.config.server.mode, now))
         .collect()
 }
 
@@ -95,19 +96,25 @@ fn of_site(
     site: &model::Site,
     secure: &SecureSite,
     store: &CertificateStore,
+    mode: Mode,
     now: SystemTime,
 ) -> Vec<CertificateSummary> {
-    let source = match site.tls.as_ref().map(|tls| &tls.source) {
-        Some(CertificateSource::Files(_)) => "files",
-        Some(CertificateSource::Local) => "local",
-        Some(CertificateSource::Auto) | None => "acme",
-    };
     let names: Vec<String> = site.names.iter().map(name).collect();
+    let source = |names: &[String]| {
+        let tls = site.tls.as_ref()?;
+        // A site without names has a certificate for the loopback names.
+        let name = names.first().map_or("localhost", String::as_str);
+        Some(match Authority::of(&tls.source, mode, name) {
+            None => "files".to_owned(),
+            Some(Authority::Local) => "local".to_owned(),
+            Some(Authority::Acme) => "acme".to_owned(),
+        })
+    };
     let certificates = secure.certificates(store, &names);
     let fault = secure.error();
     let base = CertificateSummary {
         site: site.name.clone(),
-        source: source.to_owned(),
+        source: source(&names).unwrap_or_default(),
         fault,
         ..CertificateSummary::default()
     };
@@ -121,6 +128,7 @@ fn of_site(
     let of = |certificate: &Certificate| {
         let not_after = unix(certificate.not_after());
         CertificateSummary {
+            source: source(certificate.names()).unwrap_or_else(|| base.source.clone()),
             names: certificate.names().to_vec(),
             issuer: certificate.issuer(),
             not_before: unix(certificate.not_before()),
@@ -132,6 +140,7 @@ fn of_site(
     certificates.iter().map(of).collect()
 }
 
+/// Returns a name of a site as the configuration writes it.
 fn name(pattern: &HostPattern) -> String {
     match pattern {
         HostPattern::Exact(name) => name.clone(),
@@ -139,6 +148,7 @@ fn name(pattern: &HostPattern) -> String {
     }
 }
 
+/// Returns the seconds since the beginning of 1970; 0 for an earlier time.
 fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

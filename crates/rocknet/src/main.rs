@@ -29,6 +29,7 @@ fn own_program() -> Option<PathBuf> {
 }
 
 fn main() -> ExitCode {
+    // The server starts this program again as the process of an isolated library, and as the account helper.
     if let Some(exit) = isolated::run_if_child() {
         return exit;
     }

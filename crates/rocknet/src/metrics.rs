@@ -47,6 +47,7 @@ impl Metrics {
         let mut workers = self.lock();
         let Workers { live, ended } = &mut *workers;
         live.retain(|worker| {
+            // A worker holds the second reference to its counters until it ends.
             let is_live = Arc::strong_count(worker) > 1;
             if !is_live {
                 ended.merge(worker);
@@ -104,6 +105,7 @@ impl Metrics {
         }
     }
 
+    /// Returns the counters that `which` selects, added up over all workers by key.
     fn add_up<K, V>(&self, which: fn(&WorkerCounters) -> &CounterMap<K, V>) -> HashMap<K, V>
     where
         K: Eq + Hash + Clone,

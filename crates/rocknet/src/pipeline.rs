@@ -174,6 +174,7 @@ where
     let Some(rules) = &site.rules else {
         return handle(worker, config, incoming, number, routes, resolved, decisions.user, io);
     };
+    // The flag separates paths that the worker cache looks up after the rules from paths that it looks up before them.
     let key = number | AFTER_RULES;
     let response = match rules.apply(request, incoming.is_secure()) {
         RuleOutcome::Untouched => {

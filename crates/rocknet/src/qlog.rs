@@ -166,6 +166,7 @@ impl Drop for Trace {
     }
 }
 
+/// Writes the records that are sent to the thread, until no sender is left.
 fn write_all(waiting: &Receiver<Record>) {
     while let Ok((file, record)) = waiting.recv() {
         file.lock().unwrap_or_else(PoisonError::into_inner).write(&record);
@@ -173,6 +174,7 @@ fn write_all(waiting: &Receiver<Record>) {
 }
 
 impl TraceFile {
+    /// Writes a record, and creates the file first if it does not exist yet. After an error nothing more is written.
     fn write(&mut self, record: &[u8]) {
         if let TraceFile::Unopened(path) = self {
             *self = match create(path) {
@@ -212,6 +214,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns a deadline that no test reaches.
     fn soon() -> Instant {
         Instant::now() + Duration::from_secs(60)
     }

@@ -46,7 +46,7 @@ pub fn status(
     let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
     let tunnels = sum(|worker| worker.tunnels_total.get());
     let sums = durations_by_site(metrics, labels);
-    let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|names| names.secure);
+    let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|sites| sites.secure);
     let mut listeners: Vec<_> = bound
         .iter()
         .map(|(configured, address, _)| (address, secure(configured)))
@@ -153,7 +153,7 @@ fn duration_counts(sums: &HashMap<Arc<str>, Histogram>) -> Vec<u64> {
     DURATION_BITS.map(below).collect()
 }
 
-/// Returns a summary of every site, in the order of names.
+/// Returns a summary of every site, disabled sites included, in the order of names.
 pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
     let folders = snapshot.missing_folders(MAX_FOLDERS_CHECKED);
     let all_routes: usize = snapshot.config.sites.iter().map(|site| site.routes.len()).sum();
@@ -167,10 +167,19 @@ pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
             _ => Vec::new(),
         },
         kind: kind(built),
+        disabled: false,
         fault: site_fault(site, built, &folders),
     };
     let sites = snapshot.config.sites.iter().zip(&snapshot.sites);
-    sites.map(summary).collect()
+    let disabled = snapshot.config.disabled_sites.iter().map(|site| SiteSummary {
+        name: site.name.clone(),
+        kind: SiteKind::Nothing,
+        disabled: true,
+        ..SiteSummary::default()
+    });
+    let mut all: Vec<SiteSummary> = sites.map(summary).chain(disabled).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
 }
 
 /// Maximum number of routes in the list of all sites, so that the reply of a server with many sites stays small.
@@ -348,6 +357,7 @@ mod tests {
             let config = rocknet_config::parse(&text, Path::new("/r.toml"), &world)
                 .unwrap()
                 .config;
+            // The kernel has chosen port 4711 for port 0 of 127.0.0.1.
             let configured = Address::Tcp {
                 ip: Some([127, 0, 0, 1].into()),
                 port: 0,

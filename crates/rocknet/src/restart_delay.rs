@@ -27,6 +27,7 @@ impl RestartDelay {
         if ran >= STABLE_TIME {
             self.failures = 0;
         }
+        // The factor is bounded, so that the shift cannot overflow. With 64, the delay exceeds the longest one.
         let delay = MIN_DELAY * (1 << self.failures.min(6));
         self.failures = self.failures.saturating_add(1);
         delay.min(MAX_DELAY)
@@ -56,6 +57,7 @@ pub fn wait_at_most<T>(limit: Duration, future: impl Future<Output = T>) -> Opti
     }
 }
 
+/// Waker that unparks a thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {

@@ -23,8 +23,8 @@ pub fn of_site(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool)
     hsts.into_iter().chain(alt_svc).collect()
 }
 
-/// Returns the value of `Alt-Svc`. It is `clear` if the site has no HTTP/3, because clients may remember that it had.
-/// `None` if no port can be announced, although HTTP/3 is served.
+/// Returns the value of `Alt-Svc`. It is `clear` if the site has no HTTP/3, because clients may remember an earlier
+/// announcement. `None` if no port can be announced, although HTTP/3 is served.
 fn alt_svc(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> Option<String> {
     let serves_http3 = |listen: &model::Listen| site.serves_http3(listen) && serves_quic(listen);
     // The proxy in front of a Unix socket decides what it announces.
@@ -102,6 +102,7 @@ mod tests {
     fn http3_is_announced_at_a_port_of_every_address() {
         let hsts = "Strict-Transport-Security: max-age=60";
         let announced = "Alt-Svc: h3=\":8443\"; ma=86400";
+        // In each list, 8443 is the first port that serves HTTP/3 at every address with TLS.
         for listen in [
             "[\"127.0.0.1:8443\", \"[::1]:8443\"]",
             "[\"http://127.0.0.1:81\", \"127.0.0.1:8443\"]",
@@ -112,6 +113,7 @@ mod tests {
         ] {
             assert_eq!(fields("true", listen, ""), [announced, hsts], "{listen}");
         }
+        // No port serves both addresses, or the kernel chooses the port.
         let of_two_addresses = "[\"127.0.0.1:8443\", \"[::1]:7443\"]";
         for listen in [of_two_addresses, "\"127.0.0.1:0\""] {
             assert_eq!(fields("true", listen, ""), [hsts], "{listen}");
@@ -132,6 +134,7 @@ mod tests {
     fn a_listener_without_http3_is_not_announced() {
         let hsts = "Strict-Transport-Security: max-age=60";
         let at_443 = "Alt-Svc: h3=\":443\"; ma=86400";
+        // Listeners without HTTP/3, all listeners, and the expected `Alt-Svc`.
         for (except, listen, expected) in [
             ("8443", "[8443, 443]", at_443),
             ("\"127.0.0.1:8443\"", "[\"127.0.0.1:8443\", 443]", at_443),

@@ -1,5 +1,6 @@
 //! The server as a whole: binds addresses, starts workers, and replaces the configuration.
 
+mod address_change;
 mod end;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,15 +19,17 @@ use crate::accept_loop::StopTimes;
 use crate::backend::BackendChoice;
 use crate::bind::{QuicFailure, bind_all, quic_or_none, siblings};
 use crate::blocking::Pool;
-use crate::capacity::{connections_per_worker, worker_count};
+use crate::capacity::{check_descriptors, connections_per_worker, worker_count};
+use crate::certificates::resumption::{SessionStores, TicketSecrets};
 use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
 use crate::files::cache::FileCache;
 use crate::gateway::accounts;
 use crate::gateway::php;
-use crate::listener::{ActiveListener, ListenerSockets, WorkerStart};
+use crate::listener::{ActiveListener, ListenerSockets, StoppingListener, WorkerStart};
 use crate::log::Logger;
 use crate::metrics::Metrics;
+use crate::protocol::remembered_settings;
 use crate::registries::Registries;
 use crate::report;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
@@ -35,6 +38,8 @@ use crate::takeover::AdoptedSockets;
 use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 use crate::worker::Shared;
+
+use self::address_change::{RemovedAddresses, assign_udp, stop_removed};
 
 /// Maximum wait until all workers have closed the sockets of a removed address. A running worker closes its socket in
 /// its next poll. A failed worker is restarted within this time, and then closes its socket.
@@ -71,6 +76,8 @@ pub struct Server {
 struct ServerState {
     snapshot: Arc<Snapshot>,
     listeners: BTreeMap<Address, ActiveListener>,
+    /// Listeners of removed addresses, in the order of their removal, while they serve connections.
+    stopping: Vec<StoppingListener>,
     reloads: u64,
     failed_reloads: u64,
     last_reload_error: Option<String>,
@@ -91,6 +98,11 @@ pub trait StartHooks {
         AdoptedSockets::default()
     }
 
+    /// Returns the secrets of the session tickets of a previous process; `None` to create new ones. Called once.
+    fn ticket_secrets(&mut self) -> Option<TicketSecrets> {
+        None
+    }
+
     /// Called after the addresses are bound and before threads are started, so that it can drop privileges.
     ///
     /// # Errors
@@ -103,12 +115,13 @@ pub trait StartHooks {
     /// Called once the logs are open, before anything is logged.
     fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
 
-    /// Called when everything but the workers has started. Afterwards the server accepts connections.
+    /// Called when everything but the workers has started. Afterwards the server accepts connections. `sessions` gets
+    /// those of a previous process. `unused_udp`: its addresses whose UDP sockets this server does not read.
     ///
     /// # Errors
     ///
     /// The message with which the start fails.
-    fn before_serving(&mut self) -> Result<(), String> {
+    fn before_serving(&mut self, _sessions: &SessionStores, _unused_udp: &[Address]) -> Result<(), String> {
         Ok(())
     }
 }
@@ -137,6 +150,7 @@ impl Server {
             quic_keys.get().map_err(StartError::Io)?;
         }
         let workers = worker_count(&config, addresses.len());
+        check_descriptors(workers * addresses.len()).map_err(StartError::Setup)?;
         let mut bound = bind_all(
             &addresses,
             workers,
@@ -152,7 +166,8 @@ impl Server {
             .filter(|(_, sockets)| !sockets.quic.is_empty())
             .map(|(address, _)| address.clone())
             .collect();
-        let certificates = CertificateManager::start(&config, &state_folder).map_err(StartError::Setup)?;
+        let secrets = hooks.ticket_secrets();
+        let certificates = CertificateManager::start(&config, &state_folder, secrets).map_err(StartError::Setup)?;
         // Private keys are read before privileges are dropped. The variable keeps them in memory until the snapshot
         // refers to them.
         let _files = certificates.read_files(&config);
@@ -173,8 +188,9 @@ impl Server {
         let php = php::PhpManager::new(state_folder);
         let php_plan = php.plan(&mut config).map_err(StartError::Setup)?;
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
-        let snapshot =
-            Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic).map_err(StartError::Setup)?;
+        let remembered = remembered_settings(&config.limits);
+        let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic, &remembered)
+            .map_err(StartError::Setup)?;
         if adopted.is_takeover() {
             // A site that the previous process serves would lose TLS.
             check_certificates(&snapshot)?;
@@ -198,7 +214,9 @@ impl Server {
         let threads = bound.values().map(|sockets| sockets.tcp.len()).sum::<usize>().max(1);
         let connections = connections_per_worker(&snapshot, threads);
 
-        hooks.before_serving().map_err(StartError::Setup)?;
+        hooks
+            .before_serving(&shared.certificates.sessions, &adopted.unused_udp())
+            .map_err(StartError::Setup)?;
         bound
             .values()
             .flat_map(|sockets| &sockets.tcp)
@@ -220,6 +238,7 @@ impl Server {
         let state = Mutex::new(ServerState {
             snapshot,
             listeners,
+            stopping: Vec::new(),
             reloads: 0,
             failed_reloads: 0,
             last_reload_error: None,
@@ -247,6 +266,7 @@ impl Server {
 
     /// Returns the current state and counters of the server.
     pub fn status(&self) -> Status {
+        self.close_ended_relays();
         let bound = self.listeners();
         let state = self.state();
         let served = quic_addresses(&state.snapshot.config);
@@ -260,6 +280,7 @@ impl Server {
         let http3_ports = http3_ports.into_iter().collect();
         Status {
             reloads: state.reloads,
+            snapshots: self.shared.registries.snapshots() as u64,
             last_reload_error: state.last_reload_error.clone(),
             log_drops: self.shared.logger.drops(),
             http3_ports,
@@ -329,13 +350,14 @@ impl Server {
     }
 
     /// Replaces the configuration, completely or not at all. Connections of addresses that the new configuration does
-    /// not contain have `limits.shutdown` to finish, and are then cut. All other connections are kept.
+    /// not contain have `limits.upgrade_drain` to finish, and are then cut. All other connections are kept.
     ///
     /// # Errors
     ///
     /// Fails if a new address cannot be bound or the configuration cannot be applied. The old configuration then
     /// remains in use.
     pub fn reload(&self, config: Config) -> Result<(), StartError> {
+        self.close_ended_relays();
         let mut state = self.state();
         let result = self.swap(&mut state, config);
         match &result {
@@ -380,7 +402,7 @@ impl Server {
         quic.retain(|address| match state.listeners.get(address) {
             Some(kept) if !kept.has_quic() => {
                 let keys = self.quic_keys.get();
-                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys));
+                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys, false));
                 let sockets = quic_or_none(sockets, address, &mut quic_failures);
                 let is_bound = !sockets.is_empty();
                 added_quic.insert(address.clone(), sockets);
@@ -388,7 +410,10 @@ impl Server {
             }
             _ => true,
         });
-        let snapshot = Snapshot::new(config, &self.mounts, logger, certificates, registries, &quic).map_err(setup)?;
+        let remembered = remembered_settings(&config.limits);
+        let mounts = &self.mounts;
+        let snapshot = Snapshot::new(config, mounts, logger, certificates, registries, &quic, &remembered);
+        let snapshot = snapshot.map_err(setup)?;
         let snapshot = Arc::new(snapshot);
         // A site without a usable certificate would lose TLS. The configuration in use has working certificates, so the
         // new one is rejected.
@@ -400,11 +425,29 @@ impl Server {
             .cloned()
             .collect();
         let workers = worker_count(&snapshot.config, addresses.len());
-        let held = state.listeners.values().flat_map(ActiveListener::sockets);
+        let held = state.listeners.values().flat_map(ActiveListener::all_sockets);
         let held: Vec<&Listener> = held.map(Arc::as_ref).collect();
-        let none = &mut AdoptedSockets::default();
-        let bound = bind_all(&new, workers, &held, none, &quic, &self.quic_keys, &mut quic_failures)
-            .map_err(StartError::Bind)?;
+        state.stopping.retain(|listener| !listener.is_finished());
+        let gone = state
+            .listeners
+            .iter()
+            .filter(|(address, _)| !addresses.contains(address));
+        let changes = RemovedAddresses {
+            removed: gone.map(|(_, listener)| listener).collect(),
+            stopping: &state.stopping,
+        };
+        let mut adopted = changes.sockets_for(&new).map_err(StartError::Io)?;
+        let mut bound = bind_all(
+            &new,
+            workers,
+            &held,
+            &mut adopted,
+            &quic,
+            &self.quic_keys,
+            &mut quic_failures,
+        )
+        .map_err(StartError::Bind)?;
+        changes.name_predecessors(&mut bound);
         self.quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
         let kept = state
@@ -427,9 +470,13 @@ impl Server {
             let listener = ActiveListener::start(&address, sockets, &worker_start)?;
             Ok((address, listener))
         };
+        let with_quic = bound.iter().filter(|(_, sockets)| !sockets.quic.is_empty());
+        let with_quic: Vec<Address> = with_quic.map(|(address, _)| address.clone()).collect();
+        changes.leave_udp(&with_quic, true);
         // If a listener fails to start, the listeners started before it are dropped, which stops them.
         let started: io::Result<Vec<_>> = bound.into_iter().map(start).collect();
         let started = started.map_err(|error| {
+            changes.leave_udp(&with_quic, false);
             let _ = self.apply_log(&state.snapshot);
             StartError::Io(error)
         })?;
@@ -442,18 +489,21 @@ impl Server {
 
         // No later step can fail.
         state.listeners.extend(started);
-        let within = snapshot.config.limits.shutdown;
+        let times = StopTimes::of_drain(snapshot.config.limits.upgrade_drain);
         let gone: Vec<Address> = state
             .listeners
             .keys()
             .filter(|address| !addresses.contains(address))
             .cloned()
             .collect();
-        let stopping: Vec<_> = gone
-            .iter()
-            .filter_map(|address| Some(state.listeners.remove(address)?.stop(within.into())))
-            .collect();
-        let times = StopTimes::of_drain(snapshot.config.limits.upgrade_drain);
+        let stopped_before = state.stopping.len();
+        for address in &gone {
+            if let Some(listener) = state.listeners.remove(address) {
+                let stopping = stop_removed(listener, &mut state.listeners, times);
+                state.stopping.push(stopping);
+            }
+        }
+        assign_udp(&mut state.stopping, &state.listeners);
         for (address, listener) in &mut state.listeners {
             listener.swap(&snapshot, connections, added_quic.remove(address).unwrap_or_default());
             let missing = workers.saturating_sub(listener.sockets().len());
@@ -462,13 +512,16 @@ impl Server {
                 tracing::error!(%address, "the number of workers is not raised: {error}");
             }
         }
+        for listener in &state.stopping {
+            listener.swap(&snapshot, connections);
+        }
         self.shared
             .cache
             .retain_trees(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
         // The next reload may bind a released address immediately, so this reload waits until the sockets of the
         // address are closed.
-        stopping
+        state.stopping[stopped_before..]
             .iter()
             .for_each(|listener| listener.wait_for_address(RELEASE_GRACE));
         Ok(())

@@ -184,6 +184,8 @@ impl SiteContext<'_> {
 }
 
 impl SiteRoutes {
+    /// Creates the endpoints of a site. `secure_fields`: fields that only responses with TLS carry; empty for the
+    /// endpoints of connections without TLS.
     fn new(
         site: &model::Site,
         endpoint_context: &EndpointContext<'_>,
@@ -215,9 +217,9 @@ impl SiteRoutes {
     /// Returns `None` if the route of `file` is that of `tree`, or if it serves another folder, in which the same path
     /// is a different file.
     pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
-        let own = self.endpoint(file);
-        let is_excluded = |own: &Arc<Tree>| Arc::ptr_eq(own, tree) || own.folder() != tree.folder();
-        (!own.tree.as_ref().is_some_and(is_excluded)).then_some(own)
+        let endpoint = self.endpoint(file);
+        let is_excluded = |other: &Arc<Tree>| Arc::ptr_eq(other, tree) || other.folder() != tree.folder();
+        (!endpoint.tree.as_ref().is_some_and(is_excluded)).then_some(endpoint)
     }
 
     /// Returns the endpoint of a route for the path with its final slash added or removed, because many applications

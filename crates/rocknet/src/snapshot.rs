@@ -32,6 +32,8 @@ pub struct Snapshot {
     pub server: Arc<ServerSettings>,
     /// Tracer of requests; `None` if their spans are not recorded.
     pub tracer: Option<Arc<Tracer>>,
+    /// Counts the snapshot until it is dropped.
+    _token: Arc<()>,
 }
 
 /// A handler of the embedding program, with its site and route.
@@ -45,7 +47,8 @@ pub struct Mount {
 
 impl Snapshot {
     /// Prepares a configuration, and opens the access logs of its sites. Settings that cannot be used are found here,
-    /// before any part of the configuration takes effect. `quic`: the addresses that serve HTTP/3.
+    /// before any part of the configuration takes effect. `quic`: the addresses that serve HTTP/3. `remembered`:
+    /// settings that their clients remember for early data.
     ///
     /// # Errors
     ///
@@ -57,6 +60,7 @@ impl Snapshot {
         certificates: &CertificateManager,
         registries: &Registries,
         quic: &BTreeSet<Address>,
+        remembered: &[u8],
     ) -> Result<Snapshot, String> {
         let server = Arc::new(ServerSettings {
             server: config.server.clone(),
@@ -83,7 +87,7 @@ impl Snapshot {
                 site,
                 &context,
                 access,
-                certificates.secure_site(site, config.server.mode),
+                certificates.secure_site(site, config.server.mode, remembered),
             )?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
                 built.mount(site, &mount.pattern, &mount.handler, &context)?;
@@ -130,6 +134,7 @@ impl Snapshot {
             listeners,
             generation,
             tracer,
+            _token: registries.snapshot_token(),
         })
     }
 

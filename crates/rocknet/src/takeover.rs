@@ -4,9 +4,11 @@
 //! old process (successor.rs)                       new process (predecessor.rs)
 //!   starts the program with one end of a channel as its standard input
 //!   offer: version, generation ───────────────────▶ loads the configuration
-//!   one message for each socket, end ─────────────▶ adopts the sockets (adopted.rs), binds new addresses
+//!   one message for each socket, secrets of TLS
+//!   tickets, end ─────────────────────────────────▶ adopts the sockets (adopted.rs), binds new addresses
 //!                                    ◀── prepared   everything but the workers has started
-//!   leaves the socket files ──── go ──────────────▶ starts the workers
+//!   leaves the socket files, stops reading UDP
+//!   sessions of early data, go ───────────────────▶ starts the workers
 //!   notifies the service manager ◀───────── ready
 //!   closes the channel ───────────────────────────▶ notifies the service manager
 //!   stops accepting, drains
@@ -17,6 +19,7 @@
 
 mod adopted;
 mod message;
+mod optional_message;
 mod predecessor;
 mod successor;
 

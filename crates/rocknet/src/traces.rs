@@ -11,6 +11,7 @@ use rocknet_telemetry::{IdGenerator, RequestTrace, Span, SpanKind, Tracer};
 use crate::metrics::RouteLabels;
 use crate::response::UpstreamTiming;
 
+// Fields of W3C Trace Context.
 const TRACEPARENT: &[u8] = b"traceparent";
 const TRACESTATE: &[u8] = b"tracestate";
 
@@ -86,6 +87,7 @@ pub fn with_context(request: &OwnedRequest, trace: &RequestTrace) -> Rc<OwnedReq
     Rc::new(request.with_replaced_fields(&[TRACEPARENT, TRACESTATE], &fields))
 }
 
+/// Returns the span of a request at this server, which ended with its response at `end`.
 fn server_span(
     trace: &RequestTrace,
     labels: &RouteLabels,
@@ -163,7 +165,7 @@ fn upstream_span(
     span
 }
 
-/// Adds host and port of an authority.
+/// Adds the host and the port of an authority to a span.
 fn address(span: &mut Span, authority: &str) {
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -176,6 +178,7 @@ fn address(span: &mut Span, authority: &str) {
     }
 }
 
+/// Returns the method of a request for its spans: one of [`METHODS`], or `_OTHER`.
 fn method<'r>(request: &Request<'r>) -> &'r str {
     let known = METHODS.contains(&request.method_name);
     std::str::from_utf8(request.method_name)
@@ -193,6 +196,7 @@ fn path(request: &Request<'_>) -> String {
     String::from_utf8_lossy(sent).into_owned()
 }
 
+/// Returns the HTTP version as the semantic conventions write it, such as `1.1`.
 fn version(request: &Request<'_>) -> &'static str {
     let version = request.version.as_str();
     version.strip_prefix("HTTP/").unwrap_or(version)

@@ -77,6 +77,8 @@ pub struct Worker {
     stopping: Cell<bool>,
     /// True if connections without a request in progress close, which begins with the stop or some time later.
     closes_idle: Cell<bool>,
+    /// True once the worker is stopping without a successor, so that clients have little time to close connections.
+    is_hurried: Cell<bool>,
     /// Ticks that tunnels have to end by themselves once the worker is stopping.
     tunnel_close_grace: Cell<u32>,
     /// Number of open connections.
@@ -128,7 +130,9 @@ pub struct Ticks {
 
 /// Buffers that one connection at a time uses while it is served, so that an idle connection has none.
 pub struct Buffers {
+    /// Received bytes.
     pub input: Box<[u8]>,
+    /// Bytes to send.
     pub output: SendQueue,
     /// Bytes that a tunnel forwards.
     pub tunnel_output: SendQueue,
@@ -198,6 +202,7 @@ impl Worker {
             trusts_proxies: Cell::new(trusts_proxies(snapshot)),
             stopping: Cell::new(false),
             closes_idle: Cell::new(false),
+            is_hurried: Cell::new(false),
             tunnel_close_grace: Cell::new(0),
             connections: Cell::new(0),
             close_waker: RefCell::new(None),
@@ -224,8 +229,9 @@ impl Worker {
     }
 
     /// Starts stopping the worker: connections end after their responses in progress. `within`: time after which the
-    /// rest is cut. Must be called on the worker's event loop.
+    /// accept loop cuts the remaining connections. Must be called on the worker's event loop.
     pub fn stop(&self, within: Duration) {
+        self.is_hurried.set(true);
         self.begin_drain(within);
         self.close_idle();
     }
@@ -245,6 +251,7 @@ impl Worker {
         self.wake_connections();
     }
 
+    /// Wakes the tasks of all connections, so that they notice that the worker is stopping.
     fn wake_connections(&self) {
         let wheel = Rc::clone(&self.wheel);
         // Sockets may contain requests whose readiness events have not been read yet. The event loop reads all events
@@ -258,6 +265,12 @@ impl Worker {
     #[inline]
     pub fn is_stopping(&self) -> bool {
         self.stopping.get()
+    }
+
+    /// Returns true if the worker is stopping, and no other worker or process has taken over.
+    #[inline]
+    pub fn is_hurried(&self) -> bool {
+        self.is_hurried.get()
     }
 
     /// Returns true if the worker is stopping, and closes connections without a request in progress.
@@ -287,7 +300,7 @@ impl Worker {
         *self.close_waker.borrow_mut() = Some(waker.clone());
     }
 
-    /// Releases memory and descriptors after the last connection has closed. Cached values would be stale before the
+    /// Releases memory and descriptors after the last connection has closed. Cached values would be stale by the
     /// next connection, and they keep memory and open files alive that the shared cache has evicted.
     pub fn release_idle(&self) {
         self.shared.registries.backends.close_all_idle();
@@ -356,6 +369,7 @@ impl WorkerConfig {
     /// the window in ticks.
     pub fn send_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
+        // `body_rate` is the minimum rate of request bodies and of responses.
         (bytes_in(limits.body_rate, limits.send_stall), self.ticks.send)
     }
 
@@ -389,7 +403,8 @@ fn bytes_in(rate: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(rate) * time.as_millis() / 1000).unwrap_or(u64::MAX)
 }
 
-fn head_limits(limits: &Limits) -> HeadLimits {
+/// Returns the limits of request heads.
+pub fn head_limits(limits: &Limits) -> HeadLimits {
     HeadLimits {
         head_size: limits.header_size,
         fields: limits.header_fields,
@@ -472,7 +487,7 @@ impl Drop for OpenConnection {
             worker.counters.quic_closed.add(1);
         }
         match self.version.get() {
-            // Only a handshake that has not completed leaves the version of a QUIC connection open.
+            // The version of a QUIC connection is unknown only if its handshake did not complete.
             0 if self.is_quic => worker.counters.handshakes.failed.add(1),
             0 => {}
             version => worker.counters.versions_closed[usize::from(version) - 1].add(1),

@@ -1,5 +1,5 @@
-//! Checks the pages in `docs/`: their configurations are valid, their commands exist, their links resolve, and the
-//! program contains the messages of the troubleshooting page.
+//! Checks README.md and the pages in `docs/`: their configurations are valid, their commands exist, their links
+//! resolve, and the program contains the messages of the troubleshooting page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,6 +23,7 @@ impl Environment for AllFilesExist {
         Some("value".to_owned())
     }
 
+    /// Returns a password hash for the file that an example names for one, otherwise a secret in Base64.
     fn read(&self, path: &Path) -> io::Result<String> {
         Ok(if path.ends_with("secrets/ann") {
             HASH
@@ -41,6 +42,8 @@ impl Environment for AllFilesExist {
         })
     }
 
+    /// Guesses the kind by the name: the examples name folders without a dot or by a host name, and files with an
+    /// extension, except the two files in the list.
     fn kind(&self, path: &Path) -> Option<FileKind> {
         let name = path.file_name()?.to_string_lossy();
         let is_folder = !name.contains('.') || [".com", ".test", ".d"].iter().any(|end| name.ends_with(end));
@@ -56,7 +59,8 @@ impl Environment for AllFilesExist {
 #[test]
 fn configurations_in_the_docs_are_valid() {
     let (mut checked, mut invalid) = (0, Vec::new());
-    // `configuration.md` is generated from the descriptions of the keys, and their examples are tested there.
+    // `configuration.md` is generated from the descriptions of the keys in `rocknet-config`, whose tests check the
+    // examples.
     for page in pages().iter().filter(|page| !page.ends_with("configuration.md")) {
         let text = read(page);
         for block in blocks(&text, "toml") {
@@ -151,8 +155,9 @@ fn a_message_is_found_by_its_fixed_parts() {
     assert_eq!(messages(text), ["head", "key `…` in …"]);
 }
 
-/// Checks a block as `rocknet check` does. A block without a table header shows keys of a site and is checked without
-/// and with a root. If a key occurs twice in a block, its statements are alternatives and each is checked separately.
+/// Checks a block as `rocknet check` does. A block without a table header shows keys of a site. It must be valid for a
+/// site without a root, or for one with a root. If a key occurs twice, the statements of the block are alternatives,
+/// and each is checked separately.
 fn check_block(block: &str) -> Result<(), Report> {
     // The docs abbreviate password hashes.
     let block = block
@@ -183,6 +188,7 @@ fn check(block: &str, before: &str) -> Result<(), Report> {
     Ok(())
 }
 
+/// A valid password hash.
 const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$RdescudvJCsgt3ub+b9dWRWJTmaaJObG";
 const SITE: &str = "[site.\":8080\"]\n";
 const SITE_WITH_ROOT: &str = "[site.\":8080\"]\nroot = \"/var/www\"\n";

@@ -434,7 +434,7 @@ fn examples_document_their_prerequisites() {
         }
         needing += 1;
         let comments: Vec<_> = text.lines().take_while(|line| line.starts_with('#')).collect();
-        // Such a comment begins with "First", for example "First: install php-fpm".
+        // Such a comment contains the word "first", for example "First: install php-fpm".
         let names_prerequisite = comments.iter().any(|line| line.to_lowercase().contains("first"));
         assert!(names_prerequisite, "{}: {comments:?}", folder.display());
     }

@@ -52,7 +52,7 @@ fn responses_are_complete_or_cut_when_system_calls_fail() {
         ("pread64:error=EIO:when=3+4", Effect::Failures),
         ("epoll_wait:error=EINTR:when=3+5", Effect::None),
     ];
-    // The cases run in parallel, because each spends most of its time waiting for strace.
+    // The faults are injected into parallel servers, because each server spends most of its time waiting for strace.
     thread::scope(|scope| {
         for (fault, effect) in rows {
             scope.spawn(move || check_fault(fault, effect));
@@ -105,8 +105,8 @@ scgi = "127.0.0.1:5"
     let calls = std::fs::read_to_string(&calls).expect("the calls");
     for port in 1..=5 {
         let count = calls.matches(&format!("htons({port})")).count() as u32;
-        // Each upstream is expected to make at most one call per address in half a second. A port has up to three
-        // addresses of upstreams: 127.0.0.1, and the two addresses of `localhost`.
+        // Each upstream is expected to make at most one call per address in half a second, plus one at either end.
+        // A port has up to three addresses of upstreams: 127.0.0.1, and the two addresses of `localhost`.
         let most = (elapsed.as_millis() / 500 + 2) as u32 * 3;
         assert!(count > 0 && count <= most, "port {port}: {count} calls in {elapsed:?}");
         assert!(count < ROUNDS, "port {port}: {count} calls for {ROUNDS} requests");

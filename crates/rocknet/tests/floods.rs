@@ -14,6 +14,7 @@ const MAX_KIB: u64 = 32 * 1024;
 
 /// Returns a path of `length` bytes that names no file and differs for each `number`.
 fn missing(number: usize, length: usize) -> String {
+    /// Length of a segment in bytes with its slash, less than the 255 bytes that a file name may have.
     const SEGMENT: usize = 200;
     let mut path = format!("/{number:07}");
     while path.len() < length {
@@ -24,7 +25,7 @@ fn missing(number: usize, length: usize) -> String {
     path
 }
 
-/// Returns a path that decodes to `/small.txt` and is encoded differently for each `number`.
+/// Returns a path that decodes to `/small.txt` and is encoded differently for each `number` less than 3⁹.
 fn encoded_path(number: usize) -> String {
     let mut path = String::from("/");
     for (place, byte) in b"small.txt".iter().enumerate() {
@@ -40,6 +41,7 @@ fn encoded_path(number: usize) -> String {
 
 /// A flood of requests on several connections, in which every request is different.
 struct Flood {
+    /// Description for messages.
     what: &'static str,
     /// Tables of the configuration before the site.
     tables: &'static str,

@@ -20,10 +20,13 @@ const LOOKUP_CALLS: u64 = 8;
 /// Shortest interval between two lookups of a cached file, regardless of the number of requests.
 const LOOKUP_INTERVAL: Duration = Duration::from_millis(400);
 
-/// Names of the system calls on Linux that read, write and poll.
+/// Names of the system calls that read.
 const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
+/// Names of the system calls that write.
 const WRITES: &[&str] = &["write", "sendto", "sendmsg", "writev", "sendfile", "sendfile64"];
+/// Names of the system calls that poll.
 const POLLS: &[&str] = &["epoll_wait", "epoll_pwait", "epoll_pwait2"];
+/// Name of the system call that submits to a ring and waits for it.
 const ENTERS: &[&str] = &["io_uring_enter"];
 /// Names of the system calls of a lookup on disk.
 const LOOKUPS: &[&str] = &["openat2", "fstat", "close"];
@@ -115,8 +118,8 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
         "strace is missing: apt-get install strace"
     );
 
-    // A row has the path, further header fields, the number of requests in a batch, and the writes that a batch may
-    // cost.
+    // A row has a name, the path, further header fields, the number of requests in a batch, and the writes that a batch
+    // may cost.
     let rows = [
         ("keep-alive", "/small.txt", "", 1, 1),
         ("missing", "/missing", "", 1, 1),

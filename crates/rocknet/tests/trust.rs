@@ -78,6 +78,7 @@ fn installed_browser_stores() {
     // CA is not reported as trusted either.
     let firefox = &found[1];
     for other in [root.file.clone(), other_certificate(folder.path())] {
+        // `,,` stores a certificate without trust. `C,,` makes it a trusted authority for servers.
         let add = [
             "-A",
             "-t",

@@ -1,21 +1,24 @@
 //! The Debian package in a booted Debian: installation, upgrade and purge, and the service without a package.
 //!
-//! The system is Debian 12 from debootstrap, booted by systemd-nspawn, so that systemd starts the service with all
-//! restrictions of its unit.
+//! The systems are Debian 12 and 13 from debootstrap, booted by systemd-nspawn, so that systemd starts the service with
+//! all restrictions of its unit.
 
 mod machine;
+mod service;
+mod systemd;
 
 use crate::Failure;
-use crate::dist::{Contents, Release, deb, host};
-use machine::{BootedSystem, SHARED};
+use crate::dist::{Contents, Libc, Release, deb};
+use machine::{BootedSystem, RELEASES, SHARED};
+use service::{PROCESS, page};
 use std::fs;
 use std::path::Path;
 
 /// Maximum exposure that `systemd-analyze security` may report for the unit.
 const MAX_EXPOSURE: f32 = 2.0;
 
-/// Prints the main process of the service.
-const PROCESS: &str = "systemctl show --property MainPID --value rocknet";
+/// The unit of the package.
+const UNIT: &str = "/usr/lib/systemd/system/rocknet.service";
 
 /// Prints the files whose names contain that of the package, except the shared ones and those of the kernel.
 const TRACES: &str = "find / -path /proc -prune -o -path /sys -prune -o -path /packages -prune \
@@ -25,7 +28,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let mut names = Vec::new();
     for revision in [1, 2] {
-        let release = Release::new(program.to_owned(), host()?, revision)?;
+        let release = Release::new(program.to_owned(), Libc::Glibc.triple()?, revision)?;
         let package = deb(&release, &Contents::new(&release)?)?;
         println!("{:>10}  {}", package.len(), release.deb_name());
         fs::write(folder.path().join(release.deb_name()), package)?;
@@ -33,18 +36,25 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     }
     let program_name = "rocknet";
     fs::copy(program, folder.path().join(program_name))?;
-    let machine = BootedSystem::boot(folder.path(), &folder.path().join("console.log"))?;
-    let [first, second] = [&names[0], &names[1]].map(|name| format!("dpkg --install {SHARED}/{name}"));
-    install(&machine, &first)?;
-    configure(&machine)?;
-    upgrade(&machine, &second)?;
-    keep_running(&machine, &first)?;
-    purge(&machine)?;
-    without_package(&machine, &format!("{SHARED}/{program_name}"))
+    for debian in RELEASES {
+        println!("Debian {}", debian.suite);
+        let machine = BootedSystem::boot(&debian, folder.path(), &folder.path().join("console.log"))?;
+        let [first, second] = [&names[0], &names[1]].map(|name| format!("dpkg --install {SHARED}/{name}"));
+        install(&machine, &first, debian.service_type)?;
+        configure(&machine)?;
+        systemd::take_over(&machine)?;
+        systemd::restart_hung(&machine)?;
+        systemd::activate(&machine)?;
+        upgrade(&machine, &second)?;
+        keep_running(&machine, &first)?;
+        purge(&machine)?;
+        without_package(&machine, &format!("{SHARED}/{program_name}"))?;
+    }
+    Ok(())
 }
 
 /// The package starts the service, with one capability and a system call filter.
-fn install(machine: &BootedSystem, command: &str) -> Result<(), Failure> {
+fn install(machine: &BootedSystem, command: &str, service_type: &str) -> Result<(), Failure> {
     machine.run(command)?;
     machine.expect("systemctl is-enabled rocknet", "enabled")?;
     machine.expect(&page(80, "/"), "RockNet works")?;
@@ -53,8 +63,10 @@ fn install(machine: &BootedSystem, command: &str) -> Result<(), Failure> {
     for line in ["CapEff:\t0000000000000400", "CapBnd:\t0000000000000400", "Seccomp:\t2"] {
         machine.expect(&format!("cat /proc/$({PROCESS})/status"), line)?;
     }
-    // systemd 252 takes the first type of the unit, and later versions `notify-reload`.
-    machine.expect("systemctl show --property Type --value rocknet", "notify")?;
+    machine.expect(
+        "systemctl show --property Type --value rocknet",
+        &format!("{service_type}\n"),
+    )?;
     machine.expect("systemctl show --property StatusText --value rocknet", "sites: 1")?;
     machine.expect("systemctl show --property WatchdogUSec --value rocknet", "30s")?;
     machine.expect("rocknet status", "programs are limited")?;
@@ -91,13 +103,23 @@ fn configure(machine: &BootedSystem) -> Result<(), Failure> {
     machine.run("cp /root/good.toml /etc/rocknet/rocknet.toml")
 }
 
-/// An upgrade restarts the service, and keeps the edited configuration.
+/// A newer package takes over without a gap, and keeps the edited configuration. If its unit differs, it restarts the
+/// service.
 fn upgrade(machine: &BootedSystem, command: &str) -> Result<(), Failure> {
     let before = machine.printed(PROCESS)?;
-    machine.run(command)?;
+    machine.run(&format!("{command} > /root/dpkg.txt"))?;
     machine.expect("dpkg-query --show rocknet", "-2")?;
-    if machine.printed(PROCESS)? == before {
-        return Err("the upgrade has not restarted the service".into());
+    let after = machine.printed(PROCESS)?;
+    machine.expect(
+        "cat /root/dpkg.txt",
+        &format!("process {} has taken over from process {}", after.trim(), before.trim()),
+    )?;
+    machine.run("dpkg --verify rocknet | tee /dev/stderr | (! grep -v ' /etc/')")?;
+    machine.run(&format!("echo '# older' >> {UNIT}"))?;
+    machine.run(&format!("{command} > /root/dpkg.txt"))?;
+    machine.expect_failure("grep 'has taken over' /root/dpkg.txt")?;
+    if machine.printed(PROCESS)? == after {
+        return Err("the upgrade with another unit has not restarted the service".into());
     }
     machine.run("cmp /root/good.toml /etc/rocknet/rocknet.toml")?;
     machine.expect(&page(8081, "/"), "second")
@@ -136,11 +158,4 @@ fn without_package(machine: &BootedSystem, program: &str) -> Result<(), Failure>
     machine.run("rocknet service uninstall")?;
     machine.expect_failure("systemctl is-active rocknet")?;
     machine.run("test ! -e /etc/systemd/system/rocknet.service && test -s /etc/rocknet/rocknet.toml")
-}
-
-/// Returns a command that requests a page, with attempts until a server that is starting accepts connections.
-fn page(port: u16, path: &str) -> String {
-    format!(
-        "curl -sS --fail --max-time 10 --retry 20 --retry-delay 1 --retry-connrefused http://127.0.0.1:{port}{path}"
-    )
 }

@@ -3,6 +3,7 @@
 use crate::Failure;
 use aws_lc_rs::digest::{SHA256, digest};
 use flate2::{Compression, GzBuilder};
+use md5::Digest;
 use std::collections::BTreeMap;
 use std::io::Write;
 use tar::{Builder, EntryType, Header};
@@ -113,8 +114,16 @@ pub fn ar(members: &[(&str, Vec<u8>)], time: u64) -> Vec<u8> {
 
 /// Returns the SHA-256 digest in hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
-    let digest = digest(&SHA256, bytes);
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(digest(&SHA256, bytes).as_ref())
+}
+
+/// Returns the MD5 digest in hexadecimal digits. dpkg knows no other; it finds damage, not attacks.
+pub fn md5(bytes: &[u8]) -> String {
+    hexadecimal(&md5::Md5::digest(bytes))
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -155,5 +164,6 @@ mod tests {
     fn digests_are_hexadecimal() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(sha256(b""), empty);
+        assert_eq!(md5(b""), "d41d8cd98f00b204e9800998ecf8427e");
     }
 }

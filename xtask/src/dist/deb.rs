@@ -1,12 +1,12 @@
 //! The Debian package: its files, their description, and the scripts that dpkg runs.
 
-use super::archive::{Files, ar, gzip, tar_gz};
+use super::archive::{Files, ar, gzip, md5, tar_gz};
 use super::contents::{Contents, source};
 use super::release::Release;
 use crate::Failure;
 
 /// Files of the checkout in the package: path in the checkout, and installed path.
-const SOURCES: [(&str, &str); 9] = [
+const SOURCES: [(&str, &str); 10] = [
     ("LICENSE-APACHE", "usr/share/doc/rocknet/LICENSE-APACHE"),
     ("LICENSE-MIT", "usr/share/doc/rocknet/LICENSE-MIT"),
     ("packaging/debian/copyright", "usr/share/doc/rocknet/copyright"),
@@ -18,6 +18,10 @@ const SOURCES: [(&str, &str); 9] = [
     ("packaging/rocknet.service", "usr/lib/systemd/system/rocknet.service"),
     ("packaging/rocknet.sysusers", "usr/lib/sysusers.d/rocknet.conf"),
     ("packaging/rocknet.toml", CONFIGURATION),
+    (
+        "packaging/rocknet.socket",
+        "usr/share/doc/rocknet/examples/rocknet.socket",
+    ),
     ("packaging/scripts.conf", "usr/share/doc/rocknet/examples/scripts.conf"),
 ];
 
@@ -25,7 +29,7 @@ const SOURCES: [(&str, &str); 9] = [
 const CONFIGURATION: &str = "etc/rocknet/rocknet.toml";
 
 /// Scripts that dpkg runs.
-const SCRIPTS: [&str; 3] = ["postinst", "postrm", "prerm"];
+const SCRIPTS: [&str; 4] = ["postinst", "postrm", "preinst", "prerm"];
 
 pub fn deb(release: &Release, contents: &Contents) -> Result<Vec<u8>, Failure> {
     let files = files(release, contents)?;
@@ -74,7 +78,7 @@ fn control(release: &Release, files: &Files) -> Result<Files, Failure> {
         "Package: rocknet\n\
          Version: {version}\n\
          Architecture: {architecture}\n\
-         Maintainer: The RockNet authors <rocknet@localhost>\n\
+         Maintainer: {maintainer}\n\
          Installed-Size: {size}\n\
          Depends: {depends}, init-system-helpers, passwd\n\
          Recommends: ca-certificates\n\
@@ -86,16 +90,28 @@ fn control(release: &Release, files: &Files) -> Result<Files, Failure> {
          RockNet serves folders, PHP and other applications, and forwards requests to\n \
          upstream servers. Sites with a public name get certificates by ACME.\n",
         version = release.deb_version(),
+        maintainer = release.maintainer,
         architecture = release.deb_architecture(),
         size = files.kib(),
         depends = dependencies(&release.bytes).join(", "),
     );
     control.add("control", 0o644, description);
     control.add("conffiles", 0o644, format!("/{CONFIGURATION}\n"));
+    control.add("md5sums", 0o644, md5sums(files));
     for script in SCRIPTS {
         control.add(script, 0o755, source(&format!("packaging/debian/{script}"))?);
     }
     Ok(control)
+}
+
+/// Returns the digests by which `dpkg --verify` finds changed files. Conffiles are left out, because dpkg has their
+/// digests elsewhere.
+fn md5sums(files: &Files) -> String {
+    files
+        .iter()
+        .filter(|(path, _)| *path != CONFIGURATION)
+        .map(|(path, file)| format!("{}  {path}\n", md5(&file.bytes)))
+        .collect()
 }
 
 /// Shared libraries that the program may need, and their Debian packages. glibc has its own rule.

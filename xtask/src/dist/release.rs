@@ -1,5 +1,6 @@
-//! A release: the program that is packed, its version and system, and the time that all packages state.
+//! A release: the program that is packed, its version and system, its maintainer, and the time that all packages state.
 
+use super::maintainer::Maintainer;
 use crate::Failure;
 use crate::command::{command, output};
 use std::env;
@@ -17,7 +18,8 @@ pub struct Release {
     pub triple: &'static str,
     /// Seconds since 1970.
     pub time: u64,
-    revision: u32,
+    pub maintainer: Maintainer,
+    pub revision: u32,
 }
 
 impl Release {
@@ -39,8 +41,14 @@ impl Release {
             bytes,
             triple,
             time,
+            maintainer: Maintainer::configured()?,
             revision,
         })
+    }
+
+    /// Returns true if the program needs no shared libraries.
+    pub fn is_static(&self) -> bool {
+        self.triple.ends_with("-musl")
     }
 
     /// Returns the first part of file names, and the name of the folder in the tarball.

@@ -6,13 +6,14 @@ use super::release::Release;
 use crate::Failure;
 
 /// Files of the checkout in the tarball.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "CHANGELOG.md",
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "README.md",
     "packaging/grafana/rocknet.json",
     "packaging/rocknet.service",
+    "packaging/rocknet.socket",
     "packaging/rocknet.toml",
     "packaging/scripts.conf",
 ];

@@ -30,10 +30,12 @@ fn settings(keys: &str) -> Settings {
         .settings
 }
 
+/// Returns the access control of a site with these keys.
 fn access(keys: &str) -> Access {
     Access::new(&settings(keys), &State::new([1; 32])).unwrap().unwrap()
 }
 
+/// Returns the value of an `Authorization` field with these credentials.
 fn basic(user: &str, password: &str) -> Vec<u8> {
     format!(
         "Basic {}",
@@ -60,12 +62,14 @@ fn granted(user: &str) -> Decision {
     }
 }
 
+/// Returns the decision for missing or wrong credentials. The default realm is `restricted`.
 fn challenge(realm: &str) -> Decision {
     Decision::Challenge {
         www_authenticate: format!("Basic realm=\"{realm}\", charset=\"UTF-8\"").into(),
     }
 }
 
+/// Returns the access control of a site with the user `bob`, whose password is `secret`.
 fn bob() -> Access {
     access(&format!("auth = {{ bob = \"{HASH}\" }}"))
 }
@@ -79,9 +83,9 @@ fn an_open_route_has_no_access_control() {
             .unwrap()
             .is_none()
     );
-    let mut without = settings(&format!("auth = {{ bob = \"{HASH}\" }}"));
-    without.auth.as_mut().unwrap().users.clear();
-    assert_eq!(Access::new(&without, &state).err(), Some(AccessError::NoUsers));
+    let mut without_users = settings(&format!("auth = {{ bob = \"{HASH}\" }}"));
+    without_users.auth.as_mut().unwrap().users.clear();
+    assert_eq!(Access::new(&without_users, &state).err(), Some(AccessError::NoUsers));
 }
 
 #[test]
@@ -150,7 +154,7 @@ fn granted_changes_no_state() {
     assert_eq!(pending.run(), granted("bob"));
     assert!(access.granted(6_000, client(1), Some(&right)).is_some());
     // A throttled client does not learn which of its guesses is right.
-    for number in 0..10 {
+    for number in 0..MAX_GUESSES {
         decide(&access, 6_000, client(1), &basic("bob", &number.to_string()));
     }
     assert_eq!(access.granted(6_000, client(1), Some(&right)), None);
@@ -300,8 +304,8 @@ fn a_user_removed_from_the_file_is_refused_within_a_second() {
     assert_eq!(decide(&access, 1_000, client(1), &bob), (challenge("restricted"), true));
     assert_eq!(decide(&access, 1_001, client(1), &ann), (granted("ann"), false));
     // A new password needs a new verification.
-    let other = "$2y$04$R824y.S3Zs4v8v92dJwo2.jISAhiDep.BcUmDMJUggnYdJpeVglvS";
-    fs::write(&path, format!("ann:{other}\n")).unwrap();
+    let hash_of_other_password = "$2y$04$R824y.S3Zs4v8v92dJwo2.jISAhiDep.BcUmDMJUggnYdJpeVglvS";
+    fs::write(&path, format!("ann:{hash_of_other_password}\n")).unwrap();
     assert_eq!(decide(&access, 2_000, client(1), &ann), (challenge("restricted"), true));
     assert_eq!(
         decide(&access, 2_001, client(1), &basic("ann", "password")),

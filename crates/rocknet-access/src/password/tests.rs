@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Asserts that the hash accepts this password and rejects others.
 fn check(text: &str, password: &str) {
     let hash = PasswordHash::parse(text).unwrap_or_else(|error| panic!("{text} {error}"));
     assert!(verify(&hash, password), "{text}: {password:?}");
@@ -18,6 +19,7 @@ fn check(text: &str, password: &str) {
     }
 }
 
+/// Password of a test vector of the SHA-crypt specification. Its typing error is part of the vector.
 const LONG: &str = "a very much longer text to encrypt.  This one even stretches over morethan one line.";
 
 #[test]

@@ -5,8 +5,10 @@ use std::fs;
 
 use super::*;
 
+/// Well-formed hash that no password matches.
 const HASH: &str = "$apr1$salt$0123456789012345678901";
 
+/// Returns a route's users: these names of the configuration, all with [`HASH`], and those of the file.
 fn users(configured: &[&str], file: Option<PathBuf>) -> Users {
     let hash = PasswordHash::parse(HASH).unwrap();
     let auth = model::Auth {
@@ -32,11 +34,12 @@ fn routes_and_configurations_share_a_file() {
     };
     let files = UserFiles::default();
     let before = Users::new(&auth, &files);
+    // The empty line changes the size, because the time of modification may be the same.
     fs::write(&path, format!("cat:{HASH}\n\n")).unwrap();
     let after = Users::new(&auth, &files);
     assert!(Arc::ptr_eq(before.file.as_ref().unwrap(), after.file.as_ref().unwrap()));
     assert_eq!((lookup(&before, "cat"), lookup(&after, "cat")), ("user", "user"));
-    // An invalid file at a reload locks out no user.
+    // An invalid file at a reload locks out no user. `secret` is not a hash, so the file is invalid.
     fs::write(&path, "dan:secret\n").unwrap();
     assert_eq!(lookup(&Users::new(&auth, &files), "cat"), "user");
     // Without routes, the file is released.
@@ -46,6 +49,7 @@ fn routes_and_configurations_share_a_file() {
     assert_eq!(files.0.lock().unwrap().len(), 1);
 }
 
+/// Returns the kind of the result of a lookup.
 fn lookup(users: &Users, name: &str) -> &'static str {
     match users.find(name) {
         UserLookup::User(user) => {

@@ -66,6 +66,7 @@ fn finish(pool: &Pool) {
 /// Grace period that is longer than any test takes, so that reaching its end is a failure.
 const LONG: Duration = Duration::from_secs(60);
 
+/// Clock whose time in milliseconds a test sets.
 #[derive(Clone, Default)]
 struct TestClock(Arc<AtomicU64>);
 

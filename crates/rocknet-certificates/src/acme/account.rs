@@ -124,7 +124,7 @@ pub fn is_rate_limited(error: &Error) -> bool {
     is_problem(error, "rateLimited")
 }
 
-/// Compares the problem type without its URN prefix (RFC 8555 §6.7).
+/// Returns true if the CA reported a problem of this type. Types are compared without their URN prefix (RFC 8555 §6.7).
 fn is_problem(error: &Error, name: &str) -> bool {
     matches!(error, Error::Api(Problem { r#type: Some(kind), .. }) if kind.rsplit(':').next() == Some(name))
 }

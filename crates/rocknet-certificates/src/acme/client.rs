@@ -53,11 +53,11 @@ impl AcmeClient {
         let mut reasons = Vec::new();
         let mut all_paused = true;
         for ca in &self.settings.cas {
-            if let Some(left) = self.remaining_pause(ca) {
+            if let Some(remaining) = self.remaining_pause(ca) {
                 reasons.push(format!(
                     "{} is paused for {} s by Retry-After",
                     host(&ca.url),
-                    left.as_secs()
+                    remaining.as_secs()
                 ));
                 continue;
             }
@@ -104,31 +104,33 @@ impl AcmeClient {
         })
     }
 
-    /// Queries the suggested renewal window of a certificate and the delay before the next query (ARI, RFC 9773), from
-    /// the first CA that knows the certificate. Returns `None` if no CA that responds knows the certificate, or if the
-    /// certificate lacks the authority key identifier, which the query requires.
+    /// Queries the suggested renewal window of a certificate (start and end) and the delay before the next query (ARI,
+    /// RFC 9773), from the first CA that knows the certificate. Returns `None` if no CA that responds knows the
+    /// certificate, or if the certificate lacks the authority key identifier, which the query requires.
     pub async fn renewal_window(&self, record: &StoredCertificate) -> Option<((SystemTime, SystemTime), Duration)> {
         let id = CertificateIdentifier::try_from(&record.leaf).ok()?;
         for ca in self.settings.cas.iter().filter(|ca| self.remaining_pause(ca).is_none()) {
             let Ok(session) = self.accounts.session(ca).await else {
                 continue;
             };
-            if let Ok((info, again)) = session.account.renewal_info(&id).await {
+            if let Ok((info, delay)) = session.account.renewal_info(&id).await {
                 let window = info.suggested_window;
                 let time = |unix: i64| SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(unix).unwrap_or(0));
                 let (start, end) = (window.start.unix_timestamp(), window.end.unix_timestamp());
-                return Some(((time(start), time(end)), again));
+                return Some(((time(start), time(end)), delay));
             }
         }
         None
     }
 
+    /// Returns the time until a CA may be contacted again; `None` if it is not paused.
     fn remaining_pause(&self, ca: &AcmeCa) -> Option<Duration> {
         let paused_until = self.paused_until.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = paused_until.get(&ca.url)?.duration_since(self.clock.now()).ok()?;
-        Some(left).filter(|left| !left.is_zero())
+        let remaining = paused_until.get(&ca.url)?.duration_since(self.clock.now()).ok()?;
+        Some(remaining).filter(|remaining| !remaining.is_zero())
     }
 
+    /// Pauses a CA for the duration that it has requested, if any.
     fn pause(&self, ca: &AcmeCa, retry_after: Option<Duration>) {
         if let Some(retry_after) = retry_after {
             let until = self.clock.now() + retry_after.min(MAX_PAUSE);
@@ -146,5 +148,5 @@ pub fn host(url: &str) -> &str {
     rest.split('/').next().unwrap_or(rest)
 }
 
-/// Maximum pause. The longest rate limits of public CAs apply to a week.
+/// Maximum pause: eight days, because the longest rate limits of public CAs apply to a week.
 const MAX_PAUSE: Duration = Duration::from_secs(8 * 86_400);

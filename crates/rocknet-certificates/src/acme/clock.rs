@@ -14,6 +14,7 @@ pub struct Clock(Arc<Inner>);
 struct Inner {
     /// Offset from the system clock in seconds.
     offset_s: AtomicU64,
+    /// Notified when the clock is advanced.
     moved: Notify,
 }
 
@@ -34,9 +35,9 @@ impl Clock {
     /// Waits until `then`, until the clock is advanced, or for `MAX_SLEEP`, whichever comes first. The maximum makes
     /// the caller notice a changed system clock or a suspended machine, so callers must check the clock again.
     pub async fn wait_until(&self, then: SystemTime) {
-        let left = then.duration_since(self.now()).unwrap_or_default();
+        let remaining = then.duration_since(self.now()).unwrap_or_default();
         tokio::select! {
-            () = tokio::time::sleep(left.min(MAX_SLEEP)) => {}
+            () = tokio::time::sleep(remaining.min(MAX_SLEEP)) => {}
             () = self.0.moved.notified() => {}
         }
     }

@@ -11,7 +11,8 @@ use rocknet_config::model::Dns;
 pub use action::Action;
 pub use update::Zone;
 
-/// Publishes or removes the TXT record for `name`, the domain to be validated without `*.`.
+/// Publishes or removes the TXT record for `name`, the domain to be validated without `*.`. `value` is the text of the
+/// record.
 ///
 /// # Errors
 /// Describes why the program or the update failed.

@@ -20,6 +20,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
+/// Client of the library hyper that connects over TLS.
 type Hyper = Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>;
 
 /// An HTTPS client for one CA.
@@ -65,6 +66,7 @@ impl HttpsClient {
     }
 }
 
+/// Reads the root certificates of a PEM file.
 fn roots(path: &Path) -> Result<RootCertStore, String> {
     let shown = path.display();
     let mut roots = RootCertStore::empty();
@@ -102,7 +104,7 @@ impl HttpClient for HttpsClient {
                 let after = value.and_then(|value| parse_retry_after(value, SystemTime::now()));
                 *retry_after.lock().unwrap_or_else(PoisonError::into_inner) = after;
             }
-            // The collected body has a length of its own, so the field of the transfer is dropped.
+            // The collected body reports its own length, so the received `Content-Length` is removed.
             parts.headers.remove(CONTENT_LENGTH);
             Ok(BytesResponse::from(http::Response::from_parts(parts, Full::new(body))))
         })
@@ -142,6 +144,7 @@ mod tests {
 
     #[test]
     fn retry_after_is_seconds_or_a_date() {
+        // Sun, 06 Nov 1994 08:49:37 GMT.
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         for (value, expected) in [
             ("120", Some(120)),

@@ -91,6 +91,8 @@ impl AcmeIssuer {
         }
     }
 
+    /// Returns the names that need a certificate of a public CA. If a wildcard cannot be validated but `ask` is set,
+    /// names below it are ordered on demand instead.
     fn desired_state(&self, requests: &[CertificateRequest]) -> DesiredState {
         let mut desired = DesiredState {
             settings: self.settings.clone(),
@@ -125,14 +127,16 @@ impl AcmeIssuer {
             .collect()
     }
 
+    /// Registers with the store for missing names, at the first call only.
     fn subscribe(&mut self, store: &Arc<CertificateStore>) {
         if !std::mem::replace(&mut self.is_subscribed, true) {
             let missing_names = self.missing_names.clone();
-            // If the queue is full, the name is dropped, and the next client that requests it reports it again.
+            // If the queue is full, the name is dropped. The store reports it again when the next client requests it.
             store.on_missing(move |name| drop(missing_names.try_send(name.to_owned())));
         }
     }
 
+    /// Starts the thread, unless an earlier call has started it. `entries` is its initial state.
     fn start_thread(&mut self, entries: HashMap<String, NameState>, store: &Arc<CertificateStore>) {
         let Some(receivers) = self.receivers.take() else { return };
         let renewal = RenewalLoop {

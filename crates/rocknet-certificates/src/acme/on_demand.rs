@@ -14,13 +14,14 @@ use tokio::net::TcpStream;
 pub async fn is_allowed(url: &str, name: &str) -> Result<bool, String> {
     let query = async {
         let (host, port, target) = parts(url).ok_or_else(|| format!("{url} is not an http:// URL"))?;
-        let joint = if target.contains('?') { '&' } else { '?' };
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let separator = if target.contains('?') { '&' } else { '?' };
+        // The resolver expects an IPv6 address without its brackets.
+        let bare_host = host.trim_start_matches('[').trim_end_matches(']');
         let failed = |error: std::io::Error| format!("{url}: {error}");
-        let mut stream = TcpStream::connect((bare, port)).await.map_err(failed)?;
-        // The name was validated during the handshake: letters, digits, dots, `-` and `_`.
+        let mut stream = TcpStream::connect((bare_host, port)).await.map_err(failed)?;
+        // The handshake accepts only names of letters, digits, dots, `-` and `_`, which need no encoding.
         let request = format!(
-            "GET {target}{joint}domain={name} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: RockNet\r\nConnection: close\r\n\r\n"
+            "GET {target}{separator}domain={name} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: RockNet\r\nConnection: close\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).await.map_err(failed)?;
         let mut head = [0; STATUS_LINE];

@@ -65,6 +65,7 @@ pub async fn obtain(context: &OrderContext<'_>) -> Result<StoredCertificate, Ord
             | OrderError::ChallengeNotPresented(_)
             | OrderError::Storage(StoredCertificateError::Storage(_)),
         ) => false,
+        // The certificate that the CA issued is unusable.
         Err(OrderError::Storage(_)) => true,
     };
     if is_finished {
@@ -85,6 +86,7 @@ async fn resume(context: &OrderContext<'_>) -> Option<(Order, String)> {
     Some((order, pending.key_pem))
 }
 
+/// Creates an order and a key, and saves the URL of the order with the key. Returns the order and its key in PEM.
 async fn create(context: &OrderContext<'_>) -> Result<(Order, String), OrderError> {
     let identifiers = [match context.name.parse::<IpAddr>() {
         Ok(address) => Identifier::Ip(address),
@@ -123,6 +125,8 @@ async fn create(context: &OrderContext<'_>) -> Result<(Order, String), OrderErro
     Ok((order, pending.key_pem))
 }
 
+/// Performs the remaining steps of an order, depending on its status: validates the name, requests the certificate, and
+/// fetches and saves it.
 async fn complete(
     context: &OrderContext<'_>,
     order: &mut Order,

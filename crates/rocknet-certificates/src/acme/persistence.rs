@@ -170,6 +170,7 @@ pub fn stored_names(storage: &dyn Storage) -> Vec<String> {
         .collect()
 }
 
+/// Folder of the items that contain certificates.
 const FOLDER: &str = "acme/certificates";
 
 fn certificate_item(name: &str) -> String {

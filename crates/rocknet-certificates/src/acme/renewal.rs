@@ -176,6 +176,7 @@ impl RenewalLoop {
         self.client(&desired)
     }
 
+    /// Creates a client with the settings of `desired` and no open account.
     fn client(&self, desired: &Arc<DesiredState>) -> Arc<AcmeClient> {
         Arc::new(AcmeClient {
             settings: desired.settings.clone(),
@@ -252,6 +253,7 @@ impl RenewalLoop {
         }
     }
 
+    /// Applies the result of a task, and plans the next action for its name.
     fn finish(&mut self, result: TaskResult, denied: &mut HashMap<String, SystemTime>) {
         let now = self.clock.now();
         match result {
@@ -398,10 +400,10 @@ impl NameState {
         self.failures.last.clone_from(&failed.reason);
         self.failures.save(storage, name);
         let minutes = pause.as_secs().div_ceil(60);
-        let left = self
+        let remaining_days = self
             .validity()
             .map(|validity| validity.not_after.duration_since(now).unwrap_or_default().as_secs() / 86_400);
-        match left {
+        match remaining_days {
             Some(days) if days > ERROR_DAYS => {
                 tracing::warn!(
                     "renewing the certificate for {name} failed, next attempt in {minutes} min: {}",
@@ -420,6 +422,7 @@ impl NameState {
     }
 }
 
+/// Converts a time to seconds since 1970.
 fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
@@ -445,14 +448,15 @@ const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(3600);
 const MAX_DELAY_AT_START: Duration = Duration::from_secs(300);
 
 /// Bounds of the interval between queries of the renewal window. RFC 9773 §4.3.2 requires clients to set reasonable
-/// limits. A CA that has to revoke certificates announces it hours before.
+/// limits. A CA that has to revoke certificates announces the revocation hours before.
 const MIN_WINDOW_INTERVAL: Duration = Duration::from_secs(3600);
 const MAX_WINDOW_INTERVAL: Duration = Duration::from_secs(86_400);
 
-/// Maximum number of remaining days at which a failed renewal is logged as an error instead of a warning.
+/// Maximum number of remaining days at which a failed renewal is logged as an error instead of a warning: the last
+/// tenth of 90 days, in which no renewal is planned.
 const ERROR_DAYS: u64 = 9;
 
-/// Maximum number of names, including those ordered on demand.
+/// Number of names at which no further name is ordered on demand.
 const MAX_NAMES: usize = 100_000;
 
 /// Time for which a denial is stored, and the maximum number of stored denials. At the maximum, no permission is
@@ -465,6 +469,7 @@ mod tests {
     use super::*;
     use crate::storage::FileStorage;
 
+    /// Returns a renewal loop without names, whose state folder is `folder`.
     fn renewal_loop(folder: &std::path::Path) -> RenewalLoop {
         RenewalLoop {
             storage: Arc::new(FileStorage::new(folder)),
@@ -476,6 +481,7 @@ mod tests {
         }
     }
 
+    /// Stores a certificate for `name` as if a CA had issued it.
     fn store_certificate(storage: &dyn Storage, name: &str) {
         let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
         StoredCertificate::save(storage, name, &made.signing_key.serialize_pem(), &made.cert.pem()).expect("saved");

@@ -36,8 +36,8 @@ pub fn renew_at(validity: Validity, suggested: Option<(SystemTime, SystemTime)>,
 /// Returns the delay after a number of consecutive failures. The delay grows with each failure up to `MAX_DELAY` and
 /// varies by a fifth with `jitter`. It is at least the CA's `Retry-After`, which is limited to `MAX_RETRY_AFTER`.
 pub fn retry_delay(failures: u32, retry_after: Option<Duration>, jitter: Fraction) -> Duration {
-    let doubled = FIRST_DELAY.saturating_mul(DELAY_FACTOR.saturating_pow(failures.saturating_sub(1)));
-    let own = doubled.min(MAX_DELAY).mul_f64(0.8 + 0.4 * jitter);
+    let grown = FIRST_DELAY.saturating_mul(DELAY_FACTOR.saturating_pow(failures.saturating_sub(1)));
+    let own = grown.min(MAX_DELAY).mul_f64(0.8 + 0.4 * jitter);
     own.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER))
 }
 
@@ -58,7 +58,7 @@ const DELAY_FACTOR: u32 = 4;
 /// Maximum delay before jitter, so that a corrected DNS record takes effect within about a day.
 const MAX_DELAY: Duration = Duration::from_secs(86_400);
 
-/// Maximum `Retry-After` that is honoured. The longest rate limits of public CAs apply to a week.
+/// Maximum `Retry-After` that is honoured: eight days, because the longest rate limits of public CAs apply to a week.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(8 * 86_400);
 
 #[cfg(test)]
@@ -79,6 +79,7 @@ mod tests {
             not_before: day(1000),
             not_after: day(1000 + days),
         };
+        // All columns except the jitter are in days. Windows and expected times are relative to `not_before`.
         for (days, suggested, jitter, earliest, latest) in [
             (90, None, 0.0, 57.7, 57.8),
             (90, None, 0.5, 59.99, 60.01),

@@ -139,6 +139,7 @@ impl LocalCa {
         }
     }
 
+    /// Opens the stored CA; `None` if no CA is stored that can sign a leaf.
     fn open(storage: &dyn Storage, kind: CaKind, now: SystemTime) -> Result<Option<LocalCa>, CaError> {
         let Some(root) = CaCertificate::find(storage, kind)?.filter(|root| now + LEAF_LIFETIME < root.not_after) else {
             return Ok(None);
@@ -152,6 +153,7 @@ impl LocalCa {
         Ok(Some(LocalCa { root, issuer }))
     }
 
+    /// Creates a CA and stores it in place of an earlier one.
     fn make(storage: &dyn Storage, kind: CaKind, now: SystemTime) -> Result<LocalCa, CaError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CaError::Make)?;
         let mut params = CertificateParams::default();
@@ -222,7 +224,8 @@ impl LocalCa {
     }
 }
 
-/// Returns true if the key belongs to the certificate. A crash between the two writes can leave a mismatched pair.
+/// Returns true if the key belongs to the certificate. If a damaged CA is replaced, a crash between the writes of the
+/// new key and the new certificate leaves a mismatched pair.
 fn matches_certificate(key: &KeyPair, root: &CaCertificate) -> bool {
     X509Certificate::from_der(&root.der)
         .is_ok_and(|(_, parsed)| parsed.public_key().subject_public_key.data.as_ref() == key.public_key_raw())

@@ -32,6 +32,7 @@ pub struct LocalIssuer {
 /// Time at which a certificate is renewed.
 type RenewAt = SystemTime;
 
+/// Part of the issuer that the store's callback for missing names uses too.
 struct Shared {
     storage: Arc<dyn Storage>,
     /// Opened CAs, by the discriminant of their kind.
@@ -44,6 +45,7 @@ struct Shared {
 struct OnDemand {
     /// Parent domains of the wildcards of all sites.
     wildcard_parents: Vec<String>,
+    /// Names that have a certificate, or for which one is being signed.
     issued: HashMap<String, RenewAt>,
 }
 
@@ -156,6 +158,7 @@ impl Shared {
         self.on_demand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Signs a certificate for these names with the private CA, or with the CA for any name if a name is public.
     fn sign(&self, names: &[String], now: SystemTime) -> Result<CertificateSet, CaError> {
         let kind = if names.iter().all(|name| is_private(name)) {
             CaKind::Private
@@ -177,6 +180,7 @@ impl Shared {
             .map_err(CaError::Unusable)
     }
 
+    /// Replaces the wildcard parents, and removes on-demand certificates whose names lie below none of them.
     fn set_wildcard_parents(&self, requests: &[&Vec<String>], store: &CertificateStore) {
         let names = requests.iter().flat_map(|names| names.iter());
         let wildcard_parents: Vec<String> = names
@@ -194,6 +198,7 @@ impl Shared {
         on_demand.remove_all(&removed, store);
     }
 
+    /// Signs a certificate for a name below a wildcard, unless it already has one or the limit is reached.
     fn sign_on_demand(&self, name: &str, now: SystemTime, store: &CertificateStore) {
         {
             let mut on_demand = self.on_demand();
@@ -227,6 +232,7 @@ impl Shared {
 }
 
 impl OnDemand {
+    /// Returns true if the name lies below a wildcard parent, with any number of labels.
     fn covers(&self, name: &str) -> bool {
         self.wildcard_parents.iter().any(|parent| {
             name.strip_suffix(parent.as_str())
@@ -261,6 +267,7 @@ mod tests {
     use super::super::storage::memory::MemoryStorage;
     use super::*;
 
+    /// Returns one request for each list of names.
     fn requests(sites: &[&[&str]]) -> Vec<CertificateRequest> {
         let site = |names: &&[&str]| CertificateRequest {
             site: names[0].to_owned(),

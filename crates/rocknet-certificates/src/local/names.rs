@@ -18,7 +18,7 @@ const DOMAINS: [&str; 9] = [
     "localdomain",
 ];
 
-/// Loopback, private and link-local networks: RFC 1918, 3927, 4193, 4291.
+/// Loopback, private and link-local IPv4 networks, each with its prefix length: RFC 1918, 3927.
 const V4: [(Ipv4Addr, u8); 5] = [
     (Ipv4Addr::new(127, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -26,13 +26,14 @@ const V4: [(Ipv4Addr, u8); 5] = [
     (Ipv4Addr::new(192, 168, 0, 0), 16),
     (Ipv4Addr::new(169, 254, 0, 0), 16),
 ];
+/// Loopback, private and link-local IPv6 networks, each with its prefix length: RFC 4193, 4291.
 const V6: [(Ipv6Addr, u8); 3] = [
     (Ipv6Addr::LOCALHOST, 128),
     (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7),
     (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10),
 ];
 
-/// Returns true if the constrained local CA may sign this name: a host name, a wildcard, or an address.
+/// Returns true if the local CA with name constraints may sign this name: a host name, a wildcard, or an address.
 pub fn is_private(name: &str) -> bool {
     if let Ok(address) = name.parse() {
         return is_private_address(address);

@@ -66,6 +66,7 @@ impl Owner {
         self.chown_contents(&folder, MAX_DEPTH)
     }
 
+    /// Changes the owner of an open folder and everything in it. `depth` is the number of levels that may follow.
     fn chown_contents(self, folder: &OwnedFd, depth: u32) -> io::Result<()> {
         self.chown(folder)?;
         for entry in Dir::read_from(folder)? {
@@ -87,6 +88,7 @@ impl Owner {
         Ok(())
     }
 
+    /// Changes the owner of an open entry of a folder, with its contents if it is a folder.
     fn chown_entry(self, found: &OwnedFd, depth: u32) -> io::Result<()> {
         let stat = fstat(found)?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -100,6 +102,7 @@ impl Owner {
         }
     }
 
+    /// Changes the owner of an open file or folder, unless it is right already.
     fn chown(self, found: impl AsFd) -> io::Result<()> {
         let stat = fstat(found.as_fd())?;
         if (stat.st_uid, stat.st_gid) == (self.uid.as_raw(), self.gid.as_raw()) {

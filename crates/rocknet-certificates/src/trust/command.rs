@@ -11,6 +11,7 @@ use rocknet_io::program as child;
 /// Finds programs and runs them as the right user.
 #[derive(Debug, Clone)]
 pub struct Tools {
+    /// Folders in which programs are looked for, in this order.
     path: Vec<PathBuf>,
     /// True if this process runs as root.
     is_root: bool,

@@ -95,6 +95,7 @@ impl Nss {
 
     /// Returns true if the certificate stored under the root's name is this root.
     fn contains(&self, root: &RootCertificate) -> bool {
+        // `-r` prints the certificate in DER.
         self.certutil(&["-L", "-n", &root.name, "-r"])
             .is_ok_and(|der| der == root.der.as_ref())
     }

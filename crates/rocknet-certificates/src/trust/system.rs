@@ -24,24 +24,28 @@ struct Family {
 /// The known families. The first family whose folder and command exist is used. Debian and SUSE use the same command,
 /// so their folders distinguish them.
 const FAMILIES: [Family; 4] = [
+    // Debian and its derivatives.
     Family {
         anchors: "usr/local/share/ca-certificates",
         ending: "crt",
         command: &["update-ca-certificates"],
         bundle: "etc/ssl/certs/ca-certificates.crt",
     },
+    // Fedora and Red Hat.
     Family {
         anchors: "etc/pki/ca-trust/source/anchors",
         ending: "pem",
         command: &["update-ca-trust", "extract"],
         bundle: "etc/pki/tls/certs/ca-bundle.crt",
     },
+    // Arch.
     Family {
         anchors: "etc/ca-certificates/trust-source/anchors",
         ending: "crt",
         command: &["trust", "extract-compat"],
         bundle: "etc/ssl/certs/ca-certificates.crt",
     },
+    // SUSE.
     Family {
         anchors: "etc/pki/trust/anchors",
         ending: "pem",
@@ -77,6 +81,7 @@ impl System {
 
     /// Runs the command that rebuilds the bundle, with additional arguments `more`.
     fn rebuild_bundle(&self, more: &[&str]) -> Result<(), TrustError> {
+        // The command of every family has at least the program.
         let (program, arguments) = self.family.command.split_first().unwrap_or((&"", &[]));
         let arguments: Vec<_> = arguments.iter().chain(more).copied().collect();
         self.tools.run(RunAs::Root, program, &arguments).map(drop)

@@ -229,7 +229,9 @@ fn ask(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let host = text
         .strip_prefix("http://")
         .map(|rest| rest.split('/').next().unwrap_or_default());
-    let good = host.is_some_and(|host| !host.is_empty() && !host.starts_with(':') && !host.contains('@'))
+    // The URL needs a host. A user name and a fragment are refused, because the query does not send them. A query needs
+    // a path before it.
+    let good = host.is_some_and(|host| !host.is_empty() && !host.starts_with(':') && !host.contains(['@', '?']))
         && !text.contains('#')
         && text.bytes().all(|byte| byte.is_ascii_graphic());
     if !good {

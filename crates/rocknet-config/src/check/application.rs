@@ -33,6 +33,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
         settings.application = None;
         return inherited().collect();
     };
+    // `root` is not a rival, because the application handles the requests in place of files.
     let rivals = ["proxy", "controller"].iter().filter_map(|key| table.entries.get(*key));
     let mut rivals = others.iter().map(|(_, entry)| *entry).chain(rivals);
     if let Some(other) = rivals.find(|other| !is_off(other) && !is_off(entry)) {

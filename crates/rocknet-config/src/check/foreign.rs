@@ -43,6 +43,7 @@ fn search(table: &[(&[&str], Advice)], fits: impl Fn(&str) -> bool) -> Option<Ad
     row.map(|(_, advice)| *advice)
 }
 
+// Advice with a long text, or for several rows.
 const ROUTE: Advice = Equivalent("write a route, [site.\"example.com\".route.\"/path/*\"], and its settings below it");
 const RULE: Advice = Equivalent(
     "write a rule, [[site.\"example.com\".rule]], with path = \"/old/*\" and rewrite = \"/new/{*}\"; to redirect clients \
@@ -339,7 +340,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
     (
         &["tracing", "opentelemetry", "otel"],
-        Unsupported("remove it; access logs can be JSON: log = { access = \"stdout\", format = \"json\" }"),
+        Equivalent("write a section of the server: [tracing] with endpoint = \"http://127.0.0.1:4318\""),
     ),
     (
         &["valid_referers", "hotlink"],

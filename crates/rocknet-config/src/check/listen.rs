@@ -24,6 +24,7 @@ pub(super) struct SiteListener {
 /// Scheme before the address of a listener.
 #[derive(Clone, Copy, PartialEq)]
 enum ListenScheme {
+    /// The address has no scheme.
     Unspecified,
     Http,
     Https,

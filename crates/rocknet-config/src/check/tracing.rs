@@ -34,12 +34,15 @@ fn endpoint(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let url = node.as_text()?.trim();
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     let authority = rest.and_then(|rest| rest.split('/').next());
+    // A fragment (`#`) is never sent, and URLs contain none of the other four characters (RFC 3986 §2). The list is not
+    // complete: it covers usual mistakes.
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic()) && !url.contains(['#', '"', '\\', '<', '>']);
     let is_host = |authority: &&str| {
         let (host, port_is_valid) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, port.parse::<u16>().is_ok_and(|port| port > 0)),
             _ => (*authority, true),
         };
+        // A user name before `@` would not be sent, and no path can be added after the query that `?` begins.
         !host.is_empty() && port_is_valid && !authority.contains(['@', '?'])
     };
     if !is_plain || authority.filter(is_host).is_none() {

@@ -6,6 +6,7 @@ use crate::binding::{Rendered, SettingGroup, bound, quoted};
 use crate::model::{Auth, ClientRange, DEFAULT_REALM, Network};
 use crate::value::settings;
 
+/// Sections of the keys that sites and routes accept.
 const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 const ADDRESSES: Kind = Kind::Several(&Kind::Text("address, network, \"private\", \"unix\" or \"all\""));
@@ -29,8 +30,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
-        read settings::allow,
-        render |settings, _| match &settings.access.allow[..] {
+        read: settings::allow,
+        render: |settings, _| match &settings.access.allow[..] {
             [] => Rendered::text("all"),
             allow => ranges(allow),
         }
@@ -45,7 +46,7 @@ pub(super) const KEYS: &[Key] = &[
          route replaces that of its site, so `deny = []` lifts the restriction.",
     )
     .group(SettingGroup::Access)
-    .sets(&[Target::Settings(bound!(read settings::deny, render |settings, _| ranges(&settings.access.deny)))])
+    .sets(&[Target::Settings(bound!(read: settings::deny, render: |settings, _| ranges(&settings.access.deny)))])
     .example("deny = \"203.0.113.0/24\"")
     .foreign_names(&["ip_deny"]),
     Key::new(
@@ -61,8 +62,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
-        read settings::auth,
-        render |settings, _| Rendered::or_off(settings.auth.as_ref().map(auth))
+        read: settings::auth,
+        render: |settings, _| Rendered::or_off(settings.auth.as_ref().map(auth))
     ))])
     .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")
     .foreign_names(&["auth_basic", "basicauth", "basic_auth", "AuthType"]),

@@ -1,6 +1,6 @@
 //! Keys of `[tls]` for certificates from public certificate authorities.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use std::time::Duration;
 

@@ -28,8 +28,7 @@ pub(super) const KEYS: &[Key] = &[
          commands read the same variable and key. A change takes effect after a restart.",
     )
     .sets(&[Target::Admin(bound!(
-        render | admin,
-        _ | match &admin.socket {
+        render: |admin, _| match &admin.socket {
             ControlSocket::File(path) => Rendered::text(&path.to_string_lossy()),
             word => Rendered::text(word.word()),
         }
@@ -49,8 +48,7 @@ pub(super) const KEYS: &[Key] = &[
          reach requires `password` and `cert`. A change takes effect after a restart.",
     )
     .sets(&[Target::Admin(bound!(
-        render | admin,
-        _ | match &admin.listen {
+        render: |admin, _| match &admin.listen {
             Some(address) => Rendered::text(&address.to_string()),
             None => Rendered::Unset,
         }
@@ -64,8 +62,7 @@ pub(super) const KEYS: &[Key] = &[
          user `admin` by HTTP Basic authentication. A change takes effect after a restart.",
     )
     .sets(&[Target::Admin(bound!(
-        render | admin,
-        _ | match &admin.password {
+        render: |admin, _| match &admin.password {
             Some(_) => Rendered::Value("…".to_owned()),
             None => Rendered::Unset,
         }
@@ -81,8 +78,7 @@ pub(super) const KEYS: &[Key] = &[
          reloaded within seconds.",
     )
     .sets(&[Target::Admin(bound!(
-        render | admin,
-        _ | Rendered::some_paths(admin.certificates.iter().map(|files| &files.cert))
+        render: |admin, _| Rendered::some_paths(admin.certificates.iter().map(|files| &files.cert))
     ))])
     .example("cert = \"admin.pem\""),
     Key::new(
@@ -92,8 +88,7 @@ pub(super) const KEYS: &[Key] = &[
         "Private key of `cert`; a list in its order. Without it the key is read from the file of the certificate.",
     )
     .sets(&[Target::Admin(bound!(
-        render | admin,
-        _ | Rendered::some_paths(admin.certificates.iter().map(|files| &files.key))
+        render: |admin, _| Rendered::some_paths(admin.certificates.iter().map(|files| &files.key))
     ))])
     .example("cert = \"admin.pem\"\nkey = \"admin.key\""),
     Key::new(
@@ -105,8 +100,7 @@ pub(super) const KEYS: &[Key] = &[
          after a restart.",
     )
     .sets(&[Target::Admin(bound!(
-        render | admin,
-        _ | match &admin.hosts[..] {
+        render: |admin, _| match &admin.hosts[..] {
             [] => Rendered::Unset,
             hosts => Rendered::texts(hosts),
         }

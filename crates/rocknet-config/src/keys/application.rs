@@ -1,12 +1,13 @@
 //! Keys of applications that are reached by FastCGI, SCGI or uwsgi.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, SettingRows, bound, field};
 use crate::model::{Balance, Protocol, Settings};
 
+/// Sections of the keys that sites and routes accept.
 const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 const ADDRESS: Kind = Kind::Text("\"unix:/path\" or \"host:port\"");
@@ -31,10 +32,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        render | settings,
-        _ | rendered(settings, Protocol::FastCgi),
-        nested | settings,
-        rows | nested_keys(settings, Protocol::FastCgi, rows)
+        render: |settings, _| rendered(settings, Protocol::FastCgi),
+        nested: |settings, rows| nested_keys(settings, Protocol::FastCgi, rows)
     ))])
     .example("fastcgi = \"unix:/run/app.sock\"")
     .foreign_names(&["fastcgi.server", "FastCgiExternalServer", "fcgi"]),
@@ -46,10 +45,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        render | settings,
-        _ | rendered(settings, Protocol::Scgi),
-        nested | settings,
-        rows | nested_keys(settings, Protocol::Scgi, rows)
+        render: |settings, _| rendered(settings, Protocol::Scgi),
+        nested: |settings, rows| nested_keys(settings, Protocol::Scgi, rows)
     ))])
     .example("scgi = \"127.0.0.1:4000\"")
     .foreign_names(&["scgi_pass", "scgi.server", "SCGIMount"]),
@@ -62,10 +59,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        render | settings,
-        _ | rendered(settings, Protocol::Uwsgi),
-        nested | settings,
-        rows | nested_keys(settings, Protocol::Uwsgi, rows)
+        render: |settings, _| rendered(settings, Protocol::Uwsgi),
+        nested: |settings, rows| nested_keys(settings, Protocol::Uwsgi, rows)
     ))])
     .example("uwsgi = \"unix:/run/app.sock\"")
     .foreign_names(&["uwsgi_pass"]),
@@ -85,8 +80,7 @@ pub(super) const KEYS: &[Key] = &[
          `PATH_INFO` is the whole path.",
     )
     .sets(&[Target::Application(bound!(
-        render | it,
-        _ | match &*it.mount {
+        render: |it, _| match &*it.mount {
             "" => Rendered::Unset,
             mount => Rendered::text(mount),
         }
@@ -104,8 +98,7 @@ pub(super) const KEYS: &[Key] = &[
          a variable.",
     )
     .sets(&[Target::Application(bound!(
-        render | it,
-        _ | Rendered::names(&it.params)
+        render: |it, _| Rendered::names(&it.params)
     ))])
     .example("params = { SCRIPT_FILENAME = \"/usr/lib/cgit/cgit.cgi\", HTTP_COOKIE = \"\" }")
     .foreign_names(&["fastcgi_param", "scgi_param", "uwsgi_param", "ProxyFCGISetEnvIf", "env"]),

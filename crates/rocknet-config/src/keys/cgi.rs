@@ -1,6 +1,6 @@
 //! Keys of CGI programs.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -8,6 +8,7 @@ use crate::binding::{Rendered, SettingGroup, bound, field};
 use crate::model::MAX_PROGRAMS;
 use crate::value::settings;
 
+/// Sections of the keys that sites and routes accept.
 const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 pub(super) const KEYS: &[Key] = &[
@@ -25,9 +26,9 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        read settings::cgi,
-        render |settings, _| Rendered::or_off(settings.cgi.as_ref().map(|cgi| Rendered::text(&cgi.folder))),
-        nested |settings, rows| {
+        read: settings::cgi,
+        render: |settings, _| Rendered::or_off(settings.cgi.as_ref().map(|cgi| Rendered::text(&cgi.folder))),
+        nested: |settings, rows| {
             if let Some(cgi) = &settings.cgi {
                 rows.table(Section::Cgi, "cgi", cgi);
             }
@@ -101,7 +102,7 @@ pub(super) const KEYS: &[Key] = &[
         "Variables that are set in the environment of programs, in place of the usual values. An empty value removes \
          a variable.",
     )
-    .sets(&[Target::Cgi(bound!(render | cgi, _ | Rendered::names(&cgi.params)))])
+    .sets(&[Target::Cgi(bound!(render: |cgi, _| Rendered::names(&cgi.params)))])
     .example("params = { LANG = \"C.UTF-8\", PYTHONPATH = \"/srv/lib\" }")
     .foreign_names(&["SetEnv", "PassEnv", "env", "environment"]),
 ];

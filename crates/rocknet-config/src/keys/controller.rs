@@ -7,6 +7,7 @@ use crate::choice::Choice;
 use crate::model::RunOn;
 use crate::value::settings;
 
+/// Sections of the keys that sites and routes accept.
 const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 pub(super) const KEYS: &[Key] = &[
@@ -21,8 +22,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        read settings::controller,
-        render |settings, _| Rendered::or_off(settings.controller.as_ref().map(|it| Rendered::text(&it.to_string())))
+        read: settings::controller,
+        render: |settings, _| Rendered::or_off(settings.controller.as_ref().map(|it| Rendered::text(&it.to_string())))
     ))])
     .example("controller = \"controllers/hello.so:hello\"")
     .foreign_names(&["handler", "module", "LoadModule", "load_module"]),

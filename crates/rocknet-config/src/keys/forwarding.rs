@@ -1,6 +1,6 @@
 //! Keys of the proxy that change, buffer or copy requests and responses.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::upstream::{MAX_BUFFERED, URL};
@@ -27,8 +27,7 @@ pub(super) const KEYS: &[Key] = &[
          `Host` replaces the client's `Host`. For fields of responses use `headers` of the site or route.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        _ | Rendered::names(&proxy.headers)
+        render: |proxy, _| Rendered::names(&proxy.headers)
     ))])
     .example("headers = { \"Host\" = \"app.internal\", \"X-Api-Key\" = \"4711\", \"Cookie\" = \"\" }")
     .foreign_names(&["proxy_set_header", "header_up", "RequestHeader"]),
@@ -40,8 +39,7 @@ pub(super) const KEYS: &[Key] = &[
          removed, unless the client is one of `trusted_proxies`.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        _ | Rendered::or_off(proxy.forwarded.written().map(Rendered::text))
+        render: |proxy, _| Rendered::or_off(proxy.forwarded.written().map(Rendered::text))
     ))])
     .example("forwarded = \"both\""),
     Key::new(
@@ -52,8 +50,7 @@ pub(super) const KEYS: &[Key] = &[
          client's address from a header field. Each request then uses a connection of its own.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        kind | proxy
+        render: |proxy, kind| proxy
             .to
             .first()
             .and_then(|server| server.upstream.proxy_protocol)
@@ -89,8 +86,7 @@ pub(super) const KEYS: &[Key] = &[
          64 KiB. Received data is sent immediately, with or without buffering.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        _ | Rendered::or_off((proxy.buffering > 0).then(|| size(proxy.buffering)))
+        render: |proxy, _| Rendered::or_off((proxy.buffering > 0).then(|| size(proxy.buffering)))
     ))])
     .example("buffering = \"256KiB\"")
     .foreign_names(&[
@@ -109,8 +105,7 @@ pub(super) const KEYS: &[Key] = &[
          memory; the rest of a longer body is streamed.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        kind | match proxy.request_buffering {
+        render: |proxy, kind| match proxy.request_buffering {
             RequestBuffering::None => false.render(kind),
             RequestBuffering::First(bytes) => size(bytes),
             RequestBuffering::Whole => true.render(kind),
@@ -126,13 +121,11 @@ pub(super) const KEYS: &[Key] = &[
          server: while it is slow, requests are not copied.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        _ | proxy
+        render: |proxy, _| proxy
             .mirror
             .as_ref()
             .map_or(Rendered::Unset, |mirror| Rendered::text(&mirror.to.to_string())),
-        nested | proxy,
-        rows | {
+        nested: |proxy, rows| {
             if let Some(mirror) = &proxy.mirror {
                 rows.table(Section::Mirror, "mirror", mirror);
             }

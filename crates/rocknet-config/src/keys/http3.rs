@@ -22,12 +22,12 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Site)
     .sets(&[
         Target::Server(bound!(
-            render |server, _| rendered(&server.http3),
-            nested |server, rows| nested_keys(&server.http3, rows)
+            render: |server, _| rendered(&server.http3),
+            nested: |server, rows| nested_keys(&server.http3, rows)
         )),
         Target::Site(bound!(
-            render |site, _| if site.secure.is_empty() { Rendered::Unset } else { rendered(&site.http3) },
-            nested |site, rows| if !site.secure.is_empty() {
+            render: |site, _| if site.secure.is_empty() { Rendered::Unset } else { rendered(&site.http3) },
+            nested: |site, rows| if !site.secure.is_empty() {
                 nested_keys(&site.http3, rows);
             }
         )),
@@ -67,7 +67,7 @@ pub(super) const KEYS: &[Key] = &[
          ports are not opened.",
     )
     .empty()
-    .sets(&[Target::Http3(bound!(render |http3, _| match &http3.except[..] {
+    .sets(&[Target::Http3(bound!(render: |http3, _| match &http3.except[..] {
         [] => Rendered::Unset,
         except => Rendered::Value(list(except.iter().map(listen))),
     }))])

@@ -1,6 +1,6 @@
 //! Keys of `[log]`, and of `log` of a site.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::{Key, Kind, Section, Word};
@@ -35,7 +35,7 @@ pub(super) const KEYS: &[Key] = &[
         ]),
         "Destination of the error log. File names are relative to the configuration file.",
     )
-    .sets(&[Target::Log(bound!(render | log, _ | log_target(&log.errors)))])
+    .sets(&[Target::Log(bound!(render: |log, _| log_target(&log.errors)))])
     .example("errors = \"/var/log/rocknet/error.log\"")
     .foreign_names(&["error_log", "ErrorLog", "error-log", "server.errorlog"]),
     Key::new(
@@ -45,7 +45,7 @@ pub(super) const KEYS: &[Key] = &[
         "Destination of the access log, which has one line per request. It is off by default because it costs time. \
          File names are relative to the configuration file.",
     )
-    .sets(&[Target::AccessLog(bound!(render | log, _ | log_target(&log.target)))])
+    .sets(&[Target::AccessLog(bound!(render: |log, _| log_target(&log.target)))])
     .example("access = \"/var/log/rocknet/access.log\"")
     .foreign_names(&["access_log", "CustomLog", "access-log", "accesslog.filename", "output"]),
     Key::new(

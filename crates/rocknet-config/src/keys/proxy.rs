@@ -1,6 +1,6 @@
 //! Keys of the proxy: upstreams, load balancing, health, limits and timeouts.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::upstream::{URL, rendered_servers};
@@ -25,9 +25,9 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        read settings::proxy,
-        render |settings, _| Rendered::or_off(settings.proxy.as_ref().map(|proxy| rendered_servers(&proxy.to))),
-        nested |settings, rows| {
+        read: settings::proxy,
+        render: |settings, _| Rendered::or_off(settings.proxy.as_ref().map(|proxy| rendered_servers(&proxy.to))),
+        nested: |settings, rows| {
             if let Some(proxy) = &settings.proxy {
                 rows.table(Section::Proxy, "proxy", proxy);
             }
@@ -98,8 +98,7 @@ pub(super) const KEYS: &[Key] = &[
          Requests without the value are balanced by `random_two`.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        kind | match &proxy.balance {
+        render: |proxy, kind| match &proxy.balance {
             Balance::Header(name) => Rendered::text(&format!("{}{name}", Balance::HEADER)),
             word => word.render(kind),
         }
@@ -114,8 +113,7 @@ pub(super) const KEYS: &[Key] = &[
          removed or fails, another one takes its place.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        _ | Rendered::or_off(proxy.sticky.as_deref().map(Rendered::text))
+        render: |proxy, _| Rendered::or_off(proxy.sticky.as_deref().map(Rendered::text))
     ))])
     .example("sticky = true")
     .foreign_names(&["stickysession", "cookie"]),
@@ -127,13 +125,11 @@ pub(super) const KEYS: &[Key] = &[
          all are unhealthy, the response is 503.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        _ | proxy
+        render: |proxy, _| proxy
             .health
             .as_ref()
             .map_or(Rendered::Unset, |health| Rendered::text(&health.path)),
-        nested | proxy,
-        rows | {
+        nested: |proxy, rows| {
             if let Some(health) = &proxy.health {
                 rows.table(Section::Health, "health", health);
             }

@@ -1,6 +1,6 @@
 //! Keys of the top of the file and of `[server]`.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -88,15 +88,12 @@ pub(super) const KEYS: &[Key] = &[
          the others.",
     )
     .sets(&[Target::Server(bound!(
-        read | _,
-        written,
-        server | {
+        read: |_, written, server| {
             if let Some(workers) = workers(written.kind, &written.entry.node) {
                 server.workers = workers;
             }
         },
-        render | server,
-        kind | match server.workers {
+        render: |server, kind| match server.workers {
             Workers::Count(count) => count.render(kind),
             word => word.render(kind),
         }

@@ -8,11 +8,23 @@ use crate::choice::Choice;
 use crate::model::{Fallback, LogTarget, Mode, Priority, Redirect, Symlinks};
 use crate::value::settings;
 
+/// Sections of the keys that sites and routes accept.
 const BOTH: &[Section] = &[Section::Site, Section::Route];
 
+/// Range of the status of a redirect; `value::settings` refuses 304 to 306.
 const STATUS: Kind = Kind::Integer { min: 301, max: 308 };
 
 pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "enabled",
+        &[Section::Site],
+        Kind::Boolean,
+        "Serves the site. A disabled site stays in the file and has no listeners, certificates or responses. Its keys \
+         and the types of its values are checked, but not its files and its conflicts with other sites.",
+    )
+    .default(|| "true".to_owned())
+    .example("enabled = false")
+    .foreign_names(&["disable", "disabled", "active"]),
     Key::new(
         "aliases",
         &[Section::Site],
@@ -21,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .empty()
     .group(SettingGroup::Site)
-    .sets(&[Target::Site(bound!(render |site, _| match &site.names[..] {
+    .sets(&[Target::Site(bound!(render: |site, _| match &site.names[..] {
         [] => Rendered::Unset,
         [_, aliases @ ..] => Rendered::Value(list(aliases.iter().map(host))),
     }))])
@@ -46,7 +58,7 @@ pub(super) const KEYS: &[Key] = &[
         list([clear, secure].iter().map(ToString::to_string))
     })
     .group(SettingGroup::Site)
-    .sets(&[Target::Site(bound!(render |site, _| Rendered::Value(list(site.listen.iter().map(listen)))))])
+    .sets(&[Target::Site(bound!(render: |site, _| Rendered::Value(list(site.listen.iter().map(listen)))))])
     .example("listen = [80, 443, \"http://127.0.0.1:8080\", \"unix:/run/rocknet/site.sock\"]")
     .foreign_names(&["port", "ports", "bind", "Listen", "server.port", "address"]),
     Key::new(
@@ -57,7 +69,7 @@ pub(super) const KEYS: &[Key] = &[
          root. The user must not be root or the server's own. Without the key: `script_user` of `[server]`.",
     )
     .group(SettingGroup::Handler)
-    .sets(&[Target::Settings(bound!(render |settings, kind| settings.user.render(kind)))])
+    .sets(&[Target::Settings(bound!(render: |settings, kind| settings.user.render(kind)))])
     .example("user = \"alice\"")
     .foreign_names(&["SuexecUserGroup", "AssignUserID"]),
     Key::new(
@@ -69,8 +81,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        read settings::root,
-        render |settings, _| settings.root.as_deref().map_or(Rendered::Unset, Rendered::path)
+        read: settings::root,
+        render: |settings, _| settings.root.as_deref().map_or(Rendered::Unset, Rendered::path)
     ))])
     .example("root = \"/var/www/example\"")
     .foreign_names(&[
@@ -85,8 +97,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
-        read settings::index,
-        render |settings, _| Rendered::texts(&settings.index)
+        read: settings::index,
+        render: |settings, _| Rendered::texts(&settings.index)
     ))])
     .example("index = [\"home.html\"]")
     .foreign_names(&["DirectoryIndex", "index-file.names", "file.index"]),
@@ -110,8 +122,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
-        read settings::fallback,
-        render |settings, _| match &settings.fallback {
+        read: settings::fallback,
+        render: |settings, _| match &settings.fallback {
             Fallback::Default => Rendered::Unset,
             Fallback::Off => Rendered::or_off(None),
             Fallback::Path(path) => Rendered::text(path),
@@ -128,8 +140,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
-        read settings::try_paths,
-        render |settings, _| Rendered::texts(&settings.try_paths)
+        read: settings::try_paths,
+        render: |settings, _| Rendered::texts(&settings.try_paths)
     ))])
     .example("try = [\"{path}\", \"{path}.html\", \"/index.html\"]")
     .foreign_names(&["try_files", "try-files"]),
@@ -165,8 +177,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        read settings::php,
-        render |settings, _| Rendered::or_off(settings.php.as_ref().map(|php| Rendered::text(&php.to_string())))
+        read: settings::php,
+        render: |settings, _| Rendered::or_off(settings.php.as_ref().map(|php| Rendered::text(&php.to_string())))
     ))])
     .example("php = \"auto\"")
     .foreign_names(&["php_fastcgi", "fastcgi_pass", "php-fpm", "ProxyPassMatch"]),
@@ -192,8 +204,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
-        read settings::headers,
-        render |settings, _| Rendered::entries(&settings.headers, ToString::to_string, |value| quoted(value))
+        read: settings::headers,
+        render: |settings, _| Rendered::entries(&settings.headers, ToString::to_string, |value| quoted(value))
     ))])
     .example("headers = { \"X-Frame-Options\" = \"DENY\", \"Cache-Control\" = \"max-age=3600\" }")
     .foreign_names(&["add_header", "header", "Header", "response_headers", "setenv.add-response-header"]),
@@ -208,8 +220,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
-        read settings::push,
-        render |settings, _| Rendered::entries(&settings.push, pattern, |files| list(files.iter().map(|file| quoted(file))))
+        read: settings::push,
+        render: |settings, _| Rendered::entries(&settings.push, pattern, |files| list(files.iter().map(|file| quoted(file))))
     ))])
     .example("push = { \"/\" = [\"/style.css\", \"/app.js\"], \"/blog/*\" = \"/blog.css\" }")
     .foreign_names(&[
@@ -223,8 +235,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
-        read settings::errors,
-        render |settings, _| Rendered::entries(&settings.errors, ToString::to_string, |page| quoted(page))
+        read: settings::errors,
+        render: |settings, _| Rendered::entries(&settings.errors, ToString::to_string, |page| quoted(page))
     ))])
     .example("errors = { 404 = \"/404.html\", 503 = \"/sorry.html\" }")
     .foreign_names(&["error_page", "ErrorDocument", "error-doc", "handle_errors", "server.error-handler"]),
@@ -239,8 +251,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Rules)
     .sets(&[Target::Settings(bound!(
-        read settings::redirects,
-        render |settings, _| Rendered::entries(
+        read: settings::redirects,
+        render: |settings, _| Rendered::entries(
             settings.redirects.iter().map(|redirect| (&redirect.from, redirect)),
             pattern,
             |redirect| format!("{{ to = {}, status = {} }}", quoted(&redirect.to), redirect.status),
@@ -291,9 +303,9 @@ pub(super) const KEYS: &[Key] = &[
     )
     .group(SettingGroup::Limits)
     .sets(&[Target::Settings(bound!(
-        read settings::limits,
-        render |_, _| Rendered::Unset,
-        nested |settings, rows| rows.table(Section::SiteLimits, "limits", settings)
+        read: settings::limits,
+        render: |_, _| Rendered::Unset,
+        nested: |settings, rows| rows.table(Section::SiteLimits, "limits", settings)
     ))])
     .example("limits = { body_size = \"1GiB\", answer_timeout = \"5m\" }"),
     Key::new(
@@ -308,7 +320,7 @@ pub(super) const KEYS: &[Key] = &[
          from `[log]`.",
     )
     .group(SettingGroup::Site)
-    .sets(&[Target::Site(bound!(render |site, _| access_log(site)))])
+    .sets(&[Target::Site(bound!(render: |site, _| access_log(site)))])
     .example("log = { access = \"/var/log/rocknet/example.log\", format = \"json\" }"),
     Key::new(
         "route",

@@ -38,6 +38,7 @@ choice! {
     default Required
 }
 
+/// Sections of the keys that `[tls]` and `tls` of a site accept.
 const BOTH: &[Section] = &[Section::Tls, Section::SiteTls];
 const DAY_MS: u64 = 86_400_000;
 
@@ -59,10 +60,8 @@ pub(super) const KEYS: &[Key] = &[
     .default(|| quoted(Encryption::default().word()))
     .group(SettingGroup::Site)
     .sets(&[Target::Site(bound!(
-        render | site,
-        _ | encryption(site.tls.as_ref()),
-        nested | site,
-        rows | {
+        render: |site, _| encryption(site.tls.as_ref()),
+        nested: |site, rows| {
             if let Some(tls) = &site.tls {
                 rows.table(Section::SiteTls, "tls", tls);
             }
@@ -105,8 +104,7 @@ pub(super) const KEYS: &[Key] = &[
         "OCSP response that is stapled to the certificate; a list in the order of `cert`.",
     )
     .sets(&[Target::SiteTls(bound!(
-        render | tls,
-        _ | match &tls.source {
+        render: |tls, _| match &tls.source {
             CertificateSource::Files(files) => Rendered::some_paths(files.iter().filter_map(|file| file.ocsp.as_ref())),
             _ => Rendered::Unset,
         }
@@ -149,7 +147,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "hsts",
         BOTH,
-        // The preload lists of browsers recommend two years.
+        // The maximum is two years, which the preload lists of browsers recommend.
         Kind::Duration {
             min_ms: 0,
             max_ms: 730 * DAY_MS,
@@ -169,8 +167,7 @@ pub(super) const KEYS: &[Key] = &[
          unless `client` is `\"optional\"`.",
     )
     .sets(&[Target::SiteTls(bound!(
-        render | tls,
-        _ | match &tls.client {
+        render: |tls, _| match &tls.client {
             None => Rendered::Unset,
             Some(client) => Rendered::paths(&client.ca),
         }
@@ -189,8 +186,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .default(|| quoted(ClientCertificate::default().word()))
     .sets(&[Target::SiteTls(bound!(
-        render | tls,
-        _ | match &tls.client {
+        render: |tls, _| match &tls.client {
             None => Rendered::Unset,
             Some(client) if client.required => Rendered::text(ClientCertificate::Required.word()),
             Some(_) => Rendered::text(ClientCertificate::Optional.word()),

@@ -21,8 +21,7 @@ pub(super) const KEYS: &[Key] = &[
          respond slows no request: spans that do not fit the queue are dropped and counted in the metrics.",
     )
     .sets(&[Target::Tracing(bound!(
-        render | tracing,
-        _ | match &tracing.endpoint {
+        render: |tracing, _| match &tracing.endpoint {
             Some(url) => Rendered::text(url),
             None => Rendered::Unset,
         }
@@ -37,8 +36,7 @@ pub(super) const KEYS: &[Key] = &[
          others, the sampled flag of that field decides.",
     )
     .sets(&[Target::Tracing(bound!(
-        render | tracing,
-        _ | Rendered::text(&tracing.sample.to_string())
+        render: |tracing, _| Rendered::text(&tracing.sample.to_string())
     ))])
     .example("sample = \"1%\"")
     .foreign_names(&["otel_trace", "sampling", "sample_rate"]),
@@ -49,8 +47,7 @@ pub(super) const KEYS: &[Key] = &[
         "Name of the service in the spans (`service.name`).",
     )
     .sets(&[Target::Tracing(bound!(
-        render | tracing,
-        _ | Rendered::text(&tracing.service)
+        render: |tracing, _| Rendered::text(&tracing.service)
     ))])
     .example("service = \"shop\"")
     .foreign_names(&["otel_service_name", "service_name"]),
@@ -65,8 +62,7 @@ pub(super) const KEYS: &[Key] = &[
          configuration.",
     )
     .sets(&[Target::Tracing(bound!(
-        render | tracing,
-        _ | Rendered::names(&tracing.headers)
+        render: |tracing, _| Rendered::names(&tracing.headers)
     ))])
     .example("headers = { \"X-Api-Key\" = \"4711\" }"),
 ];

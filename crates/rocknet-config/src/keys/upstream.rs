@@ -1,6 +1,6 @@
 //! Keys of the servers of a proxy, of their health checks, and of the mirror.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use std::collections::BTreeMap;
 
@@ -79,8 +79,7 @@ pub(super) const KEYS: &[Key] = &[
          Without `Host` in either, checks use the address of the server.",
     )
     .sets(&[Target::Health(bound!(
-        render | health,
-        _ | Rendered::names(&health.headers)
+        render: |health, _| Rendered::names(&health.headers)
     ))])
     .example("headers = { \"Host\" = \"www.example.com\" }"),
     Key::new("url", &[Section::Upstream], URL, "Address of the server.").example("url = \"http://10.0.0.2:3000\""),
@@ -100,8 +99,7 @@ pub(super) const KEYS: &[Key] = &[
          `sticky` keeps with it. Requests in flight are completed.",
     )
     .sets(&[Target::WeightedUpstream(bound!(
-        render | server,
-        kind | (server.role == UpstreamRole::Drain).render(kind)
+        render: |server, kind| (server.role == UpstreamRole::Drain).render(kind)
     ))])
     .example("drain = true")
     .foreign_names(&["down"]),
@@ -115,8 +113,7 @@ pub(super) const KEYS: &[Key] = &[
          backup stay there.",
     )
     .sets(&[Target::WeightedUpstream(bound!(
-        render | server,
-        kind | (server.role == UpstreamRole::Backup).render(kind)
+        render: |server, kind| (server.role == UpstreamRole::Backup).render(kind)
     ))])
     .example("backup = true"),
     Key::new("to", &[Section::Mirror], URL, "The server that receives the copies.")
@@ -128,8 +125,7 @@ pub(super) const KEYS: &[Key] = &[
         "Share of requests that are copied, picked at random.",
     )
     .sets(&[Target::Mirror(bound!(
-        render | mirror,
-        _ | Rendered::text(&percent(mirror.share))
+        render: |mirror, _| Rendered::text(&percent(mirror.share))
     ))])
     .example("share = \"0.5%\""),
     Key::new(

@@ -1,6 +1,6 @@
 //! Keys of the proxy for connections to its servers: name resolution, paths, HTTP/2 and TLS.
 //!
-//! Bounds of values that have no comment only reject values that are surely mistakes.
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use std::time::Duration;
 
@@ -30,17 +30,14 @@ pub(super) const KEYS: &[Key] = &[
          10 seconds. A duration: at this interval.",
     )
     .sets(&[Target::Proxy(bound!(
-        read | _,
-        written,
-        proxy | {
+        read: |_, written, proxy| {
             let (kind, node) = (written.kind, &written.entry.node);
             let every = || Duration::read(kind, node).map(Resolve::Every);
             if let Some(resolve) = Resolve::read(kind, node).or_else(every) {
                 proxy.resolve = resolve;
             }
         },
-        render | proxy,
-        kind | match proxy.resolve {
+        render: |proxy, kind| match proxy.resolve {
             Resolve::Every(time) => time.render(kind),
             word => word.render(kind),
         }
@@ -54,7 +51,7 @@ pub(super) const KEYS: &[Key] = &[
         "Prefix that is removed from paths before requests are forwarded: with `\"/api\"`, a request for `/api/users` \
          is forwarded as `/users`.",
     )
-    .sets(&[Target::Proxy(bound!(render | proxy, kind | proxy.strip.render(kind)))])
+    .sets(&[Target::Proxy(bound!(render: |proxy, kind| proxy.strip.render(kind)))])
     .example("strip = \"/api\"")
     .foreign_names(&["strip_prefix", "uri strip_prefix", "handle_path"]),
     Key::new(
@@ -65,8 +62,7 @@ pub(super) const KEYS: &[Key] = &[
          uses HTTP/2. A server that does not speak HTTP/2 counts as failed; there is no fallback to HTTP/1.1.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        kind | {
+        render: |proxy, kind| {
             // `h2c://` selects HTTP/2 by itself, so it does not count as `http2`.
             let needs_key = |host: &Host, is_secure| is_secure || matches!(host, Host::Unix(_));
             let mut servers = proxy.to.iter().map(|server| &server.upstream);
@@ -85,8 +81,7 @@ pub(super) const KEYS: &[Key] = &[
          read at start and at a reload.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        _ | Rendered::some_paths(&proxy.tls.ca)
+        render: |proxy, _| Rendered::some_paths(&proxy.tls.ca)
     ))])
     .example("ca = \"internal-ca.pem\"")
     .foreign_names(&[
@@ -103,8 +98,7 @@ pub(super) const KEYS: &[Key] = &[
          Without the key, the host of each URL.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        kind | proxy.tls.server_name.render(kind)
+        render: |proxy, kind| proxy.tls.server_name.render(kind)
     ))])
     .example("server_name = \"app.internal\"")
     .foreign_names(&["proxy_ssl_name", "tls_server_name", "sni"]),
@@ -116,8 +110,7 @@ pub(super) const KEYS: &[Key] = &[
          read and change everything.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        kind | proxy.tls.verify.render(kind)
+        render: |proxy, kind| proxy.tls.verify.render(kind)
     ))])
     .example("verify = false")
     .foreign_names(&["proxy_ssl_verify", "tls_insecure_skip_verify", "SSLProxyVerify"]),
@@ -128,8 +121,7 @@ pub(super) const KEYS: &[Key] = &[
         "Client certificate, with its chain, for servers under `https://` that request one.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        _ | Rendered::some_paths(proxy.tls.client.iter().map(|(cert, _)| cert))
+        render: |proxy, _| Rendered::some_paths(proxy.tls.client.iter().map(|(cert, _)| cert))
     ))])
     .example("cert = \"rocknet.pem\"")
     .foreign_names(&[
@@ -144,8 +136,7 @@ pub(super) const KEYS: &[Key] = &[
         "Private key of `cert`. Without this setting, the key is read from the file of the certificate.",
     )
     .sets(&[Target::Proxy(bound!(
-        render | proxy,
-        _ | Rendered::some_paths(proxy.tls.client.iter().map(|(_, key)| key))
+        render: |proxy, _| Rendered::some_paths(proxy.tls.client.iter().map(|(_, key)| key))
     ))])
     .example("cert = \"rocknet.pem\"\nkey = \"rocknet.key\"")
     .foreign_names(&["proxy_ssl_certificate_key"]),

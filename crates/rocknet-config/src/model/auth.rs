@@ -22,8 +22,8 @@ pub struct Auth {
     pub file: Option<PathBuf>,
 }
 
-/// Returns true if a client can send the user name: it has 1 to [`MAX_USER_BYTES`] bytes and contains no colon and no
-/// control character (RFC 7617 §2).
+/// Returns true if the user name is accepted: it has 1 to [`MAX_USER_BYTES`] bytes, and neither a colon nor a control
+/// character, which clients cannot send (RFC 7617 §2).
 pub fn is_user_name(name: &str) -> bool {
     let is_bad = |c: char| c == ':' || c.is_control();
     !name.is_empty() && name.len() <= MAX_USER_BYTES && !name.contains(is_bad)

@@ -138,6 +138,7 @@ impl fmt::Display for HashError {
 
 impl std::error::Error for HashError {}
 
+// Names of the schemes in messages.
 const ARGON2: &str = "argon2";
 const BCRYPT: &str = "bcrypt";
 const SHA_CRYPT: &str = "SHA-crypt";

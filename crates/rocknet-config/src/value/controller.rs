@@ -22,6 +22,11 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
         // Off, or of a wrong type, which the check of the keys has reported.
         _ => return None,
     };
+    if let Some(reason) = check.env.controllers_error() {
+        let help = "use the program for systems with glibc, or remove `controller`";
+        check.error(Code::NotAvailable, node.span, format!("`controller`: {reason}"), help);
+        return None;
+    }
     let Some((library, name)) = written.value.rsplit_once(':') else {
         let message = format!(
             "`controller` has no name after the library \"{}\"",
@@ -43,3 +48,60 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
 
 /// Help for a `controller` that names no valid function.
 const EXAMPLE: &str = "write the library, a colon and the name: \"controllers/hello.so:hello\"";
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use crate::environment::{Environment, FileKind, MemoryEnvironment};
+    use crate::finding::Code;
+
+    /// Plays a program without a dynamic loader.
+    struct StaticProgram(MemoryEnvironment);
+
+    impl Environment for StaticProgram {
+        fn variable(&self, name: &str) -> Option<String> {
+            self.0.variable(name)
+        }
+
+        fn read(&self, path: &Path) -> io::Result<String> {
+            self.0.read(path)
+        }
+
+        fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+            self.0.matching(pattern)
+        }
+
+        fn kind(&self, path: &Path) -> Option<FileKind> {
+            self.0.kind(path)
+        }
+
+        fn current_dir(&self) -> PathBuf {
+            self.0.current_dir()
+        }
+
+        fn controllers_error(&self) -> Option<&'static str> {
+            Some("no loader")
+        }
+    }
+
+    #[test]
+    fn a_program_that_cannot_load_libraries_reports_each_controller() {
+        let file = PathBuf::from("/etc/rocknet/rocknet.toml");
+        let mut memory = MemoryEnvironment::default();
+        let text = "[site.\":80\"]\nroot = \"/etc\"\n[site.\":80\".route.\"/a\"]\ncontroller = \"a.so:a\"\n\
+                    [site.\":80\".route.\"/b\"]\ncontroller = false\n";
+        memory.files.insert(file.clone(), text.to_owned());
+        memory.files.insert(PathBuf::from("/etc/rocknet/a.so"), String::new());
+        crate::check(&file, &memory).unwrap();
+        let report = crate::check(&file, &StaticProgram(memory)).unwrap_err();
+        let found: Vec<_> = report.findings.iter().filter(|finding| finding.is_error()).collect();
+        assert_eq!(found.len(), 1, "{report:?}");
+        assert_eq!(
+            (found[0].code, &*found[0].message),
+            (Code::NotAvailable, "`controller`: no loader")
+        );
+        assert_eq!(found[0].location.as_ref().map(|location| location.line), Some(4));
+    }
+}

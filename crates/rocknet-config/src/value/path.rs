@@ -107,7 +107,19 @@ pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
     };
     match word_or_file(check, key, node, words, example)? {
         WordOrFile::Word(word) => LogTarget::of(word),
-        WordOrFile::File(file) => Some(LogTarget::File(file)),
+        WordOrFile::File(file) => {
+            if check.env.lacks_log_folder(&file) {
+                let folder = file.parent().unwrap_or(&file).display();
+                let message = format!("`{key}`: the folder {folder} does not exist, so the log cannot be opened");
+                check.warning(
+                    Code::Missing,
+                    node.span,
+                    message,
+                    format!("create it: mkdir -p {folder}"),
+                );
+            }
+            Some(LogTarget::File(file))
+        }
     }
 }
 

@@ -77,6 +77,8 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
     if text.len() > MAX_PATTERN_BYTES {
         return error("is too long", "clients do not follow such a long target");
     }
+    // Braces are checked below. Other characters that URLs cannot have (RFC 3986 §2), such as `|`, are percent-encoded
+    // when `Location` is written.
     if text.contains(|c: char| c.is_control() || c == ' ' || c == '\\' || c == '"' || c == '<' || c == '>') {
         return error(
             "contains a character that URLs cannot have",

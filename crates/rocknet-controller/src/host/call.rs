@@ -190,6 +190,7 @@ unsafe extern "C" fn write(request: *mut abi::RawRequest, data: *const c_void, s
     }
 }
 
+/// Handles a null pointer, or an impossible length, from a library.
 fn invalid_argument(call: Option<&mut Call<'_>>) -> i32 {
     if let Some(call) = call {
         call.response.mark_invalid();

@@ -88,6 +88,7 @@ impl fmt::Display for InvalidFrame {
 
 impl std::error::Error for InvalidFrame {}
 
+// Kinds of frames. The server sends the first five, and the process sends the others.
 const BEGIN: u8 = 1;
 const CONTENT: u8 = 2;
 const PIECE: u8 = 3;
@@ -165,6 +166,7 @@ impl<'a> ResponseHead<'a> {
     }
 }
 
+/// Appends a frame whose payload is the concatenation of these parts.
 fn frame(to: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> Result<(), InvalidFrame> {
     let size: usize = parts.iter().map(|part| part.len()).sum();
     let stated = u32::try_from(size)
@@ -189,6 +191,7 @@ fn write_pair(to: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     }
 }
 
+/// Reads pairs from [`write_pair`].
 fn read_pairs(mut bytes: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), InvalidFrame>> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {
@@ -202,6 +205,7 @@ fn read_pairs(mut bytes: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), I
     })
 }
 
+/// Removes the first text with its size from `bytes`; `None` if the text is incomplete.
 fn read_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (size, remaining) = bytes.split_first_chunk::<4>()?;
     let (text, remaining) = remaining.split_at_checked(u32::from_le_bytes(*size) as usize)?;
@@ -210,6 +214,7 @@ fn read_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// Encodes all parts of a request that a controller can read, except the body: the properties, then the header fields.
+/// The byte before a property is 1 if the property is present, and 0 otherwise.
 pub fn encode_request(request: &dyn RequestView) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(REQUEST_SIZE);
     for property in abi::FIRST_PROPERTY..=abi::LAST_PROPERTY {
@@ -235,7 +240,9 @@ const PROPERTIES: usize = (abi::LAST_PROPERTY - abi::FIRST_PROPERTY + 1) as usiz
 #[derive(Debug)]
 pub struct ReceivedRequest {
     bytes: Vec<u8>,
+    /// Position of each property in `bytes`; the first one is `FIRST_PROPERTY`.
     properties: [Option<Range<usize>>; PROPERTIES],
+    /// Positions of the name and value of each header field in `bytes`.
     fields: Vec<(Range<usize>, Range<usize>)>,
     content: Vec<u8>,
 }
@@ -360,6 +367,7 @@ impl FrameReader {
         Ok(Some((kind, payload)))
     }
 
+    /// Returns the kind of the next frame and the size of its payload; `None` if its header is incomplete.
     fn header(&self) -> Result<Option<(u8, usize)>, InvalidFrame> {
         let Some((&[kind, size @ ..], _)) = self.bytes[self.start..self.end].split_first_chunk::<HEADER>() else {
             return Ok(None);
@@ -439,6 +447,7 @@ fn level_number(level: Level) -> u8 {
     }
 }
 
+/// Returns the level of a number. A number that no level has counts as `Info`.
 fn level_of(number: u8) -> Level {
     match number {
         1 => Level::Error,
@@ -458,6 +467,7 @@ fn refused_number(refused: Refused) -> u8 {
     }
 }
 
+/// Returns the reason of a number. A number that no reason has counts as `Invalid`.
 fn refused_of(number: u8) -> Refused {
     match number {
         1 => Refused::Late,

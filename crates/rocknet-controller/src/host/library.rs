@@ -10,13 +10,15 @@ use crate::request::Level;
 
 /// Maximum number of entries of a table. More entries indicate an invalid table.
 const MAX_CONTROLLERS: usize = 1024;
-/// Sizes of the tables in version 1.0, which every library of this major version has at least. Later versions append.
+/// Sizes of the tables in version 1.0, which every library of this major version has at least. Later versions append
+/// fields.
 const MIN_TABLE: usize = size_of::<abi::RawLibrary>();
 const MIN_CONTROLLER: usize = size_of::<abi::RawController>();
 
 /// Library of controllers that has been loaded and initialized.
 pub struct LoadedLibrary {
     table: abi::RawLibrary,
+    /// Pointer that `init` of the library has set; null otherwise.
     user: *mut c_void,
     entries: Vec<(String, abi::RawController)>,
     /// Unloads the library when dropped, so it must be the last field.
@@ -86,6 +88,8 @@ impl LoadedLibrary {
         LoadedLibrary::initialize(entry, None)
     }
 
+    /// Checks the table that `entry` returns, and calls `init` of the library. `library` is `None` if it is linked into
+    /// this program.
     fn initialize(entry: abi::EntryFn, library: Option<libloading::Library>) -> Result<LoadedLibrary, LoadError> {
         // SAFETY: the function takes no arguments and returns a table that lives as long as the library.
         let start = unsafe { entry() };
@@ -144,6 +148,7 @@ fn open(path: &Path) -> Result<libloading::Library, LoadError> {
     })
 }
 
+/// Reads the entries of the controllers, with their names.
 fn entries(table: &abi::RawLibrary) -> Result<Vec<(String, abi::RawController)>, LoadError> {
     let (count, size) = (table.controller_count as usize, table.controller_size as usize);
     if count == 0 || table.controllers.is_null() {
@@ -170,7 +175,7 @@ fn entries(table: &abi::RawLibrary) -> Result<Vec<(String, abi::RawController)>,
     Ok(entries)
 }
 
-/// Copies the part of a table that both sides know. The rest is zero.
+/// Copies the part of a table that both sides know. Fields of `T` after this part are zero.
 ///
 /// # Safety
 ///
@@ -186,9 +191,9 @@ unsafe fn read_known_part<T>(start: *const u8, size: usize) -> T {
 
 impl Drop for LoadedLibrary {
     fn drop(&mut self) {
-        if let Some(end) = self.table.drop {
+        if let Some(drop_user) = self.table.drop {
             // SAFETY: the last reference is gone, so no call is running, and `drop` is called only here.
-            unsafe { end(self.user) }
+            unsafe { drop_user(self.user) }
         }
     }
 }

@@ -33,7 +33,8 @@ pub(super) type Positions = [Option<Position>; Bound::EACH.len()];
 pub(super) struct EvictionQueues([EvictionQueue; Bound::EACH.len()]);
 
 impl EvictionQueues {
-    /// Creates empty queues for `memory` bytes of all entries and `files` open files.
+    /// Creates empty queues for `memory` bytes of all entries and `files` open files. A memory of 0 counts as one byte,
+    /// which is too little for any entry.
     pub fn new(memory: u64, files: u64) -> EvictionQueues {
         EvictionQueues(Bound::EACH.map(|bound| match bound {
             Bound::Fallbacks => EvictionQueue::new(EntryKind::Fallback.limit(memory)),
@@ -61,6 +62,7 @@ impl EvictionQueues {
 
     /// Adds an entry to each queue whose bound applies to it. `now` is the uptime in milliseconds.
     pub fn push(&mut self, key: &Key, entry: &Entry, now: u64) -> Positions {
+        // The second part of a key is the path.
         let (bytes, files, kind) = (weight(&key.1, entry), entry.descriptors(), entry.kind());
         Bound::EACH.map(|bound| {
             let share = match bound {

@@ -16,6 +16,7 @@ const MAX_INSERTS: usize = 1024;
 /// default.
 const MAX_INSERT_BYTES: u64 = 8 << 20;
 
+/// An entry that a worker has loaded for the shared cache.
 pub(super) struct Insert {
     pub key: Key,
     pub entry: Arc<Entry>,
@@ -23,6 +24,7 @@ pub(super) struct Insert {
     bytes: u64,
 }
 
+/// End of the channel in the workers.
 #[derive(Clone)]
 pub(super) struct InsertSender {
     sender: SyncSender<Insert>,
@@ -31,6 +33,7 @@ pub(super) struct InsertSender {
     is_notified: Arc<AtomicBool>,
 }
 
+/// End of the channel in the cache thread.
 pub(super) struct InsertReceiver {
     receiver: Receiver<Insert>,
     budget: ByteBudget,

@@ -11,7 +11,7 @@ use super::message::{LoadOutcome, Message};
 pub(super) struct JobReport {
     messages: SyncSender<Message>,
     key: Key,
-    /// Number of the job.
+    /// Number of the job, by which the cache thread ignores a report of an earlier job.
     job: u64,
     /// Outcome to be sent; `Lost` unless the job has finished.
     outcome: Option<LoadOutcome>,
@@ -51,6 +51,7 @@ impl Drop for JobReport {
             Err(TrySendError::Full(message)) if thread::current().name() != Some(THREAD_NAME) => {
                 let _ = self.messages.send(message);
             }
+            // The cache thread releases the requests that wait for a refused job without this report.
             Err(TrySendError::Full(_)) => {}
         }
     }

@@ -57,7 +57,9 @@ pub struct L1Cache {
     added_bytes: u64,
 }
 
+/// A path with its lookup result.
 struct Slot {
+    /// Number of the site, with [`AFTER_RULES`] for a path after rewriting.
     site: u32,
     path: Box<[u8]>,
     hit: Hit,
@@ -177,6 +179,7 @@ pub struct CachedEntry {
     contents: [OnceCell<SharedBytes>; 1 + PREFERRED_CODINGS.len()],
 }
 
+/// Content of a variant. An `Rc` of this value counts references in this worker only.
 struct VariantContent(Bytes);
 
 impl AsRef<[u8]> for VariantContent {
@@ -342,6 +345,7 @@ impl L1Cache {
         });
     }
 
+    /// Keeps the slots for which `keep` returns true, and sums up their bytes.
     fn retain(&mut self, mut keep: impl FnMut(&mut Slot) -> bool) {
         let (mut bytes, mut missing_bytes) = (0, 0);
         self.paths.retain(|slot| {
@@ -377,6 +381,7 @@ mod tests {
     use super::*;
     use crate::entry::Found;
 
+    /// Returns an entry that is not a missing path.
     fn entry() -> Rc<CachedEntry> {
         let entry = Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), 0));
         Rc::new(CachedEntry::new(
@@ -423,6 +428,7 @@ mod tests {
         for number in 0..1000 {
             assert!(cache.get(0, format!("/there/{number}").as_bytes()).is_some());
         }
+        // The maximum length of a missing path is 256 bytes.
         for (length, is_kept) in [(256, true), (257, false)] {
             let path = vec![b'y'; length];
             cache.insert(0, &path, missing_hit());
@@ -457,6 +463,7 @@ mod tests {
                 largest = largest.max(cache.bytes);
             }
             check_sums(&cache);
+            // A path uses less than 4096 bytes, so at most this much remains unused.
             assert!((most - 4096..=most).contains(&largest), "{largest} bytes of {memory}");
             let capacity = cache.paths.capacity();
             cache.paths.iter().for_each(|slot| {

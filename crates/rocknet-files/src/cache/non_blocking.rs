@@ -56,7 +56,7 @@ pub(super) async fn look_up(limit: &LookupLimit, tree: &Tree, path: &str) -> Opt
         if tree.route.priority == Priority::Low {
             return None;
         }
-        // Starts all read-aheads before it waits for the first.
+        // Starts all read-aheads before it waits for the first. `None` if one of them is impossible.
         let read_aheads: Option<Vec<ReadAhead>> = pending.iter().map(PendingRead::read_ahead).collect();
         for read_ahead in read_aheads? {
             read_ahead.await;
@@ -77,6 +77,11 @@ pub(super) async fn look_up(limit: &LookupLimit, tree: &Tree, path: &str) -> Opt
     None
 }
 
+/// Loads an entry without blocking.
+///
+/// # Errors
+///
+/// Returns the data that has to be read from the disk first.
 fn try_load(tree: &Tree, path: &str) -> Result<Arc<Entry>, Vec<PendingRead>> {
     let entry = DiskLookup::non_blocking(|lookup| load(lookup, tree, path, None))?;
     // Without a previous entry, `load` always returns a new one.

@@ -23,6 +23,6 @@ pub use self::plan::{AccountPlan, Accounts, runs_scripts, server_account};
 pub use self::process::Process;
 pub use self::reach::reachable;
 pub use self::rights::{
-    apply_default, can_switch_accounts, has_dropped_rights, inherit_dropped_rights, prepare, set_helper_program,
-    warning,
+    OfferedHelper, adopt_helper, apply_default, can_switch_accounts, has_dropped_rights, inherit_dropped_rights,
+    offer_helper, prepare, set_helper_program, warning,
 };

@@ -2,6 +2,7 @@
 //! rights.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -9,9 +10,9 @@ use rocknet_config::Config;
 use rocknet_io::privileges::{self, User};
 
 use super::account::{Account, root_error, server_account_error};
-use super::helper::Helper;
+use super::helper::{HELPER_VERSION, Helper};
 use super::launch::Launch;
-use super::plan::{self, AccountPlan};
+use super::plan::{self, AccountPlan, Accounts};
 use super::process::Process;
 
 /// Rights to start scripts after this process has dropped root's rights. Not set in a process that drops no rights.
@@ -84,6 +85,47 @@ pub fn has_dropped_rights() -> bool {
 /// Scripts are then refused, and do not run as the account of the server.
 pub fn inherit_dropped_rights() {
     let _ = RIGHTS.set(Rights::Dropped);
+}
+
+/// The helper of a process, on the way to a process that takes over.
+pub struct OfferedHelper {
+    /// Channel to the helper.
+    pub channel: OwnedFd,
+    /// Version of the messages of the helper.
+    pub version: u32,
+    /// Accounts for which the helper starts programs.
+    pub accounts: Accounts,
+}
+
+/// Connects a process that takes over to the helper of this process; `None` if there is no helper.
+///
+/// # Errors
+///
+/// Returns an error if the helper refuses, because too many old processes use it, or does not reply.
+pub fn offer_helper() -> io::Result<Option<OfferedHelper>> {
+    let Some(helper) = helper() else { return Ok(None) };
+    Ok(Some(OfferedHelper {
+        channel: helper.connect()?,
+        version: HELPER_VERSION,
+        accounts: helper.accounts().clone(),
+    }))
+}
+
+/// Uses the helper of the process from which this process takes over.
+///
+/// # Errors
+///
+/// Returns a message for the operator if the helper has another version.
+pub fn adopt_helper(offered: OfferedHelper) -> Result<(), String> {
+    if offered.version != HELPER_VERSION {
+        return Err(format!(
+            "scripts run as other accounts, and the process that starts them has version {} of its messages, while this \
+             program knows version {HELPER_VERSION}: restart the server",
+            offered.version
+        ));
+    }
+    let _ = RIGHTS.set(Rights::ViaHelper(Helper::adopt(offered.channel, offered.accounts)));
+    Ok(())
 }
 
 /// Returns a warning for the operator if scripts run as an unsafe account: `nobody`, or the account of the server
@@ -195,5 +237,22 @@ impl Account {
                      this one then: restart RockNet",
                 )
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_helper_with_other_messages_is_refused() {
+        let (_, channel) = rocknet_io::fd_channel::FdChannel::pair().unwrap();
+        let refused = adopt_helper(OfferedHelper {
+            channel,
+            version: HELPER_VERSION + 1,
+            accounts: Accounts::default(),
+        });
+        assert!(refused.unwrap_err().ends_with("restart the server"));
+        assert!(!can_switch_accounts() || privileges::is_root());
     }
 }

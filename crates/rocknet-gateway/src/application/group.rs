@@ -22,6 +22,7 @@ pub struct ApplicationGroup {
     pub(super) protocol: Protocol,
     members: Vec<Arc<Backend>>,
     balance: Balance,
+    /// Number of selections so far, for the balances that take the applications in turn.
     round_robin: AtomicUsize,
     /// Rules of the circuit breaker.
     pub(super) rules: Rules,
@@ -111,6 +112,7 @@ impl ApplicationGroup {
             Balance::LeastConn => balance::least_loaded(&all, turn()),
             _ => balance::random_two(&all, draw),
         };
+        // There is always a candidate, because the caller leaves at least one application untried.
         chosen.unwrap_or_default()
     }
 

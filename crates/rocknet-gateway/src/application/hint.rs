@@ -37,7 +37,7 @@ pub fn error_response(
     error_page(status, &hint, label)
 }
 
-/// Logs the error, at a limited rate.
+/// Logs the error of the application with this number, at a limited rate.
 pub fn log(error: &BackendError, application: &ApplicationGroup, number: usize, site: &str) {
     let member = application.member(number);
     let cause = Cause {
@@ -53,6 +53,7 @@ pub fn log(error: &BackendError, application: &ApplicationGroup, number: usize, 
     }
 }
 
+/// Returns the hint for a request whose header fields the protocol cannot encode.
 fn fields_too_long(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Uwsgi => {
@@ -64,6 +65,7 @@ fn fields_too_long(protocol: Protocol) -> &'static str {
     }
 }
 
+/// Returns the hint; empty if the request caused the error.
 fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> String {
     let key = protocol.key();
     match error {

@@ -116,6 +116,7 @@ async fn try_handle(
             }
         }
         let has_others = tried.len() < application.count().min(MAX_TRIES);
+        // Only a single application is retried here. Otherwise the next application is tried.
         let connection = backend.connect(services, application.connect, application.count() == 1);
         match connection.await {
             Ok(connection) => break (number, connection),
@@ -137,6 +138,7 @@ async fn try_handle(
             StatusLine::Refused,
         ),
         Protocol::Scgi | Protocol::Uwsgi => (
+            // `u64::MAX`: the response may have any length.
             BackendExchange::plain(services, connection, written, u64::MAX, stderr_log()),
             StatusLine::Allowed,
         ),

@@ -24,6 +24,7 @@ pub fn write(
     let (name, path_info) = names(&application.mount, path);
     let root = application.root.as_deref();
     let source = VariableSource::Application { name, path_info, root };
+    // Writes all variables of the request, with the overrides of the configuration.
     let all = |sink: &mut dyn VariableSink| -> Result<(), VariableError> {
         if application.params.is_empty() {
             return variables::write(&mut &mut *sink, request, source, context, length);
@@ -73,6 +74,7 @@ fn names<'p>(mount: &str, path: &'p str) -> (&'p str, &'p str) {
     }
 }
 
+/// Lets [`variables::write`], which accepts only sized sinks, write to a `dyn VariableSink`.
 impl<S: VariableSink + ?Sized> VariableSink for &mut S {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         (**self).put(name, value)

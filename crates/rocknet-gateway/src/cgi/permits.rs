@@ -15,7 +15,9 @@ const MAX_WAITING: usize = 256;
 
 /// Permits for the programs of one server.
 pub struct Permits {
+    /// Permits of the whole server.
     all: Arc<Semaphore>,
+    /// Number of requests that wait for a permit.
     waiting: AtomicUsize,
     /// Permits of each folder that some route uses.
     by_folder: Mutex<BTreeMap<FolderKey, Weak<Semaphore>>>,
@@ -33,7 +35,9 @@ impl Default for Permits {
 
 /// Permission to run one program, returned on drop.
 pub struct ProgramPermit {
+    /// Permit of the folder.
     _own: OwnedSemaphorePermit,
+    /// Permit of the server.
     _of_all: OwnedSemaphorePermit,
 }
 
@@ -123,6 +127,7 @@ mod tests {
         });
     }
 
+    /// Polls the future once, and returns true if it is not ready.
     async fn is_pending<F: Future>(mut future: std::pin::Pin<&mut F>) -> bool {
         std::future::poll_fn(|context| std::task::Poll::Ready(future.as_mut().poll(context).is_pending())).await
     }

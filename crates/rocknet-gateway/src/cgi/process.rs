@@ -67,6 +67,7 @@ impl CgiCommand {
             account,
             folder: self.file.parent().map_or_else(|| "/".into(), PathBuf::from),
             program: self.file,
+            // Process lists show the path.
             name: OsString::new(),
             arguments: Vec::new(),
             environment: self.environment,

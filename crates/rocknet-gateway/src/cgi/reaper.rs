@@ -48,6 +48,7 @@ impl ProgramProcess for WatchedProcess {
 }
 
 impl WatchedProcess {
+    /// Permits the program to run for this time at most, after which it is killed.
     fn end_within(&self, time: Duration) {
         // The flag identifies the program, because its process number may have been reused.
         let _ = self
@@ -124,6 +125,7 @@ impl Reaper {
         })
     }
 
+    /// Returns the sender of commands to the thread, and starts the thread if it does not run yet.
     fn commands(&self) -> io::Result<Sender<ReaperCommand>> {
         let mut state = self.state();
         match &*state {
@@ -149,6 +151,7 @@ impl Reaper {
         match state {
             ReaperState::Running { commands, thread } => {
                 let _ = commands.send(ReaperCommand::Stop(deadline));
+                // The thread notices the deadline up to one interval late.
                 thread.join(deadline + POLL_INTERVAL)
             }
             ReaperState::Idle | ReaperState::Stopped => true,
@@ -224,14 +227,15 @@ impl ReaperEntry {
 }
 
 /// Returns true if a program may still run although a call failed with this error. Returns false for `ECHILD` and
-/// `ESRCH`, which mean that there is no such process, and for a broken pipe, because programs end with their helper. It
-/// also returns false for `EPERM`, which means that the processes have changed their user; the result of `try_wait`
-/// then decides.
+/// `ESRCH`, which mean that there is no such process, and for a broken pipe to the account helper, because programs end
+/// with the helper that has started them. Also returns false for `EPERM`, which means that the processes have changed
+/// their user; the result of `try_wait` then decides.
 fn may_still_run(error: &io::Error) -> bool {
     let ignored = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
     error.kind() != io::ErrorKind::BrokenPipe && !error.raw_os_error().is_some_and(|number| ignored.contains(&number))
 }
 
+/// Runs the thread: executes commands, and updates all processes in each poll interval.
 fn run(commands: &Receiver<ReaperCommand>) {
     let mut all: Vec<ReaperEntry> = Vec::new();
     let mut stop_by: Option<Instant> = None;
@@ -280,6 +284,7 @@ mod tests {
 
     use super::*;
 
+    /// Time limit that no test reaches.
     const LONG: Duration = Duration::from_secs(900);
 
     #[test]
@@ -303,7 +308,8 @@ mod tests {
         assert_eq!(PERMITS.available_permits(), 1);
     }
 
-    /// Starts a program that ends after its output and leaves a background process that does not end.
+    /// Starts a program that ends after its output and leaves a background process that does not end. Returns the
+    /// output, which ends with the background process.
     fn with_background_process(reaper: &Reaper, time: Duration, permit: Box<dyn Send>) -> std::process::ChildStdout {
         let mut program = Command::new("sh");
         let program = program.args(["-c", "sleep 1000 & echo"]).process_group(0);
@@ -317,6 +323,7 @@ mod tests {
 
     #[test]
     fn a_permit_is_held_while_the_state_of_its_program_is_unknown() {
+        // Every call for one of these processes fails with this error.
         for (process, is_watched) in [
             (Process::failing(|| io::ErrorKind::TimedOut.into()), true),
             (Process::failing(|| Errno::IO.into()), true),
@@ -364,6 +371,7 @@ mod tests {
         let unkillable = Command::new("sleep").arg("1000").spawn().expect("a program");
         let pid = Pid::from_child(&unkillable);
         let reaper = Reaper::default();
+        // Dropping the handle makes the thread kill the program.
         drop(reaper.watch(unkillable, LONG, Box::new(())).expect("a thread"));
         let mut other = Command::new("sleep");
         let other = other.arg("1000").process_group(0).stdout(Stdio::piped());
@@ -382,12 +390,12 @@ mod tests {
     fn stop_kills_all_at_once_and_rejects_new_programs() {
         let reaper = Reaper::default();
         // One background process of a released program, and one program that is still in use.
-        let mut left = with_background_process(&reaper, LONG, Box::new(()));
+        let mut background_output = with_background_process(&reaper, LONG, Box::new(()));
         let mut program = Command::new("sleep");
         let program = program.arg("1000").process_group(0).spawn().expect("a program");
         let watched = reaper.watch(program, LONG, Box::new(())).expect("a thread");
         assert!(reaper.stop(Instant::now() + Duration::from_secs(60)));
-        assert_eq!(left.read(&mut [0]).expect("the end of the output"), 0);
+        assert_eq!(background_output.read(&mut [0]).expect("the end of the output"), 0);
         assert!(watched.was_killed());
         let mut late = Command::new("sleep");
         let late = late.arg("1000").process_group(0).stdout(Stdio::piped());

@@ -15,8 +15,8 @@ const MAX_DEPTH: usize = 8;
 /// Execute bits of owner, group and others. Any of them counts, because the program may run as another user.
 const EXECUTE_BITS: u32 = 0o111;
 
-/// Finds the program that a path names: `/cgi-bin/a.sh` for `/cgi-bin/a.sh/more`. The part after the program may
-/// contain bytes that no file name can have.
+/// Finds the program that a path names: `/cgi-bin/a.sh` for `/cgi-bin/a.sh/more`. The path must lie in the folder of
+/// programs (see [`Tree::is_program`]). The part after the program may contain bytes that no file name can have.
 ///
 /// # Errors
 ///

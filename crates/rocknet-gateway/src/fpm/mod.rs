@@ -88,6 +88,7 @@ impl Handler for PhpHandler {
     }
 }
 
+/// Runs the script in php-fpm and returns its response.
 async fn try_handle(
     services: &Rc<Services>,
     backend: &Arc<Backend>,
@@ -129,6 +130,7 @@ async fn try_handle(
             backend_exchange => return build_response(backend_exchange?, view.method, StatusLine::Refused),
         }
     }
+    // `true`: there is no other php-fpm to try, so a full or restarting one is tried until the timeout.
     let connection = backend.connect(services, CONNECT_TIMEOUT, true).await?;
     let backend_exchange =
         BackendExchange::fastcgi(services, connection, written, stderr_log()).keep_alive(backend, MAX_IDLE);

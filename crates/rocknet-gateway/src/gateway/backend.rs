@@ -1,8 +1,9 @@
 //! A back end (application server) and its connections: counts the requests in flight and keeps idle connections for
 //! reuse.
 //!
-//! All workers share the idle connections. An idle connection holds one process of php-fpm, and a pool may have only
-//! five. If each worker kept its own idle connections, idle workers would hold processes for which other workers wait.
+//! All workers share the idle connections. An idle connection holds one process of php-fpm, and a php-fpm pool may have
+//! only five processes. If each worker kept its own idle connections, idle workers would hold processes for which other
+//! workers wait.
 //!
 //! For the same reason no connection is kept while a new connection has waited long for its first byte. The new
 //! connection may wait for the process that the kept connection would hold. Later requests on kept connections would
@@ -29,7 +30,7 @@ use rocknet_handler::services::Services;
 /// process, and each occupies a descriptor.
 const MAX_REQUESTS: usize = 1024;
 /// Time in milliseconds without a received byte after which a new connection most likely waits for a process. A free
-/// process responds sooner if the page is quick. If pages are slow, the cost of reconnecting does not matter.
+/// process responds sooner if the script is quick. If scripts are slow, the cost of reconnecting does not matter.
 const PENDING_MS: u64 = 20;
 /// Time in milliseconds. A back end that was reached within this time and refuses connections is most likely being
 /// restarted, so `connect` retries.
@@ -104,7 +105,7 @@ pub struct PendingConnection {
 }
 
 impl PendingConnection {
-    /// Called when the first bytes of a response have been received.
+    /// Called when the first bytes of a response have been received. The connection is then no longer pending.
     pub fn response_received(self) {
         if let Some(responded) = &self.backend.responded {
             responded.store(true, Ordering::Relaxed);
@@ -269,6 +270,7 @@ impl Backend {
             if !may_wait || !self.is_worth_retrying(&error) {
                 return Err(connect_error(error));
             }
+            // Waits for one tick before the next attempt.
             pause.set(1);
             if deadline.within(pause.past()).await.is_none() {
                 return Err(connect_error(error));
@@ -277,6 +279,7 @@ impl Backend {
         }
     }
 
+    /// Registers a new connection as pending.
     fn pending(self: &Arc<Backend>) -> PendingConnection {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         lock(&self.pending).insert(number, self.time.uptime_ms());
@@ -284,6 +287,11 @@ impl Backend {
         PendingConnection { backend, number }
     }
 
+    /// Counts a request as in flight.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BackendError::Full`] if `MAX_REQUESTS` are in flight already.
     fn begin_request(self: &Arc<Backend>) -> Result<InFlightGuard, BackendError> {
         let before = self.requests.fetch_add(1, Ordering::Relaxed);
         // Created before the check, so that its drop undoes the increment.

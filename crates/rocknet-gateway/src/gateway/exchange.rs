@@ -45,6 +45,7 @@ pub struct BackendExchange {
     received: Vec<u8>,
     /// Length of the response head in bytes; `None` until the head is complete.
     head_length: Option<usize>,
+    /// True once a byte of the response has been received.
     has_received: bool,
     /// True if the application rejected the request with `FCGI_OVERLOADED`.
     overloaded: bool,
@@ -62,12 +63,13 @@ enum Framing {
     Plain {
         /// Bytes that may still be received before the response exceeds its maximum length.
         remaining: u64,
-        /// True if the stream has ended. The response has then ended too.
+        /// True once the peer has closed the connection, which ends the response.
         is_over: bool,
     },
 }
 
 impl Framing {
+    /// Appends a piece of the request body.
     fn body(&self, out: &mut Vec<u8>, body: &[u8]) {
         match self {
             Framing::Records(_) => fastcgi::stdin(out, body),
@@ -75,6 +77,7 @@ impl Framing {
         }
     }
 
+    /// Appends the mark after the request body, if the framing has one.
     fn body_end(&self, out: &mut Vec<u8>) {
         match self {
             Framing::Records(_) => fastcgi::stdin_end(out),
@@ -199,6 +202,7 @@ impl BackendExchange {
         }
     }
 
+    /// Sends the request and receives, until the response head is complete and the request is sent.
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,
@@ -261,8 +265,8 @@ impl BackendExchange {
             match connection.socket.poll_send(context, &mut self.sending) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Pending => return Ok(SendState::WaitsForSocket),
-                // The application has stopped reading. Its response is still read, because that explains more than this
-                // error.
+                // The application has stopped reading. Its response is still read, because the response explains more
+                // than this error.
                 Poll::Ready(Err(_)) => {
                     self.sending.clear();
                     (self.body, self.must_close) = (None, true);
@@ -350,6 +354,7 @@ impl BackendExchange {
         }
     }
 
+    /// Parses received bytes, and appends those of the response to `received`.
     fn read(&mut self, input: &[u8]) -> Result<(), BackendError> {
         let records = match &mut self.framing {
             Framing::Records(records) => records,

@@ -2,14 +2,16 @@
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site, restore};
+use crate::note::shown;
 use crate::settings::Settings;
 use crate::value::Value;
 
 use super::action;
 use super::php;
-use super::place::{LocationMatch, Locations, matched, patterns, restricts};
+use super::place::{LocationMatch, Locations, matched, patterns};
 use super::response;
-use super::scope::{ConfigLevel, Scope};
+use super::restriction::restricts;
+use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
 
@@ -30,6 +32,9 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         if let LocationMatch::Expression(expression, _) = &place {
             if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
                 php::translate(location, expression, site, upstreams);
+                if restricts(location) {
+                    note_overridden(location, &["*.php".to_owned()], locations, site);
+                }
                 continue;
             }
             if is_dotfiles(expression) && is_denied(location) {
@@ -56,7 +61,13 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
             site.rule(location, keys);
             continue;
         }
-        let settings = one(location, &patterns, site, server, locations, upstreams);
+        let mut settings = one(location, &patterns, site, server, locations, upstreams);
+        if has_php && matches!(place, LocationMatch::Prefix { is_final: true, .. }) {
+            without_php(location, &mut settings, site);
+        }
+        if matches!(place, LocationMatch::Expression(..)) && settings.restricts() {
+            note_overridden(location, &patterns, locations, site);
+        }
         for pattern in patterns {
             if pattern == "/*" {
                 root.merge(settings.clone());
@@ -92,6 +103,42 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
     }
 }
 
+/// Turns PHP off in a location with `^~`, whose scripts nginx sends as files.
+fn without_php(location: &Directive, settings: &mut Settings, site: &mut Site) {
+    const HANDLERS: [&str; 5] = ["php", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let only_returns = settings.is_empty() && location.children().iter().any(|d| d.is("return"));
+    if only_returns || HANDLERS.iter().any(|key| settings.has(key)) {
+        return;
+    }
+    settings.set("php", Value::Flag(false), location.line);
+    let message = "PHP does not run here, and scripts are sent as text, as in nginx; `deny` refuses them";
+    site.differs(location, message);
+}
+
+/// Notes the prefixes whose routes take precedence over those of an expression that restricts access.
+fn note_overridden(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
+    // A prefix takes precedence over a shorter prefix, and over every pattern with `*` elsewhere.
+    let overrides = |path: &str| {
+        patterns.iter().any(|pattern| {
+            let start = pattern.split('*').next().unwrap_or_default();
+            let is_prefix = pattern.strip_suffix('*') == Some(start) && start.ends_with('/');
+            path.starts_with(start) || !is_prefix && pattern.contains('*') && start.starts_with(path)
+        })
+    };
+    let overriding = locations.all.iter().filter_map(|other| match matched(other) {
+        LocationMatch::Prefix { path, is_final: false } if path.len() > 1 && !is_denied(other) => Some(path),
+        _ => None,
+    });
+    let overriding: Vec<String> = overriding.filter(|path| overrides(path)).collect();
+    if !overriding.is_empty() {
+        let message = format!(
+            "the routes of these locations take precedence, so restrict them too: {}",
+            shown(&overriding.join(" "))
+        );
+        site.weakens(location, &message);
+    }
+}
+
 /// Translates the directives of a location. Actions become rules and redirects of the site.
 fn one<'a>(
     location: &'a Directive,
@@ -123,17 +170,20 @@ fn one<'a>(
                 scope.notes.skip(directive, "clients can request the page itself, too");
             }
             ("internal", []) => scope.settings.set("internal", Value::Flag(true), directive.line),
-            ("location", _) => {
-                let message = match restricts(directive) {
-                    true => "THIS RESTRICTS ACCESS: nested locations are not translated; write a route with `deny`",
-                    false => "nested locations are not translated: write a route of its own",
-                };
-                scope.notes.skip(directive, message);
-            }
+            ("location", _) => nested(directive, &mut scope, upstreams),
+            ("if", _) if restricts(directive) => scope.notes.skip_restriction(
+                directive,
+                "write a rule, [[site.\"…\".rule]], with `path`, a condition and `respond`",
+            ),
             ("if", _) => scope.notes.skip(
                 directive,
                 "write a rule, [[site.\"…\".rule]], with `path` and a condition",
             ),
+            ("root", [folder]) if constant(folder).is_none() => {
+                scope.settings.close(directive.line);
+                let message = "the folder has variables, so `deny = \"all\"` closes the place: write a constant `root`";
+                scope.notes.skip(directive, message);
+            }
             _ => scope.read(directive, upstreams),
         }
     }
@@ -149,16 +199,31 @@ fn one<'a>(
     }
     if scope.pass.is_none() && !is_root {
         for directive in scope.proxy.iter().skip(inherited) {
-            scope.notes.push(crate::note::Note {
-                kind: crate::note::NoteKind::NotTranslated,
-                line: directive.line,
-                directive: directive.text(),
-                message: "the location has no `proxy_pass`".to_owned(),
-            });
+            let message = "the location has no `proxy_pass`";
+            scope.notes.skip(directive, message);
         }
     }
     site.notes.append(&mut scope.notes);
     scope.settings
+}
+
+/// Translates a location in a location: only its PHP, because the scripts would be sent as they are without it.
+fn nested(directive: &Directive, scope: &mut Scope<'_>, upstreams: &Upstreams) {
+    let address = php::php_address(directive, upstreams).and_then(|group| group.servers.into_iter().next());
+    if let Some(server) = address {
+        scope.settings.set("php", Value::text(server.url), directive.line);
+        scope.notes.differs(
+            directive,
+            "`php` runs every `*.php` file of the place, and the other directives of the block have no effect",
+        );
+    } else if !restricts(directive) {
+        let message = "nested locations are not translated: write a route of its own";
+        return scope.notes.skip(directive, message);
+    }
+    if restricts(directive) {
+        let message = "nested locations are not translated: write a route with `deny`";
+        scope.notes.skip_restriction(directive, message);
+    }
 }
 
 impl Scope<'_> {
@@ -230,10 +295,13 @@ fn alias(directive: &Directive, folder: &str, patterns: &[String], scope: &mut S
 /// Returns true for the expression of locations that protect names with a leading dot, such as `/\.ht`.
 fn is_dotfiles(expression: &str) -> bool {
     let rest = expression.strip_prefix('^').unwrap_or(expression);
-    ["/\\.", "(^|/)\\.", "\\.ht", "/\\.(?!well-known)"]
-        .iter()
-        .any(|start| rest.starts_with(start))
-        && !rest.contains("\\.php")
+    let rest = rest.strip_prefix("(^|/)").or_else(|| rest.strip_prefix('/'));
+    let mut depth = 0_i32;
+    let has_alternative = expression.replace("(^|/)", "").chars().any(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == '|' && depth == 0
+    });
+    rest.is_some_and(|rest| rest.starts_with("\\.")) && !has_alternative
 }
 
 /// Returns true if a location denies every request.

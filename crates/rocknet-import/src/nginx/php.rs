@@ -76,7 +76,10 @@ pub(super) fn translate(location: &Directive, expression: &str, site: &mut Site,
         "\\.php(?:$|/)",
     ];
     if !is_every_script.contains(&expression) {
-        site.differs(location, "`php` runs every `*.php` file; deny other scripts by routes");
+        site.weakens(
+            location,
+            "`php` runs every `*.php` file, not only these: write routes with `php = false` or `deny`",
+        );
     }
     if !scope.settings.is_empty() {
         let route = site.route("*.php", location.line);

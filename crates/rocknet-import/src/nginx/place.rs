@@ -4,6 +4,7 @@ use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::regex;
 
+use super::restriction::restricts;
 use super::try_files::NamedLocations;
 
 /// Locations of a server.
@@ -30,7 +31,11 @@ impl<'a> Locations<'a> {
 /// Paths that a location matches.
 pub(super) enum LocationMatch {
     Exact(String),
-    Prefix(String),
+    /// A prefix; with `is_final`, `^~`, no expression is tried after it.
+    Prefix {
+        path: String,
+        is_final: bool,
+    },
     Expression(String, CaseMode),
     Named,
 }
@@ -60,7 +65,10 @@ pub(super) fn matched(location: &Directive) -> LocationMatch {
         "~" => LocationMatch::Expression(path.to_owned(), CaseMode::Sensitive),
         "~*" => LocationMatch::Expression(path.to_owned(), CaseMode::Ignored),
         _ if path.starts_with('@') => LocationMatch::Named,
-        _ => LocationMatch::Prefix(path.to_owned()),
+        modifier => LocationMatch::Prefix {
+            path: path.to_owned(),
+            is_final: modifier == "^~",
+        },
     }
 }
 
@@ -69,48 +77,65 @@ pub(super) fn patterns(location: &Directive, place: &LocationMatch, site: &mut S
     match place {
         LocationMatch::Named => Vec::new(),
         LocationMatch::Exact(path) => vec![path.clone()],
-        LocationMatch::Prefix(path) if path.ends_with('/') => vec![format!("{path}*")],
-        LocationMatch::Prefix(path) => {
-            let is_file = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-            let effective = location
-                .children()
-                .iter()
-                .any(|d| !matches!(d.name.as_str(), "log_not_found" | "access_log"));
-            if effective {
-                let message = format!("`{path}` also matched names that begin with it, such as {path}x");
-                site.differs(location, &message);
-            }
-            match is_file {
-                true => vec![path.clone()],
-                false => vec![path.clone(), format!("{path}/*")],
-            }
-        }
+        LocationMatch::Prefix { path, .. } if path.ends_with('/') => vec![format!("{path}*")],
+        LocationMatch::Prefix { path, .. } => prefix(location, path, site),
         LocationMatch::Expression(expression, case) => {
-            let Some(found) = regex::patterns(expression) else {
-                let message = match restricts(location) {
-                    true => {
-                        "THIS RESTRICTS ACCESS, and patterns cannot express the expression: write a route with `deny`"
+            let Some(mut found) = regex::patterns(expression) else {
+                match restricts(location) {
+                    true => site.skip_restriction(location, "patterns cannot express it: write a route with `deny`"),
+                    false => {
+                        let message =
+                            "patterns cannot express this expression: write a route, such as \"/api/*\" or \"*.zip\"";
+                        site.skip(location, message);
                     }
-                    false => "patterns cannot express this expression: write a route, such as \"/api/*\" or \"*.zip\"",
-                };
-                site.skip(location, message);
+                }
                 return Vec::new();
             };
-            if let Some(difference) = found.difference {
-                site.differs(location, difference);
-            } else if *case == CaseMode::Ignored {
-                site.differs(location, "patterns distinguish upper and lower case");
+            if restricts(location) {
+                found.patterns.append(&mut found.beginnings);
             }
-            found.patterns
+            let case = (*case == CaseMode::Ignored).then_some("patterns distinguish upper and lower case");
+            for difference in found.difference.into_iter().chain(case) {
+                match restricts(location) {
+                    true => site.weakens(location, difference),
+                    false => site.differs(location, difference),
+                }
+            }
+            without_dotfiles(location, found.patterns, site)
         }
     }
 }
 
-/// Returns true if a location restricts access.
-pub(super) fn restricts(location: &Directive) -> bool {
-    const RESTRICTIONS: [&str; 6] = ["deny", "allow", "auth_basic", "internal", "return", "auth_request"];
-    location
-        .children()
-        .iter()
-        .any(|directive| RESTRICTIONS.contains(&directive.name.as_str()))
+/// Returns the patterns of a prefix that does not end in a slash, so that it also matches the beginnings of names.
+fn prefix(location: &Directive, path: &str, site: &mut Site) -> Vec<String> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_file = name.trim_start_matches('.').contains('.');
+    let below = format!("{path}/*");
+    if restricts(location) {
+        let message = format!(
+            "`{path}` also matched what is below names that begin with it, such as {path}x/y: write a route with `deny`"
+        );
+        site.weakens(location, &message);
+        return vec![path.to_owned(), below, format!("{path}*")];
+    }
+    let is_effective = |d: &Directive| !matches!(d.name.as_str(), "log_not_found" | "access_log");
+    if location.children().iter().any(is_effective) {
+        let message = format!("`{path}` also matched names that begin with it, such as {path}x");
+        site.differs(location, &message);
+    }
+    match is_file {
+        true => vec![path.to_owned()],
+        false => vec![path.to_owned(), below],
+    }
+}
+
+/// Removes the patterns of names that begin with a dot, because they are never served.
+fn without_dotfiles(location: &Directive, mut patterns: Vec<String>, site: &mut Site) -> Vec<String> {
+    let count = patterns.len();
+    patterns.retain(|pattern| !pattern.contains("/.") || pattern.contains("/.well-known"));
+    if patterns.len() < count {
+        let message = "names that begin with a dot are never served (404), except /.well-known";
+        site.unneeded(location, message);
+    }
+    patterns
 }

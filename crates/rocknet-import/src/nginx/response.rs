@@ -6,6 +6,7 @@ use crate::value::Value;
 
 use super::action::{self, ReturnAction};
 use super::place::{LocationMatch, Locations, matched};
+use super::restriction::refuses;
 use super::scope::Scope;
 
 /// Translates a `return` to a redirect, a rule or a restriction.
@@ -23,7 +24,7 @@ pub(super) fn translate(
         .find_map(|pattern| pattern.strip_suffix('*'))
         .unwrap_or("\u{0}");
     let has_inner = locations.all.iter().any(|location| match matched(location) {
-        LocationMatch::Exact(path) | LocationMatch::Prefix(path) => {
+        LocationMatch::Exact(path) | LocationMatch::Prefix { path, .. } => {
             path.len() > prefix.len() && path.starts_with(prefix)
         }
         LocationMatch::Expression(..) => prefix == "/",
@@ -70,6 +71,10 @@ pub(super) fn translate(
                     "the response of a rule has the header fields of the site, not of the route",
                 );
             }
+        }
+        _ if refuses(directive) => {
+            scope.settings.close(line);
+            scope.notes.differs(directive, "clients get 403, without the text");
         }
         _ => {
             let message = "write a rule, [[site.\"…\".rule]], with `path` and `redirect` or `respond`";

@@ -2,11 +2,13 @@
 
 use crate::directive::Directive;
 use crate::document::Notes;
-use crate::note::Note;
+use crate::note::{MAY_RESTRICT_ACCESS, Note};
 use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
+use super::includes::is_covered;
+use super::restriction::is_unknown_restriction;
 use super::upstream::{self, Upstreams};
 
 /// Level of the configuration that a directive stands in.
@@ -77,7 +79,11 @@ impl<'a> Scope<'a> {
             ("auth_basic_user_file", [_]) => self.auth.1 = Some(directive),
             ("allow" | "deny", [_]) => self.access.push(directive),
             ("satisfy", ["all"]) => {}
-            ("satisfy" | "auth_request" | "auth_jwt" | "limit_except" | "secure_link" | "auth_digest", _) => {
+            (name, ["off"]) if is_unknown_restriction(name) => {
+                let message = "a restriction of the levels above closes this place too: write `deny = []`";
+                self.notes.skip(directive, message);
+            }
+            (name, _) if is_unknown_restriction(name) => {
                 self.settings.close(line);
                 let message = "this restriction has no counterpart, so `deny = \"all\"` closes the place; \
                      write `allow` and `auth`: docs/access.md";
@@ -91,7 +97,31 @@ impl<'a> Scope<'a> {
                     .unneeded(directive, "compression (Brotli, Zstandard, gzip) is on by default");
             }
             ("gzip", ["off"]) => self.settings.set("compress", Value::Flag(false), line),
+            ("internal", []) => self
+                .notes
+                .skip_restriction(directive, "clients can request these paths themselves"),
+            ("etag", ["off"]) => self.settings.set_entry("headers", "ETag", Value::text(""), line),
+            ("default_type", [kind]) if *kind != "application/octet-stream" => {
+                let message = "files of unknown types are sent as application/octet-stream: write a route for their \
+                     ending with Content-Type in `headers`";
+                self.notes.skip(directive, message);
+            }
+            ("types", _) if !directive.children().iter().all(|inner| inner.is("include")) => {
+                let message = "types of endings are built in: for another type, write a route such as \"*.abc\" with \
+                     Content-Type in `headers`";
+                self.notes.skip(directive, message);
+            }
             ("disable_symlinks", ["off"]) => self.settings.set("symlinks", Value::text("all"), line),
+            ("disable_symlinks", ["if_not_owner", ..]) => {
+                self.settings.set("symlinks", Value::text("owner"), line);
+            }
+            ("disable_symlinks", _) => {
+                self.settings.set("symlinks", Value::text("owner"), line);
+                self.notes.weakens(
+                    directive,
+                    "links are followed if they and their targets have the same owner",
+                );
+            }
             ("include", [file]) => self.include(directive, file),
             (name, _) if name.starts_with("proxy_") => self.proxy.push(directive),
             (name, _) if UNNEEDED.iter().any(|known| name == *known || is_prefix(known, name)) => {
@@ -201,19 +231,11 @@ impl<'a> Scope<'a> {
     }
 
     fn include(&mut self, directive: &Directive, file: &str) {
-        const COVERED: [&str; 6] = [
-            "mime.types",
-            "fastcgi_params",
-            "fastcgi.conf",
-            "fastcgi-php.conf",
-            "options-ssl-nginx.conf",
-            "proxy_params",
-        ];
-        if COVERED.iter().any(|known| file.ends_with(known)) {
+        if is_covered(file) {
             self.notes.unneeded(directive, "RockNet selects these settings itself");
         } else {
-            let message = "included files are not read: run `rocknet import nginx` on them";
-            self.notes.skip(directive, message);
+            self.notes
+                .skip(directive, &format!("{MAY_RESTRICT_ACCESS}: the file was not read"));
         }
     }
 
@@ -221,11 +243,13 @@ impl<'a> Scope<'a> {
         let line = directive.line;
         self.pass = Some(directive);
         let address = directive.argument(0);
-        let message = "the address has variables: write a route with a constant address";
+        let message = "the address has variables, so `deny = \"all\"` closes the place, whose files could be requested \
+             otherwise: write a constant address";
         match directive.name.as_str() {
             "proxy_pass" | "grpc_pass" => {
                 let url = address.replace("grpc://", "http://").replace("grpcs://", "https://");
                 let Some(mut target) = upstream::target(&url, upstreams) else {
+                    self.settings.close(line);
                     return self.notes.skip(directive, message);
                 };
                 let own: Vec<_> = self.proxy.clone();
@@ -246,6 +270,7 @@ impl<'a> Scope<'a> {
                     _ => "scgi",
                 };
                 if address.contains('$') {
+                    self.settings.close(line);
                     return self.notes.skip(directive, message);
                 }
                 let addresses: Vec<String> = match upstreams.get(address) {
@@ -312,7 +337,7 @@ impl<'a> Scope<'a> {
         let is_closed = all.is_some_and(|all| all.is("deny"));
         let denies_first = specific.iter().skip_while(|d| d.is("deny")).all(|d| d.is("allow"));
         match (is_closed, allow.is_empty(), deny.is_empty()) {
-            (true, true, _) => self.settings.close(line),
+            (true, true, _) => self.settings.deny_all(line),
             (true, false, true) => self.settings.set("allow", Value::texts(allow), line),
             (true, false, false) if denies_first => {
                 self.settings.set("allow", Value::texts(allow), line);
@@ -339,6 +364,9 @@ pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
             settings.set_default(key, setting.value.clone(), setting.line);
         }
     }
+    if shared.is_locked() {
+        settings.close(0);
+    }
 }
 
 /// Returns a text value without variables; `None` if it has some.
@@ -363,7 +391,6 @@ const UNNEEDED: [&str; 34] = [
     "brotli_*",
     "default_type",
     "charset",
-    "etag",
     "aio*",
     "directio*",
     "open_file_cache*",
@@ -377,6 +404,7 @@ const UNNEEDED: [&str; 34] = [
     "ssl_ecdh_curve",
     "ssl_stapling*",
     "ssl_trusted_certificate",
+    "ssl_conf_command",
     "ssl_buffer_size",
     "http2*",
     "reset_timedout_*",

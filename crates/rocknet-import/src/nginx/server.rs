@@ -3,20 +3,22 @@
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
 use crate::hosts::{HostDraft, HostListener};
-use crate::units;
 use crate::value::Value;
 
 use super::action::{self, IfAction, ReturnAction};
 use super::location;
 use super::place::Locations;
-use super::scope::{ConfigLevel, Scope, constant, inherit};
+use super::restriction::{refuses, restricts};
+use super::scope::{ConfigLevel, Scope, inherit};
+use super::tls::TlsDraft;
 use super::try_files;
 use super::upstream::Upstreams;
 
-/// Translates a `server` block. `shared`: settings of `http`.
+/// Translates a `server` block. `shared`: settings of `http`. `http_tls`: its directives `ssl_…`.
 pub(super) fn translate(
     block: &Directive,
     shared: &Scope<'_>,
+    http_tls: &[&Directive],
     upstreams: &Upstreams,
     document: &mut Document,
 ) -> HostDraft {
@@ -31,14 +33,19 @@ pub(super) fn translate(
     let locations = Locations::collect(block);
     let mut tls = TlsDraft::default();
     let mut returned = None;
+    let mut rejects = None;
     let mut certbot = Vec::new();
-    for directive in block.children() {
+    for directive in TlsDraft::collect(block, http_tls) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
             ("location", _) => {}
             ("listen", [address, parameters @ ..]) => listen(directive, address, parameters, &mut host),
-            ("server_name", names) => names.iter().for_each(|name| server_name(directive, name, &mut host)),
+            ("server_name", names) => {
+                names.iter().for_each(|name| server_name(directive, name, &mut host));
+                host.has_only_unknown_names = !names.iter().any(|name| matches!(*name, "_" | ""));
+            }
             ("ssl", ["on"]) => tls.all = true,
+            ("ssl_reject_handshake", ["on"]) => rejects = Some(directive),
             ("return", _) => returned = Some(directive),
             ("rewrite", _) => action::rewrite(directive, &mut host.site, None),
             ("if", _) => match action::condition(directive) {
@@ -50,6 +57,10 @@ pub(super) fn translate(
                         .unneeded(directive, "sites with TLS redirect from http:// by themselves (308)");
                 }
                 Some(action) => if_action(directive, action, &mut host, &mut scope),
+                None if restricts(directive) => scope.notes.skip_restriction(
+                    directive,
+                    "write a rule, [[site.\"…\".rule]], with `host`, `header` or `method`, and `respond`",
+                ),
                 None => scope.notes.skip(
                     directive,
                     "write a rule, [[site.\"…\".rule]], with `host`, `header` or `method`",
@@ -60,10 +71,13 @@ pub(super) fn translate(
             _ => scope.read(directive, upstreams),
         }
     }
+    if block.children().iter().any(is_default) {
+        host.has_only_unknown_names = false;
+    }
     scope.finish();
     inherit(&mut scope.settings, &shared.settings);
     errors_to(document, &mut scope);
-    hsts(&scope, &mut tls, &mut host);
+    tls.hsts(&scope, &mut host);
     if tls.all {
         host.listeners = host
             .listeners
@@ -72,16 +86,34 @@ pub(super) fn translate(
             .map(|l| HostListener { tls: true, ..l })
             .collect();
     }
-    host.tls = tls.keys();
     host.site.settings.merge(std::mem::take(&mut scope.settings));
     host.site.notes.append(&mut scope.notes);
+    tls.verify_clients(&mut host);
+    host.tls = tls.keys();
     location::translate(&locations, &mut host.site, &scope, upstreams);
     if !certbot.is_empty() {
         https_by_certbot(&certbot, returned, &mut host);
     } else if let Some(directive) = returned {
         return_from_server(directive, &mut host);
     }
+    if let Some(directive) = rejects {
+        if host.names.is_empty() {
+            host.is_needless = true;
+            host.site
+                .unneeded(directive, "handshakes for names without a site are refused");
+        } else {
+            host.site.settings.close(directive.line);
+            host.site
+                .differs(directive, "the handshake succeeds, and clients get 403");
+        }
+    }
     host
+}
+
+/// Returns true for a `listen` of the server for names that no other server has.
+fn is_default(directive: &Directive) -> bool {
+    let is_default = |word: &String| matches!(word.as_str(), "default_server" | "default");
+    directive.is("listen") && directive.arguments.iter().any(is_default)
 }
 
 /// Translates the redirects of certbot: an `if` for each name, then `return 404`.
@@ -126,6 +158,10 @@ fn return_from_server(directive: &Directive, host: &mut HostDraft) {
             let mut keys = vec![("respond", Value::Number(status))];
             keys.extend(body.map(|body| ("body", Value::Text(body))));
             host.site.rule(directive, keys);
+        }
+        _ if refuses(directive) => {
+            host.site.settings.close(directive.line);
+            host.site.differs(directive, "clients get 403, without the text");
         }
         _ => host.site.skip(
             directive,
@@ -188,26 +224,6 @@ fn errors_to(document: &mut Document, scope: &mut Scope<'_>) {
             .notes
             .differs(&directive, "the error log is that of the whole server");
     }
-}
-
-fn hsts(scope: &Scope<'_>, tls: &mut TlsDraft, host: &mut HostDraft) {
-    let value = match &scope.hsts {
-        Some((value, directive)) => match units::hsts(value) {
-            Some((age, has_more)) => {
-                if has_more {
-                    host.site.differs(
-                        directive,
-                        "only `max-age` is sent, without includeSubDomains and preload",
-                    );
-                }
-                units::duration(age)
-            }
-            None => return host.site.skip(directive, "write `tls.hsts`"),
-        },
-        // RockNet sends the field by default, and browsers would remember it.
-        None => "0s".to_owned(),
-    };
-    tls.rest.push(("hsts".to_owned(), Value::Text(value)));
 }
 
 fn server_name(directive: &Directive, name: &str, host: &mut HostDraft) {
@@ -279,47 +295,4 @@ fn listen(directive: &Directive, address: &str, parameters: &[&str], host: &mut 
         port,
         tls,
     });
-}
-
-/// Directives `ssl_…` of a server.
-#[derive(Default)]
-struct TlsDraft {
-    certificates: Vec<String>,
-    keys: Vec<String>,
-    rest: Vec<(String, Value)>,
-    all: bool,
-    /// True if requests without TLS are redirected.
-    redirects: bool,
-}
-
-impl TlsDraft {
-    /// Reads a directive. Returns false if it does not concern the certificate, the version or client certificates.
-    fn read(&mut self, directive: &Directive) -> bool {
-        let words = directive.words();
-        match (directive.name.as_str(), &words[..]) {
-            ("ssl_certificate", [file]) if constant(file).is_some() => self.certificates.push((*file).to_owned()),
-            ("ssl_certificate_key", [file]) if constant(file).is_some() => self.keys.push((*file).to_owned()),
-            ("ssl_protocols", ["TLSv1.3"]) => self.rest.push(("min".to_owned(), Value::text("1.3"))),
-            ("ssl_client_certificate", [file]) => self.rest.push(("client_ca".to_owned(), Value::text(*file))),
-            ("ssl_verify_client", ["on"]) => {}
-            ("ssl_verify_client", ["optional"]) => self.rest.push(("client".to_owned(), Value::text("optional"))),
-            _ => return false,
-        }
-        true
-    }
-
-    fn keys(self) -> Vec<(String, Value)> {
-        let mut keys = Vec::new();
-        if !self.certificates.is_empty() {
-            keys.push(("cert".to_owned(), Value::texts(self.certificates)));
-            if !self.keys.is_empty() {
-                keys.push(("key".to_owned(), Value::texts(self.keys)));
-            }
-        }
-        keys.extend(self.rest);
-        if !self.redirects {
-            keys.push(("redirect".to_owned(), Value::Flag(false)));
-        }
-        keys
-    }
 }

@@ -121,7 +121,7 @@ fn resolve_flags(beneath: bool) -> ResolveFlags {
 /// (network, FUSE), opening a file or querying its size may wait for another machine or program, even if all names are
 /// cached.
 fn is_local(directory: BorrowedFd<'_>) -> bool {
-    /// Types of such file systems, as `statfs(2)` reports them.
+    /// Types of local and in-memory file systems, as `statfs(2)` reports them.
     const LOCAL: &[u64] = &[
         0xef53,      // ext2, ext3, ext4
         0x5846_5342, // XFS

@@ -54,6 +54,7 @@ pub(super) fn walk(
     }
 }
 
+/// Step of a walk.
 enum WalkStep {
     /// Opens this component below the current directory.
     Name(Vec<u8>),
@@ -61,6 +62,7 @@ enum WalkStep {
     CheckOwner(u32),
 }
 
+/// Walk in progress.
 struct Walk<'a> {
     root: &'a RootDirectory,
     symlinks: Symlinks,

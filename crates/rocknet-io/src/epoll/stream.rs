@@ -28,11 +28,10 @@ pub use parked::ParkedConnection;
 /// least or nearly least for 1 to 64 connections and files of any size (docs/decisions/0007-large-files.md).
 pub(crate) const FILE_BUDGET: u64 = 512 << 10;
 
-/// Number of steps that one receive adds to the count of
-/// [`WriteBatch::count_steps`](super::write_batch::WriteBatch::count_steps).
+/// Work of one receive, in the steps that
+/// [`WriteBatch::count_steps`](super::write_batch::WriteBatch::count_steps) counts.
 const RECEIVE_STEPS: u32 = 1;
-/// Number of steps that one send adds to the same count: more than a receive, because one send may send half a megabyte
-/// of a file.
+/// Work of one send, in the same steps: more than a receive, because one send may send half a megabyte of a file.
 const SEND_STEPS: u32 = 8;
 
 /// Connected, non-blocking stream socket.

@@ -26,8 +26,8 @@ const MAX_WRITE_BYTES: usize = 8 * 1024;
 const MAX_WRITES: usize = 64;
 /// Maximum bytes in a batch, so that they remain in the core's own cache until they are sent.
 const CAPACITY_BYTES: usize = 64 * 1024;
-/// Number of steps, as counted by [`WriteBatch::count_steps`], after which the batch is sent although tasks are still
-/// running. Tasks that keep waking each other must not delay the responses of other tasks.
+/// Work of the tasks, in steps of about one receive (see [`WriteBatch::count_steps`]), after which the batch is sent
+/// although tasks are still running. Tasks that keep waking each other must not delay the responses of other tasks.
 const STEPS_PER_FLUSH: u32 = 256;
 
 /// Suppresses SIGPIPE when the peer has closed the connection. The standard library makes the process ignore the
@@ -98,6 +98,7 @@ struct PendingWrites {
     writes: Vec<BatchedWrite>,
 }
 
+/// One write of a batch.
 struct BatchedWrite {
     socket: RawFd,
     /// Position of the first byte in [`PendingWrites::bytes`].
@@ -159,8 +160,8 @@ impl WriteBatch {
         ticket.batch != 0 && ticket.batch == self.batch_number.get() && !self.pending.borrow().writes.is_empty()
     }
 
-    /// Counts steps of tasks, such as one receive or one send. After [`STEPS_PER_FLUSH`] steps the batch is sent, for a
-    /// runtime that always has tasks to run and so never parks.
+    /// Counts the work of tasks: one step for a receive, and several for a send. After [`STEPS_PER_FLUSH`] steps the
+    /// batch is sent, for a runtime that always has tasks to run and so never parks.
     #[inline]
     pub fn count_steps(&self, steps: u32) {
         let steps = self.steps.get().saturating_add(steps);

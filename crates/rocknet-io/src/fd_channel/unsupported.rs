@@ -74,7 +74,7 @@ impl FdChannel {
 }
 
 impl From<OwnedFd> for FdChannel {
-    /// Cannot be called with a descriptor from [`FdChannel::pair`], because that always fails.
+    /// Cannot be called with a descriptor from [`FdChannel::pair`], because `pair` always fails.
     ///
     /// # Panics
     ///

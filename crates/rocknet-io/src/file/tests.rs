@@ -78,7 +78,8 @@ fn other_errors_are_not_truncation() {
 #[test]
 fn written_bytes_are_resident_if_the_file_system_can_tell() {
     let (named, content) = file_of(10_000);
-    // The two blocks below do nothing on a file system in memory, which cannot report residency.
+    // On a file system in memory, which does not support reads that do not wait, both functions return `None`, and
+    // nothing is compared.
     let mut buffer = [0; 100];
     if let Some(read) = read_resident(named.as_file(), 50, &mut buffer).unwrap() {
         assert_eq!(buffer[..read], content[50..50 + read]);

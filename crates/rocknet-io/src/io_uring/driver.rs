@@ -377,8 +377,8 @@ impl Driver {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Counts steps, and makes a turn after [`STEPS_PER_TURN`] of them, for a runtime that always has tasks to run and
-    /// so never parks.
+    /// Counts steps of work, and makes a turn after [`STEPS_PER_TURN`] of them, for a runtime that always has tasks to
+    /// run and so never parks.
     #[inline]
     pub(super) fn count_steps(&self, steps: u32) {
         self.steps.set(self.steps.get() + steps);

@@ -22,6 +22,7 @@ pub(super) struct FileOperations {
     in_flight: Slab<InFlight>,
 }
 
+/// Operation with its result, once there is one.
 struct InFlight {
     command: FileCommand,
     waker: Option<Waker>,

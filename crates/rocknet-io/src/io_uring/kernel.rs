@@ -98,9 +98,11 @@ pub(super) struct Completion {
 /// Kernel side of a ring.
 #[allow(clippy::large_enum_variant)] // A thread has only one.
 pub(super) enum Kernel {
+    /// Ring of the kernel.
     Ring(IoUring),
     /// Ring that has failed: it discards operations and returns no completions.
     Closed,
+    /// Simulation of a ring, for tests.
     #[cfg(test)]
     Simulated(Box<SimulatedKernel>),
 }

@@ -17,8 +17,8 @@ use super::slot::{ReceiveEnd, ReceiveState};
 use super::state::RingState;
 use crate::pipe::Pipe;
 
-/// Number of steps that one large receive adds to the count of [`Driver::count_steps`]. A large receive may read 64
-/// KiB. An ordinary receive, which counts as one step, reads one provided buffer at most.
+/// Work of one large receive, or of one move into a pipe, in the steps that [`Driver::count_steps`] counts. A large
+/// receive may read 64 KiB. An ordinary receive, which counts as one step, usually copies one provided buffer.
 const STEPS: u32 = 8;
 
 impl Driver {

@@ -45,7 +45,9 @@ pub(super) struct ProvidedBuffers {
     in_use: u16,
 }
 
+/// Size of the kernel's queue in bytes.
 const QUEUE_BYTES: usize = MAX_BUFFERS as usize * size_of::<BufRingEntry>();
+/// Size of all buffers together in bytes.
 const MEMORY_BYTES: usize = MAX_BUFFERS as usize * BUFFER_BYTES;
 
 #[allow(unsafe_code)]

@@ -90,6 +90,7 @@ pub(super) struct SimulatedKernel {
     pub bytes_piped: usize,
 }
 
+/// Operation in the submission queue.
 struct QueuedOperation {
     operation: Operation,
     user_data: u64,
@@ -97,6 +98,7 @@ struct QueuedOperation {
     inode: u64,
 }
 
+/// Operation that was submitted and has not ended.
 struct StartedOperation {
     operation: Operation,
     user_data: u64,

@@ -24,7 +24,9 @@ pub(super) enum ReceiveState {
 /// Reason why a connection receives no more data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiveEnd {
+    /// The peer has shut down its sending side.
     Closed,
+    /// Receiving has failed with this error.
     Failed(Errno),
 }
 

@@ -134,7 +134,8 @@ impl RingState {
                 Ok(()) => {}
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::INTR) if wait => {}
-                    // Completions must be processed first, memory is short for now, or a signal has arrived.
+                    // A signal has arrived (EINTR), completions must be processed first (EBUSY), or memory is short
+                    // for now (EAGAIN).
                     Some(Errno::INTR | Errno::BUSY | Errno::AGAIN) => break,
                     _ => return Err(error),
                 },

@@ -47,7 +47,7 @@ impl UringStream {
         if let Some(socket) = self.socket.take() {
             self.fallback = Some(EpollStream::new(socket)?);
         }
-        // Both are `None` if an earlier registration with epoll failed.
+        // `socket` and `fallback` are both `None` if an earlier registration with epoll failed.
         self.fallback.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 

@@ -36,6 +36,7 @@ const SCENARIOS: u64 = 500;
 /// Maximum number of rounds until all tasks end, once the peers read everything and send nothing more.
 const DRAIN_ROUNDS: usize = 20_000;
 
+/// Profile without faults, from which the other profiles differ in the named fields.
 const CALM: FaultProfile = FaultProfile {
     slow: 0,
     faults: 0,
@@ -130,6 +131,7 @@ fn the_real_kernel_passes_the_same_scenarios() {
     );
 }
 
+/// Scenario with one ring and a few connections.
 struct Scenario {
     rng: SeededRng,
     driver: Rc<Driver>,
@@ -150,7 +152,7 @@ struct Scenario {
 impl Scenario {
     /// Creates a scenario, on the real kernel if there is no profile.
     fn new(seed: u64, profile: Option<FaultProfile>) -> Scenario {
-        // Another seed than that of the simulated kernel, so that their choices are independent.
+        // The seed differs from that of the simulated kernel, so that the choices of the two are independent.
         let mut rng = SeededRng::new(seed ^ 0x5eed);
         let mut lost = Rc::default();
         let kernel = match profile {

@@ -8,8 +8,8 @@ use super::kernel::Operation;
 
 /// Maximum bytes in a batch, so that they fit into the core's own cache beside other data.
 const CAPACITY_BYTES: usize = 256 * 1024;
-/// Maximum bytes of one write. Larger writes are sent immediately, because copying them would cost more than the system
-/// call.
+/// Maximum bytes that the driver adds at once. Larger writes are sent immediately, because copying them would cost more
+/// than the system call.
 pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024;
 
 /// Writes that are sent together.

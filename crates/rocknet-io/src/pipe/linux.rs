@@ -16,7 +16,8 @@ pub struct PipeEnds {
     writer: OwnedFd,
 }
 
-/// Opens a pipe with a capacity of `room` bytes, or with the default capacity if that is enough.
+/// Opens a pipe with a capacity of `room` bytes. If the system refuses that capacity, the pipe keeps its default
+/// capacity. Fails if the resulting capacity is below `MIN_PIPE_BYTES`.
 pub fn open(room: usize) -> io::Result<PipeEnds> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     // If the user's limit forbids the size, the default size may be enough.

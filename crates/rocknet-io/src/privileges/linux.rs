@@ -73,7 +73,8 @@ pub(super) fn stop_inheritance() -> Result<(), PrivilegeError> {
     if sets.inheritable.is_empty() {
         return Ok(());
     }
-    // A program whose file has inheritable capabilities would gain those that are in both sets.
+    // A program whose file has inheritable capabilities would gain those that are in the inheritable sets of both the
+    // file and this process.
     let sets = CapabilitySets {
         inheritable: CapabilitySet::empty(),
         ..sets
@@ -109,8 +110,8 @@ fn clear_ambient_set() -> Result<(), PrivilegeError> {
     }
 }
 
-/// Blocks the signals that a service manager sends to all processes of the service, because this process has to outlive
-/// the programs that it started. Those programs start without the mask (`child.rs`).
+/// Blocks the signals that a service manager or a terminal sends to all processes of the service, because this process
+/// has to outlive the programs that it started. Those programs start without the mask (`child.rs`).
 #[allow(unsafe_code)]
 fn block_signals() {
     // SAFETY: `sigemptyset` initializes the set, and the calls access no other memory.

@@ -66,7 +66,8 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_vhangup,
 ];
 
-/// Denied calls that only this architecture has.
+/// Further denied calls on x86-64. aarch64 lacks these calls, except `kexec_file_load`, for which the crate libc does
+/// not define a number on every system.
 #[cfg(target_arch = "x86_64")]
 const DENIED_HERE: &[libc::c_long] = &[
     libc::SYS_kexec_file_load,
@@ -85,8 +86,9 @@ const IO_URING: &[libc::c_long] = &[
     libc::SYS_io_uring_register,
 ];
 
-/// Flags of `clone` that create namespaces. They are in the lower 32 bits of the first argument, which come first in
-/// memory on both known architectures.
+/// Flags of `clone` that create namespaces. `CLONE_NEWTIME` is not among them, because `clone` reads its bit as part of
+/// a signal number. The flags are in the lower 32 bits of the first argument, which come first in memory on both known
+/// architectures.
 const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS

@@ -13,7 +13,10 @@ pub enum SandboxError {
     /// The process may gain privileges by set-user-ID programs, so only root may set limits. `renounce_privileges`
     /// removes the obstacle.
     MayGainPrivileges,
-    /// A system call failed.
+    /// The process has as many layers of Landlock rules as the kernel permits. Each program that takes the place of
+    /// another one, with the same limits, adds a layer.
+    TooManyLayers,
+    /// The system call with this name failed.
     System(&'static str, io::Error),
     /// A folder to which writing is to be permitted cannot be opened.
     Folder(PathBuf, io::Error),
@@ -25,6 +28,8 @@ impl SandboxError {
     pub(super) fn last(call: &'static str) -> SandboxError {
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
+            // Only Landlock has this error.
+            Some(libc::E2BIG) => SandboxError::TooManyLayers,
             // seccomp fails with EACCES, and Landlock with EPERM.
             Some(libc::EACCES | libc::EPERM) => SandboxError::MayGainPrivileges,
             _ => SandboxError::System(call, error),
@@ -39,6 +44,9 @@ impl fmt::Display for SandboxError {
             SandboxError::MayGainPrivileges => {
                 f.write_str("programs may gain privileges by set-user-ID files (`NoNewPrivileges` is not set)")
             }
+            SandboxError::TooManyLayers => f.write_str(
+                "every upgrade adds a layer of Landlock rules, and the kernel permits no further layer: restart the server",
+            ),
             SandboxError::System(call, error) => write!(f, "{call}: {error}"),
             SandboxError::Folder(folder, error) => write!(f, "{}: {error}", folder.display()),
         }

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::super::SandboxError;
 
-/// First version with the right to move files between folders, Linux 5.19. Earlier ones always deny such moves.
-const FIRST_VERSION: libc::c_long = 2;
-/// First version with the right to truncate files, Linux 6.2.
+/// Minimum version of Landlock: the version of Linux 5.19, which has the right to move files between folders. Version 1
+/// always denies such moves.
+const MIN_VERSION: libc::c_long = 2;
+/// Version since which there is the right to truncate files, Linux 6.2.
 const TRUNCATE_VERSION: libc::c_long = 3;
 
 /// Flag of `landlock_create_ruleset`: return the version.
@@ -35,13 +36,13 @@ const TRUNCATE: u64 = 1 << 14;
 /// Rights below a permitted folder. Device files cannot be created anywhere.
 const CHANGE: u64 =
     WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM | REFER | TRUNCATE;
-/// Rights that are denied elsewhere.
+/// Rights that are denied outside of the permitted folders.
 const DENIED: u64 = CHANGE | MAKE_CHAR | MAKE_BLOCK;
 
 /// Folder of device files such as `null`, which programs open for writing.
 const DEVICES: &str = "/dev";
 
-/// `struct landlock_ruleset_attr` of the first version. The kernel treats the missing fields as zeros.
+/// `struct landlock_ruleset_attr` as in version 1. The kernel treats fields of later versions as zeros.
 #[repr(C)]
 struct Ruleset {
     handled_access_fs: u64,
@@ -55,7 +56,7 @@ struct PathBeneath {
 }
 
 pub(super) fn is_available() -> bool {
-    version() >= FIRST_VERSION
+    version() >= MIN_VERSION
 }
 
 /// Returns the version of Landlock; -1 without it.
@@ -75,7 +76,7 @@ fn version() -> libc::c_long {
 #[allow(unsafe_code)]
 pub(super) fn limit_writes(folders: &[PathBuf]) -> Result<(), SandboxError> {
     let version = version();
-    if version < FIRST_VERSION {
+    if version < MIN_VERSION {
         return Err(SandboxError::Unsupported("Landlock of Linux 5.19 or newer"));
     }
     let known = if version >= TRUNCATE_VERSION { !0 } else { !TRUNCATE };

@@ -38,8 +38,8 @@ pub struct Listener {
     /// The bound address; port 0 has been replaced by the port that the kernel chose.
     address: Address,
     options: ListenOptions,
-    /// The socket file, which is removed when the last listener bound to it is dropped. `None` for TCP, and for a
-    /// socket that another process opened.
+    /// The socket file, which is removed when the last listener bound to it is dropped. `None` for TCP, for a socket
+    /// that the service manager opened, and for a socket of a previous process whose file is missing.
     file: Option<Arc<SocketFile>>,
     /// True if the service manager has opened the socket.
     is_activated: bool,

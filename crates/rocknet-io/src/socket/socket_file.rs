@@ -135,8 +135,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((stat.st_dev as u64, stat.st_ino as u64))
 }
 
-/// Only the server's user and group may connect. A proxy in front joins the group, and other users of the machine
-/// cannot bypass the checks of the proxy.
+/// Permissions of a socket file: only the server's user and group may connect. A proxy in front joins the group, and
+/// other users of the machine cannot bypass the checks of the proxy.
 const MODE: u32 = 0o660;
 /// Maximum number of attempts to lock the directory. Another server holds the lock for microseconds, so a lock held for
 /// a second has another purpose.

@@ -16,6 +16,7 @@ use socket2::SockRef;
 
 use super::*;
 
+/// Options that permit siblings.
 const SHARED: ListenOptions = ListenOptions {
     backlog: BACKLOG,
     reuse_port: true,

@@ -13,7 +13,8 @@ pub(super) fn create_unnamed(folder: &Path) -> Option<io::Result<File>> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
     match openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => Some(Ok(file.into())),
-        // Old kernels treat the call as an attempt to write to a directory.
+        // EISDIR: an old kernel treats the call as an attempt to write to a directory. EOPNOTSUPP and EINVAL: the file
+        // system does not support the flag.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => None,
         Err(errno) => Some(Err(errno.into())),
     }

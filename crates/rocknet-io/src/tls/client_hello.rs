@@ -17,9 +17,11 @@ use crate::queue::SendQueue;
 const HANDSHAKE: u8 = 22;
 /// Offset of the type of the first handshake message (RFC 5246 §7.4).
 const MESSAGE_TYPE: usize = 5;
+/// Type of a ClientHello (RFC 5246 §7.4).
 const CLIENT_HELLO: u8 = 1;
 /// Offset of the version in a ClientHello (RFC 5246 §7.4.1.2).
 const CLIENT_VERSION: std::ops::Range<usize> = 9..11;
+/// Version number of TLS 1.2 (RFC 5246 §A.1).
 const TLS_1_2: [u8; 2] = [3, 3];
 /// Alert for an offered version that is not supported (RFC 5246 §7.2).
 const PROTOCOL_VERSION: u8 = 70;
@@ -29,6 +31,7 @@ const DECODE_ERROR: u8 = 50;
 const UNEXPECTED_MESSAGE: u8 = 10;
 /// Alert for a handshake that is cancelled without a protocol error (RFC 8446 §6.1). The alert close_notify follows.
 const USER_CANCELED: u8 = 90;
+/// Alert for the end of the sender's data (RFC 8446 §6.1).
 const CLOSE_NOTIFY: u8 = 0;
 // Alert levels (RFC 8446 §6).
 const WARNING: u8 = 1;

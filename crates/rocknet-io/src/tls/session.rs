@@ -14,6 +14,7 @@ use super::side::Side;
 /// 32), rounded up.
 const OVERHEAD: usize = 64;
 
+/// Connection of rustls, with flags that rustls does not store.
 pub(super) struct Session<S> {
     connection: S,
     /// True once the peer has sent close_notify.

@@ -201,7 +201,8 @@ fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, order_query: &str) {
     push(out, "</td></tr>\n");
 }
 
-/// Returns the class of the entry's icon in `assets/listing.css`.
+/// Returns the class of the entry's icon in `assets/listing.css`: `d` for a directory, `i` for an image, `z` for an
+/// archive, `m` for audio or video, and `f` for any other file.
 fn icon(entry: &ListingEntry) -> &'static str {
     if entry.kind == EntryKind::Directory {
         return "d";

@@ -68,7 +68,8 @@ pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAdd
     Some(note)
 }
 
-/// Returns the line about terminal commands and stopping.
+/// Returns the line about terminal commands and stopping. `has_console`: the server reads commands from the terminal.
+/// `has_file`: the server has a configuration file.
 pub fn stop_hint(has_console: bool, has_file: bool) -> String {
     match (has_console, has_file) {
         (true, true) => "Type status, sites, reload, quit or help. Ctrl+C stops.\n".to_owned(),
@@ -114,10 +115,10 @@ fn without_controls(text: &str) -> String {
         .collect()
 }
 
-/// Maximum number of sites, so that the block fits on the screen. `sites` lists all.
+/// Maximum number of sites, so that the block fits on the screen. The terminal command `sites` lists all of them.
 const MAX_SITES: usize = 16;
 
-/// Maximum number of URLs of a site, for the same reason.
+/// Maximum number of URLs of a site, so that the block fits on the screen.
 const MAX_URLS: usize = 4;
 
 /// Maximum number of addresses of the machine; further addresses mostly belong to bridges and containers.
@@ -126,6 +127,7 @@ const MAX_ADDRESSES: usize = 8;
 /// Host in the URL of a site that has no name and listens on all addresses.
 const LOCALHOST: &str = "//localhost";
 
+// Terminal escape sequences (SGR) for styles. `OFF` ends them all.
 const BOLD: &str = "\x1b[1m";
 const CYAN: &str = "\x1b[36m";
 const DIM: &str = "\x1b[2m";
@@ -180,6 +182,7 @@ mod tests {
             address: address.map(|text| text.parse().unwrap()),
             port: 8000,
         };
+        // Listening address, URL of the site, and `true` if the note is expected.
         for (at, url, expected) in [
             (None, "http://localhost:8000/", true),
             (Some("0.0.0.0"), "http://localhost:8000/", true),
@@ -189,8 +192,8 @@ mod tests {
             let mut summary = site(&[url], Some("/w"), SiteKind::Files);
             summary.name = config.sites[0].name.clone();
             let note = other_machines(&[summary], &config, &addresses);
-            let both = "Other machines reach it at:\n  http://192.168.1.5:8000/\n  http://[2001:db8::5]:8000/";
-            assert_eq!(note.as_deref(), expected.then_some(both), "{at:?}");
+            let both_urls = "Other machines reach it at:\n  http://192.168.1.5:8000/\n  http://[2001:db8::5]:8000/";
+            assert_eq!(note.as_deref(), expected.then_some(both_urls), "{at:?}");
         }
     }
 

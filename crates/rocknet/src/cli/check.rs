@@ -16,6 +16,7 @@ pub struct Options {
     pub json: bool,
 }
 
+/// Checks the configuration file and prints the findings.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let checked = options.file.named_or_found().and_then(|file| {
         let Loaded { config, mut warnings } =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rocknet_config::edit;
 use rocknet_control::SiteSummary;
 use rocknet_control::api::Request;
-use rocknet_control::config::{Change, ChangeList, ConfigText, Edit, Edits, Saved, Undo};
+use rocknet_control::config::{Change, ChangeList, ConfigFileName, ConfigText, Edit, Edits, Saved, Undo};
 use rocknet_control::text;
 
 use super::remote::{Target, print_json};
@@ -29,7 +29,12 @@ pub struct Options {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Print the configuration file
-    Show,
+    Show {
+        /// An included file; by default the main file
+        file: Option<PathBuf>,
+    },
+    /// List the configuration file and the files that it includes
+    Files,
     /// Set a key
     Set {
         /// The key, such as 'site."example.com".root'
@@ -55,6 +60,30 @@ enum Action {
         /// Its name
         name: String,
     },
+    /// Add a copy of a site, without its aliases
+    CopySite {
+        /// The site
+        from: String,
+        /// The name of the copy
+        to: String,
+    },
+    /// Give a site another name
+    RenameSite {
+        /// The site
+        from: String,
+        /// Its new name
+        to: String,
+    },
+    /// Keep a site in the configuration without serving it
+    DisableSite {
+        /// Its name
+        name: String,
+    },
+    /// Serve a disabled site again
+    EnableSite {
+        /// Its name
+        name: String,
+    },
     /// List the changes that were made by these commands, the dashboard and other programs
     History,
     /// Restore the text before a change, which also undoes later changes
@@ -71,7 +100,8 @@ enum Action {
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     match &options.action {
-        Action::Show => show(options),
+        Action::Show { file } => show(options, file.as_deref()),
+        Action::Files => files(options),
         Action::History => history(options),
         Action::Undo { id, discard_edits } => undo(options, *id, *discard_edits),
         Action::AddSite { name, root } => add_site(options, name, root),
@@ -81,14 +111,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 options,
                 &Request::EditConfig(Edits {
                     edits: vec![edit],
-                    revision: None,
+                    ..Edits::default()
                 }),
             )
         }
     }
 }
 
-/// Returns the edit of an action that edits.
+/// Returns the edit of an action that sets, removes or adds something; an error for the other actions.
 fn edit(action: &Action) -> Result<Edit, Failure> {
     let path = |key: &str| edit::key_path(key).map_err(|error| Failure::Failed(error.to_string()));
     Ok(match action {
@@ -104,7 +134,17 @@ fn edit(action: &Action) -> Result<Edit, Failure> {
         Action::RemoveSite { name } => Edit::Remove {
             path: vec!["site".to_owned(), name.clone()],
         },
-        Action::Show | Action::History | Action::AddSite { .. } | Action::Undo { .. } => {
+        Action::CopySite { from, to } => Edit::CopySite {
+            from: from.clone(),
+            to: to.clone(),
+        },
+        Action::RenameSite { from, to } => Edit::RenameSite {
+            from: from.clone(),
+            to: to.clone(),
+        },
+        Action::DisableSite { name } => enabled(name, "false"),
+        Action::EnableSite { name } => enabled(name, ""),
+        Action::Show { .. } | Action::Files | Action::History | Action::AddSite { .. } | Action::Undo { .. } => {
             return Err(Failure::Failed("this action edits nothing".to_owned()));
         }
     })
@@ -112,7 +152,7 @@ fn edit(action: &Action) -> Result<Edit, Failure> {
 
 /// Adds a site, and prints its URLs.
 fn add_site(options: &Options, name: &str, root: &Path) -> Result<(), Failure> {
-    let config: ConfigText = options.target.call(&Request::Config)?;
+    let config: ConfigText = options.target.call(&Request::Config(ConfigFileName::default()))?;
     let edit = Edit::AddSite {
         name: name.to_owned(),
         root: root_of_file(root, &config.file)?,
@@ -121,7 +161,7 @@ fn add_site(options: &Options, name: &str, root: &Path) -> Result<(), Failure> {
         options,
         &Request::EditConfig(Edits {
             edits: vec![edit],
-            revision: None,
+            ..Edits::default()
         }),
     )?;
     if options.json {
@@ -154,8 +194,22 @@ fn root_of_file(root: &Path, file: &Path) -> Result<String, Failure> {
 /// Maximum number of characters of a URL that are shown.
 const MAX_URL: usize = 500;
 
-fn show(options: &Options) -> Result<(), Failure> {
-    let config: ConfigText = options.target.call(&Request::Config)?;
+/// Returns the edit of the key `enabled` of a site. An empty text removes the key.
+fn enabled(site: &str, text: &str) -> Edit {
+    Edit::SetField {
+        site: site.to_owned(),
+        field: "enabled".to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+fn show(options: &Options, file: Option<&Path>) -> Result<(), Failure> {
+    // A name is relative to this folder if there is such a file, else to the folder of the main file.
+    let file = file.map(|file| match std::path::absolute(file) {
+        Ok(absolute) if absolute.exists() => absolute,
+        _ => file.to_owned(),
+    });
+    let config: ConfigText = options.target.call(&Request::Config(ConfigFileName { file }))?;
     if options.json {
         return print_json(&config);
     }
@@ -165,6 +219,17 @@ fn show(options: &Options) -> Result<(), Failure> {
             "{} was edited and is not loaded yet: `rocknet reload`",
             config.file.display()
         ));
+    }
+    Ok(())
+}
+
+fn files(options: &Options) -> Result<(), Failure> {
+    let config: ConfigText = options.target.call(&Request::Config(ConfigFileName::default()))?;
+    if options.json {
+        return print_json(&config.files);
+    }
+    for file in &config.files {
+        print(format_args!("{}\n", file.display()));
     }
     Ok(())
 }
@@ -180,14 +245,18 @@ fn history(options: &Options) -> Result<(), Failure> {
 
 /// Restores the text before a change.
 fn undo(options: &Options, id: Option<u64>, discard_edits: bool) -> Result<(), Failure> {
-    let revision = match discard_edits {
-        true => Some(options.target.call::<ConfigText>(&Request::Config)?.revision),
-        false => None,
+    // Edits are discarded only from a text that the server names.
+    let revision = if discard_edits {
+        let changes: Vec<Change> = options.target.call(&Request::ConfigHistory)?;
+        let change = changes.into_iter().find(|change| id.is_none_or(|id| change.id == id));
+        change.map(|change| change.revision)
+    } else {
+        None
     };
     let request = Request::UndoConfig(Undo {
         id,
+        discard_edits: discard_edits && revision.is_some(),
         revision,
-        discard_edits,
     });
     let saved = options.target.try_call(&request)?.map_err(|error| {
         if let Some(details) = &error.details {
@@ -206,6 +275,7 @@ fn undo(options: &Options, id: Option<u64>, discard_edits: bool) -> Result<(), F
     print_saved(options, &saved)
 }
 
+/// Sends a request that changes the configuration file, and prints the result.
 fn change(options: &Options, request: &Request) -> Result<(), Failure> {
     print_saved(options, &options.target.call(request)?)
 }

@@ -2,7 +2,7 @@
 //! loop.
 //!
 //! It shares nothing with the server that it controls: it has its own worker and limits, so it responds even if all
-//! connections of the other server are in use, and its requests are in no counter or log of the sites.
+//! connections of that server are in use, and its requests are in no counter or log of the sites.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -39,8 +39,11 @@ const SOCKET_NAME: &str = "admin/control.sock";
 /// Environment variable with the path of the socket, for servers and for commands. `off`: no socket.
 const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
 
-/// Attempts to lock a token, and the pause between them. The other server holds the lock for one write.
+/// Maximum number of attempts to lock a token. Another server with the same state folder may hold the lock, but only
+/// while it writes the token.
 const LOCK_ATTEMPTS: u32 = 50;
+
+/// Pause between two attempts to lock a token.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Time between two attempts to use an address that another server holds.
@@ -73,7 +76,7 @@ pub fn sockets(config: &Config) -> Result<Vec<PathBuf>, Failure> {
         return Err(Failure::Failed(message.to_owned()));
     };
     let is_default = first == own.join(SOCKET_NAME) && config.server.state.is_none();
-    // A server that was started by another account uses the folder of the system, or of that account.
+    // A server that another account has started may use the state folder of the system.
     let system = is_default.then(|| Path::new(SYSTEM_STATE_FOLDER).join(SOCKET_NAME));
     let system = system.filter(|system| *system != first);
     Ok(std::iter::once(first).chain(system).collect())
@@ -162,13 +165,13 @@ pub struct ControlServers {
     socket: Option<Server>,
     /// `None` while the TCP address cannot be used.
     listen: Option<Server>,
-    /// Part of the API over TCP. The socket only creates links to it.
+    /// Dashboard, which is served at the TCP address alone. Requests at the socket only create links to it.
     dashboard: Arc<Dashboard>,
-    /// Sockets of a previous process that are left for a server.
+    /// Sockets of a previous process that no server of the API has taken yet.
     adopted: AdoptedSockets,
 }
 
-/// Start of one server of the API, which adopts the socket of its address.
+/// Start hooks of one server of the API. They pass to it the inherited sockets, of which it adopts that of its address.
 struct ServerAdoption(AdoptedSockets);
 
 impl StartHooks for ServerAdoption {
@@ -296,6 +299,7 @@ fn start_tcp(
         address: Some(address.ip()),
         port: address.port(),
     };
+    // Verified passwords are remembered as fingerprints, which are computed with this key.
     let mut key = [0; 32];
     rand::fill(&mut key).map_err(|_| StartError::Io(no_random()))?;
     let access = TcpAccess::new(tokens, admin.password.clone(), allowed_hosts(admin), key);
@@ -317,6 +321,7 @@ fn start_tcp(
     Ok((server, port))
 }
 
+/// Starts a server at one address, whose only handler is `api`.
 fn start_at(
     listen: Listen,
     tls: Option<SiteTls>,
@@ -342,7 +347,8 @@ fn start_at(
 /// Reads a token from the state folder, and creates it first if it does not exist.
 fn token(state: &Path, name: &str) -> io::Result<String> {
     let storage = FileStorage::new(state);
-    // Another server with the same state folder may create the token at the same time.
+    // Another server with the same state folder may create the token at the same time. After the last attempt, the
+    // token is read or created without the lock.
     let mut lock = storage.lock(name)?;
     for _ in 0..LOCK_ATTEMPTS {
         if lock.is_some() {

@@ -6,6 +6,7 @@ mod verdict;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use rocknet::backend::BackendChoice;
@@ -20,7 +21,7 @@ use rocknet_io::sandbox;
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use serde_json::json;
 
-use super::{ExitStatus, Failure, print, search, trust};
+use super::{ExitStatus, Failure, print, remote, search, trust};
 pub use verdict::Check;
 use verdict::Verdict;
 
@@ -37,7 +38,9 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let file = options.file.named().map(Path::to_path_buf).or_else(search::find);
     let file = file.map(|file| search::absolute(&file));
-    let checks = checks(file.as_deref(), &BTreeSet::new());
+    let running = remote::running(file.as_deref());
+    let served = running.map(|status| listening_addresses(&status.listeners));
+    let checks = checks(file.as_deref(), &served.unwrap_or_default());
     print_checks(&checks, options.json);
     if checks.iter().any(|check| check.verdict == Verdict::Bad) {
         return Err(Failure::Reported(ExitStatus::Failed));
@@ -45,13 +48,25 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs all checks for a configuration. `served`: addresses that the calling server listens at.
+/// Returns the addresses of the URLs at which a server listens. An unspecified address is also listed as the one that
+/// means all addresses of the machine.
+fn listening_addresses(urls: &[String]) -> BTreeSet<Address> {
+    let sockets = urls.iter().filter_map(|url| url.split_once("://")?.1.parse().ok());
+    let addresses = |socket: SocketAddr| {
+        let (ip, port) = (socket.ip(), socket.port());
+        let all = ip.is_unspecified().then_some(Address::Tcp { ip: None, port });
+        [Address::Tcp { ip: Some(ip), port }].into_iter().chain(all)
+    };
+    sockets.flat_map(addresses).collect()
+}
+
+/// Runs all checks for a configuration. `served`: addresses that the running server of the configuration listens at.
 pub fn checks(file: Option<&Path>, served: &BTreeSet<Address>) -> Vec<Check> {
     let mut checks = Vec::new();
     let config = configuration(file, &mut checks);
     if let Some(config) = &config {
         ports(config, served, &mut checks);
-        // The running server has reported UDP ports that it could not open.
+        // A server that runs the checks itself has logged the UDP ports that it could not open.
         if served.is_empty() {
             checks.extend(quic::check(config, MAX_PORTS));
         }
@@ -66,6 +81,7 @@ pub fn checks(file: Option<&Path>, served: &BTreeSet<Address>) -> Vec<Check> {
     checks
 }
 
+/// Loads the configuration and adds the checks of it. Returns `None` if it has an error that concerns all sites.
 fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config> {
     const SUBJECT: &str = "configuration";
     let Some(file) = file else {
@@ -260,3 +276,19 @@ const MAX_PORTS: usize = 64;
 
 /// Minimum descriptor limit for a few thousand connections with their files.
 const MIN_DESCRIPTORS: u64 = 8_192;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unspecified_address_also_stands_for_all_addresses() {
+        let urls = ["http://0.0.0.0:80", "https://[::1]:443", "unix:/run/a.sock"].map(str::to_owned);
+        let tcp = |ip: Option<&str>, port| Address::Tcp {
+            ip: ip.map(|ip| ip.parse().expect("an address")),
+            port,
+        };
+        let expected = [tcp(None, 80), tcp(Some("0.0.0.0"), 80), tcp(Some("::1"), 443)];
+        assert_eq!(listening_addresses(&urls), BTreeSet::from(expected));
+    }
+}

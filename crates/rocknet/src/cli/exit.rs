@@ -27,8 +27,11 @@ impl From<ExitStatus> for ExitCode {
 /// The reason why a command failed.
 #[derive(Debug)]
 pub enum Failure {
+    /// Any failure without a status of its own, with its message.
     Failed(String),
+    /// The command line is invalid, with the message.
     Usage(String),
+    /// The configuration is invalid, with its findings.
     Configuration(Report),
     /// The reason has been printed already.
     Reported(ExitStatus),

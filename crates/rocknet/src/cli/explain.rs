@@ -1,5 +1,5 @@
-//! `rocknet explain`: shows the site and route of a URL, what the URL leads to, and the configuration lines behind it.
-//! Guards are not applied, because they depend on the client.
+//! `rocknet explain`: shows the site and route of a URL, what the URL leads to, and the configuration lines that apply
+//! to it. Guards are not applied, because they depend on the client.
 
 mod url;
 
@@ -69,7 +69,7 @@ pub fn explained(config: &Config, url: &str) -> Result<UrlExplanation, Failure> 
     explanation(config, &parsed, "")
 }
 
-/// Explains a URL. `origin`: words about the configuration for the error.
+/// Explains a URL. `origin`: words that follow “no site” in the error, such as ` of /etc/rocknet/rocknet.toml`.
 fn explanation(config: &Config, url: &Url<'_>, origin: &str) -> Result<UrlExplanation, Failure> {
     let UrlAnalysis { found, leads_to } = analyse(config, url, origin)?;
     let leads_to = match https_location(found.site, url) {
@@ -159,7 +159,8 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, origin: &str) -> Result<UrlAna
                 "{}, because a rule rewrites the URL to {target}",
                 after_rules(&after, &rewritten)?
             );
-            // Rules are listed for the requested path, and all other settings for the rewritten one.
+            // Rules, whose keys begin with `rule `, are listed for the requested path, and all other settings for the
+            // rewritten one.
             let rules = found
                 .settings
                 .into_iter()
@@ -179,6 +180,7 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, origin: &str) -> Result<UrlAna
 /// Returns the https:// URL to which a request in clear text is redirected. `None` if the URL does not begin with
 /// http://, or if its site does not redirect.
 fn https_location(site: &Site, url: &Url<'_>) -> Option<String> {
+    // `http://` has 7 bytes.
     let scheme = url.written.get(..7)?;
     let is_requested =
         |listen: &Listen| matches!(listen, Listen::Tcp { port, .. } if url.port.is_none_or(|own| own == *port));
@@ -258,6 +260,7 @@ fn after_rules(found: &Explanation<'_>, url: &Url<'_>) -> Result<String, Failure
     }
 }
 
+/// Finds the site, the route and the settings of a URL whose decoded path is `path`; `None` if no site serves the URL.
 fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation<'c>> {
     if let Some(found) = explain::explain(config, &url.host, url.port, path) {
         return Some(found);
@@ -437,6 +440,7 @@ fn without_controls(text: &str) -> String {
         .collect()
 }
 
+// Keys of the lines before the table.
 const LEADS_TO: &str = "leads to";
 const PROBLEM: &str = "problem";
 

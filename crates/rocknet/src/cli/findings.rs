@@ -1,24 +1,40 @@
 //! Findings of a configuration as the control API reports them.
 
+use std::path::Path;
+
+use rocknet_config::edit::KeyPositions;
 use rocknet_control::config::Finding;
 
 /// Converts findings of the configuration.
-pub fn for_api(findings: &[rocknet_config::Finding]) -> Vec<Finding> {
-    findings
-        .iter()
-        .map(|finding| {
-            let location = finding.location.as_ref();
-            Finding {
-                is_error: finding.is_error(),
-                code: code(finding),
-                message: finding.message.clone(),
-                help: finding.help.clone(),
-                file: location.map(|location| location.file.clone()),
-                line: location.map_or(0, |location| location.line),
-                column: location.map_or(0, |location| location.column),
-            }
-        })
-        .collect()
+pub fn for_api(all: &[rocknet_config::Finding]) -> Vec<Finding> {
+    all.iter().map(|finding| described(finding, Vec::new())).collect()
+}
+
+/// Converts findings of a configuration with the text `text` of `file`. Findings in this file name their keys.
+pub fn of_file(all: &[rocknet_config::Finding], file: &Path, text: &str) -> Vec<Finding> {
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let positions = KeyPositions::new(text);
+    let key = |finding: &rocknet_config::Finding| match &finding.location {
+        Some(at) if at.file == file => positions.at(at.line, at.column).to_vec(),
+        _ => Vec::new(),
+    };
+    all.iter().map(|finding| described(finding, key(finding))).collect()
+}
+
+fn described(finding: &rocknet_config::Finding, key: Vec<String>) -> Finding {
+    let location = finding.location.as_ref();
+    Finding {
+        is_error: finding.is_error(),
+        code: code(finding),
+        message: finding.message.clone(),
+        help: finding.help.clone(),
+        file: location.map(|location| location.file.clone()),
+        line: location.map_or(0, |location| location.line),
+        column: location.map_or(0, |location| location.column),
+        key,
+    }
 }
 
 fn code(finding: &rocknet_config::Finding) -> String {

@@ -123,6 +123,7 @@ fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the path of the temporary file that replaces `file`.
 fn temporary(file: &Path) -> io::Result<PathBuf> {
     let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     // The leading dot keeps the temporary file out of `include = ["sites/*.toml"]` if this process dies before the
@@ -133,6 +134,7 @@ fn temporary(file: &Path) -> io::Result<PathBuf> {
     Ok(file.with_file_name(hidden))
 }
 
+/// Writes `content` to the temporary file, and gives it the mode and, where permitted, the owner of `file`.
 fn write(temporary: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
     let old = fs::metadata(file)?;
     // Removes the file of an earlier process with the same id, which died before its rename.
@@ -178,9 +180,14 @@ mod tests {
     fn a_failure_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("r.toml");
+        // The file does not exist, and then it is a folder.
         assert!(replace(&file, b"new").is_err());
         fs::create_dir(&file).unwrap();
         assert!(replace(&file, b"new").is_err());
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "only the folder is there"
+        );
     }
 }

@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use rocknet::certificates::ServerEnvironment;
+use rocknet::certificates::resumption::SiteSessions;
 use rocknet::gateway::accounts;
 use rocknet::server::Server;
 use rocknet::takeover::{Offer, SocketGroup, Successor, UpgradeError};
 use rocknet_control::api::{ApiError, Done, Reply};
 use rocknet_control::upgrade::{DEFAULT_TIMEOUT, TIMEOUTS, UpgradeOrder};
-use rocknet_io::privileges;
 use tokio::sync::mpsc::Sender;
 
 use super::control::ControlServers;
@@ -46,8 +46,9 @@ impl Handover {
         self.is_in_progress
     }
 
-    /// Starts the new process on a thread, which sends [`Event::Prepared`]. `request`: gets the outcome. If the upgrade
-    /// is refused, the reason is logged, and the server continues.
+    /// Starts the new process on a thread, which sends [`Event::Prepared`]. `request`: request of the control API that
+    /// gets the outcome, if there is one. `servers`: the servers of the sites and of the control API, whose sockets are
+    /// passed. If the upgrade is refused, the reason is logged, and the server continues.
     pub fn begin(
         &mut self,
         order: &UpgradeOrder,
@@ -67,7 +68,7 @@ impl Handover {
             tracing::info!("upgrading to {}", offer.program.display());
             let sender = context.sender.clone();
             on_thread(move || {
-                let started = Successor::start(offer).map(Box::new);
+                let started = with_helper(offer).and_then(Successor::start).map(Box::new);
                 let _ = sender.blocking_send(Event::Prepared(started));
             })
         });
@@ -76,24 +77,29 @@ impl Handover {
         }
     }
 
-    /// Lets the prepared process serve, on a thread that sends [`Event::Upgraded`].
-    pub fn permit(&mut self, started: Result<Box<Successor>, UpgradeError>, sender: &Sender<Event>) {
+    /// Lets the prepared process serve, on a thread that sends [`Event::Upgraded`]. `sessions`: those that the server
+    /// has stored.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the thread cannot be started. The new process has been killed.
+    pub fn permit(
+        successor: Box<Successor>,
+        sessions: Vec<SiteSessions>,
+        sender: &Sender<Event>,
+    ) -> Result<(), UpgradeError> {
         let sender = sender.clone();
-        let permitted = started.and_then(|successor| {
-            on_thread(move || {
-                let _ = sender.blocking_send(Event::Upgraded(successor.finish().map(Box::new)));
-            })
-        });
-        if let Err(error) = permitted {
-            self.fail(&error);
-        }
+        on_thread(move || {
+            let _ = sender.blocking_send(Event::Upgraded(successor.finish(sessions).map(Box::new)));
+        })
     }
 
     /// Reports to the service manager and the operator that the new process has taken over.
     pub fn succeed(&mut self, successor: Successor, notifier: &Notifier) {
         let process = successor.id();
         notifier.handed_over(process);
-        // The service manager accepts notifications of the new process from here on.
+        // The service manager accepts notifications of the new process from here on. The drop closes the channel to the
+        // new process, which then sends them.
         drop(successor);
         let message = format!("process {process} has taken over from process {}", std::process::id());
         tracing::info!("{message}; this process ends after its connections");
@@ -108,13 +114,14 @@ impl Handover {
         tracing::error!("the upgrade failed, and this process continues: {error}");
         if let Some(request) = self.request.take() {
             let mut lines = error.0.trim_end().lines();
-            let first = lines.next_back().unwrap_or_default();
+            // The last line is the reason. Lines before it are the findings in a configuration.
+            let last = lines.next_back().unwrap_or_default();
             let has_more = lines.next().is_some();
             request.reply(Err(ApiError {
                 details: has_more.then(|| error.0.clone()),
                 ..ApiError::new(
                     422,
-                    format!("the upgrade failed, and the server continues unchanged: {first}"),
+                    format!("the upgrade failed, and the server continues unchanged: {last}"),
                 )
             }));
         }
@@ -123,14 +130,18 @@ impl Handover {
 
 /// State of the main loop that an upgrade uses.
 pub struct HandoverContext<'a> {
+    /// Source of the configuration in use.
     pub source: &'a ConfigSource,
+    /// Folder of the server's state.
     pub state: &'a PathBuf,
+    /// Queue of the main loop.
     pub sender: &'a Sender<Event>,
     /// Limits of this process, which the new process inherits.
     pub sandbox: &'a ActiveSandbox,
     pub notifier: &'a Notifier,
 }
 
+/// Checks that an upgrade is possible, and collects the program, the sockets and the state for the new process.
 fn offer(
     order: &UpgradeOrder,
     (sites, control): (&Server, &ControlServers),
@@ -143,11 +154,6 @@ fn offer(
     if std::process::id() == 1 {
         return refused(
             "the server is the first process of a container, which would end with it: replace the container",
-        );
-    }
-    if accounts::can_switch_accounts() && !privileges::is_root() {
-        return refused(
-            "scripts run as other accounts, which needs a start as root: restart the server to replace its program",
         );
     }
     // The new process reports errors of the configuration.
@@ -189,7 +195,11 @@ fn offer(
         arguments: std::env::args_os().collect(),
         sockets,
         relays: sites.offered_relays().map_err(duplicates)?,
+        // QUIC connection IDs of the new process contain another number than those of this process.
         generation: sites.generation().wrapping_add(1),
+        // Added on the thread, because the helper may be busy.
+        helper: None,
+        ticket_secrets: sites.certificates().ticket_secrets().encode(),
         has_dropped_root: accounts::has_dropped_rights(),
         state_folder: context.state.clone(),
         environment: context.notifier.variables(),
@@ -197,6 +207,25 @@ fn offer(
     })
 }
 
+/// Connects the new process to the helper that starts programs as other accounts.
+fn with_helper(offer: Offer) -> Result<Offer, UpgradeError> {
+    let helper = accounts::offer_helper();
+    let refused = |error: std::io::Error| {
+        let reason = match error.kind() {
+            std::io::ErrorKind::WouldBlock => "too many old processes still finish their connections".to_owned(),
+            _ => error.to_string(),
+        };
+        UpgradeError(format!(
+            "scripts run as other accounts, and the process that starts them accepts no further server: {reason}"
+        ))
+    };
+    Ok(Offer {
+        helper: helper.map_err(refused)?,
+        ..offer
+    })
+}
+
+/// Runs a function on a new thread, because the steps of an upgrade block.
 fn on_thread(run: impl FnOnce() + Send + 'static) -> Result<(), UpgradeError> {
     let thread = thread::Builder::new().name("rn-upgrade".to_owned()).spawn(run);
     thread

@@ -48,8 +48,9 @@ pub struct LogFeed {
     /// Batches of lines. The first one has the recent lines of the error log.
     batches: Receiver<FollowedLines>,
     filter: LogFilter,
+    /// True until the first batch has been received.
     is_first: bool,
-    /// Lines lost since the last event.
+    /// Lines dropped since the last event, because the client reads too slowly.
     lost: u64,
     _place: Option<FollowerPlace>,
 }
@@ -76,13 +77,15 @@ impl LogFeed {
             let batch = self.batches.recv().await?;
             let is_first = std::mem::take(&mut self.is_first);
             let events = self.events(&batch);
-            // The first batch is sent even without an event, so that the client gets the head of the response.
+            // The first batch is sent even without an event, so that the client gets the head of the response. The
+            // colon is an empty comment of server-sent events.
             if !events.is_empty() || is_first {
                 return Some(Bytes::from(format!("{events}:\n\n")));
             }
         }
     }
 
+    /// Returns the events of the lines that the filter selects, in the format of server-sent events.
     fn events(&mut self, batch: &FollowedLines) -> String {
         self.lost += batch.lost;
         let kind = match batch.log {

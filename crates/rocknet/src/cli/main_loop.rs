@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time;
 
-use super::config_api::{self, ConfigApi};
+use super::config_api::{ConfigApi, LoadedRevisions};
 use super::control::{ControlServers, RETRY_INTERVAL};
 use super::event::Event;
 use super::handover::{Handover, HandoverContext};
@@ -42,8 +42,8 @@ pub struct MainLoop {
     pub source: ConfigSource,
     /// State folder of the server, which contains the history of the configuration.
     pub state: PathBuf,
-    /// Revision of the configuration file that the server has loaded.
-    pub loaded_revision: RefCell<Option<String>>,
+    /// Revisions of the configuration files that the server has loaded.
+    pub loaded: LoadedRevisions,
     /// Settings at start. A reload reports which changed settings need a restart.
     pub start_settings: StartSettings,
     /// Level of the error log.
@@ -101,12 +101,15 @@ impl MainLoop {
                     let control = self.control.borrow();
                     handover.begin(&UpgradeOrder::default(), None, (server, &*control), &context);
                 }
-                (Event::Prepared(started), Some(server)) => {
-                    if started.is_ok() {
-                        self.leave_sockets(server, true);
-                        server.receive_quic(false);
+                (Event::Prepared(Err(error)), Some(_)) => handover.fail(&error),
+                (Event::Prepared(Ok(successor)), Some(server)) => {
+                    self.leave_sockets(server, true);
+                    server.receive_quic(false, successor.unused_udp());
+                    let sessions = server.certificates().sessions.close();
+                    if let Err(error) = Handover::permit(successor, sessions, &self.sender) {
+                        self.take_back(server);
+                        handover.fail(&error);
                     }
-                    handover.permit(started, &self.sender);
                 }
                 (Event::Upgraded(Ok(successor)), Some(_)) => {
                     handover.succeed(*successor, &self.notifier);
@@ -115,8 +118,7 @@ impl MainLoop {
                     }
                 }
                 (Event::Upgraded(Err(error)), Some(server)) => {
-                    self.leave_sockets(server, false);
-                    server.receive_quic(true);
+                    self.take_back(server);
                     handover.fail(&error);
                 }
                 // This process is stopping, so its successor stops too.
@@ -189,7 +191,7 @@ impl MainLoop {
             Request::Routes => Ok(Reply::Routes(inventory::routes(server))),
             Request::Reload => self
                 .reload(server)
-                .map(|Reloaded { message, findings }| Reply::Done(Done { message, findings }))
+                .map(|reloaded| Reply::Done(reloaded.into()))
                 .map_err(|error| ApiError {
                     details: error.findings,
                     ..ApiError::new(422, error.message)
@@ -206,12 +208,15 @@ impl MainLoop {
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
             Request::SetLogLevel(level) => self.log_level(Some(level)),
-            Request::Config => {
-                let loaded = self.loaded_revision.borrow();
-                let text = self.config(server)?.text(loaded.as_deref())?;
+            Request::Config(name) => {
+                let text = self.config(server)?.text(name.file.as_deref())?;
                 Ok(Reply::Config(Box::new(text)))
             }
-            Request::CheckConfig(candidate) => Ok(Reply::Checked(self.config(server)?.check(candidate))),
+            Request::SiteForm(site) => {
+                let form = self.config(server)?.site_form(&site.name)?;
+                Ok(Reply::SiteForm(Box::new(form)))
+            }
+            Request::CheckConfig(candidate) => self.config(server)?.check(candidate).map(Reply::Checked),
             Request::CheckEdits(edits) => self.config(server)?.check_edits(edits).map(Reply::Checked),
             Request::ReplaceConfig(replacement) => self.save(server, |config| config.replace(replacement)),
             Request::EditConfig(edits) => self.save(server, |config| config.edit(edits)),
@@ -236,28 +241,22 @@ impl MainLoop {
     }
 
     fn config<'s>(&'s self, server: &'s Server) -> Result<ConfigApi<'s>, ApiError> {
-        ConfigApi::new(server, &self.source, &self.start_settings, &self.state)
+        ConfigApi::new(server, &self.source, &self.start_settings, &self.loaded, &self.state)
     }
 
-    /// Changes the configuration, and records the revision that the server has loaded.
+    /// Changes the configuration.
     fn save(
         &self,
         server: &Server,
         change: impl FnOnce(&ConfigApi<'_>) -> Result<Saved, ApiError>,
     ) -> Result<Reply, ApiError> {
         let config = self.config(server)?;
-        let saved = self.as_reload(server, || change(&config))?;
-        self.loaded_revision.replace(Some(saved.revision.clone()));
-        Ok(Reply::Saved(saved))
+        self.as_reload(server, || change(&config)).map(Reply::Saved)
     }
 
     fn reload(&self, server: &Server) -> Result<Reloaded, ReloadError> {
-        // If the file is changed while it is being loaded, this revision is too old. Clients then see the new text as
-        // not loaded, which another reload corrects.
-        let revision = config_api::current_revision(&self.source);
-        let reloaded = self.as_reload(server, || reload::reload(server, &self.source, &self.start_settings))?;
-        self.loaded_revision.replace(revision);
-        Ok(reloaded)
+        let reload = || reload::reload(server, &self.source, &self.start_settings, &self.loaded);
+        self.as_reload(server, reload)
     }
 
     /// Announces `reload` to the service manager, and its end even if it fails: the server then serves the old
@@ -359,6 +358,13 @@ impl MainLoop {
                 "stopped immediately and cut the responses in progress: {error}"
             ))
         })
+    }
+
+    /// Continues to serve after a prepared process has failed.
+    fn take_back(&self, server: &Server) {
+        self.leave_sockets(server, false);
+        server.receive_quic(true, &[]);
+        server.certificates().sessions.open();
     }
 
     /// Leaves the socket files to a process that takes over, or takes them back.

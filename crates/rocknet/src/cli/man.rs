@@ -36,8 +36,9 @@ pub fn run(options: &Options, mut root: clap::Command) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes the page of RockNet itself.
 fn whole(command: clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
-    // The page has separate sections in place of the text after the help.
+    // The exit codes, which the command line shows after the help, have a section of their own on the page.
     let man = Man::new(command.after_help(None::<&str>));
     man.render_title(page)?;
     man.render_name_section(page)?;
@@ -56,6 +57,7 @@ fn whole(command: clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     man.render_version_section(page)
 }
 
+/// Writes the page of one command.
 fn part(command: &clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     Man::new(command.clone()).render(page)
 }
@@ -69,8 +71,10 @@ fn section(title: &str, rows: &[(&str, &str)], page: &mut Vec<u8>) -> io::Result
     roff.to_writer(page)
 }
 
+/// Title of a section, and its rows: a term with its meaning.
 type Section = (&'static str, &'static [(&'static str, &'static str)]);
 
+/// Sections of the page that the definitions of the command line do not contain.
 const SECTIONS: [Section; 4] = [
     (
         "TERMINAL COMMANDS",
@@ -94,6 +98,10 @@ const SECTIONS: [Section; 4] = [
                 "Reads the configuration again; a bad one changes nothing, and no connection is cut.",
             ),
             ("SIGUSR1", "Reopens the log files after they were moved."),
+            (
+                "SIGUSR2",
+                "Starts the program file again and passes the sockets to the new process, as `rocknet upgrade` does.",
+            ),
         ],
     ),
     (

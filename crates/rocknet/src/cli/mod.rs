@@ -140,6 +140,7 @@ mod tests {
                 named += 1;
             }
         }
+        // The search has found the commands in the texts.
         assert!(named > 40, "{named}");
     }
 

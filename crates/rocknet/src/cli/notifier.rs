@@ -19,6 +19,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
+    /// Creates the notifier. Without a socket no signs of life are sent, even if `watchdog` is set.
     pub fn new(socket: Option<NotifySocket>, watchdog: Option<Duration>) -> Notifier {
         let watchdog = watchdog.filter(|_| socket.is_some());
         Notifier { socket, watchdog }
@@ -39,7 +40,8 @@ impl Notifier {
         ));
     }
 
-    /// Reports that another process serves in place of this one, which sends nothing more.
+    /// Reports that the process with the ID `process` serves in place of this one. This process sends no further
+    /// notification.
     pub fn handed_over(&self, process: u32) {
         self.send(&format!(
             "MAINPID={process}\nREADY=1\nSTATUS=serving by the new process"
@@ -72,7 +74,7 @@ impl Notifier {
     pub async fn schedule_checks(watchdog: Option<Duration>, events: Sender<Event>) {
         let Some(watchdog) = watchdog else { return };
         let mut interval = time::interval(watchdog / CHECKS_PER_WATCHDOG);
-        // After a long reload one check is enough.
+        // Missed checks are not repeated, because one check is enough after a long reload.
         interval.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         loop {
             interval.tick().await;
@@ -87,6 +89,7 @@ impl Notifier {
         self.watchdog
     }
 
+    /// Sends lines of the form `NAME=VALUE` (`sd_notify(3)`), if a service manager expects them.
     fn send(&self, assignments: &str) {
         let Some(socket) = &self.socket else { return };
         if let Err(error) = socket.send(assignments) {
@@ -95,5 +98,5 @@ impl Notifier {
     }
 }
 
-/// Checks of the workers in the time that the watchdog allows: a delay of one check is harmless.
+/// Number of checks of the workers in the time that the watchdog allows, so that a delay of one check is harmless.
 const CHECKS_PER_WATCHDOG: u32 = 3;

@@ -46,6 +46,7 @@ pub fn print_details(details: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", details.trim_end());
 }
 
+/// Prints `word`, in the style of a terminal escape sequence if standard error shows colour, and the message.
 fn note(word: &str, style: &str, message: impl Display) {
     let (on, off) = if shows_colour(StandardStream::Error) {
         (style, "\x1b[0m")

@@ -6,10 +6,12 @@ use rocknet::certificates::ServerEnvironment;
 use rocknet::server::Server;
 use rocknet_config::model::{self, LogTarget};
 use rocknet_config::{Config, Finding, Loaded, Report};
+use rocknet_control::api::Done;
 use rocknet_control::config as control;
 use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 
+use super::config_api::{ConfigFiles, LoadedRevisions};
 use super::launch::ConfigSource;
 use super::sandbox::ActiveSandbox;
 use super::{findings, print_error, print_report, print_warning};
@@ -20,13 +22,13 @@ pub struct StartSettings {
     admin: model::Admin,
     /// True if `user` is set but was ignored, because the process did not start as root.
     pub user_ignored: bool,
-    /// True if `script_user` is set but was ignored for the same reason.
+    /// True if `script_user` is set but was ignored, because the process did not start as root.
     pub script_user_ignored: bool,
     /// True if standard input was a terminal at start.
     pub at_terminal: bool,
-    /// Limits of the process.
+    /// Limits of the process. The caller sets them once the sandbox has been entered.
     pub sandbox: ActiveSandbox,
-    /// Folder of the server's state.
+    /// Folder of the server's state, which the caller sets too.
     pub state: PathBuf,
 }
 
@@ -71,8 +73,21 @@ impl StartSettings {
 pub struct Reloaded {
     /// Text for the operator in one line.
     pub message: String,
-    /// Warnings about the configuration, and about keys that take effect only after a restart.
+    /// Warnings about the configuration.
     pub findings: Vec<control::Finding>,
+    /// Warning about changed keys that take effect only after a restart.
+    pub needs_restart: Option<control::Finding>,
+}
+
+impl From<Reloaded> for Done {
+    fn from(reloaded: Reloaded) -> Done {
+        let mut findings = reloaded.findings;
+        findings.extend(reloaded.needs_restart);
+        Done {
+            message: reloaded.message,
+            findings,
+        }
+    }
 }
 
 /// Reason why a configuration was not reloaded.
@@ -82,12 +97,17 @@ pub struct ReloadError {
     pub findings: Option<String>,
 }
 
-/// Reads, checks and replaces the configuration.
+/// Reads, checks and replaces the configuration. `loaded` gets the revisions of the files.
 ///
 /// # Errors
 ///
 /// The error was logged and shown already. The old configuration remains in use.
-pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Result<Reloaded, ReloadError> {
+pub fn reload(
+    server: &Server,
+    source: &ConfigSource,
+    start_settings: &StartSettings,
+    loaded: &LoadedRevisions,
+) -> Result<Reloaded, ReloadError> {
     let output = ReloadOutput::new(&server.snapshot().config);
     let file = match source {
         ConfigSource::File(file) => file,
@@ -105,27 +125,29 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             return Err(output.failed(&what));
         }
     };
-    let Loaded { config, warnings } =
-        match rocknet_config::check(file, &ServerEnvironment::with_manager(server.certificates())) {
-            Ok(loaded) => loaded,
-            Err(report) => {
-                let findings = report.to_string();
-                server.reload_failed(positions(&report));
-                output.show(&report);
-                let errors = match report.errors() {
-                    1 => "1 error".to_owned(),
-                    errors => format!("{errors} errors"),
-                };
-                let error = output.failed(&format!(
-                    "{} is not reloaded, nothing has changed: {errors}",
-                    file.display()
-                ));
-                return Err(ReloadError {
-                    findings: Some(findings),
-                    ..error
-                });
-            }
-        };
+    let environment = ServerEnvironment::with_manager(server.certificates());
+    let read = ConfigFiles::new(&environment);
+    let Loaded { config, warnings } = match rocknet_config::check(file, &read) {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            let findings = report.to_string();
+            server.reload_failed(positions(&report));
+            output.show(&report);
+            let errors = match report.errors() {
+                1 => "1 error".to_owned(),
+                errors => format!("{errors} errors"),
+            };
+            let error = output.failed(&format!(
+                "{} is not reloaded, nothing has changed: {errors}",
+                file.display()
+            ));
+            return Err(ReloadError {
+                findings: Some(findings),
+                ..error
+            });
+        }
+    };
+    let files = config.files.clone();
     let needs_restart = start_settings.needs_restart(&config);
     let within_sandbox = start_settings.sandbox.check(&config, &start_settings.state, source);
     if let Err(error) = within_sandbox {
@@ -141,25 +163,30 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             file.display()
         )));
     }
-    let mut findings = findings::for_api(&warnings);
+    loaded.replace(read, &files);
+    let findings = findings::for_api(&warnings);
     if !warnings.is_empty() {
         output.show(&Report {
             findings: warnings,
             omitted: 0,
         });
     }
-    if let Some(finding) = findings::needs_restart(&needs_restart) {
+    let needs_restart = findings::needs_restart(&needs_restart);
+    if let Some(finding) = &needs_restart {
         output.warn(&finding.message);
-        findings.push(finding);
     }
     let sites = server.snapshot().sites.len();
     let message = format!("{} is reloaded, sites: {sites}", file.display());
     tracing::info!("{message}");
-    Ok(Reloaded { message, findings })
+    Ok(Reloaded {
+        message,
+        findings,
+        needs_restart,
+    })
 }
 
-/// Returns the positions of the errors of a report, a line for each. It shows neither lines of the file nor messages,
-/// which may quote a value, because every client of the control API may read it.
+/// Returns the positions of the errors of a report, a line for each. The text shows neither lines of the file nor
+/// messages, because they may quote a value, and every client of the control API may read the text.
 fn positions(report: &Report) -> String {
     let errors = report.findings.iter().filter(|finding| finding.is_error());
     let lines: Vec<String> = errors

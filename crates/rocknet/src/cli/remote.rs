@@ -190,6 +190,7 @@ impl Target {
         Ok(connected)
     }
 
+    /// Connects to the server, sends a request, and returns the reply.
     pub fn call<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Failure> {
         self.connect()?.call(request)
     }
@@ -202,6 +203,16 @@ impl Target {
             Err(error) => Err(Failure::Failed(error.to_string())),
         }
     }
+}
+
+/// Returns the state of the running server of this configuration; `None` if no such server replies. Without a file it
+/// is the server of the default configuration.
+pub fn running(file: Option<&Path>) -> Option<Status> {
+    let target = Target {
+        config: file.map(Path::to_owned),
+        socket: None,
+    };
+    target.call(&Request::Status).ok()
 }
 
 impl Target {
@@ -260,8 +271,10 @@ fn wait_for_end(socket: &Path) -> bool {
     false
 }
 
-/// Maximum wait of `rocknet stop`, and the interval at which it looks for the end.
+/// Maximum wait of `rocknet stop` for the end of the server.
 const STOP_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Interval at which `rocknet stop` checks whether the server has ended.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn status(options: &StatusOptions) -> Result<(), Failure> {
@@ -301,7 +314,7 @@ pub fn stop(options: &StopOptions) -> Result<(), Failure> {
     if !options.json {
         print(format_args!("{message}\n"));
     }
-    // The connection would otherwise be one that the server has to close.
+    // Otherwise the stopping server would have to close this connection.
     let Connected { socket, client } = connected;
     drop(client);
     if wait_for_end(&socket) {

@@ -43,6 +43,7 @@ pub fn run_bare(options: &BareOptions, service: ServiceEnvironment) -> Result<()
     run_file(options.config.as_deref(), options.console.console, service)
 }
 
+/// Serves the file `named`, or the one that is found. Reports a failure to the process that this one replaces, if any.
 fn run_file(named: Option<&Path>, console: bool, service: ServiceEnvironment) -> Result<(), Failure> {
     let predecessor = Predecessor::from_environment().map_err(Failure::Failed)?.map(Arc::new);
     let served = run_after(predecessor.clone(), named, console, service);
@@ -53,6 +54,7 @@ fn run_file(named: Option<&Path>, console: bool, service: ServiceEnvironment) ->
     served
 }
 
+/// Serves the configuration. `predecessor`: process that this one replaces in an upgrade.
 fn run_after(
     predecessor: Option<Arc<Predecessor>>,
     named: Option<&Path>,
@@ -78,6 +80,7 @@ fn run_after(
     }
 }
 
+/// Serves the welcome page. There is no predecessor, because only a server with a configuration file can be upgraded.
 fn welcome(console: bool, service: ServiceEnvironment) -> Result<(), Failure> {
     serve::on_next_free(service, |port, listen, mut notes| {
         notes.push(format!(

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rocknet::certificates::resumption::{SessionStores, TicketSecrets};
 use rocknet::certificates::state_folder;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
@@ -22,11 +23,12 @@ use rocknet_io::inherited_sockets::InheritedSockets;
 use rocknet_io::machine;
 use rocknet_io::privileges::{self, User};
 use rocknet_io::service_manager::ServiceEnvironment;
+use rocknet_io::socket::Address;
 use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
 
-use super::config_api;
+use super::config_api::LoadedRevisions;
 use super::control::{self, ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
@@ -55,8 +57,8 @@ pub struct RunningServer {
     options: LaunchOptions,
     start_settings: StartSettings,
     state: PathBuf,
-    /// Revision of the configuration file at start.
-    loaded_revision: Option<String>,
+    /// Revisions of the configuration files at start.
+    loaded: LoadedRevisions,
     error_log: Option<ErrorLog>,
     control: ControlServers,
     notifier: Notifier,
@@ -88,9 +90,10 @@ pub fn start(
     let mut start_settings = StartSettings::new(&config);
     let predecessor = options.predecessor.clone();
     if let Some(predecessor) = &predecessor {
-        take_over_rights(predecessor, &mut config, &mut start_settings);
+        let taken_over = take_over_rights(predecessor, &mut config, &mut start_settings);
+        taken_over.map_err(|error| NotStarted::Start(StartError::Setup(error)))?;
     }
-    let loaded_revision = config_api::current_revision(&options.source);
+    let loaded = LoadedRevisions::read(config.files.clone());
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
     let user = match options.source {
         ConfigSource::File(_) => accounts::server_account(&config),
@@ -140,7 +143,7 @@ pub fn start(
         options,
         start_settings,
         state: state.folder,
-        loaded_revision,
+        loaded,
         error_log,
         control,
         notifier: Notifier::new(service.notify.clone(), service.watchdog),
@@ -149,7 +152,15 @@ pub fn start(
 }
 
 /// Applies what the previous process knows from its start: the folder of its state, and the rights that it has dropped.
-fn take_over_rights(predecessor: &Predecessor, config: &mut Config, start_settings: &mut StartSettings) {
+///
+/// # Errors
+///
+/// The message with which the start fails.
+fn take_over_rights(
+    predecessor: &Predecessor,
+    config: &mut Config,
+    start_settings: &mut StartSettings,
+) -> Result<(), String> {
     config
         .server
         .state
@@ -157,8 +168,12 @@ fn take_over_rights(predecessor: &Predecessor, config: &mut Config, start_settin
     if predecessor.has_dropped_root {
         accounts::inherit_dropped_rights();
     }
+    if let Some(helper) = predecessor.helper() {
+        accounts::adopt_helper(helper)?;
+    }
     // The previous process has switched to the user already.
     (start_settings.user_ignored, start_settings.script_user_ignored) = (false, false);
+    Ok(())
 }
 
 /// Announces to the previous process that requests are served. Called once, after everything has started.
@@ -210,15 +225,21 @@ impl StartHooks for ProgramStart<'_> {
         self.error_log = Some(init_errors(log, logger));
     }
 
-    fn before_serving(&mut self) -> Result<(), String> {
-        self.predecessor.map_or(Ok(()), Predecessor::prepared)
+    fn ticket_secrets(&mut self) -> Option<TicketSecrets> {
+        self.predecessor?.ticket_secrets()
+    }
+
+    fn before_serving(&mut self, sessions: &SessionStores, unused_udp: &[Address]) -> Result<(), String> {
+        self.predecessor
+            .map_or(Ok(()), |predecessor| predecessor.prepared(sessions, unused_udp))
     }
 }
 
 impl RunningServer {
     /// Serves until a signal or command stops the server.
     pub fn serve(self) -> Result<(), Failure> {
-        let sites = self.server.sites();
+        let mut sites = self.server.sites();
+        sites.retain(|site| !site.disabled);
         self.print_start(&sites);
         if self.options.open {
             open_browser(&sites);
@@ -236,7 +257,7 @@ impl RunningServer {
             options,
             start_settings,
             state,
-            loaded_revision,
+            loaded,
             error_log,
             control,
             notifier,
@@ -254,7 +275,7 @@ impl RunningServer {
             sender,
             source: options.source,
             state,
-            loaded_revision: RefCell::new(loaded_revision),
+            loaded,
             start_settings,
             error_log,
             notifier,

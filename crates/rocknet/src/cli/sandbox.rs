@@ -18,7 +18,7 @@ pub struct SandboxPlan {
     mode: Sandbox,
     folders: Vec<WritableFolder>,
     has_io_uring: bool,
-    /// Reason why programs are not limited.
+    /// Reason why no limits are set; `None` if limits are set.
     missing: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl SandboxPlan {
                 sandbox::renounce_privileges().map_err(|error| failed(&error))?;
                 sandbox::limit_programs().map_err(|error| failed(&error))
             }
-            // Tried again once root's rights are dropped.
+            // A failure is ignored here. [`SandboxPlan::enter`] tries again once root's rights are dropped.
             _ => {
                 let _ = sandbox::limit_programs();
                 Ok(())
@@ -83,6 +83,9 @@ impl SandboxPlan {
 }
 
 fn failed(error: &SandboxError) -> String {
+    if matches!(error, SandboxError::TooManyLayers) {
+        return format!("the sandbox cannot be entered: {error}");
+    }
     format!("the sandbox cannot be entered: {error}; set `sandbox = \"auto\"` below [server] to start without it")
 }
 

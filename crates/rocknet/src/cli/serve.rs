@@ -124,12 +124,13 @@ fn enable_php(config: &mut Config) {
         settings.index.insert(0, "index.php".to_owned());
         settings.php = Some(Php::Managed {
             version: PhpVersion::Newest,
+            // The PHP manager sets the path before php-fpm starts.
             socket: PathBuf::new(),
         });
     }
 }
 
-/// Maximum number of directory entries that are checked for scripts.
+/// Maximum number of directory entries that are checked for scripts, so that a huge folder does not delay the start.
 const MAX_ENTRIES_CHECKED: usize = 10_000;
 
 /// Parses a listening address. A port alone means the loopback address, because work in progress must not be visible in

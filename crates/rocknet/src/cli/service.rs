@@ -105,6 +105,7 @@ fn check_systemd() -> Result<(), Failure> {
     )))
 }
 
+/// Returns the plan of an installation.
 fn install(layout: &Layout) -> Result<Plan, Failure> {
     if let Some(unit) = layout.packaged_unit() {
         return Err(Failure::Failed(format!(
@@ -122,14 +123,14 @@ fn install(layout: &Layout) -> Result<Plan, Failure> {
     let configuration = layout.configuration();
     if configuration.exists() {
         if layout.is_this_system() {
-            // An invalid configuration would stop a service that is running.
+            // The restart below would stop a running service if its configuration were invalid.
             rocknet_config::load(&configuration, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
         }
         plan.note(format!("{} exists and stays as it is", configuration.display()));
     } else {
         plan.add(Step::Write(configuration, layout::CONFIGURATION.to_owned()));
     }
-    // A folder that exists is a site.
+    // An existing folder may contain a site, to which no page is added.
     if !layout.site().exists() {
         plan.add(Step::Write(layout.site().join("index.html"), layout::PAGE.to_owned()));
     }
@@ -139,13 +140,14 @@ fn install(layout: &Layout) -> Result<Plan, Failure> {
         plan.run(&["systemd-sysusers", &account]);
         plan.run(&["systemctl", "daemon-reload"]);
         plan.run(&["systemctl", "enable", layout::UNIT_NAME]);
-        // Also replaces a server that runs an older program.
+        // The restart also replaces a server that runs an older program.
         plan.run(&["systemctl", "restart", layout::UNIT_NAME]);
     }
     plan.note("`rocknet service status` shows the service, `rocknet status` its connections".to_owned());
     Ok(plan)
 }
 
+/// Returns the plan of a removal.
 fn uninstall(layout: &Layout) -> Result<Plan, Failure> {
     let unit = layout.unit();
     if !unit.exists() {

@@ -53,6 +53,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     shown
 }
 
+/// Prints a JSON object for each interval until the count or the reader of the output ends the command.
 fn print_samples(options: &Options, client: &mut Reconnecting<'_>) -> Result<(), Failure> {
     let mut before = query(client)?;
     let mut left = options.count;
@@ -88,9 +89,11 @@ fn show(options: &Options, client: &mut Reconnecting<'_>, terminal: &mut Default
             .map_err(failed)?;
         before = now;
         updates += 1;
+        // The first drawing has no interval before it and does not count.
         if options.count.is_some_and(|count| updates > count) {
             return Ok(());
         }
+        // Handles keys until the next update is due. A new size of the terminal causes an update at once.
         let deadline = Instant::now() + interval;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
             if !event::poll(left).map_err(failed)? {
@@ -105,11 +108,13 @@ fn show(options: &Options, client: &mut Reconnecting<'_>, terminal: &mut Default
     }
 }
 
+/// Returns true for a key that ends the command.
 fn ends(key: KeyEvent) -> bool {
     let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
     is_interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
 }
 
+/// Queries the state of the server, and records the time.
 fn query(client: &mut Reconnecting<'_>) -> Result<TimedStatus, Failure> {
     let status = client.call(&Request::Status)?;
     let at = Instant::now();

@@ -67,6 +67,7 @@ struct StoreResult {
     path: PathBuf,
     /// Common name of the CA.
     root: String,
+    /// State of the CA in the store.
     found: TrustState,
     /// Error of the action.
     trouble: Option<String>,
@@ -140,6 +141,7 @@ fn roots(state: &Path, kinds: &[CaKind], make: bool) -> Result<Vec<RootCertifica
     Ok(roots)
 }
 
+/// Applies an action for each CA to each trust store. `browsers`: true to leave out the store of the system.
 fn apply_to_stores(roots: &[RootCertificate], action: TrustAction, browsers: bool) -> Vec<StoreResult> {
     let tools = Tools::of_process();
     // A user without a home directory has no browser stores.
@@ -155,6 +157,7 @@ fn apply_to_stores(roots: &[RootCertificate], action: TrustAction, browsers: boo
     rows
 }
 
+/// Applies an action for one CA to one trust store, and determines the state of the store afterwards.
 fn apply(store: &dyn TrustStore, root: &RootCertificate, action: TrustAction) -> StoreResult {
     let before = store.state(root);
     let done = match (action, &before) {
@@ -199,8 +202,8 @@ pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
 }
 
 /// Returns true if the system's store trusts the local CA, and false if the system has no known store. `None` if there
-/// is no CA yet or the store cannot be read. The function reads two files and runs no program, so it is fast enough for
-/// the start.
+/// is no CA yet or the store cannot be read. The function only reads the certificate and the store, and runs no
+/// program, so it is fast enough for the start.
 fn is_trusted_by_system(state: &Path) -> Option<bool> {
     let root = roots(state, &[CaKind::Private], false).ok()?.pop()?;
     match system_store(&Tools::of_process()).map(|store| store.state(&root)) {
@@ -301,6 +304,8 @@ mod tests {
             found,
             trouble: trouble.map(str::to_owned),
         };
+        // State of the store, error of the action, and the expected lines. An error that the state contains is not
+        // repeated.
         for (found, trouble, expected) in [
             (TrustState::Trusted, None, "  system    trusted  (/b)\n"),
             (

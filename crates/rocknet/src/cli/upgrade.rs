@@ -17,6 +17,7 @@ pub struct Options {
     /// The program to start; by default the path from which the server was started
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     binary: Option<PathBuf>,
+    // The range is that of `rocknet_control::upgrade::TIMEOUTS`.
     /// Seconds until the new process has to be ready; by default 30
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=50))]
     timeout: Option<u64>,

@@ -47,8 +47,8 @@ impl Page {
 
     /// Writes a histogram of durations with a set of labels.
     pub fn histogram(&mut self, name: &str, labels: &[Label<'_>], histogram: &Histogram) {
-        // The count is the last bucket by definition. Computed first, it could be less than a bucket, because workers
-        // count meanwhile.
+        // The count is the last bucket by definition. It is computed last: workers count meanwhile, so a count that was
+        // computed first could be less than a bucket.
         let within: Vec<u64> = BOUND_BITS
             .iter()
             .map(|bits| histogram.count_below_power(*bits))
@@ -69,6 +69,7 @@ impl Page {
         self.0
     }
 
+    /// Writes a sample. `suffix`: end of the sample's name after `name`. `last`: label after those of `labels`, if any.
     fn labelled(
         &mut self,
         suffix: &str,

@@ -98,6 +98,7 @@ pub struct Conditions<'a> {
     pub accept_encoding: Option<&'a [u8]>,
     /// All `If-None-Match` values of the request, joined with `, `.
     pub if_none_match: Option<&'a [u8]>,
+    /// True if the request method is HEAD.
     pub is_head: bool,
     /// Priority of jobs in the pool.
     pub priority: Priority,

@@ -25,10 +25,12 @@ pub(super) fn is_needed(settings: &Settings) -> bool {
 ///
 /// Fails if `auth` has neither users nor a file.
 pub(super) fn make(settings: &Settings, registries: &Registries) -> Result<Arc<dyn Guard>, Box<dyn Error>> {
+    // `Access::new` returns `None` only for a route that restricts nothing, which `is_needed` excludes.
     let access = Access::new(settings, &registries.access)?.ok_or(AccessError::NoUsers)?;
     Ok(Arc::new(AccessGuard(access)))
 }
 
+/// Guard that applies the access control of a route.
 struct AccessGuard(Access);
 
 impl Guard for AccessGuard {
@@ -41,6 +43,7 @@ impl Guard for AccessGuard {
         }
     }
 
+    // The outer `None`: the password has to be verified. The inner one: the request is admitted without a user.
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
         let now_ms = context.services.clock.uptime_ms();
         let (client, authorization) = (access_client(context.client), authorization(context.request.fields));
@@ -87,6 +90,7 @@ fn admission(decision: Decision) -> Admission {
     Err(Box::new(fixed::error(status).with(name, value)))
 }
 
+/// Returns a status with the name and value of its `Retry-After` field. `after_s`: delay in seconds.
 fn retry(status: Status, after_s: u64) -> (Status, &'static str, Arc<str>) {
     (status, "Retry-After", after_s.to_string().into())
 }

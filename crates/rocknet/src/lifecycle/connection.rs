@@ -23,8 +23,11 @@ const LINGER_BOUND: u32 = 1 << 20;
 /// Version-independent state of a client connection. The connection of each version owns one.
 pub struct ConnectionCore<L: Link> {
     pub link: L,
+    /// Counts the connection as open at its worker until the connection is dropped.
     pub open: OpenConnection,
+    /// Deadline of the connection itself; exchanges of HTTP/2 and HTTP/3 have further ones.
     pub deadlines: Deadlines,
+    /// Client, TLS handshake and local address.
     pub info: ConnectionInfo,
     /// Tick of the wheel at which the connection was accepted.
     born: Tick,
@@ -53,9 +56,8 @@ pub enum End {
     Lingering,
     /// Both sides have ended, or the link has failed, but the client has not acknowledged all sent bytes. `waited`:
     /// ticks from the beginning of this state to the next check.
-    AwaitingAck {
-        waited: u32,
-    },
+    AwaitingAck { waited: u32 },
+    /// The link may be dropped.
     Closed,
 }
 
@@ -313,7 +315,7 @@ impl<L: Link> ConnectionCore<L> {
 }
 
 /// Returns the minimum number of bytes that a client must move in each rate window of a wait, and the length of the
-/// window in ticks.
+/// window in ticks. The result is unused for waits without a rate window.
 pub fn rate_window(config: &WorkerConfig, wait: Wait) -> (u64, u32) {
     match wait {
         Wait::RequestBody => config.receive_window(),

@@ -191,7 +191,7 @@ impl ConnectionInfo {
         tracer.record(&trace, &worker.shared.registries.routes, request, &response);
     }
 
-    /// Records the spans of a response of a request with a context. Bytes that are not a request have none.
+    /// Records the spans of a response of a request with a context. A request that could not be parsed has no span.
     #[cold]
     fn trace(&self, worker: &Worker, tracer: &WorkerTracer, context: &RequestContext, status: Status) {
         let Some(request) = context.request.as_ref().map(|request| request.view()) else {

@@ -243,7 +243,7 @@ impl Deadlines {
     /// windows. Never true for `Tunnel`.
     ///
     /// `rate` returns the minimum number of bytes in a window of this wait and the ticks of the window; for
-    /// `HalfTunnel`, the minimum is one byte. It is called only if the deadline has passed. `in_flight` returns the
+    /// `HalfTunnel`, the minimum is one byte. `rate` is called only if the deadline has passed. `in_flight` returns the
     /// unacknowledged bytes in the kernel. A slow client takes these bytes first, before the server can send again.
     #[inline]
     pub fn poll_rate(&mut self, waker: &Waker, rate: impl Fn(Wait) -> (u64, u32), in_flight: impl Fn() -> u64) -> bool {
@@ -351,6 +351,8 @@ mod tests {
         let mut deadlines = Deadlines::new(&wheel);
         let past = |deadlines: &mut Deadlines| deadlines.poll_rate(Waker::noop(), |_| (100, TICKS), || 0);
         deadlines.enter_request_body(TICKS);
+        // Each row: the bytes that the client moved, the ticks in the handler afterwards, and true if the client is
+        // then too slow.
         for (moved, ticks_in_handler, too_slow) in [
             // One byte in each tick of waiting for the client, and three ticks in the handler.
             (1, 3, false),

@@ -102,6 +102,7 @@ pub fn drive<V: Version>(connection: &mut V, context: &mut Context<'_>) -> Poll<
     }
 }
 
+/// Lets other tasks run before the connection is polled again.
 fn yield_now(context: &mut Context<'_>) -> Poll<()> {
     context.waker().wake_by_ref();
     Poll::Pending

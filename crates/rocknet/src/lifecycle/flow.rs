@@ -20,6 +20,7 @@ use crate::worker::{Worker, WorkerConfig};
 pub enum Flow {
     /// The exchange is over: its response is queued and recorded, or nothing can be sent.
     Done,
+    /// The exchange continues. The connection stores and polls it.
     Active(ActiveExchange),
 }
 
@@ -47,6 +48,7 @@ where
         secure: info.secure.as_ref(),
         local: info.local(),
     };
+    // Only one of many immediate responses is timed, because two readings of the clock for each would cost too much.
     let timed = worker.ready_time.begin();
     let begun = catch_unwind(AssertUnwindSafe(|| {
         pipeline::begin(worker, config, &incoming, responder)
@@ -108,6 +110,7 @@ pub fn advance<R: Responder>(
 
 /// State of the exchange after a response was started.
 enum Next {
+    /// The exchange continues at this stage.
     Stage(Stage),
     /// The whole response is queued, with this many bytes of its body.
     Complete(Status, u64),
@@ -115,7 +118,7 @@ enum Next {
     Gone,
 }
 
-/// Writes a response that was not prepared.
+/// Writes a response whose head is not rendered yet.
 fn respond<R: Responder>(
     worker: &Rc<Worker>,
     context: &RequestContext,

@@ -13,7 +13,8 @@ use crate::preload::Preloads;
 /// counts as seen.
 pub const SEEN_MAX: usize = 4096;
 
-/// Set of targets. It is created for the first page with resources, because most connections need none.
+/// Set of targets. It is created for the first page with resources to push or announce, because most connections need
+/// no set.
 pub struct SeenTargets {
     /// Digests of authority and target.
     targets: HashSet<u64>,
@@ -54,6 +55,7 @@ mod tests {
     fn each_target_is_new_once() {
         let page = OwnedRequest::synthetic_get(Version::Http2, b"h", b"/", &[]);
         let mut seen = SeenTargets::of_page(&page.view());
+        // The last row differs from the first one only in the boundary between authority and target.
         for (authority, target, new) in [
             ("h", "/a", true),
             ("h", "/a", false),

@@ -24,6 +24,7 @@ pub struct ActiveTunnel {
     /// Directions that have ended.
     pub ends: CloseState,
     status: Status,
+    /// Counts the tunnel as open until it is dropped.
     _open: OpenTunnel,
 }
 

@@ -117,6 +117,7 @@ fn quantile(buckets: impl Iterator<Item = u64>, count: u64, percent: u64) -> u64
     0
 }
 
+/// Returns the number of the bucket of a duration.
 #[inline]
 fn bucket(duration_us: u64) -> usize {
     let duration = duration_us.min((1 << MAX_BITS) - 1);
@@ -133,8 +134,8 @@ fn longest(bucket: usize) -> u64 {
     let Some(above) = bucket.checked_sub(PARTS) else {
         return bucket as u64;
     };
-    let (power, part) = (above / PARTS, above % PARTS);
-    (((PARTS + part + 1) as u64) << power) - 1
+    let (shift, part) = (above / PARTS, above % PARTS);
+    (((PARTS + part + 1) as u64) << shift) - 1
 }
 
 #[cfg(test)]
@@ -146,6 +147,7 @@ mod tests {
         let mut last = 0;
         for duration in (0..5_000).chain([1 << 20, (1 << 27) - 1, 1 << 27, u64::MAX]) {
             let number = bucket(duration);
+            // The durations from 5,000 on skip buckets.
             assert!(number == last || number == last + 1 || duration >= 5_000, "{duration}");
             last = number;
             let end = longest(number);

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// parsed, and those to routes beyond the bounds.
 pub const OTHER: u32 = 0;
 
-/// Maximum number of routes with numbers. Only names are kept for a route without requests, and names of earlier
-/// configurations are kept too.
+/// Maximum number of routes with numbers. The number is bounded because the names of earlier configurations are kept
+/// too. A route without requests needs memory only for its names.
 const MAX_NUMBERED: usize = 1 << 16;
 
 /// Maximum number of routes with counters of their own. Each needs 1.7 KB per worker, and about 2 KB in a scrape.

@@ -46,6 +46,7 @@ impl LocalCounters {
         self.open(route).count(response);
     }
 
+    /// Returns the counters of a route that has had no response on this worker, and stores a reference to them.
     #[cold]
     fn open(&self, route: u32) -> Arc<RouteCounters> {
         let counters = self.counters.routes.of(&self.labels.admit(route));

@@ -20,6 +20,7 @@ fn ended_workers_are_counted_and_merged() {
     assert_eq!(metrics.sum(|worker| worker.connections_total.get()), 200);
     assert_eq!(metrics.sum(|worker| worker.requests.get()), 101);
     assert_eq!(metrics.sum(|worker| worker.responses[3].get()), 100);
+    // One worker is live. The last one has ended, and its counters are merged when the next worker is registered.
     assert!(metrics.lock().live.len() <= 2);
 }
 

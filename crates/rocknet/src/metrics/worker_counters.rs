@@ -16,7 +16,7 @@ pub struct WorkerCounters {
     /// Accepted connections that use QUIC. They are also in `connections_total`.
     pub quic_total: Counter,
     pub quic_closed: Counter,
-    /// Connections by the major version of HTTP that they speak, from 1.
+    /// Connections by the major version of HTTP that they speak. The index 0 stands for HTTP/1.
     pub versions_total: [Counter; 3],
     pub versions_closed: [Counter; 3],
     /// TLS handshakes, including those of QUIC.

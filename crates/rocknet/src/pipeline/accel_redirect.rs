@@ -93,7 +93,8 @@ async fn send(
     admission::enter_file(worker, &tree, &entry, context).await?;
     Ok(match &entry.found {
         Found::Asset(asset) if asset.status == Status::OK => {
-            // With any other status, the whole file is sent: preconditions and ranges of the request are ignored.
+            // If the application's status is not 200, the whole file is sent: preconditions and ranges of the request
+            // are ignored.
             let is_ok = response.status == Status::OK;
             let file = if is_ok {
                 representation::full_response(asset, &request.view())
@@ -191,7 +192,7 @@ fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> 
 }
 
 /// Adds the fields of the application to the response for the file, except those that name or describe the file.
-fn merge_fields(own: &FieldList, mut file: Response) -> Response {
+fn merge_fields(application: &FieldList, mut file: Response) -> Response {
     // A multipart response needs its own type, and a response without a body has no type.
     let has_type = !matches!(file.body, Body::Parts(_)) && file.status != Status::NOT_MODIFIED;
     let is_kept = |name: &str| {
@@ -200,7 +201,7 @@ fn merge_fields(own: &FieldList, mut file: Response) -> Response {
         let is_of_file = FILE_FIELDS.iter().any(|of| name.eq_ignore_ascii_case(of));
         !is_name && !is_of_file && (has_type || !name.eq_ignore_ascii_case("content-type"))
     };
-    let kept: Vec<_> = own.iter().filter(|(name, _)| is_kept(name)).collect();
+    let kept: Vec<_> = application.iter().filter(|(name, _)| is_kept(name)).collect();
     for (name, _) in &kept {
         file.fields.remove(name);
     }
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn fields_of_the_application_are_added_to_those_that_describe_the_file() {
-        let mut own = FieldList::default();
+        let mut application = FieldList::default();
         for (name, value) in [
             ("Content-Type", "text/csv"),
             ("Set-Cookie", "a"),
@@ -225,7 +226,7 @@ mod tests {
             ("Set-Cookie", "b"),
             ("Content-Disposition", "attachment"),
         ] {
-            own.add(name, value);
+            application.add(name, value);
         }
         let file = |body: Body| {
             Response::new(Status::OK)
@@ -238,10 +239,10 @@ mod tests {
             fields.collect::<Vec<_>>()
         };
         let rest = ["Set-Cookie: a", "Set-Cookie: b", "Content-Disposition: attachment"];
-        let whole = rendered(merge_fields(&own, file(Body::Empty)));
+        let whole = rendered(merge_fields(&application, file(Body::Empty)));
         assert_eq!(whole[..2], ["ETag: \"file\"", "Content-Type: text/csv"]);
         assert_eq!(whole[2..], rest);
-        let parts = rendered(merge_fields(&own, file(Body::Parts(Vec::new()))));
+        let parts = rendered(merge_fields(&application, file(Body::Parts(Vec::new()))));
         assert_eq!(parts[..2], ["Content-Type: text/plain", "ETag: \"file\""]);
         assert_eq!(parts[2..], rest);
     }

@@ -88,6 +88,7 @@ where
     let site = key & !AFTER_RULES;
     let mut l1 = worker.files.l1();
     let hit = l1.get(key, request.path)?;
+    // An open hit belongs to a route without guards.
     let user = match hit.is_open() {
         true => None,
         false => {

@@ -25,8 +25,8 @@ pub struct RequestContext {
     pub config: Rc<WorkerConfig>,
     /// Number of the site in that configuration; `None` if the host belongs to no site.
     pub site: Option<u32>,
-    /// Route that applies to the request. `None` if the request is to no site, or could not be parsed. Also `None` if
-    /// the worker cache sent the response as prepared, because no later phase of such a response needs the route.
+    /// Route that applies to the request. `None` if the request is to no site, or could not be parsed. Also `None` for
+    /// a prepared response of the worker cache, because no later phase of such a response needs the route.
     pub route: Option<Arc<Route>>,
     /// Number of the route in the metrics; that of the site itself if no route was selected.
     pub route_number: u32,
@@ -50,8 +50,9 @@ pub struct RequestContext {
     pub received: Cell<u64>,
     /// Upstream that sent the response, with its timing.
     pub upstream: OnceCell<UpstreamTiming>,
-    /// Trace of the request and the time at which a response of an upstream arrived; set only if requests are traced.
+    /// Trace of the request; set only if requests are traced.
     pub trace: OnceCell<Box<RequestTrace>>,
+    /// Time at which the response of an upstream arrived; set only if requests are traced.
     pub upstream_responded: Cell<Option<Instant>>,
 }
 

@@ -49,11 +49,13 @@ pub(super) fn create(
                 context,
                 Box::pin(async move {
                     let (Err(error), Found::Asset(asset)) = (job.await, &cached.entry.found) else {
+                        // The entry now contains the coded form.
                         return HandlerOutput::Cached(cached);
                     };
                     // The plain file is sent instead. The next request tries again, unless the encoder has panicked.
                     tracing::debug!("cannot compress {}: {error}", cached.path);
                     if error == JobError::Panicked {
+                        // `None` records that the file has no form in this coding.
                         asset.set_encoded(coding, None);
                     }
                     representation::plain_response(asset).into()

@@ -18,8 +18,8 @@ use crate::site::SiteRoutes;
 use crate::upgrade;
 use crate::worker::Worker;
 
-/// Returns the response of the route itself, for which the handler is not called: 404 for `internal`, a redirect, or
-/// 501 for a tunnel if the handler accepts no tunnels.
+/// Returns the response of the route itself, for which the handler is not called: 404 for an `internal` route, a
+/// redirect, or 501 for a tunnel if the handler accepts no tunnels.
 pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &str) -> Option<Response> {
     if endpoint.route.internal {
         return Some(fixed::error(Status::NOT_FOUND));
@@ -38,6 +38,7 @@ pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &
     is_refused.then(|| fixed::error(Status::NOT_IMPLEMENTED))
 }
 
+/// Creates a redirect to `location`. 308 replaces a number that is not a valid status.
 pub(super) fn redirect(status: u16, location: &[u8]) -> Response {
     let status = Status::new(status).unwrap_or(Status::PERMANENT_REDIRECT);
     fixed::redirect(status, String::from_utf8_lossy(location).into_owned())
@@ -55,7 +56,7 @@ pub(super) fn cache_endpoint(
     routes: &SiteRoutes,
     (path, is_file_path): (&str, bool),
 ) {
-    // Requests to a route that serves nothing are logged, and only the slow path does this.
+    // Requests to a route that serves nothing are logged, but responses of cached endpoints are not.
     if endpoint.entry.is_not_found() {
         return;
     }

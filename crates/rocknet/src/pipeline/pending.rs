@@ -26,7 +26,7 @@ use crate::worker::Worker;
 pub enum CompletedResponse {
     /// The response has passed all phases.
     Response(Box<Response>),
-    /// The response is a cache entry, which is sent as prepared.
+    /// The response is a cache entry, which is sent as prepared, in the form that suits the request.
     Cached(Rc<CachedEntry>, Rc<OwnedRequest>),
 }
 
@@ -54,7 +54,7 @@ pub struct PendingResponse {
     /// Worker and context for the phases after the handler. `None` if `work` includes these phases, or they have been
     /// applied.
     exit: Option<(Rc<Worker>, Rc<RequestContext>)>,
-    /// Files that the page probably needs. They are known before the response.
+    /// Files that the response probably needs if it is a page. They are known before the response.
     pub preloads: Option<Arc<Preloads>>,
     /// Timeout in ticks; `None` if the server's `limits.answer_timeout` applies.
     pub timeout_ticks: Option<u32>,

@@ -1,23 +1,24 @@
 //! The end of a server: a stop, or the handover to another process.
 
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocknet_quic::{Forwarding, RelayReceiver};
+use rocknet_io::socket::Address;
+use rocknet_quic::RelayReceiver;
 
 use super::Server;
 use crate::accept_loop::StopTimes;
-use crate::listener::{ActiveListener, join_within};
+use crate::listener::{ActiveListener, StoppingListener, join_within};
 use crate::takeover::{OfferedSocket, SocketKind};
 use crate::worker::Shared;
 
 /// Time for worker threads to end after the workers' own deadline.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
-/// Time for the processes of isolated controllers to end after the last request.
+/// Time for the processes of isolated controllers to end after the last request: one second more than a library has for
+/// its `drop` function.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
 impl Server {
@@ -34,20 +35,23 @@ impl Server {
     /// Ends like [`Server::stop`] after another process has taken over the sockets. Connections have
     /// `limits.upgrade_drain` to finish, and certificates are no longer ordered.
     pub fn hand_over(self) -> bool {
-        // The other process waits for the lock of the orders. Challenges reach that process only.
+        // The other process waits for the lock under which certificates are ordered, and only that process receives the
+        // challenges of a CA from now on.
         self.shared.certificates.stop(Instant::now() + JOIN_GRACE);
         let times = StopTimes::of_drain(self.snapshot().config.limits.upgrade_drain);
         self.end(times)
     }
 
+    /// Stops all workers within `times`, then the other threads and child processes. Returns true if all workers ended
+    /// in time and none has cut a connection.
     fn end(self, times: StopTimes) -> bool {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let threads = state
-            .listeners
-            .into_values()
-            .flat_map(|listener| listener.stop(times).threads)
-            .collect();
+        let mut stopping = state.stopping;
+        stopping.iter().for_each(|listener| listener.stop(times));
+        stopping.extend(state.listeners.into_values().map(|listener| listener.stop(times)));
+        let threads = stopping.iter_mut().flat_map(StoppingListener::take_threads).collect();
         let clean = join_within(threads, times.within + JOIN_GRACE);
+        drop(stopping);
         let Shared {
             pool,
             cache,
@@ -77,7 +81,7 @@ impl Server {
     pub fn offered_sockets(&self) -> io::Result<Vec<OfferedSocket>> {
         let mut offered = Vec::new();
         for (address, listener) in &self.state().listeners {
-            for socket in listener.sockets() {
+            for socket in listener.all_sockets() {
                 let kind = match socket.is_activated() {
                     true => SocketKind::Activated,
                     false => SocketKind::Stream,
@@ -112,45 +116,50 @@ impl Server {
     ///
     /// Fails if no descriptor is free, or the thread cannot be started.
     pub fn offered_relays(&self) -> io::Result<Vec<(u16, OwnedFd)>> {
-        let inboxes: HashMap<String, Forwarding> = self
-            .state()
-            .listeners
-            .iter()
-            .filter_map(|(address, listener)| {
-                let quic = listener.quic_sockets().first()?;
-                Some((address.to_string(), quic.forwarding().clone()))
-            })
-            .collect();
-        if inboxes.is_empty() {
+        if !self.state().listeners.values().any(ActiveListener::has_quic) {
             return Ok(Vec::new());
         }
+        let forwarding = self.quic_keys.forwarding().clone();
         let (receiver, channel) = RelayReceiver::pair()?;
         thread::Builder::new()
             .name("rn-relay".to_owned())
-            .spawn(move || receiver.run(&inboxes))?;
+            .spawn(move || receiver.run(&forwarding))?;
         let mut offered = vec![(self.generation(), channel)];
-        for relay in &self.relays {
-            offered.push((relay.generation(), relay.as_fd().try_clone_to_owned()?));
+        for relay in self.relays.iter().filter(|relay| relay.check()) {
+            if let Some(channel) = relay.duplicate()? {
+                offered.push((relay.generation(), channel));
+            }
         }
         Ok(offered)
     }
 
-    /// Lets the workers read their UDP sockets, or leave the datagrams to another process. Returns when all of them do,
-    /// at the latest after a second.
-    pub fn receive_quic(&self, receives: bool) {
+    /// Closes the channels to older processes that have ended.
+    pub(super) fn close_ended_relays(&self) {
+        for relay in &self.relays {
+            relay.check();
+        }
+    }
+
+    /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Workers
+    /// of the addresses `unused` are left out, because no other process reads their sockets. Returns when all workers
+    /// have done so, at the latest after a second.
+    pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
-        for listener in self.state().listeners.values() {
-            listener.receive_quic(receives, &applied);
+        for (address, listener) in &self.state().listeners {
+            if !unused.contains(address) {
+                listener.receive_quic(receives, &applied);
+            }
         }
         drop(applied);
         // Never receives a value: the channel is closed once all workers have dropped their end.
         let _ = all_applied.recv_timeout(JOIN_GRACE);
     }
 
-    /// Leaves the socket files to a process that takes over, or with `false` removes them at the end as usual.
+    /// Leaves the socket files to a process that takes over if `leaves` is true. Otherwise the server removes them at
+    /// its end, which is the default.
     pub fn leave_socket_files(&self, leaves: bool) {
         let state = self.state();
-        for socket in state.listeners.values().flat_map(ActiveListener::sockets) {
+        for socket in state.listeners.values().flat_map(ActiveListener::all_sockets) {
             if leaves {
                 socket.keep_socket_file();
             } else {

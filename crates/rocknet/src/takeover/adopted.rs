@@ -15,9 +15,14 @@ pub struct AdoptedSockets {
     addresses: BTreeMap<Address, AdoptedAddress>,
     /// Sockets that the service manager has opened.
     activated: InheritedSockets,
+    /// True if this process takes over from another one.
     is_takeover: bool,
+    /// Number of this process for its QUIC connection IDs; 0 without a predecessor.
     generation: u16,
+    /// Channels to older processes, which get the datagrams of their own QUIC connections.
     relays: Vec<Relay>,
+    /// Addresses of other UDP sockets of this process.
+    udp_neighbours: Vec<Address>,
 }
 
 /// Sockets of one address of the previous process.
@@ -46,7 +51,7 @@ impl AdoptedSockets {
         AdoptedSockets { activated, ..self }
     }
 
-    /// Returns the sockets of an address of the previous process, which are added to.
+    /// Returns the entry of an address of the previous process, to which the caller adds the sockets.
     pub fn entry(&mut self, address: Address) -> &mut AdoptedAddress {
         self.addresses.entry(address).or_default()
     }
@@ -83,7 +88,18 @@ impl AdoptedSockets {
             is_takeover: self.is_takeover,
             generation: self.generation,
             relays: self.relays.clone(),
+            udp_neighbours: Vec::new(),
         }
+    }
+
+    /// Names the addresses of other UDP sockets of this process. New sockets may overlap with them.
+    pub fn set_udp_neighbours(&mut self, addresses: Vec<Address>) {
+        self.udp_neighbours = addresses;
+    }
+
+    /// Returns true if an address overlaps with that of another UDP socket of this process.
+    pub fn has_udp_neighbour(&self, address: &Address) -> bool {
+        self.udp_neighbours.iter().any(|other| other.overlaps(address))
     }
 
     /// Adds a relay to an older process, which still serves its QUIC connections.
@@ -104,6 +120,12 @@ impl AdoptedSockets {
     /// Returns a listening socket of each address of the previous process that was not taken.
     pub fn listeners(&self) -> impl Iterator<Item = &Listener> {
         self.addresses.values().filter_map(|address| address.streams.first())
+    }
+
+    /// Returns the addresses of the previous process whose UDP sockets were not taken.
+    pub fn unused_udp(&self) -> Vec<Address> {
+        let unused = self.addresses.iter().filter(|(_, sockets)| !sockets.udp.is_empty());
+        unused.map(|(address, _)| address.clone()).collect()
     }
 
     /// Returns true if this process takes over from another one.
@@ -135,6 +157,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns a listening socket on a free port, with its address.
     fn listener() -> (SocketAddr, OwnedFd) {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         (socket.local_addr().unwrap(), socket.into())
@@ -142,6 +165,7 @@ mod tests {
 
     #[test]
     fn sockets_of_the_previous_process_come_before_those_of_the_service_manager() {
+        // The service manager and the previous process pass the same socket of `shared`.
         let (shared, first) = listener();
         let (other, second) = listener();
         let mut activated = InheritedSockets::default();

@@ -7,15 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rocknet_io::socket::Address;
+use zeroize::Zeroizing;
+
+use super::optional_message::{MAX_MESSAGE, OptionalMessage};
 
 /// Version of the messages. A program that knows only other versions refuses to take over.
 pub(super) const VERSION: u32 = 1;
 
-/// Environment variable that tells a program that its standard input is the channel of an upgrade.
+/// Environment variable of the new process. It is set if the standard input of the process is the channel of an
+/// upgrade.
 pub(super) const VARIABLE: &str = "ROCKNET_TAKEOVER";
-
-/// Maximum size of a message in bytes: a path of the maximum length, or an error text.
-pub(super) const MAX_MESSAGE: usize = 8192;
 
 /// Maximum number of sockets that are passed: some thousand addresses with some workers each.
 pub(super) const MAX_SOCKETS: usize = 65_536;
@@ -51,6 +52,9 @@ pub struct OfferedSocket {
     pub socket: OwnedFd,
 }
 
+/// Beginning of [`ToOld::UnusedUdp`]. The program of the old process may ignore the message.
+const UNUSED_UDP: &[u8] = b"optional unused-udp 1 ";
+
 /// Message of the old process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ToNew {
@@ -72,6 +76,21 @@ pub(super) enum ToNew {
     },
     /// A channel to an old process for datagrams of its QUIC connections, whose descriptor comes with the message.
     Relay { generation: u16 },
+    /// The helper that starts programs as other accounts, whose channel comes with the message. As many messages with
+    /// the accounts follow. A program that does not know it must not take over, because it would run scripts as the
+    /// account of the server.
+    Helper {
+        /// Version of the messages of the helper.
+        version: u32,
+        /// Number of accounts.
+        accounts: usize,
+        /// Number of the account for scripts whose site names no account.
+        default: Option<u8>,
+    },
+    /// An account for which the helper starts programs.
+    Account { uid: u32, gid: u32, name: String },
+    /// A message that a program may ignore; `None` if this version does not know it.
+    Optional(Option<OptionalMessage>),
     /// Ends the list.
     End,
     /// The new process may serve now.
@@ -81,17 +100,23 @@ pub(super) enum ToNew {
 /// Message of the new process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ToOld {
-    /// Only the workers have to be started.
+    /// The new process does not read the UDP sockets of this address, so the old one continues to do so.
+    UnusedUdp(Address),
+    /// The new process is prepared: it only has to start its workers.
     Prepared,
     /// The new process serves.
     Ready,
     /// The new process has failed, for this reason.
     Failed(String),
+    /// A message that a program may ignore, and that this version does not know.
+    Unknown,
 }
 
 impl ToNew {
-    pub fn encode(&self) -> Vec<u8> {
-        match self {
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let message = match self {
+            ToNew::Optional(Some(message)) => return message.encode(),
+            ToNew::Optional(None) => OptionalMessage::PREFIX.to_vec(),
             ToNew::Begin {
                 version,
                 generation,
@@ -113,15 +138,28 @@ impl ToNew {
             }
             ToNew::StateFolder(folder) => [b"state ", folder.as_os_str().as_bytes()].concat(),
             ToNew::Relay { generation } => format!("relay {generation}").into_bytes(),
+            ToNew::Helper {
+                version,
+                accounts,
+                default,
+            } => {
+                let default = default.map_or("-".to_owned(), |default| default.to_string());
+                format!("helper {version} {accounts} {default}").into_bytes()
+            }
+            ToNew::Account { uid, gid, name } => format!("account {uid} {gid} {name}").into_bytes(),
             ToNew::End => b"end".to_vec(),
             ToNew::Go => b"go".to_vec(),
-        }
+        };
+        message.into()
     }
 
     /// Returns `None` for a message that this version does not know.
     pub fn decode(message: &[u8]) -> Option<ToNew> {
         if let Some(folder) = message.strip_prefix(b"state ") {
             return Some(ToNew::StateFolder(OsStr::from_bytes(folder).into()));
+        }
+        if let Some(optional) = message.strip_prefix(OptionalMessage::PREFIX) {
+            return Some(ToNew::Optional(OptionalMessage::decode(optional)));
         }
         let mut words = message.splitn(4, |&byte| byte == b' ');
         let message = match words.next()? {
@@ -147,6 +185,19 @@ impl ToNew {
             b"relay" => ToNew::Relay {
                 generation: number(words.next()?)?,
             },
+            b"helper" => ToNew::Helper {
+                version: number(words.next()?)?,
+                accounts: number(words.next()?)?,
+                default: match words.next()? {
+                    b"-" => None,
+                    digits => Some(number(digits)?),
+                },
+            },
+            b"account" => ToNew::Account {
+                uid: number(words.next()?)?,
+                gid: number(words.next()?)?,
+                name: String::from_utf8(words.next()?.to_vec()).ok()?,
+            },
             b"end" => ToNew::End,
             b"go" => ToNew::Go,
             _ => return None,
@@ -158,6 +209,8 @@ impl ToNew {
 impl ToOld {
     pub fn encode(&self) -> Vec<u8> {
         match self {
+            ToOld::UnusedUdp(address) => [UNUSED_UDP, &address_bytes(address)].concat(),
+            ToOld::Unknown => OptionalMessage::PREFIX.to_vec(),
             ToOld::Prepared => b"prepared".to_vec(),
             ToOld::Ready => b"ready".to_vec(),
             ToOld::Failed(error) => {
@@ -174,6 +227,10 @@ impl ToOld {
         match message {
             b"prepared" => Some(ToOld::Prepared),
             b"ready" => Some(ToOld::Ready),
+            _ if message.starts_with(OptionalMessage::PREFIX) => {
+                let unused = message.strip_prefix(UNUSED_UDP).and_then(address);
+                Some(unused.map_or(ToOld::Unknown, ToOld::UnusedUdp))
+            }
             _ => {
                 let error = message.strip_prefix(b"failed ")?;
                 Some(ToOld::Failed(String::from_utf8_lossy(error).into_owned()))
@@ -186,6 +243,7 @@ fn number<T: std::str::FromStr>(digits: &[u8]) -> Option<T> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
+/// Returns an address as a message contains it, such as `*:80` or `unix:/run/a.sock`.
 fn address_bytes(address: &Address) -> Vec<u8> {
     match address {
         Address::Tcp { ip: None, port } => format!("*:{port}").into_bytes(),
@@ -194,6 +252,7 @@ fn address_bytes(address: &Address) -> Vec<u8> {
     }
 }
 
+/// Parses an address in a message; `None` if it is malformed.
 fn address(bytes: &[u8]) -> Option<Address> {
     if let Some(path) = bytes.strip_prefix(b"unix:") {
         return Some(Address::Unix(OsStr::from_bytes(path).into()));
@@ -224,6 +283,22 @@ mod tests {
             },
             ToNew::StateFolder("/a b".into()),
             ToNew::Relay { generation: 7 },
+            ToNew::Optional(None),
+            ToNew::Helper {
+                version: 1,
+                accounts: 2,
+                default: None,
+            },
+            ToNew::Helper {
+                version: 1,
+                accounts: 2,
+                default: Some(1),
+            },
+            ToNew::Account {
+                uid: 33,
+                gid: 34,
+                name: "www data".to_owned(),
+            },
             ToNew::End,
             ToNew::Go,
         ];
@@ -243,7 +318,14 @@ mod tests {
         for message in messages {
             assert_eq!(ToNew::decode(&message.encode()), Some(message));
         }
-        for message in [ToOld::Prepared, ToOld::Ready, ToOld::Failed("a\nb".to_owned())] {
+        let unused = ToOld::UnusedUdp(Address::Tcp { ip: None, port: 443 });
+        for message in [
+            unused,
+            ToOld::Unknown,
+            ToOld::Prepared,
+            ToOld::Ready,
+            ToOld::Failed("a\nb".to_owned()),
+        ] {
             assert_eq!(ToOld::decode(&message.encode()), Some(message));
         }
         let long = ToOld::Failed("x".repeat(2 * MAX_MESSAGE)).encode();
@@ -262,6 +344,9 @@ mod tests {
             "socket sites file *:80",
             "socket other udp *:80",
             "relay",
+            "helper 1 2",
+            "helper 1 2 256",
+            "account 33 34",
             "stop",
         ] {
             assert_eq!(ToNew::decode(message.as_bytes()), None, "{message:?}");

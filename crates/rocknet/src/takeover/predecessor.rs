@@ -8,14 +8,19 @@ use std::time::{Duration, Instant};
 
 use rocknet_io::child;
 use rocknet_io::fd_channel::{Blocking, FdChannel};
-use rocknet_io::socket::Listener;
+use rocknet_io::privileges::User;
+use rocknet_io::socket::{Address, Listener};
 use rocknet_quic::Relay;
+use zeroize::Zeroizing;
 
 use super::adopted::AdoptedSockets;
-use super::message::{MAX_MESSAGE, MAX_SOCKETS, SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
+use super::message::{MAX_SOCKETS, SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
+use super::optional_message::{MAX_MESSAGE, OptionalMessage};
+use crate::certificates::resumption::{SessionStores, TicketSecrets};
+use crate::gateway::accounts::{Accounts, OfferedHelper};
 
-/// Maximum time between two messages of the old process, which sends them without a pause. Its reply to
-/// [`Predecessor::prepared`] takes longer, but no longer than this.
+/// Maximum time between two messages of the old process. The old process sends its list of sockets without a pause, and
+/// takes longer only for its reply to [`Predecessor::prepared`].
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The process from which this process takes over.
@@ -28,9 +33,14 @@ pub struct Predecessor {
     pub state_folder: PathBuf,
 }
 
+/// Sockets that the old process has passed.
 struct Received {
     sites: AdoptedSockets,
     control: AdoptedSockets,
+    /// `None` if the old process has sent none that this program knows.
+    ticket_secrets: Option<TicketSecrets>,
+    /// `None` if the old process has no helper.
+    helper: Option<OfferedHelper>,
 }
 
 impl Predecessor {
@@ -68,6 +78,7 @@ impl Predecessor {
         }
     }
 
+    /// Receives the messages of the old process up to the end of its list of sockets.
     fn receive_sockets(&mut self) -> Result<Received, String> {
         let (begin, _) = self.receive()?;
         let ToNew::Begin {
@@ -91,6 +102,8 @@ impl Predecessor {
         self.state_folder = folder;
         let mut sites = AdoptedSockets::new(generation);
         let mut control = AdoptedSockets::new(generation);
+        let mut ticket_secrets = None;
+        let (mut helper, mut missing_accounts) = (None::<OfferedHelper>, 0);
         for _ in 0..=MAX_SOCKETS {
             let (message, socket) = self.receive()?;
             let (group, kind, address) = match (message, socket.is_some()) {
@@ -101,7 +114,46 @@ impl Predecessor {
                     }
                     continue;
                 }
-                (ToNew::End, _) => return Ok(Received { sites, control }),
+                (ToNew::Optional(optional), _) => {
+                    if let Some(OptionalMessage::TicketSecrets(secrets)) = optional {
+                        ticket_secrets = TicketSecrets::decode(&secrets.0);
+                    }
+                    continue;
+                }
+                (
+                    ToNew::Helper {
+                        version,
+                        accounts,
+                        default,
+                    },
+                    true,
+                ) => {
+                    helper = socket.map(|channel| OfferedHelper {
+                        channel,
+                        version,
+                        accounts: Accounts {
+                            all: Vec::new(),
+                            default,
+                        },
+                    });
+                    missing_accounts = accounts;
+                    continue;
+                }
+                (ToNew::Account { uid, gid, name }, _) if missing_accounts > 0 => {
+                    missing_accounts -= 1;
+                    if let Some(helper) = &mut helper {
+                        helper.accounts.all.push(account(uid, gid, name));
+                    }
+                    continue;
+                }
+                (ToNew::End, _) if missing_accounts == 0 => {
+                    return Ok(Received {
+                        sites,
+                        control,
+                        ticket_secrets,
+                        helper,
+                    });
+                }
                 _ => return Err("the upgrade has an unexpected message".to_owned()),
             };
             let socket = socket.ok_or_else(|| format!("the socket of {address} was not received"))?;
@@ -125,6 +177,7 @@ impl Predecessor {
         Err(format!("more than {MAX_SOCKETS} sockets were passed"))
     }
 
+    /// Receives the next message, and the descriptor that comes with it, if any.
     fn receive(&self) -> Result<(ToNew, Option<OwnedFd>), String> {
         let ended = || "the old process has ended the upgrade".to_owned();
         let deadline = Instant::now() + MESSAGE_TIMEOUT;
@@ -134,7 +187,8 @@ impl Predecessor {
         {
             return Err("the old process does not respond".to_owned());
         }
-        let mut buffer = vec![0; MAX_MESSAGE];
+        // A message may contain secrets.
+        let mut buffer = Zeroizing::new(vec![0; MAX_MESSAGE]);
         let received = self.channel.recv(&mut buffer, Blocking::No);
         let received = received.map_err(|error| error.to_string())?.ok_or_else(ended)?;
         let message = ToNew::decode(&buffer[..received.size]).ok_or("the upgrade has an unknown message")?;
@@ -151,21 +205,43 @@ impl Predecessor {
         self.take(|received| &mut received.control)
     }
 
+    /// Returns the helper that starts programs as other accounts, if the old process has one. Further calls return
+    /// none.
+    pub fn helper(&self) -> Option<OfferedHelper> {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.as_mut().and_then(|received| received.helper.take())
+    }
+
+    /// Returns the secrets of session tickets, if the old process has passed them. Further calls return none.
+    pub fn ticket_secrets(&self) -> Option<TicketSecrets> {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.as_mut().and_then(|received| received.ticket_secrets.take())
+    }
+
+    /// Takes the sockets of one group. Further calls return none.
     fn take(&self, group: fn(&mut Received) -> &mut AdoptedSockets) -> AdoptedSockets {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.as_mut().map(group).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Reports that only the workers have to be started, and waits until the old process permits that.
+    /// Reports that only the workers have to be started, and waits until the old process permits that. `sessions` gets
+    /// those that the old process has stored. `unused_udp`: addresses whose UDP sockets this process does not read.
     ///
     /// # Errors
     ///
     /// Fails if the old process has ended the upgrade.
-    pub fn prepared(&self) -> Result<(), String> {
-        self.send(&ToOld::Prepared).map_err(|error| error.to_string())?;
-        match self.receive()? {
-            (ToNew::Go, _) => Ok(()),
-            _ => Err("the old process has not permitted the upgrade".to_owned()),
+    pub fn prepared(&self, sessions: &SessionStores, unused_udp: &[Address]) -> Result<(), String> {
+        let unused = unused_udp.iter().cloned().map(ToOld::UnusedUdp);
+        for message in unused.chain([ToOld::Prepared]) {
+            self.send(&message).map_err(|error| error.to_string())?;
+        }
+        loop {
+            match self.receive()?.0 {
+                ToNew::Optional(Some(OptionalMessage::Sessions(batch))) => sessions.adopt(batch),
+                ToNew::Optional(_) => {}
+                ToNew::Go => return Ok(()),
+                _ => return Err("the old process has not permitted the upgrade".to_owned()),
+            }
         }
     }
 
@@ -191,6 +267,20 @@ impl Predecessor {
     }
 
     fn send(&self, message: &ToOld) -> io::Result<()> {
-        self.channel.send(&message.encode(), None, Blocking::No)
+        self.channel.set_send_timeout(MESSAGE_TIMEOUT)?;
+        self.channel.send(&message.encode(), None, Blocking::Yes)
     }
+}
+
+/// Returns an account of the helper. The helper knows its groups, which are those of the start. An account that the
+/// system has no longer, or that has got other numbers, is not used for new scripts.
+fn account(uid: u32, gid: u32, name: String) -> User {
+    let known = User::find(&name).ok().filter(|user| (user.uid, user.gid) == (uid, gid));
+    known.unwrap_or_else(|| User {
+        name,
+        uid,
+        gid,
+        groups: Vec::new(),
+        home: None,
+    })
 }

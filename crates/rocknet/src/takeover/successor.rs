@@ -16,14 +16,23 @@ use std::time::{Duration, Instant};
 
 use rocknet_io::child::{self, ChildSetup};
 use rocknet_io::fd_channel::{Blocking, FdChannel};
+use rocknet_io::socket::Address;
 use rustix::process::Signal;
 
-use super::message::{MAX_MESSAGE, MAX_SOCKETS, OfferedSocket, SocketGroup, ToNew, ToOld, VARIABLE, VERSION};
+use zeroize::Zeroizing;
+
+use super::message::{MAX_SOCKETS, OfferedSocket, SocketGroup, ToNew, ToOld, VARIABLE, VERSION};
+use super::optional_message::{MAX_MESSAGE, OptionalMessage, SecretBytes, session_batches};
+use crate::certificates::resumption::SiteSessions;
+use crate::gateway::accounts::{Accounts, OfferedHelper};
 
 /// Wait for the exit status of a process that has closed its channel.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 /// Interval of looking for the exit status.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Time to pass sessions for early data. The UDP sockets are not read meanwhile, and sessions only save round trips.
+const SESSIONS_TIME: Duration = Duration::from_millis(500);
 
 /// Parameters of the start of a new process.
 pub struct Offer {
@@ -37,6 +46,10 @@ pub struct Offer {
     pub relays: Vec<(u16, OwnedFd)>,
     /// Number of the new process for its QUIC connection IDs.
     pub generation: u16,
+    /// Helper that starts programs as other accounts.
+    pub helper: Option<OfferedHelper>,
+    /// Encoded secrets of session tickets.
+    pub ticket_secrets: Zeroizing<Vec<u8>>,
     /// True if this process was started as root without scripts, so that the new process must not run any.
     pub has_dropped_root: bool,
     /// State folder of the server.
@@ -55,6 +68,7 @@ pub struct Successor {
     deadline: Instant,
     timeout: Duration,
     is_ready: bool,
+    unused_udp: Vec<Address>,
 }
 
 /// Reason why the new process has not taken over.
@@ -95,7 +109,8 @@ impl Successor {
         };
         child::prepare(&mut command, setup).map_err(cannot)?;
         let child = command.spawn().map_err(cannot)?;
-        // The other end of the channel must be open in the new process only, so that its end is noticed.
+        // The other end of the channel must be open in the new process only, so that this process notices when the new
+        // one ends. The command holds that end too.
         drop(command);
         let mut successor = Successor {
             channel,
@@ -103,9 +118,10 @@ impl Successor {
             deadline,
             timeout: offer.timeout,
             is_ready: false,
+            unused_udp: Vec::new(),
         };
         let sent = successor.send_offer(offer);
-        match (sent, successor.receive()) {
+        match (sent, successor.receive_report()) {
             // The message of the new process says more than the error of the channel.
             (_, Err(error)) => Err(error),
             (Err(error), _) => Err(UpgradeError(format!("the sockets cannot be passed: {error}"))),
@@ -114,6 +130,7 @@ impl Successor {
         }
     }
 
+    /// Sends the parameters of the upgrade, the channels to older processes, and the sockets.
     fn send_offer(&self, offer: Offer) -> io::Result<()> {
         if offer.sockets.len() > MAX_SOCKETS {
             return Err(io::Error::other(format!("there are more than {MAX_SOCKETS} of them")));
@@ -124,6 +141,11 @@ impl Successor {
             has_dropped_root: offer.has_dropped_root,
         })?;
         self.send(&ToNew::StateFolder(offer.state_folder))?;
+        if let Some(helper) = offer.helper {
+            self.send_helper(&helper)?;
+        }
+        let secrets = OptionalMessage::TicketSecrets(SecretBytes(offer.ticket_secrets));
+        self.send(&ToNew::Optional(Some(secrets)))?;
         for (generation, channel) in offer.relays {
             self.channel.set_send_timeout(self.left())?;
             let message = ToNew::Relay { generation }.encode();
@@ -137,15 +159,37 @@ impl Successor {
         self.send(&ToNew::End)
     }
 
+    fn send_helper(&self, helper: &OfferedHelper) -> io::Result<()> {
+        let Accounts { all, default } = &helper.accounts;
+        let message = ToNew::Helper {
+            version: helper.version,
+            accounts: all.len(),
+            default: *default,
+        };
+        self.channel.set_send_timeout(self.left())?;
+        let channel = helper.channel.as_fd();
+        self.channel.send(&message.encode(), Some(channel), Blocking::Yes)?;
+        for user in all {
+            self.send(&ToNew::Account {
+                uid: user.uid,
+                gid: user.gid,
+                name: user.name.clone(),
+            })?;
+        }
+        Ok(())
+    }
+
     fn send(&self, message: &ToNew) -> io::Result<()> {
         self.channel.set_send_timeout(self.left())?;
         self.channel.send(&message.encode(), None, Blocking::Yes)
     }
 
+    /// Returns the time until the new process has to be ready.
     fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
+    /// Waits for the next message of the new process. An error that the new process reports is returned as an error.
     fn receive(&mut self) -> Result<ToOld, UpgradeError> {
         if !self.channel.wait_readable(self.left()) {
             let timeout = self.timeout.as_secs();
@@ -166,6 +210,17 @@ impl Successor {
         }
     }
 
+    /// Receives the next message that reports progress.
+    fn receive_report(&mut self) -> Result<ToOld, UpgradeError> {
+        loop {
+            match self.receive()? {
+                ToOld::UnusedUdp(address) => self.unused_udp.push(address),
+                ToOld::Unknown => {}
+                message => return Ok(message),
+            }
+        }
+    }
+
     /// Returns the error of a process that has closed its channel.
     fn ended(&mut self) -> UpgradeError {
         let deadline = Instant::now() + EXIT_WAIT;
@@ -178,20 +233,44 @@ impl Successor {
         UpgradeError("the new process does not take the sockets: it is no RockNet that can be upgraded to".to_owned())
     }
 
+    /// Returns the addresses whose UDP sockets the new process does not read.
+    pub fn unused_udp(&self) -> &[Address] {
+        &self.unused_udp
+    }
+
     /// Returns the process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Permits the new process to serve, and waits until it does. It notifies the service manager once the returned
-    /// value is dropped.
+    /// Passes sessions as long as the time for them permits. Those that are left are lost, and their clients make a
+    /// full handshake.
+    fn send_sessions(&self, sites: Vec<SiteSessions>) {
+        let deadline = self.deadline.min(Instant::now() + SESSIONS_TIME);
+        for batch in sites.into_iter().flat_map(session_batches) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let message = ToNew::Optional(Some(batch)).encode();
+            let sent = self
+                .channel
+                .set_send_timeout(left)
+                .and_then(|()| self.channel.send(&message, None, Blocking::Yes));
+            if left.is_zero() || sent.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Permits the new process to serve, and waits until it does. The new process notifies the service manager once the
+    /// returned value is dropped, which closes the channel. `sessions`: those that this process has stored,
+    /// and that are no longer in its stores.
     ///
     /// # Errors
     ///
     /// As [`Successor::start`].
-    pub fn finish(mut self) -> Result<Successor, UpgradeError> {
+    pub fn finish(mut self, sessions: Vec<SiteSessions>) -> Result<Successor, UpgradeError> {
+        self.send_sessions(sessions);
         let permitted = self.send(&ToNew::Go);
-        match (permitted, self.receive()) {
+        match (permitted, self.receive_report()) {
             (_, Err(error)) => Err(error),
             (Ok(()), Ok(ToOld::Ready)) => {
                 self.is_ready = true;
@@ -225,11 +304,13 @@ fn open_program(program: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Returns the path by which an open program is executed.
 #[cfg(target_os = "linux")]
 fn path_of(file: &File, _program: &Path) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
+/// Returns the path of the program itself, because other systems cannot execute an open file by a path.
 #[cfg(not(target_os = "linux"))]
 fn path_of(_file: &File, program: &Path) -> PathBuf {
     program.to_owned()

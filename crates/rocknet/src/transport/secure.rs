@@ -30,7 +30,8 @@ use crate::worker::{OpenConnection, Worker};
 const UNRECOGNIZED_NAME: u8 = 112;
 /// Alert for data that is not a handshake (RFC 8446 §6.2).
 const UNEXPECTED_MESSAGE: u8 = 10;
-/// Maximum length of the method of a plain-HTTP request, which gets a plain-HTTP response.
+/// Maximum length of the method of a plain-HTTP request, which gets a plain-HTTP response. No registered method is
+/// longer.
 const MAX_METHOD_LENGTH: usize = 20;
 /// Maximum number of bytes that are read and discarded after an alert or a plain-HTTP response.
 const MAX_LINGER_BYTES: usize = 1 << 20;

@@ -25,6 +25,8 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
     deadlines.begin(Wait::FirstByte, worker.config().ticks.header);
     let allows_h2c = worker.config().h2c;
     let mut has_timed_out = false;
+    // Receives until there are bytes. If HTTP/2 is allowed, also until they differ from its preface or contain all of
+    // it.
     while !has_timed_out
         && (unread.is_empty() || allows_h2c && unread.len() < PREFACE.len() && PREFACE.starts_with(&unread))
     {
@@ -48,6 +50,7 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
                 false => Poll::Pending,
             }
         });
+        // The client is gone or has sent nothing in time, or the server stops.
         if progress.await.is_none() {
             return;
         }

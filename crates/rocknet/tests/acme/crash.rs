@@ -130,7 +130,7 @@ fn certificates_are_ordered_in_the_strict_sandbox() {
             .join("state/acme/certificates/a.example.com.pem")
             .is_file()
     });
-    // The sandbox is in effect: the filter of the strict one is installed for the server itself.
+    // Only the strict sandbox filters the system calls of the server itself. Mode 2 means that a filter is installed.
     let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
     assert!(status.contains("Seccomp:\t2"), "{status}");
     server.kill().unwrap();

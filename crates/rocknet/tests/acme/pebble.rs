@@ -108,7 +108,7 @@ impl Pebble {
         }
     }
 
-    /// Roots trusted by the ACME client; tests may add others.
+    /// Path of the file with the roots that the ACME client trusts. Tests may append other roots.
     pub fn root(&self) -> PathBuf {
         self.folder.path().join("root.pem")
     }
@@ -200,7 +200,7 @@ pub fn until(mut holds: impl FnMut() -> bool) {
 }
 
 /// Returns a loopback address that no other test uses, so that all of its ports are free. All of 127.0.0.0/8 belongs to
-/// this machine.
+/// this machine. The two bytes in the middle depend on the test process, and the last byte on the call.
 pub fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(2);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

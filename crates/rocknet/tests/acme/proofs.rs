@@ -184,6 +184,7 @@ fn on_demand_issuance_is_limited_to_permitted_names() {
         site.store.report_missing(name);
     }
     site.wait_for("yes.example.com");
+    // `ask` is requested once for each name, and never for a name outside of `*.example.com`.
     let mut lines = requested.lock().unwrap().clone();
     lines.sort();
     assert_eq!(

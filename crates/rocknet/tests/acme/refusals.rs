@@ -115,6 +115,7 @@ fn retry_delays_grow_and_survive_a_restart() {
         }
     }
     // After a restart, the next attempt is due within five minutes, even if the recorded delay is longer.
+    // The clock passes these five minutes in two steps.
     let orders = scripted.orders();
     let mut next = Site::in_folder(Arc::clone(&site.folder), &settings, site.clock.clone());
     drop(site);

@@ -22,7 +22,7 @@ const OWN_VAR_LIB: [&str; 5] = [
 ];
 
 /// Returns true if the test runs as root. Otherwise the test is reported as skipped.
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         skip(Need::Root, "only root can become another user");
@@ -30,7 +30,7 @@ fn is_root() -> bool {
     is_root
 }
 
-fn make_accessible(path: &Path) {
+pub fn make_accessible(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
@@ -61,7 +61,8 @@ fn the_state_folder_is_chosen_before_privileges_are_dropped() {
     );
 }
 
-/// PHP script that tries every operation on each path in `targets`, and prints the operations that succeeded.
+/// PHP script that prints its user ID, the operations that succeeded, and the number of targets it has tried. The
+/// targets are the paths in the file `targets`, and the processes in the query.
 const TRY: &str = r#"<?php
 echo 'uid=', posix_getuid(), ' ';
 $tried = 0;
@@ -85,7 +86,8 @@ foreach (explode(',', $_GET['pids']) as $pid) {
 echo "tried=$tried ";
 "#;
 
-/// Shell script that does the same as [`TRY`] as a CGI program.
+/// CGI program that tries those operations of [`TRY`] on the paths that a shell has commands for, with the same output.
+/// It also writes to standard error, to test that the server logs the text.
 const TRY_CGI: &str = r#"#!/bin/sh
 printf 'Content-Type: text/plain\n\nuid=%s ' "$(id -u)"
 tried=0
@@ -105,7 +107,7 @@ const SITES: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\np
      [site.\"a.localhost\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\ntls = \"local\"\n";
 
 /// Returns a folder with scripts. `server`: keys of the table `[server]`. `sites`: tables of further sites.
-fn with_scripts(server: &str, sites: &str) -> ProgramFolder {
+pub fn with_scripts(server: &str, sites: &str) -> ProgramFolder {
     let dir = ProgramFolder::new(&[
         ("www/try.php", TRY),
         (
@@ -128,12 +130,12 @@ fn with_scripts(server: &str, sites: &str) -> ProgramFolder {
     dir
 }
 
-fn uid(name: &str) -> u32 {
+pub fn uid(name: &str) -> u32 {
     rocknet_io::privileges::User::find(name).expect("a user").uid
 }
 
 /// Returns the number that a script printed after `name=`.
-fn printed(response: &str, name: &str) -> u32 {
+pub fn printed(response: &str, name: &str) -> u32 {
     let (_, rest) = response
         .split_once(&format!("{name}="))
         .unwrap_or_else(|| panic!("{name}: {response}"));
@@ -159,19 +161,19 @@ fn is_master(pid: u32) -> bool {
 }
 
 /// Polls a condition until it holds. `what`: the awaited event, for the failure message.
-fn wait_until(deadline: Instant, what: &str, mut condition: impl FnMut() -> bool) {
+pub fn wait_until(deadline: Instant, what: &str, mut condition: impl FnMut() -> bool) {
     while !condition() {
         assert!(Instant::now() < deadline, "{what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-fn deadline() -> Instant {
+pub fn deadline() -> Instant {
     Instant::now() + Duration::from_secs(30)
 }
 
 /// Returns a field of `/proc/PID/status`; an empty string if the process has exited.
-fn field(pid: u32, name: &str) -> String {
+pub fn field(pid: u32, name: &str) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.map(|line| line.trim_start_matches(':').trim().to_owned())
@@ -179,7 +181,7 @@ fn field(pid: u32, name: &str) -> String {
 }
 
 /// Returns the account helper of a server.
-fn helper(server: &Server) -> u32 {
+pub fn helper(server: &Server) -> u32 {
     let mut all = fs::read_dir("/proc").expect("processes").flatten().filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
         let line = fs::read(entry.path().join("cmdline")).ok()?;
@@ -218,6 +220,7 @@ fn scripts_cannot_reach_files_of_the_server() {
             .collect();
         for (path, found) in &modes {
             assert_eq!(found.uid(), uid(server_user), "{}", path.display());
+            // Only the certificate of the local CA is public.
             let is_closed = found.mode() & 0o077 == 0;
             assert!(
                 is_closed || path.ends_with("local/ca.pem"),
@@ -230,6 +233,7 @@ fn scripts_cannot_reach_files_of_the_server() {
         dir.write("www/targets", &format!("{}\n", lines.join("\n")));
         let count = u32::try_from(targets.len()).expect("a few");
 
+        // PHP also tries two processes: the server and its account helper.
         let response = server.get(&format!("/try.php?pids={},{helper}", server.id()));
         assert_eq!(
             (printed(&response, "uid"), printed(&response, "tried")),
@@ -283,7 +287,7 @@ fn programs_of_other_users_are_restarted_and_stop_with_the_server() {
         let response = server.get("/uid.php");
         assert_eq!(printed(&response, "uid"), uid("www-data"));
         let master = printed(&response, "ppid");
-        let pid = Pid::from_raw(i32::try_from(master).expect("small")).expect("one");
+        let pid = Pid::from_raw(i32::try_from(master).expect("a small number")).expect("a process ID");
         kill_process(pid, Signal::KILL).expect("it runs");
         wait_until(deadline(), "the end of php-fpm", || is_gone(master));
         // Children of the killed php-fpm may serve requests until they exit. Their new parent is not a php-fpm.
@@ -335,7 +339,7 @@ fn the_exit_of_the_account_helper_is_logged_and_stops_programs() {
     let server = dir.serve(&["run", "-c", "rocknet.toml"]);
     let master = printed(&server.get("/uid.php"), "ppid");
     let helper = helper(&server);
-    let pid = Pid::from_raw(i32::try_from(helper).expect("small")).expect("one");
+    let pid = Pid::from_raw(i32::try_from(helper).expect("a small number")).expect("a process ID");
     kill_process(pid, Signal::KILL).expect("it runs");
     wait_until(deadline(), "the end of php-fpm", || is_gone(master));
     server.logged("restart RockNet");
@@ -436,7 +440,8 @@ fn the_doctor_reports_group_readable_keys_elsewhere() {
         for name in ["b", "c"] {
             let key = dir.write(&format!("keys/{name}.key"), "key");
             make_accessible(&dir.path().join("keys"));
-            // The group is set by number. The scripts' group has the same number as their account.
+            // The group is set by number. The scripts' group has the same number as their account, and group 0 is that
+            // of root, which the scripts are not members of.
             for (mode, group, is_read) in [
                 (0o640, scripts, true),
                 (0o640, own, false),
@@ -454,6 +459,7 @@ fn the_doctor_reports_group_readable_keys_elsewhere() {
                     "{name} {mode:o} {group}: {doctor:?}"
                 );
             }
+            // In a folder that every user can write to, scripts can replace the key.
             fs::set_permissions(dir.path().join("keys"), fs::Permissions::from_mode(0o777)).expect("a mode");
             let doctor = dir.run(&["doctor", "-c", "rocknet.toml"]);
             let part = format!("keys/{name}.key in the folder");
@@ -474,7 +480,7 @@ fn a_user_of_a_site_without_scripts_has_no_effect() {
     let server = dir.serve(&["run"]);
     server.logged("`user` has no effect");
     assert!(server.get("/").ends_with("home"));
-    // If scripts run as the same account, a reload and a start are refused.
+    // Once the site has scripts, the account must exist: otherwise a reload and a start are refused.
     dir.write("rocknet.toml", &format!("{text}cgi = \"/cgi-bin\"\n"));
     server.signal(Signal::HUP);
     server.logged("no user `no-such-user`");

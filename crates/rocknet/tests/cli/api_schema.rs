@@ -1,4 +1,4 @@
-//! The description of the API: every endpoint of a running server replies as its schema says.
+//! The description of the API: every endpoint of a running server replies as its schema describes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::control::{exchange, home};
 
-/// Checks a value against a schema. Panics at a keyword that this function does not know.
+/// Checks a value against a schema, and returns a message if it is not valid. Panics at a keyword that this function
+/// does not know. `document`: the whole description, which references point into. `place`: path of the value, for
+/// messages.
 fn check(document: &Value, schema: &Value, value: &Value, place: &str) -> Result<(), String> {
     let Some(schema) = schema.as_object() else {
         return if schema == &Value::Bool(true) {
@@ -69,12 +71,14 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str) -> Result
                     check(document, schema, member, &format!("{place}.{name}"))?;
                 }
             }
+            // Members of an object were checked by `properties`. The values of maps are not checked.
             "additionalProperties" => {}
             "items" => {
                 for (at, item) in value.as_array().into_iter().flatten().enumerate() {
                     check(document, wanted, item, &format!("{place}[{at}]"))?;
                 }
             }
+            // A value that is valid for two schemas of `oneOf` is not detected.
             "anyOf" | "oneOf" => {
                 let all = wanted.as_array().expect("a list").iter();
                 let mut tried = all.map(|schema| check(document, schema, value, place));
@@ -136,7 +140,8 @@ fn every_reply_is_as_described() {
         ("/api/php/restart", r#"{"name":"8.2"}"#),
         ("/api/upgrade", r#"{"binary":"/missing/program"}"#),
     ]);
-    // `stop` is last, because it ends the server.
+    // `stop` is last, because it ends the server. The other POST requests come first, so that the replies to GET
+    // requests show their effects, such as the history of edits.
     let mut endpoints = ENDPOINTS.to_vec();
     endpoints.sort_by_key(|endpoint| (endpoint.path == "/api/stop", endpoint.method != Method::Post));
     let mut successes = 0;
@@ -151,6 +156,7 @@ fn every_reply_is_as_described() {
         let path = match endpoint.path {
             "/api/explain" => "/api/explain?url=%2Findex.html",
             "/api/site" => "/api/site?name=default",
+            "/api/config/site" => "/api/config/site?name=default",
             path => path,
         };
         let (status, reply) = send(method, path, body);
@@ -181,7 +187,7 @@ fn every_reply_is_as_described() {
             _ => assert_eq!(schema["type"], "string", "{path}"),
         }
     }
-    // Requests about an upstream, a pool and a program that do not exist fail, and so does the replacement of an old
-    // revision.
+    // At most six requests fail. Among them are those about an upstream, a pool and a program that do not exist, and
+    // the replacement of an old revision.
     assert!(successes >= ENDPOINTS.len() - 6, "{successes} of {}", ENDPOINTS.len());
 }

@@ -276,6 +276,7 @@ fn every_reload_refuses_broken_files_and_keeps_the_certificate() {
         let changed = format!("{SITES}headers = {{ \"X-New\" = \"yes\" }}\n");
         dir.write("rocknet.toml", &changed);
         damage(&dir);
+        // One of the defects replaces the configuration, which then lacks the change.
         let now = dir.read("rocknet.toml");
         if !now.contains("X-New") {
             dir.write("rocknet.toml", &format!("{now}headers = {{ \"X-New\" = \"yes\" }}\n"));

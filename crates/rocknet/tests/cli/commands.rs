@@ -141,6 +141,7 @@ fn every_command_resolves_file_arguments_in_the_same_way() {
         ("sub/good.toml", "[site.\":0\"]\nroot = \"../www\"\n"),
         ("bad.toml", "[site.\":8080\"]\nrot = \"www\"\n"),
     ]);
+    // `rocknet.toml` is invalid, so a command that reads it instead of its argument reports it.
     for command in ["check", "fmt --check", "explain /", "doctor"] {
         for named in ["sub/good.toml", "-c sub/good.toml", "--config sub/good.toml"] {
             let line = format!("{command} {named}");
@@ -163,6 +164,30 @@ fn every_command_resolves_file_arguments_in_the_same_way() {
             "{line}: {output:?}"
         );
     }
+}
+
+#[test]
+fn check_warns_of_a_log_in_a_folder_that_does_not_exist() {
+    let dir = ProgramFolder::new(&[
+        ("www/index.html", "home"),
+        (
+            "r.toml",
+            "[log]\naccess = \"logs/a.log\"\n[site.\":0\"]\nroot = \"www\"\n",
+        ),
+    ]);
+    let output = dir.run(&["check", "r.toml"]);
+    let all = format!("{}{}", output.out, output.err);
+    assert!(
+        output.code == Some(0) && all.contains("so the log cannot be opened"),
+        "{output:?}"
+    );
+    std::fs::create_dir(dir.path().join("logs")).unwrap();
+    let output = dir.run(&["check", "r.toml"]);
+    let all = format!("{}{}", output.out, output.err);
+    assert!(
+        output.code == Some(0) && !all.contains("so the log cannot be opened"),
+        "{output:?}"
+    );
 }
 
 #[test]
@@ -203,7 +228,7 @@ fn paths_are_printed_in_canonical_form() {
 }
 
 #[test]
-fn help_names_every_option_of_the_readme() {
+fn every_help_text_of_a_server_names_the_console_option() {
     let dir = ProgramFolder::new(&[]);
     for line in ["--help", "run --help", "serve --help", "run -h"] {
         let output = dir.run(&line.split_whitespace().collect::<Vec<_>>());
@@ -212,7 +237,7 @@ fn help_names_every_option_of_the_readme() {
 }
 
 #[test]
-fn explain_shows_the_user_of_scripts() {
+fn explain_shows_how_scripts_are_run() {
     let dir = ProgramFolder::new(&[
         ("www/index.php", "<?php"),
         ("www/at/index.php", "<?php"),
@@ -386,8 +411,8 @@ fn check_reports_in_json() {
         assert_eq!(json["ok"], ok, "{file}");
         assert_eq!(json["findings"].as_array().unwrap().is_empty(), ok, "{file}");
         if file == "bad.toml" {
-            let dir = &json["findings"][0]["location"];
-            assert_eq!((&dir["line"], &dir["column"]), (&2.into(), &1.into()));
+            let location = &json["findings"][0]["location"];
+            assert_eq!((&location["line"], &location["column"]), (&2.into(), &1.into()));
         }
     }
 }
@@ -506,7 +531,7 @@ fn completions_and_the_manual_page_are_valid() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        // Shells that are not installed are skipped.
+        // The check is skipped if the shell or groff is not installed.
         let Ok(mut child) = child else { return };
         child.stdin.take().unwrap().write_all(printed.as_bytes()).unwrap();
         let read = child.wait_with_output().unwrap();
@@ -542,11 +567,23 @@ fn import_prints_a_configuration_that_check_accepts() {
         ("www/.htaccess", "FallbackResource /index.html\n"),
         ("broken.conf", "server {\n  listen 80\n}\n"),
         ("empty.conf", "# nothing\n"),
+        ("nginx.conf", "include sites/*.conf;\n"),
+        (
+            "sites/a.conf",
+            "server {\n  server_name a.test;\n  if ($bad) { return 403; }\n}\n",
+        ),
     ]);
+    let output = dir.run(&["import", "nginx", "nginx.conf"]);
+    assert!(output.out.contains("[site.\"a.test\"]"), "{output:?}");
+    let restriction = "sites/a.conf:3: not translated: if ($bad): THIS RESTRICTS ACCESS: ";
+    assert!(
+        output.err.contains(restriction) && output.err.contains("; 1 restrict access\n"),
+        "{output:?}"
+    );
     let output = dir.run(&["import", "nginx", "site.conf"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        output.out.contains("# not translated: site.conf:4: limit_req zone=a\n"),
+        output.out.contains("# not translated: site.conf:4: limit_req zone=a: "),
         "{output:?}"
     );
     assert!(
@@ -571,6 +608,8 @@ fn import_prints_a_configuration_that_check_accepts() {
     let json: serde_json::Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!(json["notes"][1]["line"], 4, "{json}");
     assert_eq!(json["notes"][1]["kind"], "not-translated", "{json}");
+    assert_eq!(json["notes"][1]["file"], "site.conf", "{json}");
+    assert_eq!(json["notes"][1]["restricts_access"], false, "{json}");
     for (file, code, message) in [
         ("broken.conf", 1, "broken.conf:2: `listen` does not end in `;`"),
         ("empty.conf", 1, "nothing was translated"),

@@ -23,13 +23,13 @@ fn home() -> ProgramFolder {
 
 /// Asserts that the program succeeded without messages, and returns its output.
 #[track_caller]
-fn success(output: ProgramOutput) -> String {
+pub fn success(output: ProgramOutput) -> String {
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
     output.out
 }
 
 /// Sends a request of the API, and returns the status and the JSON of the response.
-fn request(dir: &ProgramFolder, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub fn request(dir: &ProgramFolder, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let mut stream = UnixStream::connect(dir.path().join("control.sock")).unwrap();
     let body = if body.is_null() {
         String::new()
@@ -140,7 +140,7 @@ fn a_change_that_cannot_be_used_changes_nothing() {
         (["set", "server", "1"], "`server` is a table"),
         (["set", "a..b", "1"], "a..b is not a key"),
         (["unset", "site.default.index", "--json"], "there is no such key"),
-        // Only the start of the listener fails, after the file was written.
+        // The configuration is valid, but the listener cannot be started. The file has been written by then.
         (
             ["set", "site.default.listen", &address.to_string()],
             "the file has its old text again",
@@ -356,6 +356,7 @@ fn a_text_is_checked_without_a_change() {
     let (_, checked) = request(&dir, "POST", "/api/config/check", &json!({ "text": FILE }));
     assert_eq!(checked, json!({ "is_valid": true, "findings": [] }));
     assert_eq!(dir.read("rocknet.toml"), FILE);
+    // The text is valid, but larger than the 256 KiB that the API accepts.
     let large = "#".repeat(300 * 1024);
     let (status, error) = request(
         &dir,

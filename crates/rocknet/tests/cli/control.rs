@@ -143,7 +143,7 @@ fn the_socket_is_found_by_the_configuration_and_by_the_option() {
     shows(dir.run(&["status", "--socket", socket.to_str().unwrap()]));
     shows(dir.run_by(&["env", "-u", "ROCKNET_SOCKET"], &["status"]));
     shows(dir.run_by(&["env", "-u", "ROCKNET_SOCKET"], &["status", "-c", "rocknet.toml"]));
-    // The variable takes precedence.
+    // `dir.run` sets the variable `ROCKNET_SOCKET`, which takes precedence, to a path where nothing listens.
     let missing = dir.run(&["status"]);
     assert_eq!(missing.code, Some(1));
     assert!(
@@ -484,7 +484,7 @@ fn php_is_listed_and_urls_are_explained() {
     let request = "GET /api/explain?url=%2Findex.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let response = exchange(&dir, request);
     let explained = json(response.split_once("\r\n\r\n").unwrap().1);
-    // The command may name the file by a relative path.
+    // Only keys and values are compared, because the command may name the configuration file by a relative path.
     let settings = |explanation: &serde_json::Value| -> Vec<(String, String)> {
         let all = explanation["settings"].as_array().unwrap().iter();
         all.map(|setting| (setting["key"].to_string(), setting["value"].to_string()))
@@ -589,7 +589,7 @@ fn certificates_and_upstreams_are_listed() {
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", upstream.local_addr().unwrap());
     let text = format!(
-        "[server]\nstate = \"state\"\n[site.\"a.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n\
+        "[server]\nstate = \"state\"\n[site.\"a.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
          [site.\"b.test\"]\nlisten = \"127.0.0.1:0\"\nproxy = \"{url}\"\n"
     );
     dir.write("rocknet.toml", &text);

@@ -42,7 +42,7 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Sends a request to the control API and returns the response.
+/// Sends a request to the control API and returns the response. `head`: method and path.
 fn request(socket: &Path, head: &str, body: &str) -> std::io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -119,7 +119,7 @@ fn a_full_disk_of_logs_and_state_stops_no_request() {
 fn sigkill_during_a_save_leaves_the_old_or_the_new_file() {
     let dir = folder("", "");
     let base = dir.read("rocknet.toml");
-    // Long enough that a save which wrote the file in place would be interrupted within it.
+    // The text is long, so that a kill would interrupt a save that wrote the file in place.
     let text = |mark: &str| format!("{base}# {}\n", mark.repeat(200_000));
     let texts = [text("a"), text("b")];
     dir.write("rocknet.toml", &texts[0]);
@@ -164,7 +164,7 @@ fn sigkill_during_a_save_leaves_the_old_or_the_new_file() {
         );
     }
     assert!(saved >= 12, "{saved}");
-    // Nothing is left over from the killed servers, apart from the file that one of them was writing.
+    // Files left over from the killed servers, such as the one that a server was writing, do not prevent a start.
     let _server = dir.serve(&["run", "-c", "rocknet.toml"]);
 }
 
@@ -191,7 +191,7 @@ fn a_second_server_with_the_same_state_serves_and_takes_over_the_control_socket(
     assert_eq!(first.wait(), Some(0));
     second.logged("the control API is available");
     assert_eq!(process(&dir), u64::from(second.id()));
-    // The state of the first server is intact: the CA is the same for both.
+    // The local CA, which both servers use, is still in the state folder.
     assert!(dir.path().join("state/local/ca.pem").exists());
     assert!(second.get("/").contains("home"));
     second.signal(Signal::TERM);
@@ -229,6 +229,7 @@ fn without_descriptors_a_reload_and_a_script_fail_and_the_server_goes_on() {
         current: Some(0),
         maximum: before.maximum,
     };
+    // At its start, the server has raised its own limit to `raised`.
     let raised = prlimit(Some(pid), Resource::Nofile, none).expect("the right to limit a child");
     dir.write("www/new.txt", "new");
     server.signal(Signal::HUP);
@@ -245,7 +246,21 @@ fn without_descriptors_a_reload_and_a_script_fail_and_the_server_goes_on() {
     assert_eq!(dir.run(&["status", "-c", "rocknet.toml"]).code, Some(0));
 }
 
-/// Shifts the wall clock of a process by the seconds in a file.
+#[test]
+fn a_start_with_too_few_descriptors_is_refused() {
+    let dir = folder("", "");
+    let program = env!("CARGO_BIN_EXE_rocknet");
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 16; exec \"$0\" run -c rocknet.toml", program])
+        .current_dir(dir.path())
+        .output()
+        .expect("a shell");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("may open 16 files only"), "{errors}");
+}
+
+/// C source of a library for `LD_PRELOAD` that shifts the wall clock of a process by the seconds in a file.
 const CLOCK: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -301,7 +316,8 @@ fn jumps_of_the_clock_change_dates_and_nothing_else() {
     assert!(idle.read(&mut buffer).expect("a response") > 0);
     let used_before = cpu_ticks(server.id());
     let began = Instant::now();
-    // A day ahead, a day back, and before 1970.
+    // A day ahead, a day back, before 1970, and the real time again. The date before
+    // 1970 is not checked.
     for (seconds, is_plausible) in [(86_400, true), (-86_400, true), (-3_000_000_000, false), (0, true)] {
         let file = fs::OpenOptions::new().write(true).open(&offset).expect("a file");
         std::os::unix::fs::FileExt::write_all_at(&file, &i64::to_ne_bytes(seconds), 0).expect("an offset");
@@ -321,7 +337,7 @@ fn jumps_of_the_clock_change_dates_and_nothing_else() {
         idle.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("a request");
         assert!(idle.read(&mut buffer).expect("a response") > 0);
     }
-    // The server does not run in a loop after a jump: it used less than a fifth of the time.
+    // The server does not run in a loop after a jump: it used less CPU time than a thread that never waits.
     let used = cpu_ticks(server.id()) - used_before;
     let passed = began.elapsed().as_secs_f64().max(1.0) * 100.0;
     assert!((used as f64) < passed, "{used} ticks of CPU in {passed} ticks");
@@ -352,8 +368,8 @@ fn cpu_ticks(pid: u32) -> u64 {
 #[test]
 fn a_server_at_its_memory_limit_goes_on() {
     const MEMORY: &str = "/sys/fs/cgroup/memory";
-    // Several times the size of the cache, because files that are being loaded, the reserves of the allocator and the
-    // program need memory too. The contents of all files in the page cache exceed it.
+    // Limit of the group in bytes. It is several times the size of the cache, because files that are being loaded, the
+    // reserves of the allocator and the program need memory too. All files together exceed it in the page cache.
     const LIMIT: u64 = 80 << 20;
     if !is_root("only root can create a control group") {
         return;
@@ -391,7 +407,7 @@ fn a_server_at_its_memory_limit_goes_on() {
             );
         }
     }
-    // Connections without a request, and clients that do not read what they have requested.
+    // Clients that do not read the responses that they have requested.
     let mut held: Vec<_> = (0..300).map(|_| server.connect()).collect();
     for stream in &mut held {
         stream
@@ -432,7 +448,8 @@ fn a_follower_that_does_not_read_costs_little_memory_and_delays_nothing() {
         follower.read_exact(&mut byte).expect("a response");
     }
     let before = resident_bytes(&server);
-    // 10 MB of lines for each follower. One write for each request, because the second of two would wait for an ACK.
+    // 10 MB of lines for each follower. Each request is one write, because Nagle's algorithm would
+    // delay the second of two until an ACK.
     let long = format!("GET /?{} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(4000));
     let mut client = server.connect();
     let mut buffer = vec![0; 65_536];

@@ -19,8 +19,9 @@ const AMBIENT: &str = "--inh-caps=+net_bind_service --ambient-caps=+net_bind_ser
 /// CGI program that prints its capabilities.
 const CAPABILITIES: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'\ngrep ^Cap /proc/self/status\n";
 
-/// Set of CAP_NET_BIND_SERVICE alone, and of none, as `/proc` writes them.
+/// Set with CAP_NET_BIND_SERVICE alone, as `/proc` writes it.
 const LOW_PORTS: &str = "0000000000000400";
+/// Set without a capability, as `/proc` writes it.
 const NONE: &str = "0000000000000000";
 
 /// Returns the value of a line such as `CapEff:\t0000000000000400`.

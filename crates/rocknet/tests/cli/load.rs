@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Time limit of every step.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Receives a response with `Content-Length`, and returns its head.
+/// Receives a response whose body is `home`, and returns its head.
 fn receive(stream: &mut TcpStream) -> std::io::Result<String> {
     let mut received = Vec::new();
     let mut buffer = [0; 4096];
@@ -39,7 +39,9 @@ pub fn connect(authority: &str) -> TcpStream {
 #[derive(Default)]
 pub struct Load {
     ends: AtomicBool,
+    /// Responses received on kept connections.
     kept: AtomicU64,
+    /// Responses received by the clients that open a connection for each request.
     new: AtomicU64,
 }
 
@@ -82,7 +84,7 @@ impl Load {
     }
 }
 
-/// Tells the clients to end when it is dropped.
+/// Guard that ends the load when it is dropped.
 pub struct EndsLoad<'l>(&'l Load);
 
 impl Drop for EndsLoad<'_> {

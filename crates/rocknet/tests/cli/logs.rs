@@ -50,7 +50,7 @@ impl Follower {
         }
     }
 
-    /// Reads the rest, until the server ends the stream.
+    /// Reads until the server ends the stream, and returns everything that was received.
     fn rest(mut self) -> String {
         self.stream.read_to_string(&mut self.received).unwrap();
         self.received

@@ -12,6 +12,7 @@ mod error_log;
 mod failures;
 mod hardening;
 mod http3;
+mod includes;
 mod isolated;
 mod load;
 mod logs;
@@ -24,6 +25,7 @@ mod service;
 mod service_manager;
 mod trust;
 mod upgrade;
+mod upgrade_accounts;
 #[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]
 mod wire;

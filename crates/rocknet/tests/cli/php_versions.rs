@@ -9,8 +9,8 @@ use rocknet_testing::{Need, skip};
 
 use crate::program::ProgramFolder;
 
-/// Shell command that puts the script into `/usr/local/sbin` as the php-fpm of a later version, in a mount namespace of
-/// its own, and then executes the remaining arguments.
+/// Shell command that copies the script named by its first argument to `/usr/local/sbin`, as the php-fpm of version
+/// 8.9, and then executes the remaining arguments. It needs a mount namespace of its own.
 const INSTALL_SECOND: &str =
     "mount -t tmpfs none /usr/local/sbin && cp \"$1\" /usr/local/sbin/php-fpm8.9 && shift && exec \"$@\"";
 

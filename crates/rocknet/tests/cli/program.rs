@@ -99,7 +99,7 @@ impl ProgramFolder {
         }
     }
 
-    /// Starts a server and waits until it has printed its address.
+    /// Starts a server and waits until it has printed its start-up block, whose last line mentions `Ctrl+C`.
     pub fn serve(&self, arguments: &[&str]) -> Server {
         ProgramFolder::started(self.command(arguments))
     }

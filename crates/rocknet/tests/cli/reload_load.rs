@@ -8,13 +8,15 @@ use std::time::Instant;
 use crate::load::{Load, TIMEOUT, connect};
 use crate::program::ProgramFolder;
 
-/// Sites of the configuration, so that a snapshot that is not freed shows in the memory.
+/// Number of sites in the configuration, large enough that a snapshot that is not freed shows in the memory.
 const SITES: usize = 100;
-/// Reloads before memory is measured for the first time, and after it.
+/// Number of reloads before memory is measured for the first time.
 const WARM_UP: usize = 10;
+/// Number of reloads between the two measurements of memory.
 const RELOADS: usize = 100;
 /// Maximum growth of the resident memory in KiB. A leak of one snapshot for each reload exceeds it many times.
 const MAX_GROWTH: u64 = 12 << 10;
+/// Size in bytes of the file whose download outlasts all reloads. It is larger than the socket buffers.
 const LARGE: u64 = 64 << 20;
 
 /// Number of workers in the configuration of a reload.
@@ -31,9 +33,10 @@ fn threads(process: u32, port: &str) -> usize {
     names.filter(|name| name.starts_with(&format!("rn-{port}-"))).count()
 }
 
-/// Returns the configuration before reload `number`: an additional address comes, moves, and goes again.
+/// Returns the configuration that reload `number` loads. From one to the next, a Unix socket is added, replaced by
+/// another one, or removed. The server is started with configuration 0.
 fn text(number: usize) -> String {
-    // A connection without a request outlasts all reloads.
+    // The timeout is long, because a connection without a request must outlast all reloads.
     let limits = "[limits]\nheader_timeout = \"10m\"\n";
     let mut text = format!("[server]\nworkers = {}\nstate = \"state\"\n{limits}", workers(number));
     for site in 0..SITES {

@@ -189,6 +189,7 @@ fn a_server_without_a_configuration_uses_the_next_free_port() {
     );
     assert!(folder.get("/").contains("style.css"));
 
+    // The next server would load this file.
     if fs::exists("/etc/rocknet/rocknet.toml").unwrap() {
         return;
     }

@@ -11,7 +11,8 @@ use crate::hardening::AS_NOBODY;
 use crate::program::ProgramFolder;
 use crate::upgrade::{KillAtEnd, upgrade};
 
-/// CGI program that tries calls which change the system or read other processes, and prints what succeeded.
+/// CGI program that tries calls which change the system or read other processes, and prints which succeeded and which
+/// failed. The last one, a fork, must always succeed.
 const TRY: &str = r#"#!/bin/sh
 printf 'Content-Type: text/plain\n\n'
 try() { name=$1; shift; if "$@" >/dev/null 2>&1; then echo "DONE $name"; else echo "FAILED $name"; fi; }
@@ -55,6 +56,7 @@ fn make_accessible(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
+/// Returns the state of the sandbox that the running server reports.
 fn sandbox_of(dir: &ProgramFolder) -> String {
     let status = dir.run(&["status", "--json", "-c", "rocknet.toml"]).out;
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
@@ -75,7 +77,7 @@ fn programs_cannot_change_the_system_or_trace_processes() {
         ("sandbox = \"strict\"", "strict (seccomp and Landlock)", "FAILED"),
     ] {
         let dir = folder(&config(server, ""));
-        // The control socket is in the folder, whose owner the server becomes in one case.
+        // The server creates its control socket in the folder, as `daemon` in one case. It must own the folder then.
         chown(dir.path(), server.contains("daemon").then_some(DAEMON), None).expect("another owner");
         let server_process = dir.serve(&["run", "-c", "rocknet.toml"]);
         assert!(sandbox_of(&dir).starts_with(shown), "{server}: {}", sandbox_of(&dir));
@@ -96,6 +98,8 @@ fn set_user_id_programs_are_not_disabled_unasked() {
     if !is_root() {
         return;
     }
+    // Without root, the server can install its filter only if `no_new_privs` is set, which disables set-user-ID files.
+    // It does not set the flag itself.
     for (arguments, shown) in [
         ("", "off: programs may gain privileges by set-user-ID files"),
         ("--no-new-privs", "programs are limited (seccomp)"),
@@ -171,7 +175,7 @@ fn the_strict_sandbox_permits_changes_in_listed_folders_only() {
     assert!(server.get("/").contains("home"));
     dir.write("rocknet.toml", &second);
 
-    // The file is changed by the server itself.
+    // The server itself can change its configuration file.
     let set = dir.run(&["config", "set", "log.level", "debug", "-c", "rocknet.toml"]);
     assert_eq!(set.code, Some(0), "{set:?}");
     assert!(dir.read("rocknet.toml").contains("level = \"debug\""));
@@ -241,7 +245,7 @@ fn an_upgrade_keeps_the_strict_sandbox_and_does_not_widen_it() {
         assert!(server.get("/").ends_with("home"));
     }
     dir.write("rocknet.toml", &written);
-    // The new process of the new process is limited too, and can be started nevertheless.
+    // The second upgrade shows that the new process, which is limited too, can start another one.
     for _ in 0..2 {
         upgrade(&dir, &[]);
         assert!(sandbox_of(&dir).starts_with("strict"), "{}", sandbox_of(&dir));
@@ -251,6 +255,28 @@ fn an_upgrade_keeps_the_strict_sandbox_and_does_not_widen_it() {
             "{response}"
         );
     }
+    assert_eq!(dir.run(&["stop"]).code, Some(0));
+}
+
+#[test]
+fn upgrades_beyond_the_layers_of_landlock_need_a_restart() {
+    if !is_root() {
+        return;
+    }
+    let dir = folder(&config("sandbox = \"strict\"", ""));
+    let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+    let _end = KillAtEnd(&dir);
+    // The kernel permits 16 layers, and the start has set the first.
+    for _ in 1..16 {
+        upgrade(&dir, &[]);
+    }
+    let refused = dir.run(&["upgrade"]);
+    assert!(
+        refused.code == Some(1) && refused.err.contains("layer of Landlock rules") && refused.err.contains("restart"),
+        "{refused:?}"
+    );
+    assert!(!refused.err.contains("sandbox = \"auto\""), "{refused:?}");
+    assert!(server.get("/").ends_with("home"));
     assert_eq!(dir.run(&["stop"]).code, Some(0));
 }
 

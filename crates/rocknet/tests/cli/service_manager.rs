@@ -42,7 +42,7 @@ impl Notifications {
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     }
 
-    /// Returns the next notification that is no sign of life.
+    /// Returns the next notification that is not a sign of life (`WATCHDOG=1`).
     fn next_state(&self) -> String {
         loop {
             let next = self.next();
@@ -206,7 +206,7 @@ fn passed_sockets_are_used_for_their_addresses() {
     early.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     let mut response = String::new();
     let _ = early.read_to_string(&mut response);
-    // HTTP on a port of HTTPS.
+    // Plain HTTP on a port for HTTPS is refused.
     assert!(response.starts_with("HTTP/1.1 400"), "{response}");
     assert!(server.get("/").contains("home"));
     if has_udp {
@@ -236,7 +236,7 @@ fn the_new_process_of_an_upgrade_becomes_the_main_process() {
         assert_eq!(notified.next_state(), "READY=1\nSTATUS=sites: 1");
     }
     assert_eq!(old.wait(), Some(0));
-    // The signs of life that are left may be older ones.
+    // Signs of life that are still in the queue may be from the time before the upgrades.
     notified.0.set_nonblocking(true).expect("a mode");
     while notified.0.recv(&mut [0; 64]).is_ok() {}
     notified.0.set_nonblocking(false).expect("a mode");
@@ -278,6 +278,6 @@ fn passed_sockets_stay_with_the_service_manager_after_an_upgrade() {
     }
     assert_eq!(dir.run(&["stop"]).code, Some(0));
     assert!(file.exists(), "the file belongs to the service manager");
-    // Clients wait for the next start.
+    // A client can still connect, and waits for the next start.
     UnixStream::connect(&file).expect("a connection");
 }

@@ -21,7 +21,7 @@ fn run_all(dir: &ProgramFolder, rows: &[(&str, i32, &str)]) {
     }
 }
 
-/// Tests only the browser stores, in a temporary home: all users share the store of the system.
+/// Tests only the browser stores, in a temporary home, because all users share the store of the system.
 #[test]
 fn trust_is_installed_into_a_home_and_removed() {
     let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("bad.toml", "[site\n")]);
@@ -74,7 +74,7 @@ fn start_up_suggests_the_trust_command_if_the_ca_is_not_trusted() {
 }
 
 #[test]
-fn the_doctor_reports_missing_tools() {
+fn the_doctor_reports_configurations_that_cannot_be_used() {
     let dir = ProgramFolder::new(&[
         ("www/index.html", ""),
         ("rocknet.toml", SITE),

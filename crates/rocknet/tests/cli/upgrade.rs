@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
+use rocknet_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::load::{Load, TIMEOUT, connect};
@@ -41,6 +42,7 @@ impl Upgradable {
         u32::try_from(status["pid"].as_u64().expect("a number")).expect("a process ID")
     }
 
+    /// Runs an upgrade that succeeds, and returns the ID of the new process.
     #[track_caller]
     fn upgrade(&self) -> u32 {
         let before = self.process();
@@ -168,6 +170,30 @@ fn no_request_is_lost_with_the_automatic_backend() {
 }
 
 #[test]
+fn no_request_is_lost_with_io_uring() {
+    match rocknet_io::runtime::io_uring_unavailable() {
+        None => no_request_is_lost("io_uring"),
+        Some(trouble) => skip(Need::IoUring, &trouble),
+    }
+}
+
+#[test]
+fn the_backend_may_change() {
+    if let Some(trouble) = rocknet_io::runtime::io_uring_unavailable() {
+        return skip(Need::IoUring, &trouble);
+    }
+    let program = Upgradable::start("epoll");
+    let text = program.dir.read("rocknet.toml");
+    for backend in ["io_uring", "epoll"] {
+        program
+            .dir
+            .write("rocknet.toml", &text.replace("\"epoll\"", &format!("\"{backend}\"")));
+        program.upgrade();
+        assert!(program.server.get("/").ends_with("home"));
+    }
+}
+
+#[test]
 fn a_signal_upgrades_the_server() {
     let program = Upgradable::start("auto");
     let first = program.server.id();
@@ -191,7 +217,7 @@ fn the_server_continues_if_the_new_process_fails() {
     let other = program.failed_upgrade(&["--binary", "/bin/false"]);
     assert!(other.contains("ended before it was ready: exit status: 1"), "{other}");
 
-    // The shell runs the file that has the name of its first argument.
+    // The shell gets the arguments of the server. It executes the file that the first one, `run`, names.
     program.dir.write("run", "exec sleep 1000\n");
     let hanging = program.failed_upgrade(&["--binary", "/bin/sh", "--timeout", "1"]);
     assert!(hanging.contains("was not ready within 1 s"), "{hanging}");

@@ -94,6 +94,7 @@ fn send_garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed
         }
         // Without an end of input the server would wait for more data; hostile/slow.rs tests its timeouts.
         let _ = stream.shutdown(Shutdown::Write);
+        // Some clients close after a single byte of the response, the others read until the server closes.
         if manner == 1 {
             let _ = stream.read(&mut sink[..1]);
             continue;
@@ -114,6 +115,7 @@ fn send_garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed
     }
 }
 
+/// Returns random bytes, valid requests or a seed, changed in up to seven places.
 fn random_bytes(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = match random.next(4) {
         0 => (0..random.next(2000)).map(|_| random.next(256) as u8).collect(),

@@ -329,7 +329,8 @@ fn a_file_truncated_while_sent_does_not_end_like_a_complete_one() {
         client.set_read_timeout(Some(DEADLINE)).expect("an option");
         let requests = [beginning, get(1, "/cut.bin")].concat();
         client.write_all(&requests).expect("sent");
-        // A first frame has arrived, and the windows are exhausted or the socket is full.
+        // Waits for a first DATA frame. The server cannot send the whole file, because the windows are exhausted or the
+        // socket is full.
         let (mut received, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
         while !wire::frames(&received).0.iter().any(|frame| frame.kind == DATA) {
             let size = client.read(&mut buffer).expect("a part of the file");

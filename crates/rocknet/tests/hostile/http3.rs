@@ -18,7 +18,8 @@ const REQUEST_CANCELLED: u32 = 0x10c;
 const QPACK_DECOMPRESSION_FAILED: u32 = 0x200;
 const QPACK_ENCODER_STREAM_ERROR: u32 = 0x201;
 
-/// Number of steps of a flood, far above every limit. It ends earlier if the server closes the connection.
+/// Number of calls of [`Flood::step`] in a flood, far above every limit of the server. The flood ends earlier if the
+/// server closes the connection.
 const STEPS: u32 = 20_000;
 /// Maximum number of floods of one kind. The client of at least one of them has to receive the error code.
 const ATTEMPTS: usize = 10;
@@ -82,7 +83,7 @@ fn streams_and_frames_in_the_wrong_place_close_the_connection() {
     let server = SecureServer::start("keep_alive = \"1s\"");
     let target = &server.target;
     let before = server.warm();
-    // Bytes of the unidirectional streams, and the error code.
+    // Name, bytes of each unidirectional stream, and expected error code.
     let rows: &[(&str, &[&[u8]], u32)] = &[
         ("a second control stream", &[CONTROL, CONTROL], STREAM_CREATION_ERROR),
         ("a second encoder stream", &[CONTROL, &[2], &[2]], STREAM_CREATION_ERROR),
@@ -121,8 +122,11 @@ fn streams_and_frames_in_the_wrong_place_close_the_connection() {
 enum Flood {
     /// Requests that are reset at once (CVE-2023-44487).
     RapidReset,
+    /// Frames of an unknown type on the control stream.
     UnknownFrames,
+    /// PRIORITY_UPDATE frames for a request stream.
     PriorityUpdates,
+    /// GOAWAY frames on the control stream.
     Goaway,
     /// Unidirectional streams of an unknown type that are reset.
     StreamChurn,
@@ -134,6 +138,7 @@ enum Flood {
     BlockedStreams,
 }
 
+/// All floods, each with the error code with which the server closes the connection.
 const FLOODS: &[(Flood, u32)] = &[
     (Flood::RapidReset, EXCESSIVE_LOAD),
     (Flood::UnknownFrames, EXCESSIVE_LOAD),
@@ -268,6 +273,7 @@ fn expanding_field_sections_end_the_connection_within_bounds() {
                 let insertion = [&[0x41, b'a'][..], &length, &value].concat();
                 write(streams.encoder.as_mut(), &insertion).await.expect("a connection");
                 let section = [&[2, 0][..], &vec![0x80; references]].concat();
+                // A HEADERS frame. Its length is a variable-length integer of two bytes, as 0x4000 marks it.
                 let head = [&[1][..], &(0x4000 | section.len() as u16).to_be_bytes(), &section].concat();
                 let (mut send, mut receive) = request(&attacker.connection, &head).await.expect("a connection");
                 let _ = send.finish();
@@ -308,6 +314,7 @@ fn clients_that_do_not_read_are_cut_and_use_little_memory() {
             });
             attackers.push((attacker, streams));
         }
+        // All streams stall at the same time, so all are reset soon after `send_stall`.
         let began = Instant::now();
         for (attacker, streams) in &mut attackers {
             for stream in streams {

@@ -119,12 +119,13 @@ pub fn drain(socket: &UdpSocket) -> Vec<Vec<u8>> {
     all
 }
 
-/// Type of a long header packet (RFC 9000 §17.2).
+/// Type of a packet, by its long header (RFC 9000 §17.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Packet {
     Initial,
     Handshake,
     Retry,
+    /// Another type, or a packet with a short header.
     Other,
 }
 

@@ -29,13 +29,13 @@ const WRONG: [&str; 10] = [
     "Ym9iOjk=",
 ];
 
-fn request(password: &str) -> String {
-    format!("GET /small.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Basic {password}\r\n\r\n")
+fn request(credentials: &str) -> String {
+    format!("GET /small.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Basic {credentials}\r\n\r\n")
 }
 
-fn fetch(server: &TestServer, password: &str) -> String {
+fn fetch(server: &TestServer, credentials: &str) -> String {
     let mut client = server.connect();
-    client.peer.send(request(password).as_bytes()).end();
+    client.peer.send(request(credentials).as_bytes()).end();
     client.run_to_end();
     client.received()
 }
@@ -70,7 +70,7 @@ fn a_client_that_guesses_passwords_is_blocked_for_a_minute() {
 
 /// Occupies every thread of the pool until the value is dropped.
 struct OccupiedPool {
-    // Must be dropped first: dropping a job that has not begun cancels it.
+    // Dropping the senders ends the jobs that run. Dropping the jobs afterwards cancels those that have not begun.
     _senders: Vec<mpsc::Sender<()>>,
     _jobs: Vec<Job<()>>,
 }
@@ -99,14 +99,14 @@ fn a_reload_while_a_password_is_verified_takes_effect() {
     let old = format!("[site.\":0\"]\n{}", auth(HASH));
     // The change, the configuration after the reload, and the status of the response.
     for (what, new, status) in [
-        ("the same", old.clone(), 200),
+        ("the same configuration", old.clone(), 200),
         ("another password", format!("[site.\":0\"]\n{}", auth(OTHER)), 401),
         (
-            "no address",
+            "all addresses denied",
             format!("[site.\":0\"]\n{}deny = \"all\"\n", auth(HASH)),
             403,
         ),
-        ("nothing", "[site.\":0\"]\n".to_owned(), 200),
+        ("no password", "[site.\":0\"]\n".to_owned(), 200),
         (
             "a rule",
             format!(
@@ -162,6 +162,7 @@ fn reload(server: &TestServer, site: &str) {
         &shared.certificates,
         &shared.registries,
         &BTreeSet::new(),
+        &[],
     )
     .expect("a snapshot");
     server.worker.swap(&Arc::new(snapshot));
@@ -172,6 +173,7 @@ fn response_status(client: &TestClient, is_http2: bool) -> Option<u16> {
     if !is_http2 {
         return client.received().strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok();
     }
+    // HPACK encodes the status of HTTP/2, so it is taken from the error page.
     let (frames, _) = wire::frames(&client.peer.received());
     let content = wire::body_of(&frames, 1);
     let text = String::from_utf8_lossy(&content);

@@ -13,6 +13,7 @@ const TICKS_PER_SECOND: u32 = 4;
 /// Action of a client.
 #[derive(Clone, Copy)]
 enum Action {
+    /// Sends the text at once.
     Send(&'static str),
     /// Waits for this number of seconds.
     Wait(u32),
@@ -20,10 +21,11 @@ enum Action {
     Trickle(&'static str),
     /// Sends this number of bytes in each of these seconds.
     SendEachSecond(usize, u32),
-    /// Accepts this number of bytes and then no more.
+    /// Reads this number of further bytes of the output, and then no more.
     Accept(usize),
-    /// Accepts this number of further bytes in each of these seconds.
+    /// Reads this number of further bytes in each of these seconds.
     AcceptEachSecond(usize, u32),
+    /// Closes the sending side.
     End,
 }
 

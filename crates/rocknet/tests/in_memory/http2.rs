@@ -6,6 +6,8 @@ use crate::wire::{self, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, PING, RST
 
 /// Bytes that a client may send on a stream without a WINDOW_UPDATE from the server.
 const STREAM_WINDOW: usize = 256 * 1024;
+/// Size of `/large.bin` in bytes.
+const LARGE: usize = 70_000;
 
 fn frames_received(client: &TestClient) -> Vec<Frame> {
     wire::frames(&client.peer.received()).0
@@ -58,7 +60,7 @@ fn frames_of_a_client_that_does_not_read_are_processed() {
             .all(|&stream| stream == streams[50] || has_end(client, stream))
     });
     let frames = frames_received(&client);
-    assert_eq!(wire::body_of(&frames, 1).len(), 70_000);
+    assert_eq!(wire::body_of(&frames, 1).len(), LARGE);
     assert!(wire::body_of(&frames, 3) == content);
     for stream in streams.iter().filter(|&&stream| stream != streams[50]) {
         assert_eq!(wire::body_of(&frames, *stream), b"Hello, world!", "{stream}");
@@ -127,7 +129,7 @@ fn queued_heads_are_bounded() {
     let unread = client.peer.unread();
     assert!(
         (120_000..=360_000).contains(&unread),
-        "at most 256 KiB must be read: {unread} bytes are unread"
+        "about 256 KiB of 480 KB must be read: {unread} bytes are unread"
     );
     client.peer.accept_all();
     client.run_until(|client| streams.iter().all(|&stream| has_end(client, stream)));
@@ -140,6 +142,7 @@ fn a_client_that_never_reads_is_disconnected() {
     client.peer.send(&wire::get(3, "/small.txt"));
     client.settle();
     assert!(!client.is_over());
+    // Five ticks of 250 ms are longer than `send_stall`.
     server.pass(5);
     assert!(client.settle().is_over());
 }
@@ -167,7 +170,8 @@ fn a_window_that_grows_byte_by_byte_is_not_used_and_times_out() {
         client.settle();
     }
     assert_eq!(pieces(&client), 64);
-    // `send_stall` applies to such a client in the same way as to a client that reads nothing.
+    // `send_stall` applies to such a client in the same way as to a client that reads nothing. It has not passed after
+    // three ticks of 250 ms, and has passed after six.
     server.pass(3);
     assert!(
         frames_received(client.settle())
@@ -242,7 +246,7 @@ fn bytes_until_end(client: &mut TestClient, stream: u32) -> usize {
         client.settle();
         let read_bytes = client.peer.received().len() - before;
         assert!(
-            read_bytes < 70_000 * BACKGROUND as usize,
+            read_bytes < LARGE * BACKGROUND as usize,
             "the response came after all others"
         );
     }
@@ -268,7 +272,7 @@ fn an_urgent_response_precedes_most_of_the_background_responses() {
     client.run_until(|client| (0..BACKGROUND).all(|number| has_end(client, 1 + 2 * number)));
     let frames = frames_received(&client);
     for number in 0..BACKGROUND {
-        assert_eq!(wire::body_of(&frames, 1 + 2 * number).len(), 70_000);
+        assert_eq!(wire::body_of(&frames, 1 + 2 * number).len(), LARGE);
     }
 }
 
@@ -279,7 +283,8 @@ fn a_late_urgent_response_precedes_most_of_the_background_responses() {
     let urgent = wire::request(1001, "POST", "/echo", &[("priority", "u=0")], false);
     client.peer.send(&urgent);
     client.settle();
-    // While the handler waits for the request body, the server reduces the size of its rounds.
+    // While the handler waits for the request body, the server reduces the portions of the background responses that it
+    // writes at a time.
     for _ in 0..50 {
         client.peer.accept(2000);
         client.settle();
@@ -289,7 +294,7 @@ fn a_late_urgent_response_precedes_most_of_the_background_responses() {
     let read_bytes = bytes_until_end(&mut client, 1001);
     assert!(
         read_bytes < 36_000,
-        "{read_bytes} bytes were sent before the urgent response, more than 16 KiB and a round in progress"
+        "{read_bytes} bytes were sent before the urgent response, more than 16 KiB and a portion in progress"
     );
 }
 

@@ -171,6 +171,7 @@ fn a_head_is_sent_together_with_the_first_bytes_of_its_body() {
     let received = client.received();
     assert!(received.starts_with("HTTP/1.1 200 OK\r\n"), "{received}");
     assert_eq!(received.matches("5\r\npiece\r\n").count(), 3, "{received}");
+    // Three writes for three pieces: the head was sent with the first piece.
     assert_eq!(client.peer.write_count(), 3, "{received}");
 }
 

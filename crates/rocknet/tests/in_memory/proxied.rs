@@ -172,7 +172,8 @@ fn a_failed_upstream_is_paused_and_then_probed_by_one_request() {
 fn requests_beyond_the_limit_wait_for_a_slot_or_their_timeout() {
     let proxied = Proxied::new("connections = 1, queue = \"2s\"");
     let mut first = proxied.client();
-    // Each upstream is at its limit with the request of one client.
+    // Discards the request that the first upstream has received, so that `chosen_upstream` finds the next request. With
+    // one request each, both upstreams are at their limit.
     UPSTREAMS.with_borrow(|all| {
         all.dialed.iter().for_each(|(_, peer)| {
             assert!(!peer.as_ref().expect("a peer").take_received().is_empty());

@@ -93,7 +93,7 @@ impl Handler for LetsPause {
     }
 }
 
-/// Starts a response and sends `pieces`. If `ends` is false, the body then stalls forever.
+/// Starts a response and sends this number of pieces. If `ends` is false, the body then stalls forever.
 #[derive(Clone, Copy)]
 struct StopsEarly {
     pieces: usize,
@@ -212,6 +212,7 @@ pub struct TestServer {
 }
 
 impl TestServer {
+    /// Creates a worker with one site. `limits`: keys of `[limits]`.
     pub fn new(limits: &str) -> TestServer {
         TestServer::of(&format!("[limits]\n{limits}\n"), "[site.\":0\"]\n", &[])
     }
@@ -267,7 +268,7 @@ impl TestServer {
         let certificates = CertificateManager::new(Vec::new()).expect("a certificate manager");
         let registries = Arc::new(registries);
         let quic = quic_addresses(&config);
-        let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic);
+        let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic, &[]);
         let snapshot = Arc::new(snapshot.expect("a snapshot"));
         let pool = Pool::new(2);
         let cache = FileCache::start(64 << 20, pool.clone()).expect("a cache");

@@ -20,7 +20,7 @@ fn server(keys: &str) -> TestServer {
     TestServer::of(&routes, "[site.\":0\"]\n", &[])
 }
 
-/// Returns the cached endpoint of a path.
+/// Returns the cached endpoint of a path. The server has one site, which has the number 0.
 fn cached_endpoint(server: &TestServer, path: &str) -> Option<Rc<CachedEndpoint>> {
     match server.worker.files.l1().get(0, path.as_bytes())? {
         Hit::Endpoint(endpoint) => Some(Rc::clone(endpoint)),

@@ -39,7 +39,8 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         .map(str::to_owned)
         .expect("a tag");
     let mut client = server.connect();
-    // `ROOT` and `FOLDER` stand for the folder `www` and the folder that contains it, `TAG` for the tag of `plain.txt`.
+    // `ROOT` stands for the folder `www`, `FOLDER` for the folder that contains it, with a final slash, and `TAG` for
+    // the tag of `plain.txt`. The columns: query, request fields, status, response fields, and a part of the body.
     // An expected field with `!` must be absent.
     for (query, fields, status, expected, content) in [
         (
@@ -120,7 +121,8 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         ("X-Sendfile:FOLDERwww/plain.txt", &[], 200, &[], TEXT),
         ("X-Sendfile:FOLDERwww/sub+folder/a%b.txt", &[], 200, &[], TEXT),
         ("X-Sendfile:FOLDERprivate/inside/report.txt", &[], 200, &[], TEXT),
-        // Files outside the roots and hidden files are refused with the error page of the site.
+        // Hidden and missing files, files outside the roots, scripts, and names in the wrong form are refused. The body
+        // is the error page of the site, which is `plain.txt`.
         ("X-Accel-Redirect:/.secret", &[], 404, &[], TEXT),
         ("X-Accel-Redirect:/out.txt", &[], 404, &[], TEXT),
         ("X-Accel-Redirect:/../secret.txt", &[], 404, &[], TEXT),

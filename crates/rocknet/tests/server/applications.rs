@@ -12,6 +12,7 @@ use super::support::http2::Http2;
 use super::support::running::site;
 use super::support::{DEADLINE, Folder, Running};
 
+/// Keys of the configuration, one for each protocol.
 const KEYS: [&str; 3] = ["fastcgi", "scgi", "uwsgi"];
 
 fn folder() -> Folder {
@@ -336,6 +337,7 @@ fn errors_get_a_status_and_in_dev_mode_a_hint() {
 
 #[test]
 fn fields_too_large_for_a_protocol_get_431() {
+    // The variables of a uwsgi request have at most 64 KiB, because their length is a 16-bit number.
     let fields: Vec<String> = (0..3)
         .map(|number| format!("X-{number}: {}", "x".repeat(22_000)))
         .collect();
@@ -363,6 +365,7 @@ fn connections_are_kept_if_configured() {
         let found = (0..50).find_map(|_| {
             let (begun, before) = (std::time::Instant::now(), peer.connections());
             let mut client = server.connect();
+            // A POST request must not be sent twice, so it gets a new connection even if one is kept.
             for line in ["GET /", "GET /a", "GET /b", "POST /", "GET /", "GET /c"] {
                 assert_eq!(client.fetch(line, &[]).status, 200);
             }

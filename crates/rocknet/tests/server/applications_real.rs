@@ -40,6 +40,7 @@ fn wait_for(socket: &Path) {
     }
 }
 
+/// Python application (WSGI) that selects its response by the path.
 const APP: &str = r#"
 import hashlib
 

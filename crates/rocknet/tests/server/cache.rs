@@ -328,6 +328,7 @@ fn a_root_can_be_created_after_the_start() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_idle_worker_closes_replaced_files() {
+    // Each address has workers of its own, so those of the first address are idle after its only request.
     let folder = Folder::with(&[("www/large.bin", &"1".repeat(100_000))]);
     let text = "[site.default]\nroot = \"www\"\nlisten = [\"127.0.0.1:0\", \"127.0.0.2:0\"]\n";
     let server = Running::start(folder, text);
@@ -363,6 +364,7 @@ fn open_files_are_bounded() {
         root: Some(folder.path("www")),
         ..Settings::default()
     };
+    // Files of more than 50 KiB are kept open, smaller ones in memory.
     let tree = Arc::new(Tree::standalone(&settings, 50 * 1024).expect("a tree"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

@@ -22,6 +22,7 @@ struct TestCache {
 }
 
 impl TestCache {
+    /// `memory`: limit of the cache in bytes. `max_file`: size in bytes of the largest file that is kept in memory.
     fn new(root: &Path, memory: u64, max_file: u64) -> TestCache {
         TestCache::with(root, memory, max_file, Settings::default())
     }

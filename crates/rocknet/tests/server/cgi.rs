@@ -210,6 +210,7 @@ fn a_program_is_killed_at_a_disconnect_or_timeout() {
     }
     let begun = Instant::now();
     assert_eq!(server.get("/cgi-bin/slow-head.sh").status, 504);
+    // `answer_timeout` is two seconds. Half of it rules out that the response has another reason.
     assert!(begun.elapsed() >= Duration::from_secs(1));
 }
 

@@ -113,6 +113,7 @@ fn a_controller_sees_its_request() {
             format!("decoded={prefix}/mirror/a b"),
             format!("target={prefix}/mirror//a%20b?x=1&y"),
         ];
+        // A name without `=` means that the request has no such value.
         for line in [
             "method=PUT",
             &path,
@@ -288,7 +289,8 @@ fn response_bodies_of_any_length_are_sent_in_pieces() {
     }
 }
 
-/// Builds a library that records its initialisation, its release, and the end of each request in the file `marks`.
+/// Builds a library that records its initialisation (`init`), its release (`drop`), and the end of each request (`end`)
+/// in the file `marks`, each with `word`. `more`: further macros, given as `NAME` or `NAME=VALUE`.
 fn build_recording_library(folder: &Folder, name: &str, word: &str, more: &[&str]) {
     let marks = format!("MARKS=\"{}\"", folder.path("marks").display());
     let word = format!("WORD=\"{word}\"");

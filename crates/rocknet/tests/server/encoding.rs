@@ -93,6 +93,7 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
 
 #[test]
 fn the_coding_is_chosen_by_accept_encoding() {
+    // The small file is cached in memory, and the large one is read while it is sent.
     let (small, large) = (text(10_000), text(300_000));
     let server = Running::site(
         Folder::with(&[("www/small.txt", &small), ("www/large.txt", &large)]),
@@ -179,6 +180,7 @@ fn some_responses_are_never_compressed() {
     let keys = "route.\"/off/*\" = { compress = false }\nroute.\"/as-is/*\" = { headers = { \"Cache-Control\" = \"max-age=1, no-transform\" } }";
     let server = Running::site(folder, keys);
     let mut client = server.connect();
+    // The server compresses responses of at least 1,024 bytes. `varies`: true if the response has the field `Vary`.
     for (path, coding, varies) in [
         ("/1023.txt", None, false),
         ("/1024.txt", Some("br"), true),

@@ -59,6 +59,7 @@ fn head_conditions_and_ranges_apply() {
     let server = start("", Vec::new());
     let mut client = Http2::to(server.address());
     let tag = client.get("/large").fields["etag"].clone();
+    // `usize::MAX` leaves the length of the body unchecked.
     for (method, fields, status, length) in [
         ("HEAD", &[][..], 200, 0),
         ("GET", &[("if-none-match", tag.to_str().expect("a tag"))], 304, 0),
@@ -139,7 +140,7 @@ fn large_files_arrive_whole_through_any_window() {
             .initial_window_size(window)
             .initial_connection_window_size(window.max(1 << 22) * 2);
         let mut client = Http2::with(server.address(), &windows);
-        // Each file takes fewer than 100 windows.
+        // Files that would take 100 windows or more are not requested.
         let pending: Vec<_> = sizes
             .iter()
             .filter(|&&size| size < 100 * window as usize)

@@ -44,6 +44,7 @@ fn head_sizes_are_limited() {
         check(server, "far more", head_of(size * 8), 431);
         let endless = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(size * 2));
         check(server, "a head that does not end", endless, 431);
+        // `request` adds the field `Host`.
         let lines = |count: usize| request("GET /", &vec!["X: y"; count - 1]);
         check(server, "as many fields as may be", lines(fields), 200);
         check(server, "one more", lines(fields + 1), 431);
@@ -116,6 +117,7 @@ fn an_incomplete_head_times_out() {
         let taken = trickle(&mut client);
         client.response().expect("half a head", 408, &["Connection: close"]);
         client.assert_closed("half a head");
+        // The timeout of 300 ms has begun before the first byte of `trickle`.
         assert!(taken >= Duration::from_millis(200), "after {taken:?}");
     }
     // A head in many pieces is accepted within the timeout, which is ample for a busy machine.

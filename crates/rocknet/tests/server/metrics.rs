@@ -93,7 +93,7 @@ fn requests_are_counted_by_route() {
     );
     assert_eq!(count(&upstream), 1.0);
 
-    // A reload keeps the counters of the route, and a removed route keeps its own.
+    // A reload keeps all counters, even those of a route that it removes.
     server.reload(&text("")).expect("a valid configuration");
     server.get("/api/one.txt");
     wait(

@@ -4,7 +4,8 @@ use super::support::{Client, Folder, Running};
 
 const SECRET: &str = "SECRET";
 
-/// Sends targets unchanged and asserts status and body of each response.
+/// Sends targets unchanged. Asserts the status of each response, and that the response contains no file outside the
+/// root and redirects to no other host.
 #[track_caller]
 fn check(client: &mut Client, rows: &[(&str, u16)]) {
     for (target, status) in rows {
@@ -89,6 +90,7 @@ fn no_file_outside_the_root_is_served() {
             ("/%c0%afsecret.txt", 404),
             ("/%e0%80%ae%e0%80%ae/secret.txt", 404),
             ("/%ef%bc%8e%ef%bc%8e/secret.txt", 404),
+            // Invalid escapes, other names with dots, and absolute paths.
             ("/%u002e%u002e/secret.txt", 400),
             ("/.../secret.txt", 404),
             ("/..;/secret.txt", 404),

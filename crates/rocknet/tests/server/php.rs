@@ -472,7 +472,7 @@ fn errors_get_a_status_and_in_dev_mode_a_hint() {
             let text = response.text();
             assert!(text.contains("<h1>"), "{mode} {path}: {text}");
             assert_eq!(text.contains(hint), mode == "dev", "{mode} {path}: {text}");
-            // Only these two hints name the socket.
+            // Only the hints for `gone` and `broken` name the socket.
             assert_eq!(
                 text.contains(".sock"),
                 mode == "dev" && (path.contains("gone") || path.contains("broken")),

@@ -76,7 +76,8 @@ fn a_request_refused_by_the_only_upstream_goes_to_the_backup() {
         "[\"http://127.0.0.1:1\", {{ url = \"{}\", backup = true }}]",
         backup.url()
     );
-    // No upstream is ever taken out of rotation, so each request tries the upstream first.
+    // With `fails = 0` no upstream is ever taken out of rotation, so each request first tries port 1, where nothing
+    // listens.
     let server = balanced(&to, "fails = 0");
     let mut client = server.connect();
     expect_all(&mut client, 5, "backup");

@@ -115,7 +115,7 @@ fn hashed_keys_stay_with_their_upstream() {
         for _ in 0..10 {
             assert_eq!(client.fetch(line, fields).text(), first, "{balance}");
         }
-        // A new server process chooses the same upstream.
+        // Another server with the same configuration chooses the same upstream.
         let server = balanced(&list(&all), &format!("balance = \"{balance}\""));
         assert_eq!(server.connect().fetch(line, fields).text(), first, "{balance}");
     }

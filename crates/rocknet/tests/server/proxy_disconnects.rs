@@ -208,6 +208,7 @@ fn an_upstream_that_closes_during_a_request_body_gives_502() {
         let head = String::from_utf8_lossy(&incoming[..got]).into_owned();
         let limit = head.split(['/', ' ']).nth(2).and_then(|number| number.parse().ok());
         let mut left: usize = limit.expect("a number");
+        // At the end of the input each read counts as one byte, so that the loop ends.
         while left > 0 {
             let now = left.min(incoming.len());
             left -= stream.read(&mut incoming[..now]).unwrap_or(now).clamp(1, left);

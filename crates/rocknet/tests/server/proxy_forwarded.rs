@@ -5,8 +5,8 @@ use super::proxy::folder;
 use super::support::Running;
 use super::support::upstream::{Upstream, ok};
 
-/// Starts a server that trusts this machine as a proxy in front of it. `server` and `proxy` have further keys of these
-/// tables.
+/// Starts a server that trusts this machine as a proxy in front of it. `server`: further keys of `[server]`. `proxy`:
+/// further keys of the table `proxy`.
 fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.0/8\"]\n{server}\n\

@@ -282,6 +282,8 @@ fn requests_share_a_connection_up_to_the_limit_of_the_upstream() {
             });
         }
     });
+    // Eight concurrent requests need two connections with four streams each. A connection for each request would be far
+    // more than the bound.
     assert!(upstream.connections() <= 16, "{}", upstream.connections());
     assert!(
         most.load(Ordering::SeqCst) > 1,

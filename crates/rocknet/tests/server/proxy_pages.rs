@@ -101,6 +101,7 @@ fn errors_of_upstreams_are_replaced_if_configured() {
         // No page is configured for the status, or the page does not exist.
         (", intercept = true", "403%20No|X-A::1", 403, &["X-A: 1"], "other"),
         (", intercept = true", "500%20No|X-A::1", 500, &["X-A: 1"], "other"),
+        // A response without an error is never replaced.
         (", intercept = true", "200%20OK", 200, &[], "other"),
     ] {
         let text = format!(

@@ -75,7 +75,8 @@ fn clients_of_a_removed_upstream_are_moved_to_one_other() {
 #[test]
 fn a_draining_upstream_keeps_its_clients_and_gets_no_new_ones() {
     let all = numbered(3);
-    let drained = |keys: &str| {
+    // `keys`: further keys of the second upstream.
+    let config = |keys: &str| {
         let [first, second, third] = [&all[0], &all[1], &all[2]].map(Upstream::url);
         let to = format!("[\"{first}\", {{ url = \"{second}\"{keys} }}, \"{third}\"]");
         let limits = "connections = 1, fails = 0";
@@ -86,14 +87,14 @@ fn a_draining_upstream_keeps_its_clients_and_gets_no_new_ones() {
              proxy = {{ to = {to}, balance = \"uri\" }}\n"
         )
     };
-    let server = Running::start(Folder::with(&[]), &drained(""));
+    let server = Running::start(Folder::with(&[]), &config(""));
     let mut client = server.connect();
     // Requests without a cookie are sent to the upstreams in turn.
     let of_second = (0..30).map(|_| client.get("/")).find(|response| response.text() == "1");
     let cookie = of_second.expect("a response of the second upstream");
     let cookie = cookie.field("Set-Cookie").expect("a cookie").to_owned();
     let cookie = format!("Cookie: {}", cookie.split(';').next().expect("a pair"));
-    server.reload(&drained(", drain = true")).expect("a reload");
+    server.reload(&config(", drain = true")).expect("a reload");
     let mut client = server.connect();
     for number in 0..30 {
         for path in ["/".to_owned(), "/turn".to_owned(), format!("/key/{number}")] {
@@ -102,7 +103,7 @@ fn a_draining_upstream_keeps_its_clients_and_gets_no_new_ones() {
         let again = client.fetch("GET /", &[&cookie]);
         assert_eq!((again.text(), again.field("Set-Cookie")), ("1".to_owned(), None));
     }
-    server.reload(&drained("")).expect("a reload");
+    server.reload(&config("")).expect("a reload");
     let mut client = server.connect();
     until(&mut client, |_, text| text == "1");
 }

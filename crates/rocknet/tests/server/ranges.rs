@@ -11,6 +11,7 @@ fn single_ranges_are_served() {
     let (if_range, weak) = (format!("If-Range: {etag}"), format!("If-Range: W/{etag}"));
     let (dated, before) = (format!("If-Range: {CHANGED_TEXT}"), format!("If-Range: {BEFORE}"));
     let tag = format!("ETag: {etag}");
+    // More ranges than the server accepts.
     let many = format!("Range: bytes={}", vec!["0-0"; 17].join(","));
     let whole = Some("0123456789");
     let part = |range: &'static str| [range, "Accept-Ranges: bytes", "Content-Type: text/plain; charset=utf-8"];

@@ -54,8 +54,9 @@ fn start() -> Running {
 fn a_client_that_does_not_read_is_reset() {
     let server = start();
     let http2 = |path: &str| [wire::open_beginning(), wire::get(1, path)].concat();
-    // A row has the request of a client, and true if the client closes its sending side. `all in the kernel`: the whole
-    // response fits into the kernel buffers. `the last`: the server closes the connection after the response.
+    // A row has a name, the request of a client, and true if the client closes its sending side. In the names, `all in
+    // the kernel` means that the whole response fits into the kernel buffers, and `the last` that the server closes the
+    // connection after the response.
     let rows: &[(&str, Vec<u8>, bool)] = &[
         ("HTTP/1.1", request("GET /large.bin", &[]).into(), false),
         ("HTTP/1.1, its side ended", request("GET /large.bin", &[]).into(), true),

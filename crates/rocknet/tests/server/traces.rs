@@ -13,7 +13,9 @@ use super::support::upstream::{Upstream, ok};
 use super::support::{DEADLINE, Folder, Running};
 
 const SERVER: &str = "[server]\nworkers = 1\nevents = { wait = \"20ms\" }\n";
+/// Trace ID of the context that clients send.
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+/// Parent ID of the context that clients send.
 const PARENT: &str = "b7ad6b7169203331";
 
 fn folder() -> Folder {
@@ -74,7 +76,7 @@ fn spans_reach_the_collector_and_their_context_the_upstream() {
     let mut client = server.connect();
     client.send(with_context("/api/x?secret=1", "01"));
     client.response().expect("proxied", 200, &[]);
-    // From the disk, then from the cache of the worker.
+    // The first response comes from the disk, and the second from the worker cache.
     client.get("/a.txt");
     client.get("/a.txt");
     client.get("/missing");
@@ -90,6 +92,7 @@ fn spans_reach_the_collector_and_their_context_the_upstream() {
     assert_eq!(proxied["traceId"], TRACE);
     assert_eq!(proxied["parentSpanId"], PARENT);
     assert_eq!(proxied["traceState"], "a=1,b=2");
+    // In OpenTelemetry, 2 is a span of a server and 3 one of a client.
     assert_eq!(proxied["kind"], 2);
     for (name, value) in [
         ("http.request.method", "GET"),
@@ -235,7 +238,8 @@ fn without_a_collector_the_context_is_forwarded_unchanged() {
 
 #[test]
 fn a_collector_that_does_not_respond_affects_no_request() {
-    // The first has closed its port, the second accepts connections and never responds, the third refuses spans.
+    // The first collector has closed its port, the second accepts connections and never responds, and the third refuses
+    // spans. Each URL has true if the server must count dropped spans during the test.
     let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let refusing = Upstream::responding_with("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");

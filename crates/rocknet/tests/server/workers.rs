@@ -64,7 +64,7 @@ fn a_worker_that_dies_again_and_again_is_restarted_later_each_time() {
         server.server().kill_worker();
         client.assert_closed("a connection of the dead worker");
     }
-    // Each restart is waited for by the next request: 100, 200, 400 and 800 ms.
+    // Each request after the first waits for a restart, whose delay is 100, 200, 400 and 800 ms.
     assert!(
         started.elapsed() >= Duration::from_millis(1500),
         "restarted after {:?}",

@@ -176,6 +176,7 @@ fn a_client_that_stalls_in_its_handshake_gets_an_alert() {
                 break error;
             }
         };
+        // No alert of TLS stands for a timeout. After a ClientHello the server sends decode_error.
         assert_eq!(
             error,
             rustls::Error::AlertReceived(AlertDescription::DecodeError),

@@ -9,10 +9,10 @@ use super::support::handlers::Echo;
 use super::support::running::mount;
 use super::support::{DEADLINE, Folder, Running};
 
-/// Size of a body that exceeds the windows of a connection.
+/// Size in bytes of a body that exceeds the windows of a connection.
 const LARGE: usize = 5 << 20;
 
-/// Size of a small body, which is nevertheless too large to be written at once.
+/// Size in bytes of a small body, which is nevertheless too large to be written at once.
 const SMALL: usize = 40_000;
 
 /// Returns a configuration with one site; `keys` are further keys of the site.
@@ -101,7 +101,7 @@ fn responses_of_one_urgency_take_turns() {
         ("www/small.txt", &large[..SMALL]),
     ];
     let server = start(&authority, &files, "");
-    // A small window, so that no datagram is lost on its way: the end of a response would be late otherwise.
+    // The window is small, so that no datagram is lost on its way. After a loss, the end of a response would be late.
     let mut transport = quinn::TransportConfig::default();
     transport.receive_window(quinn::VarInt::from_u32(64 * 1024));
     let client = TlsClient::new(authority.roots(), "a.test");
@@ -224,9 +224,10 @@ fn each_head_has_its_own_deadline() {
         assert_eq!(client.get("https://a.test/").status, 200);
     }
     let (_second, mut received) = begin();
-    first.reset(0x10c_u32.into()).expect("an open stream");
+    first.reset(CANCELLED).expect("an open stream");
     // The deadline that was set for the first head passes without effect. Nothing else wakes the connection.
     let result = client.block_on(async { received.read(&mut [0]).await });
+    // H3_REQUEST_REJECTED: no part of the request was processed.
     assert_eq!(result, Err(quinn::ReadError::Reset(0x10b_u32.into())));
 }
 

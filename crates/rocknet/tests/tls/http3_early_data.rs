@@ -109,7 +109,9 @@ fn request(method: &[u8]) -> Request<'_> {
 /// Use of the token that proves the address of the client in later visits.
 #[derive(Clone, Copy)]
 enum TokenUse {
+    /// The client presents no token.
     Never,
+    /// The client presents each token once.
     Once,
     /// The client presents the same token again, which a server should not accept (RFC 9000 §8.1.4).
     Always,

@@ -12,8 +12,9 @@ use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 
-/// Field lines of QPACK for `:status` 103 and 200 (RFC 9204 appendix A).
+/// Field line of QPACK for `:status` 103 (RFC 9204 appendix A).
 const EARLY_HINTS: u8 = 0xc0 | 24;
+/// Field line of QPACK for `:status` 200.
 const OK: u8 = 0xc0 | 25;
 
 /// Responds after it has yielded once, so that the response is not immediate.

@@ -11,8 +11,8 @@ use super::client::TlsClient;
 use super::http3_client::{Http3Client, get};
 use super::support::Folder;
 
-/// Starts a server with a TLS site at a port, or at one that the kernel chooses. Returns its TLS address, which
-/// differs from the address of the site without TLS.
+/// Starts a server with a TLS site at `port`, or at a port that the kernel chooses if `port` is 0. Returns its TLS
+/// address, which differs from the address of the site without TLS.
 fn start(mut setup: Setup, certificates: &Path, port: u16) -> (Server, SocketAddr) {
     let (certificate, key) = (certificates.join("a.pem"), certificates.join("a.key"));
     setup.tables = "state = \"state\"\n".to_owned();

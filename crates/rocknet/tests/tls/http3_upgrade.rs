@@ -1,11 +1,11 @@
 //! HTTP/3 during an upgrade: the new process passes the datagrams of old connections to the old process.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use quinn::VarInt;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -15,11 +15,13 @@ use super::client::TlsClient;
 use super::http3_client::{Http3Client, get};
 use super::support::Folder;
 
+/// Size in bytes of a download that exceeds the window of the client by far.
 const LARGE: u64 = 16 << 20;
+/// Bytes of a response that the client accepts before it reads.
 const WINDOW: u32 = 256 << 10;
 
 /// Process that has taken over. It is killed when dropped.
-struct NewProcess(Pid);
+pub struct NewProcess(pub Pid);
 
 impl Drop for NewProcess {
     fn drop(&mut self) {
@@ -28,7 +30,7 @@ impl Drop for NewProcess {
 }
 
 /// Upgrades a process, and returns the new one once it has taken over.
-fn upgrade(server: &Server, old: Pid) -> NewProcess {
+pub fn upgrade(server: &Server, old: Pid) -> NewProcess {
     kill_process(old, Signal::USR2).expect("a process");
     let marker = format!(" has taken over from process {}", old.as_raw_nonzero());
     let log = server.error_with(&marker);
@@ -38,6 +40,7 @@ fn upgrade(server: &Server, old: Pid) -> NewProcess {
     NewProcess(id.expect("a process ID"))
 }
 
+/// Waits until the process has ended.
 fn wait_for_end(process: Pid) {
     let deadline = Instant::now() + DEADLINE;
     let stat = format!("/proc/{}/stat", process.as_raw_nonzero());
@@ -48,37 +51,87 @@ fn wait_for_end(process: Pid) {
     }
 }
 
-#[test]
-fn connections_of_the_old_process_continue_and_new_ones_reach_the_new_process() {
-    let authority = Authority::new("root");
+/// Starts the server of a setup with the TLS site `z.test`. `tls`: further keys of `tls`. Returns the address of the
+/// site.
+pub fn serve(authority: &Authority, mut setup: Setup, tls: &str) -> (Server, SocketAddr) {
     let folder = Folder::with(&[]);
     authority.leaf(Kind::Ecdsa, &["z.test"]).write(&folder, "a");
-    let mut setup = Setup::new();
-    setup.sparse("large.bin", LARGE);
-    setup.tables = "state = \"state\"\n".to_owned();
-    let (certificate, key) = (folder.path("a.pem"), folder.path("a.key"));
+    for name in ["a.pem", "a.key"] {
+        std::fs::copy(folder.path(name), setup.folder.path().join(name)).expect("a file");
+    }
     setup.keys = format!(
-        "[site.\"z.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\ntls = {{ cert = {certificate:?}, key = {key:?} }}\n"
+        "[site.\"z.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\n\
+         tls = {{ cert = \"a.pem\", key = \"a.key\"{tls} }}\n"
     );
     let server = setup.start();
     let line = server.line_with("https://z.test:");
     let digits = line.split_once("https://z.test:").expect("a URL").1;
     let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
-    let address = SocketAddr::from(([127, 0, 0, 2], digits.parse().expect("a port")));
-    let client = || TlsClient::new(authority.roots(), "z.test");
+    (
+        server,
+        SocketAddr::from(([127, 0, 0, 2], digits.parse().expect("a port"))),
+    )
+}
 
+/// Opens a connection with a receive window that is much smaller than the large file.
+fn open_slowly(client: &TlsClient<'_>, address: SocketAddr) -> Http3Client {
     let mut transport = quinn::TransportConfig::default();
     transport.stream_receive_window(VarInt::from_u32(WINDOW));
-    let old = Http3Client::open_with(&client(), address, transport).expect("a connection");
+    Http3Client::open_with(client, address, transport).expect("a connection")
+}
+
+type Download = h3::client::RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
+
+async fn begin_download(sender: &mut h3::client::SendRequest<h3_quinn::OpenStreams, Bytes>) -> Download {
+    let request = get("https://z.test/large.bin");
+    let mut stream = sender.send_request(request).await.expect("a stream");
+    stream.finish().await.expect("an open stream");
+    assert_eq!(stream.recv_response().await.expect("a response").status(), 200);
+    stream
+}
+
+/// Returns the number of bytes that were left.
+async fn finish_download(download: &mut Download) -> u64 {
+    let mut received = 0;
+    while let Some(piece) = download.recv_data().await.expect("a whole response") {
+        received += piece.remaining() as u64;
+    }
+    received
+}
+
+#[test]
+fn connections_continue_if_the_new_process_has_no_http3() {
+    let authority = Authority::new("root");
+    let setup = Setup::new().tables("state = \"state\"\n");
+    setup.sparse("large.bin", LARGE);
+    let (server, address) = serve(&authority, setup, "");
+    let old = open_slowly(&TlsClient::new(authority.roots(), "z.test"), address);
+    let mut sender = old.sender();
+    let mut download = old.block_on(begin_download(&mut sender));
+
+    let path = server.setup.folder.path().join("rocknet.toml");
+    let text = std::fs::read_to_string(&path).expect("a configuration");
+    std::fs::write(&path, format!("{text}http3 = false\n")).expect("written");
+    let first = server.pid();
+    let _second = upgrade(&server, first);
+    assert_eq!(old.block_on(finish_download(&mut download)), LARGE);
+    drop((download, sender));
+    wait_for_end(first);
+    UdpSocket::bind(address).expect("no process has the UDP port");
+}
+
+#[test]
+fn connections_of_the_old_process_continue_and_new_ones_reach_the_new_process() {
+    let authority = Authority::new("root");
+    let setup = Setup::new().tables("state = \"state\"\n");
+    setup.sparse("large.bin", LARGE);
+    let (server, address) = serve(&authority, setup, "");
+    let client = || TlsClient::new(authority.roots(), "z.test");
+
+    let old = open_slowly(&client(), address);
     assert_eq!(old.get("https://z.test/small.txt").body, b"Hello, world!");
     let mut sender = old.sender();
-    let mut download = old.block_on(async {
-        let request = get("https://z.test/large.bin");
-        let mut stream = sender.send_request(request).await.expect("a stream");
-        stream.finish().await.expect("an open stream");
-        assert_eq!(stream.recv_response().await.expect("a response").status(), 200);
-        stream
-    });
+    let mut download = old.block_on(begin_download(&mut sender));
 
     let (ends, served) = (AtomicBool::new(false), AtomicU64::new(0));
     let _third = thread::scope(|scope| {
@@ -100,24 +153,17 @@ fn connections_of_the_old_process_continue_and_new_ones_reach_the_new_process() 
         let first = server.pid();
         let second = upgrade(&server, first);
         wait_for_requests();
-        // The third process knows the relay to the first, which still serves the download.
+        // The third process must pass datagrams to the first, which still serves the download.
         let third = upgrade(&server, second.0);
         wait_for_requests();
         wait_for_end(second.0);
 
-        let received = old.block_on(async {
-            let mut received = 0;
-            while let Some(piece) = download.recv_data().await.expect("a whole response") {
-                received += piece.remaining() as u64;
-            }
-            received
-        });
-        assert_eq!(received, LARGE);
+        assert_eq!(old.block_on(finish_download(&mut download)), LARGE);
         drop((download, sender));
         wait_for_end(first);
         wait_for_requests();
         ends.store(true, Ordering::Relaxed);
-        // The clients end before the third process does.
+        // The third process is returned, so that it is killed only after the clients have ended.
         third
     });
 }

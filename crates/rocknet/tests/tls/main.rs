@@ -22,6 +22,7 @@ mod http3_early_data;
 mod http3_early_hints;
 mod http3_hq;
 mod http3_qlog;
+mod http3_reload;
 mod http3_restart;
 mod http3_switch;
 mod http3_tunnels;
@@ -32,6 +33,7 @@ mod php;
 #[cfg(target_os = "linux")]
 mod stalled;
 mod transfer;
+mod upgrade_resumption;
 mod upstreams;
 
 use support::{certs, http3 as http3_client, tls_client as client};

@@ -16,9 +16,9 @@ const LARGE: u64 = 64 << 20;
 /// Size of a file that exceeds the receive buffer of the client, but fits into the kernel buffers of both sides.
 const MEDIUM: u64 = 600 << 10;
 
-/// Name of a case, offered protocols, bytes sent, and true if bytes follow that are not a valid record. `all in the
-/// kernel`: the whole response fits into the kernel buffers. `the last`: the server closes the connection after the
-/// response.
+/// Name of a case, offered protocols, bytes sent, and true if bytes follow that are not a valid record. In the names,
+/// `all in the kernel` means that the whole response fits into the kernel buffers, and `the last` means that the
+/// server closes the connection after the response.
 type Row<'r> = (&'r str, &'r [&'r [u8]], Vec<u8>, bool);
 
 #[test]

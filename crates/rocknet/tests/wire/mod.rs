@@ -1,5 +1,6 @@
 //! Writes and parses raw HTTP/2 frames, for test clients that violate the protocol.
 
+/// First bytes of each HTTP/2 connection that a client sends (RFC 9113 §3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 // Types of frames (RFC 9113 §6).

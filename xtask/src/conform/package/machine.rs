@@ -9,14 +9,36 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Debian of the container, and the packages that it has beyond the smallest system.
-const SUITE: &str = "bookworm";
+/// A release of Debian.
+pub struct Debian {
+    /// Name of the release.
+    pub suite: &'static str,
+    /// Type of the service for its systemd: versions before 253 do not know `notify-reload`, and take the type before.
+    pub service_type: &'static str,
+}
+
+/// Releases in which the package is tested.
+pub const RELEASES: [Debian; 2] = [
+    Debian {
+        suite: "bookworm",
+        service_type: "notify",
+    },
+    Debian {
+        suite: "trixie",
+        service_type: "notify-reload",
+    },
+];
+
+/// Packages of the container beyond the smallest system.
 const INCLUDED: &str = "systemd,systemd-sysv,dbus,curl";
 
 /// Timeout for the system to boot: far longer than a busy machine needs.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Pause between attempts to find the first process of the container.
+/// Timeout for a change in the container.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Pause between attempts to find the first process of the container, or a change in it.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Folder of the container that shows the folder of the packages.
@@ -31,11 +53,11 @@ pub struct BootedSystem {
 
 impl BootedSystem {
     /// Boots the container. `shared`: folder that the container sees as [`SHARED`]. `console`: file for its output.
-    pub fn boot(shared: &Path, console: &Path) -> Result<Self, Failure> {
+    pub fn boot(debian: &Debian, shared: &Path, console: &Path) -> Result<Self, Failure> {
         if !is_root() {
             return Err("root is needed to boot a container".into());
         }
-        let base = base()?;
+        let base = base(debian.suite)?;
         // nspawn needs a folder on a tmpfs below `/run`, which is on the disk in some virtual machines.
         let script = "mount -t tmpfs tmpfs /run && exec systemd-nspawn \"$@\"";
         let nspawn = Command::new("unshare")
@@ -113,6 +135,19 @@ impl BootedSystem {
         Err(format!("`{script}` printed no {part:?}:\n{text}").into())
     }
 
+    /// Waits until a script succeeds.
+    pub fn wait_until(&self, script: &str) -> Result<(), Failure> {
+        println!("# {script} (awaited)");
+        let deadline = Instant::now() + CHANGE_TIMEOUT;
+        loop {
+            match self.printed(script) {
+                Err(error) if Instant::now() > deadline => return Err(error),
+                Err(_) => thread::sleep(PAUSE),
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+
     /// Fails unless a script fails.
     pub fn expect_failure(&self, script: &str) -> Result<(), Failure> {
         println!("# {script} (fails)");
@@ -132,21 +167,21 @@ impl Drop for BootedSystem {
 }
 
 /// Returns the folder with the Debian, which is installed on first use.
-fn base() -> Result<PathBuf, Failure> {
+fn base(suite: &str) -> Result<PathBuf, Failure> {
     let tools = repository::target().join("tools");
-    let base = tools.join(format!("debian-{SUITE}"));
+    let base = tools.join(format!("debian-{suite}"));
     if base.exists() {
         return Ok(base);
     }
     fs::create_dir_all(&tools)?;
-    let new = tools.join(format!("debian-{SUITE}.new"));
+    let new = tools.join(format!("debian-{suite}.new"));
     if new.exists() {
         fs::remove_dir_all(&new)?;
     }
-    println!("installing Debian {SUITE}");
+    println!("installing Debian {suite}");
     let include = format!("--include={INCLUDED}");
     run(Command::new("debootstrap")
-        .args(["--variant=minbase", &include, SUITE])
+        .args(["--variant=minbase", &include, suite])
         .arg(&new)
         .stdout(Stdio::null()))?;
     fs::rename(new, &base)?;

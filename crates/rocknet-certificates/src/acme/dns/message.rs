@@ -79,6 +79,7 @@ pub fn sign(message: &mut Vec<u8>, key: &TsigKey, unix: u64) -> Option<()> {
     put_u16s(&mut data, [0, 0]);
     put_u16s(message, [u16::try_from(data.len()).ok()?]);
     message.extend(data);
+    // Bytes 10 and 11 of the header count the additional records.
     let additional = u16::from_be_bytes([*message.get(10)?, *message.get(11)?]).checked_add(1)?;
     message.get_mut(10..12)?.copy_from_slice(&additional.to_be_bytes());
     Some(())
@@ -93,7 +94,7 @@ pub fn parse_response(response: &[u8], id: u16) -> Option<(u8, bool)> {
     (is_response && has_id).then(|| (head[3] & 0x0f, head[6] != 0 || head[7] != 0))
 }
 
-/// Describes a response code (RFC 1035 §4.1.1, RFC 2136 §2.2, RFC 8945 §5.2).
+/// Describes a response code (RFC 1035 §4.1.1, RFC 2136 §2.2, RFC 8945 §5.2). The server is the “it” of the texts.
 pub fn describe_code(code: u8) -> &'static str {
     match code {
         1 => "it could not parse the update (FORMERR)",
@@ -164,6 +165,7 @@ mod tests {
 
     #[test]
     fn names_and_texts_that_do_not_fit_are_refused() {
+        // A label of more than 63 bytes, and a name of more than 255 bytes.
         let long = "a".repeat(64);
         let whole = vec!["a".repeat(63); 4].join(".");
         for name in ["a..b", ".a", long.as_str(), whole.as_str()] {
@@ -193,6 +195,7 @@ mod tests {
             (message[at..at + 32].to_vec(), message.len() - at)
         };
         let (first, length) = signed("x", b"s", 5);
+        // After the signature: the message ID, Error and Other Len, with two bytes each.
         assert_eq!(length, 32 + 6);
         assert_eq!(signed("x", b"s", 5).0, first);
         for other in [signed("y", b"s", 5), signed("x", b"t", 5), signed("x", b"s", 6)] {

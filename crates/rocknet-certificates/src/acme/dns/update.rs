@@ -87,12 +87,12 @@ impl Zone {
     /// response contains an answer record.
     async fn query(&self, question: &[u8], id: u16) -> Result<(u8, bool), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.server);
-        let any: SocketAddr = if self.server.is_ipv4() {
+        let any_local_address: SocketAddr = if self.server.is_ipv4() {
             ([0, 0, 0, 0], 0).into()
         } else {
             ([0u16; 8], 0).into()
         };
-        let socket = UdpSocket::bind(any).await.map_err(failed)?;
+        let socket = UdpSocket::bind(any_local_address).await.map_err(failed)?;
         // A connected socket receives no responses from other addresses.
         socket.connect(self.server).await.map_err(failed)?;
         let mut response = [0; rocknet_proto::dns::MAX_RESPONSE];

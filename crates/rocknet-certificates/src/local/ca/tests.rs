@@ -66,6 +66,7 @@ fn leaves_are_valid_from_before_now_and_for_less_than_browsers_allow() {
     let now = SystemTime::now();
     let ca = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
     let leaf = ca.sign(&list(&["localhost"]), now).unwrap();
+    // Certificates store whole seconds, so the times are a second or two away from the limits.
     for (when, good) in [
         (now - CLOCK_SLACK + Duration::from_secs(1), true),
         (now - CLOCK_SLACK - Duration::from_secs(2), false),
@@ -74,6 +75,7 @@ fn leaves_are_valid_from_before_now_and_for_less_than_browsers_allow() {
     ] {
         assert_eq!(verify(ca.root(), &leaf, "localhost", when).is_ok(), good);
     }
+    // Browsers accept at most 398 days.
     assert!(LEAF_LIFETIME + CLOCK_SLACK <= 397 * DAY);
 }
 
@@ -82,6 +84,7 @@ fn the_ca_is_reused_until_it_is_too_old_to_sign() {
     let storage = MemoryStorage::default();
     let now = SystemTime::now();
     let first = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
+    // `young` is one day before the last moment at which a new leaf expires before the CA, and `old` one day after it.
     let young = now + CA_LIFETIME - LEAF_LIFETIME - DAY;
     let again = LocalCa::open_or_make(&storage, CaKind::Private, young).unwrap();
     assert_eq!(first.root().der, again.root().der);

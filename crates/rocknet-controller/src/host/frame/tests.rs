@@ -133,7 +133,7 @@ fn invalid_frames_are_errors_and_incomplete_frames_are_not() {
     reader.spare()[..6].copy_from_slice(&[BEGIN, 1, 0, 0, 0, 0]);
     reader.advance(6);
     assert_eq!(reader.next_server_message(), Err(InvalidFrame));
-    // An incomplete field ends the iteration.
+    // An incomplete field ends the iteration. The pair has 10 bytes: two sizes of 4 bytes, and two texts of 1 byte.
     for cut in 1..10 {
         let mut all = Vec::new();
         write_pair(&mut all, b"A", b"1");
@@ -154,6 +154,7 @@ fn invalid_frames_are_errors_and_incomplete_frames_are_not() {
     assert!(to.is_empty() && ServerMessage::Content(&vec![0; MAX_FRAME]).write(&mut to).is_ok());
 }
 
+/// Request with three properties and three header fields.
 struct TestRequest;
 
 impl RequestView for TestRequest {

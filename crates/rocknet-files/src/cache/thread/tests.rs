@@ -50,6 +50,7 @@ struct SteppedCache {
     folder: tempfile::TempDir,
 }
 
+/// A query for a path, which the test polls.
 type Query = Pin<Box<dyn Future<Output = LookupResult>>>;
 
 impl SteppedCache {
@@ -62,6 +63,7 @@ impl SteppedCache {
             compress: false,
             ..Settings::default()
         };
+        // 1 MiB of memory and 16 open files.
         let (cache, thread, messages) = FileCache::with_thread(1 << 20, 16, Pool::new(1));
         SteppedCache {
             cache,
@@ -88,6 +90,7 @@ impl SteppedCache {
         query
     }
 
+    /// Processes this number of messages.
     fn take_messages(&mut self, count: usize) {
         for _ in 0..count {
             let message = self.messages.recv_timeout(Duration::from_secs(30));
@@ -248,6 +251,7 @@ fn a_purge_also_removes_entries_that_are_being_loaded() {
     assert!(is_found(&poll(&mut earlier)) && is_found(&poll(&mut later)));
     // A job reports that the file of a stored entry is unchanged.
     stepped.open();
+    // An entry that was checked in the millisecond of the purge would not be stored.
     let purged_ms = uptime_ms();
     while uptime_ms() <= purged_ms {
         std::hint::spin_loop();
@@ -316,6 +320,7 @@ fn short_missing_paths_are_stored_up_to_a_limit_and_evict_no_named_entries() {
         "paths are counted"
     );
     assert!(bytes <= most + weight("/there", &named));
+    // The maximum length of a missing path is 256 bytes.
     for (length, is_kept) in [(256, true), (257, false)] {
         let path = "y".repeat(length);
         let entry = insert(&mut stepped, &path, NOT_FOUND);
@@ -373,6 +378,7 @@ fn queued_queries_are_bounded_in_bytes() {
         pin!(query).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     };
     let most = MAX_QUERY_BYTES as usize / path.len();
+    // A query counts with its path and the size of its message, so fewer than `most` are accepted.
     let taken = (0..most).take_while(|_| is_accepted()).count();
     assert!((most * 3 / 4..most).contains(&taken), "{taken} of {most}");
     let mut stepped = stepped;

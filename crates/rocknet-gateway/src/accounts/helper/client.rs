@@ -3,7 +3,7 @@
 //! If a reply does not arrive in time, all further requests fail immediately until that reply has arrived.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -40,7 +40,8 @@ pub struct Helper {
     /// True if the helper has ended. All programs that it started have then ended too.
     has_exited: AtomicBool,
     accounts: Accounts,
-    _child: Child,
+    /// `None` if a previous process of the server has started the helper.
+    _child: Option<Child>,
 }
 
 /// Connection to the helper.
@@ -96,13 +97,29 @@ impl Helper {
         // Dropping the command closes the helper's end of the channel in this process, so that this process notices
         // when the helper ends.
         drop(command);
-        let helper = Helper::new(channel, child, accounts, REPLY_TIMEOUT);
+        let helper = Helper::new(channel, Some(child), accounts, REPLY_TIMEOUT);
         let file = sealed_file::create(&protocol::write_accounts(server, &helper.accounts.all))?;
         helper.call(HelperRequest::Accounts, &[file.as_fd()])?;
         Ok(helper)
     }
 
-    fn new(channel: FdChannel, child: Child, accounts: Accounts, timeout: Duration) -> Helper {
+    /// Returns the helper of a previous process. `channel`: the result of [`Helper::connect`] in that process.
+    pub fn adopt(channel: OwnedFd, accounts: Accounts) -> Helper {
+        Helper::new(channel.into(), None, accounts, REPLY_TIMEOUT)
+    }
+
+    /// Connects a process that takes over from this one to the helper. Returns the channel for it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, or an error if the helper refuses or does not reply.
+    pub fn connect(&self) -> io::Result<OwnedFd> {
+        let (theirs, ours) = FdChannel::pair()?;
+        self.call(HelperRequest::Connect, &[theirs.as_fd()])?;
+        Ok(ours)
+    }
+
+    fn new(channel: FdChannel, child: Option<Child>, accounts: Accounts, timeout: Duration) -> Helper {
         Helper {
             state: Mutex::new(Some(HelperConnection {
                 channel,
@@ -406,7 +423,10 @@ mod tests {
     fn helper(timeout: Duration) -> (Helper, FdChannel) {
         let (ours, theirs) = FdChannel::pair().unwrap();
         let child = Command::new("true").spawn().unwrap();
-        (Helper::new(ours, child, Accounts::default(), timeout), theirs.into())
+        (
+            Helper::new(ours, Some(child), Accounts::default(), timeout),
+            theirs.into(),
+        )
     }
 
     /// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment.

@@ -9,8 +9,12 @@
 //! The server sends a list of accounts before it drops its rights, and the helper starts programs only as these
 //! accounts: never as root, and never as the account of the server. The helper opens no file and reads no
 //! configuration. It ends when the server ends.
+//!
+//! After an upgrade of the server, the helper has two clients: the old process, which finishes its requests, and the
+//! new one. The helper itself stays the same process, because no other process can have root's rights.
 
 mod client;
+mod programs;
 mod protocol;
 mod serve;
 
@@ -19,6 +23,7 @@ use std::process::ExitCode;
 
 pub use self::client::{Helper, HelperProcess};
 use self::protocol::HELPER_ARGUMENT;
+pub use self::protocol::HELPER_VERSION;
 
 /// Runs the helper if this process was started as a helper, and returns its exit code; otherwise returns `None`. `main`
 /// has to call this function first.

@@ -10,6 +10,9 @@ use std::os::unix::fs::FileExt;
 use rocknet_io::privileges::User;
 use rustix::process::Signal;
 
+/// Version of the messages. After an upgrade, the server and its helper are of different versions of the program.
+pub const HELPER_VERSION: u32 = 1;
+
 /// First argument of the helper process. The server passes it; users never type it.
 pub const HELPER_ARGUMENT: &str = "start-programs-as-accounts";
 
@@ -56,6 +59,9 @@ pub enum HelperRequest {
     GroupHasMembers(u64),
     /// Announces that the server sends no more requests about the program. The helper forgets the program when it ends.
     Forget(u64),
+    /// Adds a client, whose channel is passed with the request: a process that takes over from the server. It gets no
+    /// rights that this client does not have.
+    Connect,
 }
 
 /// Reply to a request: a number whose meaning depends on the request, or an error number of the system.
@@ -97,6 +103,7 @@ impl HelperRequest {
             } => (3, number, [signal_index(signal), to_group.into(), 0, 0]),
             HelperRequest::GroupHasMembers(number) => (4, number, [0; 4]),
             HelperRequest::Forget(number) => (5, number, [0; 4]),
+            HelperRequest::Connect => (6, 0, [0; 4]),
         };
         out[4] = kind;
         out[8..16].copy_from_slice(&number.to_le_bytes());
@@ -127,6 +134,7 @@ impl HelperRequest {
             },
             4 => HelperRequest::GroupHasMembers(number),
             5 => HelperRequest::Forget(number),
+            6 => HelperRequest::Connect,
             _ => return None,
         };
         // Rejects messages with an unused byte that is not 0.
@@ -326,6 +334,7 @@ mod tests {
             signal,
             HelperRequest::GroupHasMembers(2),
             HelperRequest::Forget(3),
+            HelperRequest::Connect,
         ] {
             let written = request.write(9);
             assert_eq!(HelperRequest::read(&written), Some((9, request)));
@@ -342,7 +351,7 @@ mod tests {
         let mut unknown = start.write(9);
         unknown[19] = 3;
         assert_eq!(HelperRequest::read(&unknown), None, "a signal that is not on the list");
-        unknown[4] = 6;
+        unknown[4] = 7;
         assert_eq!(HelperRequest::read(&unknown), None, "an unknown request");
         for reply in [Ok(0), Ok(RUNNING), Err(2)] {
             assert_eq!(read_reply(&write_reply(3, reply)), Some((3, reply)));

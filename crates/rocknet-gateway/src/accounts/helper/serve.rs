@@ -1,58 +1,44 @@
-//! The helper's side of the protocol: checks each request, executes it, and replies. When the server ends, the helper
-//! ends all programs that it started, and then itself.
+//! The helper's side of the protocol: checks each request, executes it, and replies. When a client ends, the helper
+//! ends all programs that it started for the client. It ends itself after the last client.
 
-use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::privileges::{self, User};
-use rustix::process::Signal;
 
-use super::protocol::{self, HelperReply, HelperRequest, MESSAGE_SIZE, ProgramSpec, RUNNING};
-use crate::accounts::{Account, Launch, Process};
+use super::programs::{EndingPrograms, INVALID, ProgramTable, REFUSED, errno};
+use super::protocol::{self, HelperReply, HelperRequest, MESSAGE_SIZE};
 
 /// Maximum number of programs that the helper keeps track of. A server needs far fewer: at most 64 CGI programs, and
 /// one php-fpm for each pool.
 const MAX_PROCESSES: usize = 1024;
-/// Time that php-fpm has to end after the server has ended.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum number of clients: the server, and old processes of it that finish their connections after an upgrade.
+const MAX_CLIENTS: usize = 64;
 /// Poll interval for the end of programs.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Error number of a reply to a malformed request, or for an error without a number.
-const INVALID: i32 = rustix::io::Errno::INVAL.raw_os_error();
-/// Error number of a reply to a request that is not permitted.
-const REFUSED: i32 = rustix::io::Errno::ACCESS.raw_os_error();
-/// Error number of a reply if too many programs run.
+/// Error number of a reply if too many programs run, or if there are too many clients.
 const FULL: i32 = rustix::io::Errno::AGAIN.raw_os_error();
-/// Error number of a reply if there is no program with the requested number.
-const UNKNOWN: i32 = rustix::io::Errno::SRCH.raw_os_error();
-
-/// A program that was started.
-struct ProcessEntry {
-    process: Process,
-    parent_death_signal: Signal,
-    /// True if the server sends no more requests about the program. The entry is then removed when the program ends.
-    is_released: bool,
-}
 
 /// State of the helper.
 #[derive(Default)]
 struct HelperServer {
     /// Accounts for which programs are started; `None` until they are received.
     accounts: Option<Vec<User>>,
-    /// Programs by number.
-    processes: BTreeMap<u64, ProcessEntry>,
-    /// Number of the program that was started last; 0 before the first.
-    last_number: u64,
+    clients: Vec<HelperClient>,
+    ending: Vec<EndingPrograms>,
 }
 
-/// Runs the helper on the channel at standard input until the server closes it.
+/// A process of the server.
+struct HelperClient {
+    channel: FdChannel,
+    programs: ProgramTable,
+}
+
+/// Runs the helper until all clients have closed their channels. The channel of the first is the standard input.
 pub fn run() -> ExitCode {
     let Ok(channel) = FdChannel::from_stdin() else {
         return ExitCode::FAILURE;
@@ -61,27 +47,58 @@ pub fn run() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let mut server = HelperServer::default();
-    let mut buffer = [0; MESSAGE_SIZE + 1];
-    while let Ok(Some((size, descriptors))) = channel.recv_with_fds(&mut buffer) {
-        // A malformed request violates the protocol, so the helper ends.
-        let Some((sequence, request)) = HelperRequest::read(&buffer[..size]) else {
-            break;
-        };
-        let reply = server.handle(request, descriptors);
-        if channel
-            .send(&protocol::write_reply(sequence, reply), None, Blocking::Yes)
-            .is_err()
-        {
-            break;
-        }
-        server.forget_ended();
-    }
-    server.end();
+    server.connect(channel);
+    while server.serve() {}
     ExitCode::SUCCESS
 }
 
 impl HelperServer {
-    fn handle(&mut self, request: HelperRequest, descriptors: Vec<OwnedFd>) -> HelperReply {
+    fn connect(&mut self, channel: FdChannel) {
+        self.clients.push(HelperClient {
+            channel,
+            programs: ProgramTable::default(),
+        });
+    }
+
+    /// Waits for requests and handles them. Returns false when there is nothing more to do, or if waiting fails. The
+    /// programs then end with the helper.
+    fn serve(&mut self) -> bool {
+        self.ending.retain_mut(|programs| !programs.have_ended());
+        if self.clients.is_empty() && self.ending.is_empty() {
+            return false;
+        }
+        let timeout = (!self.ending.is_empty()).then_some(POLL_INTERVAL);
+        let channels: Vec<&FdChannel> = self.clients.iter().map(|client| &client.channel).collect();
+        let Ok(ready) = FdChannel::wait_any(&channels, timeout) else {
+            return false;
+        };
+        // From the last to the first, because a client that has ended is removed.
+        for at in ready.into_iter().rev() {
+            if !self.serve_client(at) {
+                let client = self.clients.remove(at);
+                self.ending.push(client.programs.end());
+            }
+        }
+        true
+    }
+
+    /// Handles a request of a client. Returns false if the client has closed its channel, or violates the protocol: it
+    /// sends a malformed request, or does not read its replies.
+    fn serve_client(&mut self, at: usize) -> bool {
+        let mut buffer = [0; MESSAGE_SIZE + 1];
+        let Ok(Some((size, descriptors))) = self.clients[at].channel.recv_with_fds(&mut buffer) else {
+            return false;
+        };
+        let Some((sequence, request)) = HelperRequest::read(&buffer[..size]) else {
+            return false;
+        };
+        let reply = protocol::write_reply(sequence, self.handle(at, request, descriptors));
+        let client = &mut self.clients[at];
+        client.programs.forget_ended();
+        client.channel.send(&reply, None, Blocking::No).is_ok()
+    }
+
+    fn handle(&mut self, at: usize, request: HelperRequest, descriptors: Vec<OwnedFd>) -> HelperReply {
         match request {
             HelperRequest::Accounts => {
                 let [file] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| INVALID)?;
@@ -92,121 +109,49 @@ impl HelperServer {
                 self.accounts = Some(protocol::read_accounts(&content).ok_or(INVALID)?);
                 Ok(0)
             }
-            HelperRequest::Start { .. } => self.start(request, descriptors),
-            HelperRequest::TryWait(number) => {
-                let status = self.entry(number)?.process.try_wait().map_err(|error| errno(&error))?;
-                Ok(status.map_or(RUNNING, |status| status.into_raw().unsigned_abs().into()))
-            }
-            HelperRequest::Signal {
-                number,
-                signal,
-                to_group,
-            } => {
-                let process = &self.entry(number)?.process;
-                let sent = match to_group {
-                    true => process.signal_group(signal),
-                    false => process.signal(signal),
-                };
-                sent.map(|()| 0).map_err(|error| errno(&error))
-            }
-            HelperRequest::GroupHasMembers(number) => Ok(self.entry(number)?.process.group_has_members().into()),
-            HelperRequest::Forget(number) => {
-                self.entry(number)?.is_released = true;
+            HelperRequest::Connect => {
+                let [channel] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| INVALID)?;
+                // Every client starts programs as the accounts of the first.
+                if self.accounts.is_none() {
+                    return Err(REFUSED);
+                }
+                if self.clients.len() >= MAX_CLIENTS {
+                    return Err(FULL);
+                }
+                self.connect(FdChannel::from_socket(channel).map_err(|error| errno(&error))?);
                 Ok(0)
             }
+            HelperRequest::Start { .. } => {
+                let running: usize = self.clients.iter().map(|client| client.programs.len()).sum();
+                if running >= MAX_PROCESSES {
+                    return Err(FULL);
+                }
+                let accounts = self.accounts.as_deref().ok_or(REFUSED)?;
+                self.clients[at].programs.start(request, descriptors, accounts)
+            }
+            _ => self.clients[at].programs.handle(request),
         }
     }
-
-    fn entry(&mut self, number: u64) -> Result<&mut ProcessEntry, i32> {
-        self.processes.get_mut(&number).ok_or(UNKNOWN)
-    }
-
-    fn start(&mut self, request: HelperRequest, descriptors: Vec<OwnedFd>) -> HelperReply {
-        let HelperRequest::Start {
-            account,
-            has_file,
-            has_listener,
-            parent_death_signal,
-        } = request
-        else {
-            return Err(INVALID);
-        };
-        let account = self.accounts.as_ref().and_then(|all| all.get(usize::from(account)));
-        let account = account.cloned().ok_or(REFUSED)?;
-        if self.processes.len() >= MAX_PROCESSES {
-            return Err(FULL);
-        }
-        let mut descriptors = descriptors.into_iter();
-        let mut next = || descriptors.next().ok_or(INVALID);
-        let (content, stdin, stdout, stderr) = (File::from(next()?), next()?, next()?, next()?);
-        let file = has_file.then(&mut next).transpose()?;
-        let listener = has_listener.then(&mut next).transpose()?;
-        if descriptors.next().is_some() {
-            return Err(INVALID);
-        }
-        let content = protocol::read_file(&content).map_err(|error| errno(&error))?;
-        let program = ProgramSpec::read(&content).ok_or(INVALID)?;
-        let launch = Launch {
-            account: Account::Other(account),
-            program: program.path.into(),
-            name: program.name,
-            arguments: program.arguments,
-            environment: program.environment,
-            folder: program.folder.into(),
-            stdin,
-            stdout,
-            stderr,
-            file,
-            listener: listener.map(|listener| (program.listener, listener)),
-            parent_death_signal,
-        };
-        let process = launch.start().map_err(|error| errno(&error))?;
-        self.last_number += 1;
-        // The server reads the process ID from the number.
-        let number = self.last_number << u32::BITS | u64::from(process.id().unwrap_or_default());
-        let entry = ProcessEntry {
-            process,
-            parent_death_signal,
-            is_released: false,
-        };
-        self.processes.insert(number, entry);
-        Ok(number)
-    }
-
-    fn forget_ended(&mut self) {
-        self.processes
-            .retain(|_, entry| !entry.is_released || matches!(entry.process.try_wait(), Ok(None)));
-    }
-
-    /// Ends all programs after the server has ended: by their parent-death signals, and after [`EXIT_TIMEOUT`] by
-    /// SIGKILL.
-    fn end(mut self) {
-        for entry in self.processes.values() {
-            let _ = match entry.parent_death_signal {
-                Signal::KILL => entry.process.signal_group(Signal::KILL),
-                signal => entry.process.signal(signal),
-            };
-        }
-        let until = Instant::now() + EXIT_TIMEOUT;
-        let is_running = |entry: &mut ProcessEntry| matches!(entry.process.try_wait(), Ok(None));
-        while self.processes.values_mut().any(is_running) && Instant::now() < until {
-            std::thread::sleep(POLL_INTERVAL);
-        }
-        for entry in self.processes.values() {
-            let _ = entry.process.signal_group(Signal::KILL);
-        }
-    }
-}
-
-fn errno(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(INVALID)
 }
 
 #[cfg(test)]
 mod tests {
     use rocknet_io::sealed_file;
+    use rustix::process::Signal;
 
+    use super::super::protocol::{ProgramSpec, RUNNING};
     use super::*;
+
+    /// Error number of a reply if there is no program with the requested number.
+    const UNKNOWN: i32 = rustix::io::Errno::SRCH.raw_os_error();
+
+    /// Returns a helper with one client, and the channel of the client.
+    fn helper() -> (HelperServer, FdChannel) {
+        let (ours, theirs) = FdChannel::pair().unwrap();
+        let mut server = HelperServer::default();
+        server.connect(theirs.into());
+        (server, ours)
+    }
 
     fn start(account: u8) -> HelperRequest {
         HelperRequest::Start {
@@ -246,33 +191,37 @@ mod tests {
             ..ProgramSpec::default()
         };
         let program = program.write();
-        let mut server = HelperServer::default();
+        let (mut server, _client) = helper();
         assert_eq!(
-            server.handle(start(0), program_files(&program)),
+            server.handle(0, start(0), program_files(&program)),
             Err(REFUSED),
             "before the list"
         );
-        assert_eq!(server.handle(HelperRequest::Accounts, accounts_file(&user)), Ok(0));
+        assert_eq!(server.handle(0, HelperRequest::Accounts, accounts_file(&user)), Ok(0));
         assert_eq!(
-            server.handle(HelperRequest::Accounts, accounts_file(&user)),
+            server.handle(0, HelperRequest::Accounts, accounts_file(&user)),
             Err(REFUSED),
             "a second list"
         );
         assert_eq!(
-            server.handle(start(1), program_files(&program)),
+            server.handle(0, start(1), program_files(&program)),
             Err(REFUSED),
             "not on the list"
         );
-        assert_eq!(server.handle(start(0), program_files(b"torn")), Err(INVALID));
+        assert_eq!(server.handle(0, start(0), program_files(b"torn")), Err(INVALID));
         let mut less = program_files(&program);
         less.pop();
-        assert_eq!(server.handle(start(0), less), Err(INVALID));
+        assert_eq!(server.handle(0, start(0), less), Err(INVALID));
         let mut more = program_files(&program);
         more.push(null());
-        assert_eq!(server.handle(start(0), more), Err(INVALID));
+        assert_eq!(server.handle(0, start(0), more), Err(INVALID));
         let mut pipe = program_files(&program);
-        pipe[0] = io::pipe().unwrap().0.into();
-        assert_eq!(server.handle(start(0), pipe), Err(INVALID), "a pipe instead of a file");
+        pipe[0] = std::io::pipe().unwrap().0.into();
+        assert_eq!(
+            server.handle(0, start(0), pipe),
+            Err(INVALID),
+            "a pipe instead of a file"
+        );
         for request in [
             HelperRequest::TryWait(1),
             HelperRequest::GroupHasMembers(1),
@@ -283,13 +232,89 @@ mod tests {
                 to_group: true,
             },
         ] {
-            assert_eq!(server.handle(request, Vec::new()), Err(UNKNOWN), "{request:?}");
+            assert_eq!(server.handle(0, request, Vec::new()), Err(UNKNOWN), "{request:?}");
         }
-        assert!(server.processes.is_empty());
+        assert_eq!(server.clients[0].programs.len(), 0);
         let root = User { uid: 0, ..user };
         assert_eq!(
-            HelperServer::default().handle(HelperRequest::Accounts, accounts_file(&root)),
+            helper().0.handle(0, HelperRequest::Accounts, accounts_file(&root)),
             Err(INVALID)
         );
+    }
+
+    fn accounts() -> User {
+        User {
+            name: String::new(),
+            uid: 4242,
+            gid: 4242,
+            groups: vec![4242],
+            home: None,
+        }
+    }
+
+    #[test]
+    fn clients_are_connected_after_the_accounts_and_bounded() {
+        let (mut server, _client) = helper();
+        let other = || vec![FdChannel::pair().unwrap().1];
+        assert_eq!(server.handle(0, HelperRequest::Connect, other()), Err(REFUSED));
+        server
+            .handle(0, HelperRequest::Accounts, accounts_file(&accounts()))
+            .unwrap();
+        for descriptors in [Vec::new(), vec![null()], other().into_iter().chain(other()).collect()] {
+            assert!(server.handle(0, HelperRequest::Connect, descriptors).is_err());
+        }
+        for number in 1..MAX_CLIENTS {
+            assert_eq!(server.handle(0, HelperRequest::Connect, other()), Ok(0), "{number}");
+        }
+        assert_eq!(server.handle(0, HelperRequest::Connect, other()), Err(FULL));
+        assert_eq!(
+            server.handle(1, HelperRequest::Accounts, accounts_file(&accounts())),
+            Err(REFUSED),
+            "the accounts are those of the first client"
+        );
+    }
+
+    #[test]
+    fn programs_of_a_client_end_with_it_and_belong_to_it_alone() {
+        if !privileges::is_root() {
+            return rocknet_testing::skip(rocknet_testing::Need::Root, "only root can start programs as others");
+        }
+        let (mut server, first) = helper();
+        server
+            .handle(0, HelperRequest::Accounts, accounts_file(&accounts()))
+            .unwrap();
+        let (second, theirs) = FdChannel::pair().unwrap();
+        server.handle(0, HelperRequest::Connect, vec![theirs]).unwrap();
+        let program = ProgramSpec {
+            path: "/bin/sleep".into(),
+            folder: "/".into(),
+            arguments: vec!["1000".into()],
+            ..ProgramSpec::default()
+        };
+        let program = program.write();
+        let of_first = server.handle(0, start(0), program_files(&program)).unwrap();
+        let of_second = server.handle(1, start(0), program_files(&program)).unwrap();
+        for (client, number) in [(0, of_second), (1, of_first)] {
+            let kill = HelperRequest::Signal {
+                number,
+                signal: Signal::KILL,
+                to_group: true,
+            };
+            assert_eq!(server.handle(client, kill, Vec::new()), Err(UNKNOWN));
+        }
+        drop(first);
+        while server.clients.len() > 1 {
+            assert!(server.serve());
+        }
+        while !server.ending.iter_mut().all(EndingPrograms::have_ended) {
+            std::thread::yield_now();
+        }
+        assert_eq!(
+            server.handle(0, HelperRequest::TryWait(of_second), Vec::new()),
+            Ok(RUNNING)
+        );
+        drop(second);
+        while server.serve() {}
+        assert!(server.clients.is_empty());
     }
 }

@@ -24,8 +24,8 @@ impl BatchSender {
         }
     }
 
-    /// Counts receives and sends of this link's task. The batch is sent after
-    /// [`STEPS_PER_FLUSH`](super::STEPS_PER_FLUSH) steps.
+    /// Counts the work of a receive or send of this link, in the steps of [`WriteBatch::count_steps`]. The batch is
+    /// sent after [`STEPS_PER_FLUSH`](super::STEPS_PER_FLUSH) steps.
     #[inline]
     pub fn count_steps(&self, steps: u32) {
         if let Some(batch) = &self.batch {

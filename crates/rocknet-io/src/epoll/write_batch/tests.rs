@@ -223,7 +223,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
             .await
             .expect("sent");
         }
-        // The fast reader is the first in the list of threads.
+        // The reader of the third link, which was never slow, is the first in the list of threads.
         let mut seeds: Vec<usize> = Vec::new();
         for thread in threads {
             let received = thread.join().expect("a reader").expect("all");

@@ -65,10 +65,9 @@ fn without_descriptors_io_uring_is_unavailable() {
     if in_own_process("io_uring::tests::failure::without_descriptors_io_uring_is_unavailable") {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
-        // First no descriptor is free, then the free descriptors suffice for the runtime but not for the ring, then for
-        // both.
         let open = std::fs::read_dir("/proc/self/fd").expect("a list").count() as u64;
-        // Number of free descriptors, and whether io_uring is available.
+        // Number of free descriptors, and whether io_uring is available. Three or four suffice for the runtime but not
+        // for the ring, and 64 suffice for both.
         for (room, works) in [(0, false), (3, false), (4, false), (64, true)] {
             let current = Some(open + room);
             setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a limit");

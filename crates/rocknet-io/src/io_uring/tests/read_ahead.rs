@@ -58,7 +58,7 @@ fn reads_can_be_dropped_and_their_number_is_limited() {
             .take(10_000)
             .collect();
         assert!((2..10_000).contains(&all.len()), "{} reads at once", all.len());
-        // Reads are dropped before submission, while in flight, and after they have ended without being polled.
+        // Reads are dropped before submission, while in flight, and after their end without another poll.
         all.truncate(all.len() / 2);
         assert!(once(|context| all[0].as_mut().poll(context)).await.is_pending());
         drain_events().await;

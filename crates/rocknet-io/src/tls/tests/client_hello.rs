@@ -159,7 +159,8 @@ fn an_invalid_client_hello_gets_an_alert() {
             in_records(&message(1, 60_000), 8),
             fatal(DECODE_ERROR),
         ),
-        // These bytes are part of the payload of the first record, so the ClientHello is incomplete at the end.
+        // The bytes of the application record are read as payload of the first record, so the ClientHello is still
+        // incomplete when the client ends.
         (
             "an application record within a ClientHello record",
             nested,

@@ -3,13 +3,12 @@
 /// Progress of a graceful shutdown (RFC 9113 §6.8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum DrainState {
+    /// No shutdown has begun.
     Active,
     /// The first GOAWAY is written; the client may have requests in flight.
     Announced,
     /// The final GOAWAY is written; streams above `last` are ignored.
-    Final {
-        last: u32,
-    },
+    Final { last: u32 },
 }
 
 impl DrainState {

@@ -25,7 +25,8 @@ impl ServerConnection {
     /// in milliseconds since an arbitrary start; a resolution of seconds suffices.
     ///
     /// The caller calls this function again with the bytes that were not consumed, until the event is
-    /// [`ConnectionEvent::More`] or ends the stream.
+    /// [`ConnectionEvent::More`] or ends the stream. After [`ConnectionEvent::Blocked`] it keeps these bytes, and waits
+    /// until [`ServerConnection::next_unblocked`] returns the stream.
     pub fn receive(
         &mut self,
         limits: &Limits,
@@ -64,8 +65,8 @@ impl ServerConnection {
             let Some(stream) = self.streams.get(id) else {
                 return Ok(ConnectionEvent::More);
             };
-            // All bytes are read, and another call would read nothing: either the last call read nothing, or no frame
-            // is open.
+            // All bytes are read, and another call of `read_frame` would neither change the state nor return an event:
+            // either the last call read nothing, or no frame is open.
             if *at == bytes.len() && (*at == before || stream.frame == OpenFrame::None) {
                 let is_between = stream.frame == OpenFrame::None && !stream.header.is_partial();
                 return match (context.fin, is_between) {
@@ -276,8 +277,8 @@ impl ServerConnection {
         })
     }
 
-    /// Resets a stream because of the client's error. A client can provoke resets to make the server work, so they are
-    /// counted.
+    /// Resets a stream because of the client's error. A client can provoke resets to cause work for the server, so they
+    /// are counted.
     #[cold]
     pub(super) fn reset(&mut self, context: &Context<'_>, id: StreamId, error: StreamError) -> ReadResult {
         self.budget.spend(Flood::Resets, context.now)?;

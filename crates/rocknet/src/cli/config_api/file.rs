@@ -71,8 +71,8 @@ pub fn replace(path: &Path, expected: &str, text: &str) -> Result<(), ReplaceErr
     let new = NewFile::create(&path)?;
     let mut file = &new.file;
     file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
-    let written = file.metadata()?;
-    if (written.uid(), written.gid()) != (old.uid(), old.gid()) {
+    let created = file.metadata()?;
+    if (created.uid(), created.gid()) != (old.uid(), old.gid()) {
         keep_owner(&new.file, &old)?;
     }
     file.write_all(text.as_bytes())?;
@@ -106,19 +106,21 @@ fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
     }
 }
 
-/// File beside the configuration file that replaces it. Dropped before, it is removed.
+/// File beside the configuration file that replaces it. The new file is removed if it is dropped before the rename.
 struct NewFile {
     file: File,
     path: Option<PathBuf>,
 }
 
 impl NewFile {
+    /// Creates the file in the folder of the configuration file `beside`.
     fn create(beside: &Path) -> io::Result<NewFile> {
         remove_abandoned(beside);
         let mut name = beside.file_name().unwrap_or_default().to_owned();
         // Two processes that edit the same file use different names. The name does not match an `include` of `*.toml`.
         name.push(format!(".{}.new", std::process::id()));
         let path = beside.with_file_name(name);
+        // A crashed process that had the same id may have left a file.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -187,6 +189,7 @@ mod tests {
         assert_eq!(read(&file).unwrap(), "new");
         assert!(link.is_symlink());
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        // No temporary file is left beside the file and the link.
         let names: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name())

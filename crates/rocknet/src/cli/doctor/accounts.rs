@@ -18,6 +18,7 @@ const MAX_KEYS: usize = 1_000;
 /// The account with all privileges.
 const ROOT: &str = "root";
 
+/// Checks the accounts under which the server and its scripts run.
 pub(super) fn check(config: &Config) -> Vec<Check> {
     let has_scripts = accounts::runs_scripts(config);
     if !privileges::is_root() {
@@ -76,7 +77,7 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
 
 /// Reports the state folder if the account can read or replace it.
 fn check_state_folder(state: &Path, user: &User) -> Option<Check> {
-    // The folder does not exist before the first start.
+    // An error is ignored, because the folder does not exist before the first start.
     let path = accounts::reachable(state, user).ok()??;
     let (name, path) = (&user.name, path.display());
     Some(Check::bad(
@@ -90,7 +91,7 @@ fn check_state_folder(state: &Path, user: &User) -> Option<Check> {
 /// Reports a key that the account can read, directly or through a group, or a folder above it in which the account can
 /// replace the key.
 fn check_key(key: &Path, user: &User) -> Option<Check> {
-    // A missing key is reported as an error of its site.
+    // An error is ignored, because a missing key is reported as an error of its site.
     let path = accounts::reachable(key, user).ok()??;
     let (name, shown) = (&user.name, path.display());
     let found = if path.is_file() {

@@ -5,9 +5,11 @@ use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
+    /// Works.
     Good,
     /// Works, with a disadvantage.
     Fair,
+    /// Does not work.
     Bad,
 }
 
@@ -19,6 +21,7 @@ pub struct Check {
 }
 
 impl Verdict {
+    /// Returns the word for the verdict in text and JSON output.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Good => "good",

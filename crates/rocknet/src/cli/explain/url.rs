@@ -9,6 +9,7 @@ pub struct Url<'a> {
     pub written: &'a str,
     /// Host in lower case; empty if the URL has no host.
     pub host: String,
+    /// Port, by default that of the scheme; `None` if the URL has neither port nor scheme.
     pub port: Option<u16>,
     pub path: &'a str,
     pub query: Option<&'a str>,
@@ -75,6 +76,7 @@ mod tests {
 
     #[test]
     fn urls_are_parsed_as_people_type_them() {
+        // `expected`: host, port, path and query; `None` for a text that is not a URL.
         fn check(written: &str, expected: Option<(&str, Option<u16>, &str, Option<&str>)>) {
             let got = Url::parse(written).ok();
             let got = got

@@ -70,7 +70,7 @@ pub fn of(config: &Config, state: &Path, source: &ConfigSource) -> Vec<WritableF
     found.0
 }
 
-/// Creates the folder of the state if it does not exist, because rules apply to existing folders only.
+/// Creates the state folder if it does not exist, because Landlock rules apply to existing folders only.
 ///
 /// # Errors
 ///
@@ -90,11 +90,11 @@ pub fn create(folders: &[WritableFolder]) -> Result<(), String> {
 }
 
 /// Returns the canonical paths of the folders. Roots that do not exist are left out, because their sites are not
-/// served. So is the folder of the control socket, without which the server starts all the same.
+/// served. A missing folder of the control socket is left out too, because the server starts without the socket.
 ///
 /// # Errors
 ///
-/// A message that names another folder that does not exist.
+/// A message that names any other folder that does not exist.
 pub fn existing(folders: &[WritableFolder]) -> Result<Vec<PathBuf>, String> {
     let mut all = Vec::new();
     for WritableFolder { path, needed_for } in folders {
@@ -112,6 +112,7 @@ pub fn existing(folders: &[WritableFolder]) -> Result<Vec<PathBuf>, String> {
     Ok(all)
 }
 
+// Values of `WritableFolder::needed_for` by which `create` and `existing` recognise a folder.
 const STATE: &str = "state";
 const ROOT: &str = "root";
 const CONTROL_SOCKET: &str = "admin.socket";
@@ -131,12 +132,14 @@ impl FolderList {
         }
     }
 
+    /// Adds the folder that contains a file.
     fn add_parent(&mut self, file: &Path, needed_for: &str) {
         if let Some(folder) = std::path::absolute(file).ok().as_deref().and_then(Path::parent) {
             self.add(folder, needed_for);
         }
     }
 
+    /// Adds the folder of a log, if the log is a file.
     fn add_log(&mut self, target: &LogTarget, key: &str) {
         if let LogTarget::File(file) = target {
             self.add_parent(file, key);

@@ -53,7 +53,7 @@ impl Layout {
         UNIT.replace(PACKAGED_PROGRAM, PROGRAM)
     }
 
-    /// Returns the unit of an installed package.
+    /// Returns the path of the unit that a package has installed, if there is one.
     pub fn packaged_unit(&self) -> Option<PathBuf> {
         PACKAGED_UNITS
             .iter()

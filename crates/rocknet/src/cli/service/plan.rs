@@ -18,13 +18,15 @@ pub struct Plan {
     notes: Vec<String>,
 }
 
+/// Step of a plan.
 pub enum Step {
-    /// Copies a program.
+    /// Copies a program from the first path to the second one.
     Copy(PathBuf, PathBuf),
-    /// Writes a file that every account can read.
+    /// Writes a text to a file that every account can read.
     Write(PathBuf, String),
+    /// Removes a file. A missing file is not an error.
     Remove(PathBuf),
-    /// Runs a command.
+    /// Runs a command: a program and its arguments, at least one word.
     Run(Vec<String>),
 }
 
@@ -33,6 +35,7 @@ impl Plan {
         self.steps.push(step);
     }
 
+    /// Adds a step that runs a command.
     pub fn run(&mut self, command: &[&str]) {
         self.add(Step::Run(command.iter().map(|word| (*word).to_owned()).collect()));
     }

@@ -49,12 +49,19 @@ const PROPERTIES: [&str; 7] = [
 /// State of the unit.
 #[derive(Default, Debug)]
 struct ServiceState {
+    /// True if systemd has found the unit.
     is_loaded: bool,
+    /// State such as `active` or `failed`.
     active: String,
+    /// State within `active`, such as `running`.
     detail: String,
+    /// Start with the system: `enabled` or `disabled`.
     at_boot: String,
+    /// Path of the unit file.
     unit: String,
+    /// ID of the main process; 0 if none runs.
     process: u32,
+    /// Time at which the service became active, as systemd writes it.
     since: String,
 }
 

@@ -12,12 +12,13 @@ use super::sample::{Latency, Sample, SampleHistory};
 
 /// Maximum number of characters of a name.
 const NAME: usize = 40;
-/// Lines of a chart with its border.
+/// Height of a chart with its border, in terminal rows.
 const CHART: u16 = 5;
 
 /// Draws one update.
 pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, upstreams: &[UpstreamSummary]) {
     let Some(sample) = history.last() else { return };
+    // The border and the heading of the table take 3 rows. At most 10 rows leave space for the sites.
     let upstream_lines = match upstreams.len() {
         0 => 0,
         count => u16::try_from(count).unwrap_or(u16::MAX).saturating_add(3).min(10),
@@ -27,7 +28,7 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
         .unwrap_or(u16::MAX)
         .saturating_add(3)
         .min(10);
-    let [head, charts, sites, routes, ups, foot] = Layout::vertical([
+    let [head, charts, sites, routes, upstream_area, foot] = Layout::vertical([
         Constraint::Length(3),
         Constraint::Length(CHART),
         Constraint::Length(site_lines),
@@ -40,7 +41,7 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
     draw_charts(frame, charts, history, sample);
     frame.render_widget(site_table(sample), sites);
     frame.render_widget(route_table(sample), routes);
-    frame.render_widget(upstream_table(upstreams), ups);
+    frame.render_widget(upstream_table(upstreams), upstream_area);
     frame.render_widget(Paragraph::new("q: end").dim(), foot);
 }
 

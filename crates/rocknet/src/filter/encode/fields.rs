@@ -25,7 +25,7 @@ pub fn allows_transforming(fields: &FieldList) -> bool {
     }) && fields.value("Signature-Input").is_none()
 }
 
-/// Returns true if the response tells caches to store a separate response for each `Accept-Encoding`.
+/// Returns true if caches have to store a separate response for each `Accept-Encoding`.
 pub fn varies_by_coding(fields: &FieldList) -> bool {
     has_element(fields, "Vary", |name| {
         name == "*" || name.eq_ignore_ascii_case("Accept-Encoding")

@@ -75,7 +75,9 @@ pub struct CodedStream {
 
 /// The input and its encoder. Shared with the job, so that the event loop can run a step that the pool rejects.
 struct Coder {
+    /// `None` once the encoder has finished.
     encoder: Option<Encoder>,
+    /// Input of the next step.
     batch: Vec<u8>,
     _reserved: Reservation,
 }
@@ -88,6 +90,7 @@ enum CoderStep {
     Finish,
 }
 
+/// A call of `next` on the source. Its output is the source and the result of the call.
 type NextPiece = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
 
 /// The source stream. A pending call of `next` is kept across flushes, because some streams lose data if the call is

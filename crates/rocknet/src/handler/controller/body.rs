@@ -43,6 +43,8 @@ impl ControllerBody {
         }
     }
 
+    /// Returns the bytes written with the head first, then each piece that the controller produces; `None` at the end.
+    /// The call moves to the thread that runs it, and comes back with the piece.
     async fn next_piece(&mut self) -> Option<Result<Bytes, ControllerError>> {
         if !self.written.is_empty() {
             return Some(Ok(std::mem::take(&mut self.written).into()));

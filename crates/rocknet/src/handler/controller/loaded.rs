@@ -100,7 +100,7 @@ impl LoadedController {
         Ok((call, progress.map_err(ControllerError::Failed)?))
     }
 
-    /// Runs `work` where the controller runs: here, or in the pool.
+    /// Runs `work` where the controller runs: here, or in the pool. Not used for a controller in a separate process.
     pub async fn dispatch<T: Send + 'static>(
         &self,
         services: &Services,

@@ -2,7 +2,7 @@
 //!
 //! A loaded library is mapped into memory, so a process that overwrites its file would overwrite running code. The
 //! dynamic loader also returns an already loaded library if it gets the same file name again, so a changed file would
-//! not be loaded.
+//! not be loaded. A private copy with a name of its own avoids both problems.
 
 use std::fs::File;
 use std::io;

@@ -47,6 +47,7 @@ impl<'a> RequestOrigin<'a> {
     }
 }
 
+/// Returns the name of a TLS version; `None` for a version that the server does not support.
 fn version(version: ProtocolVersion) -> Option<&'static str> {
     match version {
         ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),

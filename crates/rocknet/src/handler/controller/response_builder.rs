@@ -70,6 +70,7 @@ impl<N> ResponseBuilder<N> {
         Ok((response, std::mem::take(&mut self.body)))
     }
 
+    /// Records the refusal of a value, unless an earlier one is recorded, and returns `why` as the error.
     fn fail(&mut self, why: Refused) -> Result<(), Refused> {
         self.refused.get_or_insert(why);
         Err(why)
@@ -185,6 +186,7 @@ mod tests {
     #[test]
     fn unsendable_values_are_refused() {
         let bad = Err(Refused::Invalid);
+        // 65,736 is 200 in its lower 16 bits.
         for status in [0, 100, 101, 199, 600, 65_736, u32::MAX] {
             check(|builder| builder.set_status(status), bad, None);
         }

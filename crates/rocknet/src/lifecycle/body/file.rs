@@ -43,6 +43,7 @@ pub struct FileSource {
     note: Option<u64>,
 }
 
+/// Operation that loads a piece into memory.
 enum Preparing {
     /// The event loop of the worker reads the piece into the page cache.
     ReadAhead(ReadAhead),
@@ -143,6 +144,7 @@ impl FileSource {
         }
     }
 
+    /// Returns the maximum length of the next piece.
     fn piece_length(&self) -> u64 {
         self.part.length.min(match self.delivery {
             Delivery::Direct => DIRECT_PIECE,
@@ -189,6 +191,7 @@ impl FileSource {
         }
     }
 
+    /// Returns the first `length` bytes of the range that is left.
     fn next_part(&self, length: u64) -> FilePart {
         FilePart {
             length,
@@ -212,6 +215,7 @@ impl FileSource {
     }
 }
 
+/// Reads a range of a file into memory. Blocks on the disk.
 fn read(part: &FilePart) -> io::Result<Bytes> {
     let mut buffer = vec![0; part.length as usize];
     file::read_range(&part.file.file, part.offset, &mut buffer)?;

@@ -23,8 +23,11 @@ pub enum Delivery {
 
 /// Ready bytes.
 pub enum Piece {
+    /// No bytes are ready.
     None,
+    /// Bytes that belong to this body alone.
     Owned(Bytes),
+    /// Range of an entry of the worker cache.
     Shared {
         bytes: SharedBytes,
         start: usize,

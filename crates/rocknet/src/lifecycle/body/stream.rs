@@ -12,11 +12,14 @@ use crate::response::{FieldList, Stream};
 /// Source of the pieces of a [`Stream`]. [`Stream::next`] borrows the stream. The boxed future therefore owns the
 /// stream, and returns it with the piece.
 pub struct StreamSource {
+    /// `None` while `next` owns the stream, and after the end or an error.
     stream: Option<Box<dyn Stream>>,
+    /// Call of [`Stream::next`] in progress.
     next: Option<Next>,
     trailers: Option<FieldList>,
 }
 
+/// Future that owns the stream. Its output is the stream and the next piece.
 type Next = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
 
 impl StreamSource {

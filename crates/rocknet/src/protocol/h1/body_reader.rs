@@ -181,6 +181,7 @@ mod tests {
 
     #[test]
     fn trailers_are_available_at_the_end_of_the_body() {
+        // Encoded body, and the expected trailers.
         for (content, expected) in [
             ("0\r\n\r\n", None),
             (

@@ -44,6 +44,7 @@ pub struct Written {
     pub is_open_ended: bool,
     /// Sending side of the request body, if the body is read.
     pub channel: Option<Rc<BodyChannel>>,
+    /// Result of [`PipelineIo::send`].
     pub prepared: PreparedResult,
 }
 

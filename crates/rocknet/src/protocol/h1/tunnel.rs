@@ -56,6 +56,7 @@ impl<L: Link> Connection<L> {
             input,
             tunnel_output,
         );
+        // The client may still send if it has not ended its direction.
         let linger = !tunnel.ends.received;
         if let Poll::Ready(Ok(())) = polled {
             // The record of a tunnel is the same whether it was cut or ended by itself.
@@ -89,6 +90,7 @@ impl<L: Link> Link for EarlyLink<'_, L> {
     fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         match self.early.is_empty() {
             true => self.link.fill_pipe(context, pipe),
+            // The early bytes are in memory, so the handler has to receive them first.
             false => Ok(0),
         }
     }

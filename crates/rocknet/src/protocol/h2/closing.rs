@@ -49,6 +49,7 @@ impl<L: Link> Connection<L> {
             let Some(mut entry) = self.streams.take_slot(slot) else {
                 continue;
             };
+            // The kernel does not tell whose bytes are unacknowledged, so none (0) are attributed to one exchange.
             if entry
                 .deadlines
                 .poll_rate(context.waker(), |wait| rate_window(&config, wait), || 0)

@@ -142,6 +142,7 @@ impl<L: Link> Connection<L> {
         let (moved, sent) = self.core.send(context, output, false);
         self.send_budget.moved(moved);
         match sent {
+            // The link has not taken all bytes.
             Ok(false) => self.send_budget.filled(Instant::now()),
             _ => self.send_budget.took_round(moved),
         }

@@ -70,8 +70,8 @@ impl<L: Link> Connection<L> {
         let (mut responder, info) = self.responder(worker, &stream, body, output);
         let flow = flow::begin(worker, config, info, request, owned, has_body, &mut responder);
         let written = responder.written;
-        // This is checked first and by reference, so that a response from the cache does not move a `Flow`, which is as
-        // large as an `ActiveExchange`.
+        // `Done` is checked first and by reference, so that a response from the cache does not move a `Flow`, which is
+        // as large as an `ActiveExchange`.
         if matches!(flow, Flow::Done) {
             if !written.promised.is_empty() {
                 self.begin_promised(worker, written.promised, output);

@@ -42,7 +42,7 @@ impl<L: Link> Connection<L> {
         }
         let mut progressed = false;
         // One round reads only as many bytes as it may send, for all exchanges together. Otherwise a client could keep
-        // its windows closed and pin the memory of ready bytes at no cost.
+        // its windows closed and occupy memory with ready bytes at no cost.
         let mut room = self.engine.connection_send_capacity().min(OUTPUT_BOUND);
         let (slots, first) = (self.streams.slots(), self.first_slot.min(self.streams.slots()));
         for slot in (first..slots).chain(0..first) {

@@ -49,6 +49,7 @@ pub struct PendingPage {
 #[derive(Default)]
 pub struct PushState(Option<Box<Pushes>>);
 
+/// Server-push state from the first page with resources on.
 struct Pushes {
     /// Targets that are not promised or announced again.
     seen: SeenTargets,
@@ -106,11 +107,11 @@ impl PushState {
             match engine.push_promise(page, &push, written, out) {
                 Ok(id) => {
                     pushes.promises += 1;
-                    let stream =
+                    let promised_request =
                         OwnedRequest::synthetic_get(Version::Http2, request.authority, target, &request_fields);
                     promised.push(PromisedStream {
                         id,
-                        request: Rc::new(stream),
+                        request: Rc::new(promised_request),
                     });
                 }
                 Err(error) => tracing::debug!("not pushed: {error}"),
@@ -211,6 +212,7 @@ mod tests {
         ] {
             assert_eq!(pushes.reserve(status, length), may_be_sent, "{status:?} {length:?}");
         }
+        // One file of the maximum size was counted above.
         let more = PUSHED_BYTES_MAX / PUSHED_FILE_MAX - 1;
         assert!((0..more).all(|_| pushes.reserve(Status::OK, Some(PUSHED_FILE_MAX))));
         assert!(!pushes.reserve(Status::OK, Some(1)));

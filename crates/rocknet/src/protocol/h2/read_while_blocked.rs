@@ -96,7 +96,7 @@ impl<L: Link> Connection<L> {
         let owned = Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
         let (body, channel) = exchange::RequestBody::channel();
         let mut receiver = None;
-        let held = if end {
+        let rejection = if end {
             channel.end(Ok(()));
             None
         } else if request.upgrade.is_some() {
@@ -123,7 +123,7 @@ impl<L: Link> Connection<L> {
         self.hold_exchange(
             worker,
             stream,
-            held.unwrap_or(HeldRequest::Request { request: owned, body }),
+            rejection.unwrap_or(HeldRequest::Request { request: owned, body }),
         );
     }
 
@@ -141,6 +141,7 @@ impl<L: Link> Connection<L> {
         );
     }
 
+    /// Stores an exchange that starts once the backlog has been sent.
     fn hold_exchange(&mut self, worker: &Worker, stream: RequestStream, held: HeldRequest) {
         self.streams.insert(Box::new(StreamExchange {
             stream,

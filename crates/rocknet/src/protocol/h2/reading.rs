@@ -166,6 +166,7 @@ impl<L: Link> Connection<L> {
                                 body.add(piece, last);
                             }
                         }
+                        // No handler reads the data, so its share of the window is released at once.
                         _ => self.engine.release(stream, piece.len() as u32, output.buffer()),
                     }
                 }

@@ -58,6 +58,7 @@ pub enum RequestBody {
 /// Outcome of writing the response.
 #[derive(Default)]
 pub struct Written {
+    /// Result of [`PipelineIo::send`].
     prepared: PreparedResult,
     /// Streams promised with the response.
     pub promised: Vec<PromisedStream>,
@@ -197,6 +198,7 @@ impl Responder for H2Responder<'_> {
         self.engine.may_respond(self.id)
     }
 
+    /// Writes a response. The last parameter, `close`, is ignored, because the connection carries other exchanges.
     fn respond(
         &mut self,
         status: Status,

@@ -21,7 +21,8 @@ use crate::worker::{Buffers, Worker, WorkerConfig};
 const PIECE: u64 = 64 * 1024;
 
 impl<L: Link> Connection<L> {
-    /// Polls the handler of the tunnel, which moves the bytes.
+    /// Polls the handler of the tunnel, which moves the bytes. `room`: bytes that all exchanges together may still make
+    /// ready in this round.
     pub(super) fn poll_tunnel(
         &mut self,
         context: &mut Context<'_>,
@@ -72,9 +73,10 @@ impl<L: Link> Connection<L> {
         let status = tunnel.status();
         if polled.is_ready() && ready.ready() > 0 && matches!(polled, Poll::Ready(Ok(()))) {
             if !has_ended {
+                // The handler has not ended its direction, so the stream is ended after the remaining bytes.
                 let _ = self.engine.queue_body(id, 0, true, output.buffer());
             }
-            // The remaining bytes are sent like those of any response.
+            // The remaining bytes are sent like those of any response. Data that the client still sends is discarded.
             self.engine.discard_body(id, output.buffer());
             exchange.stage = Stage::Sending { body: ready, status };
             stream.body = None;
@@ -93,7 +95,7 @@ impl<L: Link> Connection<L> {
         ExchangePoll::Progressed
     }
 
-    /// Closes both directions in an orderly way. All sent bytes must have been framed.
+    /// Closes both directions in an orderly way. All bytes for the client must have been framed.
     pub(super) fn close_tunnel(
         &mut self,
         worker: &Worker,

@@ -51,6 +51,7 @@ impl Connection {
                 continue;
             };
             let rate = |wait| rate_window(&config, wait);
+            // Bytes count as moved once QUIC has accepted them, so no bytes (0) wait in the kernel.
             if entry.deadlines.poll_rate(context.waker(), rate, || 0) {
                 self.expire_exchange(worker, id);
                 has_acted = true;
@@ -106,7 +107,9 @@ impl Connection {
                 self.deadlines.begin(Wait::Send, config.ticks.send);
             }
             // The next round advances the drain.
-            Wait::Linger if !self.streams.is_empty() || self.lingers(config) => self.deadlines.begin(Wait::Linger, 1),
+            Wait::Linger if !self.streams.is_empty() || self.lingers(config) || self.may_be_reading(config) => {
+                self.deadlines.begin(Wait::Linger, 1);
+            }
             _ => self.close(ErrorCode::NoError),
         }
     }

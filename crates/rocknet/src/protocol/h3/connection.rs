@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use rocknet_config::model::Limits;
 use rocknet_io::wheel::Tick;
 use rocknet_proto::h3::{Config, Critical, ErrorCode, ServerConnection, StreamId};
 use rocknet_quic::{Dir, Event, StreamEvent};
@@ -27,7 +28,7 @@ use crate::handshake::Handshake;
 use crate::lifecycle::connection_info::ConnectionInfo;
 use crate::lifecycle::deadlines::{Deadlines, Wait};
 use crate::lifecycle::seen_targets::SeenTargets;
-use crate::worker::{OpenConnection, Worker};
+use crate::worker::{OpenConnection, Worker, head_limits};
 
 /// Maximum number of rounds in one poll, before other connections are served.
 const ROUNDS_PER_POLL: u32 = 8;
@@ -35,12 +36,22 @@ const ROUNDS_PER_POLL: u32 = 8;
 /// Maximum number of bytes that wait for a stream of the server because the client grants no credit.
 const UNSENT_BOUND: usize = 64 * 1024;
 
-/// Settings of the engine. As over HTTP/2, every route may accept an extended CONNECT; one that does not accept tunnels
-/// responds with 501.
+/// Settings of the engine. They are sent before the requested site is known, so they always permit extended CONNECT; a
+/// route that does not accept tunnels responds with 501.
 const ENGINE_CONFIG: Config = Config { connect_protocol: true };
 
 /// Streams of the server without which the connection cannot continue, in the order in which they are opened.
 const CRITICAL: [Critical; 3] = [Critical::Control, Critical::Encoder, Critical::Decoder];
+
+/// Returns the settings that a client remembers for early data: those of HTTP/3 and QUIC that a server with these
+/// limits announces. They can only be compared. A server must not accept early data of a session with other settings
+/// (RFC 9114 §7.2.4.2).
+pub fn remembered_settings(limits: &Limits) -> Vec<u8> {
+    let mut engine = ServerConnection::new(&ENGINE_CONFIG, &head_limits(limits), 0);
+    let mut settings = rocknet_quic::remembered_parameters();
+    settings.append(&mut engine.take_output(Critical::Control));
+    settings
+}
 
 /// Server side of an HTTP/3 connection.
 pub struct Connection {
@@ -71,6 +82,8 @@ pub struct Connection {
     pub(super) acknowledged_at: Tick,
     /// Tick at which the wait for acknowledgements began.
     pub(super) unacknowledged_since: Tick,
+    /// Tick at which the client last acknowledged the end of a response; `None` before the first one.
+    pub(super) last_delivered: Option<Tick>,
     /// Tick of the first GOAWAY.
     pub(super) drain_began: Option<Tick>,
     /// Tick of the last GOAWAY.
@@ -87,7 +100,7 @@ pub struct Connection {
     pub(super) seen: Option<Box<SeenTargets>>,
     /// Exchanges that are not complete.
     pub(super) streams: StreamTable,
-    /// Set if the client speaks `hq-interop` in place of HTTP/3.
+    /// Set if the client speaks `hq-interop` (HTTP/0.9 over QUIC, for interoperability tests) in place of HTTP/3.
     pub(super) hq: Option<Box<HqConnection>>,
 }
 
@@ -132,6 +145,7 @@ impl Connection {
             acknowledgements: 0,
             acknowledged_at: worker.wheel.now(),
             unacknowledged_since: worker.wheel.now(),
+            last_delivered: None,
             drain_began: None,
             drain_finished: None,
             round_bytes: 0,
@@ -200,6 +214,7 @@ impl Connection {
                     let stream = StreamId::new(id.into());
                     if let Some(position) = self.unacknowledged.iter().position(|known| *known == stream) {
                         self.unacknowledged.swap_remove(position);
+                        self.last_delivered = Some(worker.wheel.now());
                     }
                 }
                 // The next round writes to every stream that has output.
@@ -255,7 +270,7 @@ impl Connection {
         progressed |= self.resume_blocked(worker);
         progressed |= self.poll_exchanges(context, worker, &config);
         self.write_critical();
-        if self.is_drained() {
+        if self.is_drained(&config) {
             self.close(ErrorCode::NoError);
             progressed = true;
         }

@@ -64,6 +64,7 @@ impl Connection {
     fn request_stream(&mut self, id: StreamId, head_only: bool) -> RequestStream {
         let mut stream = RequestStream::new(id, head_only);
         stream.priority = self.engine.priority(id);
+        // A stream of the transport has priority 0 by default.
         let value = transport_priority(stream.priority);
         if value != 0 {
             self.quic.set_priority(quic_id(id), value);

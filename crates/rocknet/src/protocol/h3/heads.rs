@@ -43,7 +43,8 @@ impl Connection {
             self.quic
                 .stop_receiving(quic_id(id), ErrorCode::RequestRejected.number());
         }
-        // Heads are in the order of their arrival, so the first is due next.
+        // `forget` has removed the late heads. The others are in the order in which their streams were opened, so the
+        // first is due next.
         if let Some((_, opened)) = self.heads.first() {
             let left = config.ticks.header.saturating_sub(now.since(*opened));
             self.head_deadlines.begin(Wait::Header, left.max(1));

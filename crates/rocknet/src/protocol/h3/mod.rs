@@ -14,4 +14,4 @@ mod send_order;
 mod streams;
 mod tunnel;
 
-pub use connection::Connection;
+pub use connection::{Connection, remembered_settings};

@@ -94,7 +94,7 @@ impl Connection {
             }
         }
         if self.round_bytes > 0 {
-            // A client that takes the bytes of any stream is not too slow for the others that wait for their turn.
+            // A client that takes the bytes of any stream is not too slow for the streams that wait for their turn.
             self.streams.credit_waiting(self.round_bytes);
         }
         progressed
@@ -261,8 +261,7 @@ impl Connection {
         let (mut written, mut bytes) = stream.output.write(&mut self.quic, stream.id);
         if let Some(exchange) = exchange {
             let queue = &mut worker.buffers.borrow_mut().output;
-            // The buffer is already empty, unless an unforeseen panic has left the response of another connection in
-            // it.
+            // The buffer is already empty, unless a panic has left the response of another connection in it.
             queue.clear();
             while written == WriteProgress::All
                 && let Some(piece) = exchange.take_ready(piece_size, queue)

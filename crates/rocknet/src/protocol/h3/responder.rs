@@ -54,6 +54,7 @@ pub enum RequestBody {
 /// Outcome of writing the response.
 #[derive(Default)]
 pub struct Written {
+    /// Result of [`PipelineIo::send`].
     prepared: PreparedResult,
     /// Receiver of the request body.
     pub receiver: Option<BodyReceiver>,
@@ -139,6 +140,7 @@ impl PipelineIo for H3Responder<'_> {
             (Content::File(file), _) => {
                 self.stream.output.push(out.into());
                 self.stream.is_framed = true;
+                // The uptime is used only for direct delivery.
                 self.written.prepared.body = Some(BodySource::file(file, Delivery::Copied, 0));
             }
             // This case cannot occur: `content` returns the bytes of every variant in memory.
@@ -187,6 +189,7 @@ impl Responder for H3Responder<'_> {
         self.engine.may_respond(self.stream.id)
     }
 
+    /// Writes a response. The last parameter, `close`, is ignored, because the connection carries other exchanges.
     fn respond(
         &mut self,
         status: Status,

@@ -69,6 +69,7 @@ impl SendOrder {
     }
 }
 
+/// Returns the bit of an urgency in `SendOrder::occupied`.
 fn bit(priority: Priority) -> u8 {
     1 << priority.urgency
 }

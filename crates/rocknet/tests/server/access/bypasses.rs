@@ -105,7 +105,7 @@ fn files_are_protected_by_any_path_method_and_condition() {
         ("GET /in/sub", &[], 308),
         ("GET /in/sub/", &[], 200),
         ("GET /in/", &[], 200),
-        // These are several paths of one file.
+        // Other spellings of the path of one file. Three of them lead to no file.
         ("GET /%69n/a.txt", &[], 200),
         ("GET /in/%61.txt", &[], 200),
         ("GET //in//a.txt", &[], 200),
@@ -128,7 +128,7 @@ fn files_are_protected_by_any_path_method_and_condition() {
         check(&server, line, fields, "", status);
     }
     check(&server, "POST /in/a.txt", &[], "a body", 405);
-    // Other paths of the site are open, with or without a password.
+    // Other paths of the site are open without a password.
     for got in fetch(&server, "GET /open.txt", &[], "") {
         assert_eq!((got.status, &*got.text), (200, "open"));
     }
@@ -282,7 +282,7 @@ fn proxied_paths_that_an_upstream_would_decode_are_protected() {
         );
     }
     check(&server, "GET /both/", &[], "", 200);
-    // These paths lead above the root.
+    // An upstream that decodes these paths would resolve them to the root or a folder above it.
     for path in ["/..%2Fin/x", "/in%2Fx%5C..%5C.."] {
         assert_eq!(
             over_http1(&server, &format!("GET {path}"), &[], "").status,
@@ -317,6 +317,7 @@ fn upgrades_and_extended_connect_are_protected() {
         let got = client.fetch("GET /in/chat", &fields);
         assert_eq!(got.status, status, "{fields:?}");
         let mut http2 = Http2::to(server.address());
+        // With the response, the client has received the SETTINGS that permit extended CONNECT.
         let _ = http2.get("/in/");
         let mut builder = http2
             .request("CONNECT", "/in/chat")
@@ -474,7 +475,8 @@ fn pushes_are_checked_like_requests_of_the_client() {
             }
         }
     }
-    // A refused request for a page causes neither a push nor early hints.
+    // A refused request for a page causes neither a push nor, for a client that disables pushes, early hints.
+    // `Ym9iOndyb25nMg==` is `bob:wrong2`.
     let keys = format!("push = {{ \"/\" = \"/open.txt\" }}\n{}", auth());
     server.reload(&site(&keys)).expect("a good configuration");
     let mut client = Http2::to(server.address());
@@ -489,6 +491,7 @@ fn pushes_are_checked_like_requests_of_the_client() {
             .header("authorization", "Basic Ym9iOndyb25nMg=="),
     );
     assert_eq!((page.response.status.as_u16(), page.hints.len()), (401, 0));
+    // The connection still serves requests.
     let _ = over_http2(&mut client, "GET /", &[], "");
 }
 

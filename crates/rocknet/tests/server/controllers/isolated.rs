@@ -137,6 +137,7 @@ fn a_call_that_never_returns_times_out_and_its_process_is_replaced() {
     while pid(&server) == before {
         assert!(started.elapsed() < DEADLINE, "the process was not replaced");
     }
+    // The body is `begin:` and 300,000 bytes.
     assert_eq!(
         slow.rest_of_chunks(),
         300_006,

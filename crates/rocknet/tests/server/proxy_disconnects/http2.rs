@@ -43,7 +43,9 @@ fn a_response_that_ends_early_is_an_error_or_a_reset() {
 /// The way in which a client disconnects.
 #[derive(Clone, Copy, Debug)]
 enum Disconnect {
+    /// Closes the connection.
     Close,
+    /// Resets the connection.
     Reset,
     /// Resets the stream and keeps the connection.
     Stream,
@@ -93,7 +95,7 @@ fn a_disconnect_at_any_byte_of_a_request_closes_the_upstream_connection() {
         }
         open.wait_for_none(&format!("requests of clients that left by {how:?}"));
         for mut client in left.into_iter().flatten() {
-            // The connection still works.
+            // The connection is still open, so a further request can be sent.
             client.write_all(&wire::get(3, "/")).expect("to be sent");
         }
     }

@@ -50,7 +50,8 @@ impl Http3Access {
         })
     }
 
-    /// Returns a configuration whose sites listen for HTTP/3 as well.
+    /// Returns a configuration whose sites listen for HTTP/3 as well, except sites with another `listen` than the usual
+    /// one of the tests.
     pub fn configure(&self, folder: &Folder, text: &str) -> String {
         let mut names: Vec<&str> = text.lines().filter_map(site_name).collect();
         names.push("localhost");

@@ -1,4 +1,8 @@
 //! Tests of all kinds of bodies: where and when each is encoded, and which remain uncoded.
+//!
+//! The constants `TYPE`, `VARY` and `BR` are header fields: the type of an HTML page, `Vary: Accept-Encoding` and
+//! `Content-Encoding: br`. `drain` returns all pieces of a stream, and its error. `decode` returns the decoded data,
+//! and true if the coded data is complete.
 
 use std::io::Write;
 
@@ -88,6 +92,7 @@ fn files_are_encoded_whole_or_not_at_all() {
     let whole = filtered(&conditions("gzip"), whole);
     check_fields(&whole, &[TYPE, VARY, ("Content-Encoding", "gzip")]);
 
+    // A file whose coding the files handler has chosen, a range, and several ranges remain as they are.
     let negotiated = Response {
         body: Body::File(part(0)),
         ..response(200, &[TYPE, VARY], "")
@@ -123,5 +128,6 @@ fn streams_beyond_the_memory_limit_of_encoders_are_uncoded() {
     check_fields(&second, &[TYPE, VARY]);
     assert!(content(second.body) == text(5000));
     assert!(decode(Coding::Br, &content(first.body)) == (text(5000), true));
+    // The first stream has ended, so its memory is free again.
     check_fields(&start(), &[TYPE, VARY, BR]);
 }

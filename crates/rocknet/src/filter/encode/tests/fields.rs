@@ -1,4 +1,7 @@
 //! Tests of the header fields of coded responses, and of responses that remain unchanged.
+//!
+//! The constants `TYPE`, `VARY` and `BR` are header fields: the type of an HTML page, `Vary: Accept-Encoding` and
+//! `Content-Encoding: br`.
 
 use super::super::*;
 use super::support::*;
@@ -96,6 +99,7 @@ fn coded_responses_have_changed_fields() {
 
 #[test]
 fn responses_that_do_not_qualify_are_unchanged() {
+    // Status and fields of the response.
     let rows: &[(u16, &[(&str, &str)])] = &[
         (200, &[]),
         (200, &[("Content-Type", "image/png")]),
@@ -118,6 +122,7 @@ fn responses_that_do_not_qualify_are_unchanged() {
         check_fields(&response, fields);
         assert!(content(response.body) == text(4000), "{status} {fields:?}");
     }
+    // `compress` is off, or the body is shorter than 1 KiB.
     let fields = [TYPE, ("ETag", "\"a\"")];
     let off = Conditions {
         compress: false,
@@ -152,6 +157,7 @@ fn a_head_request_gets_the_fields_of_a_get() {
         is_head: true,
         ..conditions("br")
     };
+    // A stream without pieces that announces a length.
     let unsent = |length| {
         Body::Stream(Box::new(Script {
             length,
@@ -165,6 +171,7 @@ fn a_head_request_gets_the_fields_of_a_get() {
         assert_eq!(response.body.length(), None);
         assert!(content(response.body).is_empty());
     }
+    // A body that is shorter than 1 KiB does not qualify.
     let short = filtered(&head, response(200, &[TYPE], unsent(Some(1000))));
     check_fields(&short, &[TYPE]);
     assert_eq!(short.body.length(), Some(1000));

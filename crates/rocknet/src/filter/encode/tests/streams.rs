@@ -1,4 +1,7 @@
 //! Tests of streams that are encoded while they are sent: flushes, sizes of pieces, errors and trailers.
+//!
+//! `drain` returns all pieces of a stream, and its error. `decode` returns the decoded data, and true if the coded data
+//! is complete.
 
 use std::task::{Context, Poll, Waker};
 
@@ -69,6 +72,7 @@ fn pieces_without_a_pause_between_them_are_not_flushed_one_by_one() {
         let (pieces, _) = drain(&mut stream);
         let encoded = pieces.concat();
         assert_eq!(decode(coding, &encoded), (text(50).repeat(1000), true));
+        // A flush for each source piece would return 1000 pieces, and each flush adds bytes.
         assert!(
             pieces.len() <= 3 && encoded.len() < 2000,
             "{coding:?}: {} in {}",
@@ -84,6 +88,7 @@ fn a_large_piece_is_encoded_in_batches() {
         let (pool, plain) = (Pool::new(1), noise(3_000_000));
         let mut stream = coded(coding, script([piece(plain.clone())]), &pool);
         let (pieces, _) = drain(&mut stream);
+        // A batch has at most 64 KiB of input. An encoder may keep some batches before it returns output.
         let longest = pieces.iter().map(Bytes::len).max();
         assert!(longest < Some(256 * 1024), "{coding:?}: {longest:?}");
         assert!(decode(coding, &pieces.concat()) == (plain, true), "{coding:?}");
@@ -128,6 +133,7 @@ fn trailers_are_passed_on_without_digests() {
         Some(trailers)
     };
     let pool = Pool::new(1);
+    // Trailers of the source, and those of the coded stream.
     let rows = [
         (
             trailers(&[("Server-Timing", "a"), ("Repr-Digest", "b")]),
@@ -152,6 +158,7 @@ proptest! {
 
     #[test]
     fn any_split_into_pieces_decodes_to_the_same_content(
+        // Length of each piece, true if it is compressible text, and true if the source pauses after it.
         pieces in proptest::collection::vec((0usize..90_000, any::<bool>(), any::<bool>()), 0..8),
     ) {
         let pool = Pool::new(1);

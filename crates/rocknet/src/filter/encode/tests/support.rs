@@ -13,6 +13,7 @@ use crate::response::FieldList;
 
 pub const CODINGS: [Coding; 3] = PREFERRED_CODINGS;
 
+/// Waker that unparks a thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -35,13 +36,16 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 
 /// A step of a scripted stream.
 pub enum Event {
+    /// The stream returns a piece.
     Piece(Bytes),
+    /// The stream is pending once, and wakes its task.
     Pause,
+    /// The stream returns an error.
     Error,
 }
 
-/// A stream that follows a script. It panics if a pending call of `next` is dropped, because a handler's stream would
-/// lose data.
+/// A stream that follows a script. A test fails if a pending call of `next` is dropped, because the stream of a handler
+/// would then lose data.
 #[derive(Default)]
 pub struct Script {
     pub events: VecDeque<Event>,
@@ -142,7 +146,7 @@ pub fn decode(coding: Coding, mut encoded: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-/// Returns compressible text.
+/// Returns `length` bytes of compressible text. The multiplication by a prime varies the numbers of the lines.
 pub fn text(length: usize) -> Vec<u8> {
     (0u64..)
         .flat_map(|n| format!("line {} of the text\n", n * 7919 % 1000).into_bytes())
@@ -150,7 +154,7 @@ pub fn text(length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Returns incompressible bytes.
+/// Returns `length` incompressible bytes from a xorshift generator with a fixed seed.
 pub fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
@@ -173,6 +177,7 @@ pub fn conditions(accept: &str) -> Conditions<'_> {
     }
 }
 
+/// Returns a response with these header fields.
 pub fn response(status: u16, fields: &[(&str, &str)], body: impl Into<Body>) -> Response {
     let response = Response::new(Status::new(status).expect("a status")).body(body);
     fields
@@ -201,6 +206,7 @@ pub fn content(body: Body) -> Vec<u8> {
     }
 }
 
+/// Asserts that a response has exactly these header fields, in this order.
 #[track_caller]
 pub fn check_fields(response: &Response, expected: &[(&str, &str)]) {
     assert_eq!(response.fields.iter().collect::<Vec<_>>(), expected);

@@ -35,6 +35,7 @@ impl IsolatedBody {
         }
     }
 
+    /// Returns the bytes written with the head first, then each piece that the controller produces; `None` at the end.
     async fn next_piece(&mut self) -> Option<Result<Bytes, ControllerError>> {
         if !self.written.is_empty() {
             return Some(Ok(std::mem::take(&mut self.written).into()));

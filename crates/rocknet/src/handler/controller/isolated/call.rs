@@ -87,6 +87,7 @@ impl IsolatedCall {
             Err(error) => Err(error),
         };
         self.is_calling = false;
+        // The connection was lost, so the process is probably about to exit. The supervisor checks it.
         if let Err(ControllerError::ProcessExited) = reply {
             self.process.set_suspect(true);
             self.library.supervised.wake();

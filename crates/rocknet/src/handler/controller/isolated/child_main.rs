@@ -26,6 +26,7 @@ const MAX_LOG_LINE: usize = 2 * 1024;
 /// Maximum number of threads: twice the sum of the server's limits for calls and idle connections.
 const MAX_THREADS: usize = 256;
 
+/// Name of the process in lists of processes.
 const PROCESS_NAME: &str = "rocknet-library";
 
 /// Control channel to the server. It is static so that `log`, a function without state, can send log lines that
@@ -58,14 +59,16 @@ pub fn run() -> ExitCode {
     let threads = Arc::new(ThreadCount::default());
     while let Ok(Some(command)) = control::command(control) {
         if let ChildCommand::Serve(connection) = command
-            && let Some(thread) = threads.acquire()
+            && let Some(permit) = threads.acquire()
         {
             let controllers = Arc::clone(&controllers);
             let serve = move || {
                 // An error here means that the server has closed the connection or violated the protocol.
                 let _ = ChildConnection::new(connection).serve(&controllers);
+                // The permit is dropped last, so that `ThreadCount::wait` returns only after this thread has used the
+                // library.
                 drop(controllers);
-                drop(thread);
+                drop(permit);
             };
             // If no thread can be started, the connection is closed, which the server detects.
             let _ = thread::Builder::new().name("controller".to_owned()).spawn(serve);
@@ -78,6 +81,7 @@ pub fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Sends a log line that belongs to no request.
 fn log(level: Level, line: &[u8]) {
     if let Some(control) = CONTROL.get() {
         let line = line[..line.len().min(MAX_LOG_LINE)].to_vec();
@@ -124,6 +128,7 @@ impl ThreadCount {
         })
     }
 
+    /// Waits until no thread is counted.
     fn wait(&self) {
         let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         while *count > 0 {

@@ -126,7 +126,7 @@ fn send(
     control.send(&message, with, blocking)
 }
 
-/// Returns the number of a log level in a message.
+/// Returns the number of a log level in a message. `Level` may get further levels, which are sent as info.
 fn level_number(level: Level) -> u8 {
     match level {
         Level::Error => 1,
@@ -152,6 +152,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns the channel of the server, and the descriptor of the other end.
     fn pair() -> (FdChannel, OwnedFd) {
         FdChannel::pair().expect("a pair of sockets")
     }

@@ -110,6 +110,7 @@ mod tests {
         acquires: Pin<Box<dyn Future<Output = Option<CallPermit>> + 'p>>,
     }
 
+    /// Creates a call whose deadline is 5 ticks ahead. It joins the queue when it is polled first.
     fn call(permits: &Arc<CallPermits>, priority: Priority) -> Call<'_> {
         let wheel = Wheel::new(Duration::from_millis(10), 4);
         let deadline = wheel.deadline();

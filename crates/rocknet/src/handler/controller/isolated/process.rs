@@ -320,6 +320,7 @@ impl OutputLog {
         }
     }
 
+    /// Adds output, and logs each line that is complete.
     fn add(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             match byte {
@@ -330,6 +331,7 @@ impl OutputLog {
         }
     }
 
+    /// Logs the current line, unless the maximum number of lines in this second is exceeded.
     fn log_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if self.second.elapsed() >= Duration::from_secs(1) {

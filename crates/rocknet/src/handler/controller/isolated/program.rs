@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 /// First argument by which the program runs a library. It is internal and not part of the command line.
 pub const RUN_LIBRARY_ARGUMENT: &str = "run-isolated-library";
 
+/// Program that runs libraries; unset until [`set_program`] is called.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 /// Sets the program that runs libraries. Its `main` must call [`run_if_child`](super::run_if_child). Isolated

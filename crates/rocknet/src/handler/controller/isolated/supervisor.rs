@@ -75,7 +75,7 @@ impl SupervisedProcess {
 
     /// Wakes the supervisor thread, so that it checks the process for a condition that has no event of its own.
     pub fn wake(&self) {
-        // A full socket buffer wakes the thread too.
+        // An error is ignored. If the socket buffer is full, the bytes in it already wake the thread.
         let _ = (&self.wake_sender).write(&[1]);
     }
 
@@ -126,11 +126,17 @@ pub fn start(path: &Path, image: File) -> Result<(Arc<SupervisedProcess>, Vec<Co
     Ok((supervised, entries, thread))
 }
 
+/// State of the supervisor thread.
 struct Supervisor {
+    /// Configured path of the library, for messages.
     path: PathBuf,
+    /// Private copy of the library, which each process loads.
     image: File,
+    /// End of the socket pair at which other threads wake the supervisor.
     wake_receiver: UnixStream,
+    /// State that the workers see, with the other end of the socket pair.
     shared: Arc<SupervisedProcess>,
+    /// The process that gets new requests; `None` until it is started or restarted.
     current: Option<ChildProcess>,
     /// The replaced process, until its requests have finished, and the time at which it is killed.
     retired: Option<(ChildProcess, Instant)>,
@@ -142,13 +148,14 @@ struct Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // The processes end before their shared state.
+        // Ends the processes first. Otherwise `shared` would be dropped before them, in the order of the fields.
         self.current = None;
         self.retired = None;
     }
 }
 
 impl Supervisor {
+    /// Starts the first process, sends the result to `started`, and supervises the process until it is to stop.
     fn run(mut self, started: &SyncSender<Result<Vec<ControllerEntry>, String>>) {
         match self.start() {
             Ok((running, entries)) => {
@@ -220,6 +227,7 @@ impl Supervisor {
 
     /// Records that no process runs, and schedules the restart after a delay that grows with each failure.
     fn schedule_restart(&mut self, why: &str) {
+        // The exponent is bounded, so that the shift cannot overflow.
         let delay = match self.failures {
             0 => Duration::ZERO,
             failures => MIN_RESTART_DELAY
@@ -236,6 +244,7 @@ impl Supervisor {
         });
     }
 
+    /// Schedules the restart of a process that has ended.
     fn handle_exit(&mut self, running: &ChildProcess, status: ExitStatus) {
         if running.since.elapsed() >= STABLE_AFTER {
             self.failures = 0;
@@ -304,7 +313,7 @@ impl Supervisor {
         }
     }
 
-    /// Closes the process, waits for its exit, and kills it after `STOP_TIMEOUT`.
+    /// Closes the channel to the process, waits for its exit, and kills it after `STOP_TIMEOUT`.
     fn end(&mut self) {
         if let Some(running) = &mut self.current {
             running.process.close();

@@ -1,0 +1,52 @@
+//! Directives of nginx that restrict access.
+
+use crate::directive::Directive;
+
+/// Restrictions without a counterpart: they close the place that they stand in.
+pub(super) fn is_unknown_restriction(name: &str) -> bool {
+    const KNOWN: [&str; 5] = [
+        "auth_basic",
+        "auth_basic_user_file",
+        "auth_delay",
+        "auth_request_set",
+        "auth_http",
+    ];
+    let is_named = matches!(
+        name,
+        "satisfy" | "limit_except" | "secure_link" | "ssl_ocsp" | "ssl_crl" | "js_access"
+    );
+    is_named || name.starts_with("access_by_lua") || name.starts_with("auth_") && !KNOWN.contains(&name)
+}
+
+/// Returns true if a block, with all blocks in it, restricts access.
+pub(super) fn restricts(block: &Directive) -> bool {
+    block.children().iter().any(|directive| match directive.name.as_str() {
+        "deny" | "internal" | "auth_basic_user_file" => true,
+        "auth_basic" => directive.argument(0) != "off",
+        "return" => refuses(directive),
+        name => is_unknown_restriction(name) || restricts(directive),
+    })
+}
+
+/// Returns true if a `return` has the status of an error.
+pub(super) fn refuses(directive: &Directive) -> bool {
+    directive.argument(0).parse::<u64>().is_ok_and(|status| status >= 400)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restrictions_are_found_in_blocks() {
+        for (text, expected) in [
+            ("a { deny all; }", true),
+            ("a { if ($x) { return 403; } }", true),
+            ("a { location /b { auth_basic x; } }", true),
+            ("a { auth_jwt x; }", true),
+            ("a { auth_basic off; return 301 /x; expires 1d; }", false),
+        ] {
+            assert_eq!(restricts(&super::super::read(text).unwrap()[0]), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Builds the programs of a release: one for systems with glibc, and a static one with musl for any Linux.
+
+use super::elf;
+use crate::command::{cargo, command, find, output, run};
+use crate::{Failure, repository};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// C library of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Libc {
+    /// The library of Debian, Fedora and most others: for the Debian package, and a tarball
+    Glibc,
+    /// A static program for any Linux: for a tarball
+    Musl,
+}
+
+impl Libc {
+    /// Returns the target triple of this machine's processor.
+    pub fn triple(self) -> Result<&'static str, Failure> {
+        match (env::consts::ARCH, self) {
+            ("x86_64", Libc::Glibc) => Ok("x86_64-unknown-linux-gnu"),
+            ("x86_64", Libc::Musl) => Ok("x86_64-unknown-linux-musl"),
+            ("aarch64", Libc::Glibc) => Ok("aarch64-unknown-linux-gnu"),
+            ("aarch64", Libc::Musl) => Ok("aarch64-unknown-linux-musl"),
+            (other, _) => Err(format!("packages for {other} are not supported").into()),
+        }
+    }
+}
+
+/// Builds the program in the release profile, and checks it with [`check`].
+pub fn build(libc: Libc) -> Result<PathBuf, Failure> {
+    let triple = libc.triple()?;
+    if libc == Libc::Musl {
+        check_musl_tools(triple)?;
+    }
+    let mut build = cargo();
+    // A named target has a folder of its own, so that the flags below do not discard ordinary builds.
+    build.args(["build", "--release", "--locked", "-p", "rocknet", "--target", triple]);
+    if libc == Libc::Musl {
+        build.env(format!("CC_{}", triple.replace('-', "_")), "musl-gcc");
+    }
+    let prefixes = prefixes();
+    // Flags of the caller have no effect on a release. These of Rust may contain spaces.
+    build.env(
+        "CARGO_ENCODED_RUSTFLAGS",
+        flags("--remap-path-prefix=", &prefixes).join("\x1f"),
+    );
+    build.env("CFLAGS", flags("-ffile-prefix-map=", &prefixes).join(" "));
+    run(&mut build)?;
+    let program = repository::target().join(triple).join("release/rocknet");
+    check(&fs::read(&program)?, libc, &prefixes)?;
+    Ok(program)
+}
+
+/// Fails with instructions if the target or its C compiler is missing.
+fn check_musl_tools(triple: &str) -> Result<(), Failure> {
+    let libraries = output(command("rustc").args(["--print", "target-libdir", "--target", triple]))?;
+    if !PathBuf::from(libraries.trim()).is_dir() {
+        return Err(format!("the target {triple} is missing: run `rustup target add {triple}`").into());
+    }
+    if find("musl-gcc").is_none() {
+        return Err("musl-gcc is missing: on Debian, run `apt-get install musl-tools`".into());
+    }
+    Ok(())
+}
+
+/// Folders of this machine, and what programs contain in place of their paths. The same source then gives the same
+/// bytes wherever it is built.
+fn prefixes() -> Vec<(PathBuf, &'static str)> {
+    let home = env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or(home);
+    // The last prefix that fits is applied, and the target folder is usually below the root.
+    let mut all = vec![(repository::root(), "/rocknet"), (repository::target(), "/target")];
+    all.extend(cargo.map(|folder| (folder, "/cargo")));
+    all
+}
+
+fn flags(option: &str, prefixes: &[(PathBuf, &str)]) -> Vec<String> {
+    let flags = prefixes
+        .iter()
+        .map(|(folder, name)| format!("{option}{}={name}", folder.display()));
+    flags.collect()
+}
+
+/// Fails if a program contains the path of a folder, or if a static one needs shared libraries.
+pub fn check(program: &[u8], libc: Libc, folders: &[(PathBuf, &str)]) -> Result<(), Failure> {
+    for (folder, _) in folders {
+        let path = folder.as_os_str().as_encoded_bytes();
+        if let Some(at) = program.windows(path.len()).position(|window| window == path) {
+            let end = program[at..]
+                .iter()
+                .position(|byte| !byte.is_ascii_graphic())
+                .unwrap_or_default();
+            let found = String::from_utf8_lossy(&program[at..at + end.min(200)]);
+            return Err(format!("the program contains a path of this machine: {found}").into());
+        }
+    }
+    match (libc, elf::interpreter(program)?) {
+        (Libc::Musl, Some(loader)) => Err(format!("the program is not static: it needs {loader}").into()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_the_machine_and_shared_libraries_are_found() {
+        let own = fs::read(env::current_exe().unwrap()).unwrap();
+        check(&own, Libc::Glibc, &[]).unwrap();
+        // A text that the program, which contains this test, does not contain.
+        let folder = format!("/folder-{}", std::process::id());
+        let folders = [(PathBuf::from(&folder), "/x")];
+        check(&own, Libc::Glibc, &folders).unwrap();
+        let program = [own.as_slice(), b"\0", folder.as_bytes(), b"/lib.rs\0"].concat();
+        let error = check(&program, Libc::Glibc, &folders).unwrap_err().to_string();
+        assert!(error.ends_with(&format!(": {folder}/lib.rs")), "{error}");
+        if cfg!(target_env = "gnu") {
+            let error = check(&own, Libc::Musl, &[]).unwrap_err().to_string();
+            assert!(error.contains("not static: it needs /lib"), "{error}");
+        }
+        assert!(check(b"#!/bin/sh", Libc::Musl, &[]).is_err());
+    }
+
+    #[test]
+    fn flags_name_each_folder() {
+        let all = [(PathBuf::from("/a"), "/x"), (PathBuf::from("/a/b"), "/y")];
+        assert_eq!(flags("-f=", &all), ["-f=/a=/x", "-f=/a/b=/y"]);
+    }
+}
