@@ -19,6 +19,7 @@ mod page_server;
 mod phpmyadmin;
 mod prometheus;
 mod push;
+mod reload;
 mod server;
 mod session;
 mod slow;
@@ -88,6 +89,8 @@ enum Step {
     Laravel,
     /// gRPC with Python's grpcio, without and with TLS
     Grpc,
+    /// A hundred reloads and four upgrades under load, with each I/O back end; takes minutes
+    Reload,
     /// gunicorn, uvicorn and Node behind the proxy, restarted under load
     Upstreams,
     /// Prometheus scrapes the metrics with a token, and the queries of the Grafana dashboard are valid
@@ -159,6 +162,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     if is_selected(Step::H3) {
         for (name, work) in http3::PARTS {
+            steps.step(name, || work(&program));
+        }
+    }
+    if is_selected(Step::Reload) {
+        for (name, work) in reload::PARTS {
             steps.step(name, || work(&program));
         }
     }

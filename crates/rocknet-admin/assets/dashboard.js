@@ -101,17 +101,32 @@ function alive() {
   connection("live");
 }
 
-/** Undoes the last change, which left the revision. */
-async function undo(id, revision) {
-  await call("POST", "/api/config/undo", { id, revision });
+/** Undoes a change. `revision`: the present text. Without `discard_edits`, edits by hand are kept, and shown. */
+async function undo(id, revision, discard_edits) {
+  try {
+    await call("POST", "/api/config/undo", { id, revision, discard_edits });
+  } catch (problem) {
+    if (problem.status !== 409 || !problem.details) throw problem;
+    const discard = () => undo(id, revision, true).catch(failed);
+    return notice("fair", problem.message, problem.details, ["Undo, and discard these edits", discard]);
+  }
   notice("good", "The change is undone.");
+  // The editor has the text before.
+  if ($("settings")) return location.reload();
   await renew();
 }
 
 /** Reports a saved change, with a button that undoes it. */
 export function saved(text, reply) {
   const undone = () => undo(undefined, reply.revision).catch(failed);
-  notice(reply.findings.length ? "fair" : "good", text, reply.findings.map((one) => one.message).join("\n"), ["Undo", undone]);
+  const action = reply.can_undo ? ["Undo", undone] : undefined;
+  notice(reply.findings.length ? "fair" : "good", text, reply.findings.map((one) => one.message).join("\n"), action);
+}
+
+/** Edits the configuration, and reports that with a button that undoes it. */
+async function change(text, edit) {
+  saved(text, await call("POST", "/api/config/edit", { edits: [edit] }));
+  await renew();
 }
 
 const INSTRUCTIONS = {
@@ -141,13 +156,17 @@ const INSTRUCTIONS = {
     await renew();
   },
   async remove({ name }) {
-    const reply = await call("POST", "/api/config/edit", { edits: [{ op: "remove", path: ["site", name] }] });
-    if (!$("live")) return location.assign("/websites");
-    saved(`${name} is removed from the configuration. Its files stay.`, reply);
-    await renew();
+    await change(`${name} is removed from the configuration. Its files stay.`, { op: "remove", path: ["site", name] });
+    if (!$("live")) location.assign("/websites");
   },
-  async undo({ id }) {
-    await undo(Number(id), $("live").dataset.revision);
+  disable: ({ name }) => change(`${name} is not served any more.`, { op: "set", path: ["site", name, "enabled"], value: "false" }),
+  serve: ({ name }) => change(`${name} is served again.`, { op: "remove", path: ["site", name, "enabled"] }),
+  async undo({ id, revision }) {
+    await undo(Number(id), revision);
+  },
+  async unsave({ revision }) {
+    await call("POST", "/api/config/undo", { revision });
+    location.assign("/websites");
   },
 };
 
@@ -175,5 +194,5 @@ if ($("live") && !["/doctor", "/history", "/php"].includes(location.pathname))
   setInterval(() => document.hidden || document.body.dataset.connection === "lost" || renew(), RENEW_MS);
 show(document);
 
-const VIEWS = { "/": "overview", "/logs": "logs", "/settings": "settings", "/websites/add": "websites", "/websites/edit": "websites" };
+const VIEWS = { "/": "overview", "/logs": "logs", "/settings": "settings", "/websites/add": "websites", "/websites/edit": "site", "/websites/copy": "site" };
 if (VIEWS[location.pathname] && !document.querySelector("[data-state=error]")) import(`./${VIEWS[location.pathname]}.js`);

@@ -8,22 +8,26 @@ export class Problem extends Error {
   }
 }
 
+/** Sends a request and returns the response. */
+export async function send(path, options) {
+  try {
+    return await fetch(path, { cache: "no-store", ...options });
+  } catch {
+    throw new Problem(0, "The server does not respond. Nothing is known to have changed.");
+  }
+}
+
 /** Sends a request of the API and returns its reply. */
 export async function call(method, path, body) {
-  const options = { method, headers: {}, cache: "no-store" };
+  const options = { method, headers: {} };
   if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }
-  let response, reply;
-  try {
-    response = await fetch(path, options);
-    reply = await response.json();
-  } catch {
-    throw new Problem(0, "The server does not respond. Nothing is known to have changed.");
-  }
+  const response = await send(path, options);
+  const reply = await response.json().catch(() => ({ error: "The reply of the server is cut." }));
   if (response.status === 401 && path !== "/login") location.assign("/login");
-  if (!response.ok) throw new Problem(response.status, reply.error, reply.details);
+  if (!response.ok || reply.error) throw new Problem(response.status, reply.error, reply.details);
   return reply;
 }
 

@@ -5,13 +5,14 @@ import { element, failed, notice, saved } from "./dashboard.js";
 
 const CHECK_AFTER_MS = 400;
 const $ = (id) => document.getElementById(id);
+const own = $("settings").dataset.file;
 const [form, text, lines, verdict, list] = ["settings", "text", "lines", "verdict", "findings"].map($);
 let loaded = text.value;
 let [timer, round] = [undefined, 0];
 
 /** Shows the numbers of the lines, with a mark at those with findings. */
 function number(findings = []) {
-  const marks = new Map(findings.map((one) => [one.line, one.is_error ? "✖" : "▲"]));
+  const marks = new Map(findings.filter((one) => one.file === own).map((one) => [one.line, one.is_error ? "✖" : "▲"]));
   const all = text.value.split("\n").map((_, index) => `${marks.get(index + 1) ?? ""}${index + 1}`);
   lines.textContent = all.join("\n");
   lines.scrollTop = text.scrollTop;
@@ -31,29 +32,32 @@ function say(name, words) {
   verdict.textContent = words;
 }
 
-function item({ is_error, message, help, line }) {
+function item({ is_error, message, help, line, file }) {
   const sign = is_error ? "✖ Error" : "▲ Warning";
   const made = element("li", { className: is_error ? "bad" : "fair" });
-  if (line) made.append(element("button", { type: "button", className: "quiet", onclick: () => select(line) }, `Line ${line}`), " ");
+  if (file && file !== own) {
+    const href = `/settings?file=${encodeURIComponent(file)}#line-${line}`;
+    made.append(element("a", { href }, `${file}, line ${line}`), " ");
+  } else if (line) made.append(element("button", { type: "button", className: "quiet", onclick: () => select(line) }, `Line ${line}`), " ");
   made.append(`${sign}: ${message}`);
   if (help) made.append(element("small", {}, help));
   return made;
 }
 
 async function check() {
-  const own = ++round;
+  const begun = ++round;
   say("loading", "Checking…");
   try {
-    const { is_valid, findings } = await call("POST", "/api/config/check", { text: text.value });
+    const { is_valid, findings } = await call("POST", "/api/config/check", { text: text.value, file: own });
     // A later check has begun.
-    if (own !== round) return;
+    if (begun !== round) return;
     number(findings);
     list.replaceChildren(...findings.map(item));
     const change = text.value === loaded ? "" : " It is not saved yet.";
     if (is_valid) say("valid", `● The server accepts this text.${change}`);
     else say("invalid", `✖ The server refuses this text: errors: ${findings.filter((one) => one.is_error).length}.`);
   } catch (problem) {
-    if (own === round) say("unknown", `▲ The text could not be checked: ${problem.message}`);
+    if (begun === round) say("unknown", `▲ The text could not be checked: ${problem.message}`);
   }
 }
 
@@ -62,7 +66,7 @@ async function save() {
   form.ariaBusy = "true";
   const sent = text.value;
   try {
-    const reply = await call("PUT", "/api/config", { text: sent, revision: form.dataset.revision });
+    const reply = await call("PUT", "/api/config", { text: sent, revision: form.dataset.revision, file: own });
     form.dataset.revision = reply.revision;
     loaded = sent;
     $("not-loaded")?.remove();
@@ -93,6 +97,13 @@ form.querySelector("[data-do=revert]").addEventListener("click", () => {
   check();
 });
 addEventListener("beforeunload", (event) => text.value !== loaded && event.preventDefault());
+// A link leads to a line.
+const showLine = () => {
+  const line = /^#line-(\d+)$/.exec(location.hash)?.[1];
+  if (line) select(Number(line));
+};
+addEventListener("hashchange", showLine);
 form.dataset.ready = "";
 number();
 check();
+showLine();

@@ -1,32 +1,23 @@
-// Forms that add and edit a website. Fields are checked by the server when they are left.
+// Form that adds a website. Fields are checked by the server when they are left.
 
 import { call } from "./server.js";
-import { element, failed, notice, saved } from "./dashboard.js";
+import { element, failed, saved } from "./dashboard.js";
 
 const form = document.getElementById("website");
 const field = (id) => document.getElementById(id);
 const value = (id) => field(id)?.value.trim() ?? "";
-const isNew = form.dataset.mode === "add";
 const kind = () => form.elements.kind?.value ?? "files";
 // A JSON string is a string of TOML too.
 const quoted = JSON.stringify;
 let names = [];
-if (isNew) call("GET", "/api/sites").then((sites) => (names = sites.map((site) => site.name))).catch(() => {});
+call("GET", "/api/sites").then((sites) => (names = sites.map((site) => site.name))).catch(() => {});
 
 function edits() {
-  const name = isNew ? value("name") : form.dataset.name;
+  const name = value("name");
   const set = (key, text) => ({ op: "set", path: ["site", name, key], value: text });
-  if (isNew && kind() === "proxy") return [set("proxy", quoted(value("address")))];
-  if (isNew) {
-    const add = [{ op: "add_site", name, root: value("folder") }];
-    return kind() === "php" ? [...add, set("php", quoted("auto"))] : add;
-  }
-  const changes = [];
-  const folder = field("folder");
-  if (folder && folder.value !== folder.defaultValue) changes.push(set("root", quoted(value("folder"))));
-  const aliases = value("aliases").split(/[\s,]+/).filter(Boolean);
-  if (aliases.length) changes.push(set("aliases", `[${aliases.map(quoted).join(", ")}]`));
-  return changes;
+  if (kind() === "proxy") return [set("proxy", quoted(value("address")))];
+  const add = [{ op: "add_site", name, root: value("folder") }];
+  return kind() === "php" ? [...add, set("php", quoted("auto"))] : add;
 }
 
 /** Shows a problem beside its field. */
@@ -40,12 +31,7 @@ function problem(id, text) {
 const inputs = () => [...form.querySelectorAll("input:not([type=radio])")].filter((input) => !input.closest("[hidden]"));
 
 /** Returns the field that a finding of the server is about. */
-function place({ code, message }) {
-  if (isNew && kind() === "proxy" && /proxy|address|url|upstream/i.test(message)) return "address";
-  if (field("folder") && (code === "missing" || /root|folder|directory/i.test(message))) return "folder";
-  if (/alias/.test(message) && field("aliases")) return "aliases";
-  return isNew ? "name" : undefined;
-}
+const place = ({ key: [, site, name] = [] }) => (site === value("name") ? ({ root: "folder", proxy: "address" }[name] ?? "name") : undefined);
 
 /** Checks the form as far as it is filled in. Returns true if the server would accept it. */
 async function check(isComplete) {
@@ -56,14 +42,13 @@ async function check(isComplete) {
     problem(id, isMissing ? "Fill in this field." : "");
     if (field(id).required && !value(id)) good = false;
   }
-  if (isNew && names.includes(value("name"))) {
+  if (names.includes(value("name"))) {
     problem("name", "There is a website with this name already.");
     good = false;
   }
   field("findings").replaceChildren();
   if (!good) return false;
   const wanted = edits();
-  if (!wanted.length) return true;
   form.ariaBusy = "true";
   try {
     const checked = await call("POST", "/api/config/check-edits", { edits: wanted });
@@ -76,7 +61,7 @@ async function check(isComplete) {
     }
     return checked.is_valid;
   } catch (error) {
-    if (error.status === 422) problem(isNew ? "name" : "folder", error.message);
+    if (error.status === 422) problem("name", error.message);
     else failed(error);
     return false;
   } finally {
@@ -94,7 +79,7 @@ const known = () =>
 /** Suggests a name from the folder: its last part, below `localhost` if it has no dot. */
 function suggest() {
   const name = field("name");
-  if (!isNew || name.dataset.typed) return;
+  if (name.dataset.typed) return;
   const last = value("folder").replace(/\/+$/, "").split("/").pop().toLowerCase().replace(/[^a-z0-9.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "");
   name.value = last && (last.includes(".") ? last : `${last}.localhost`);
 }
@@ -118,13 +103,12 @@ form.addEventListener("submit", async (event) => {
   if (form.ariaBusy === "true" && form.dataset.saving) return;
   if (!(await check(true))) return form.querySelector("[aria-invalid]")?.focus();
   const wanted = edits();
-  if (!wanted.length) return notice("fair", "Nothing is changed.");
   form.dataset.saving = "1";
   try {
     const reply = await call("POST", "/api/config/edit", { edits: wanted });
-    const name = isNew ? value("name") : form.dataset.name;
-    saved(isNew ? `${name} is served.` : `${name} is changed.`, reply);
-    if (isNew) names.push(name), form.reset(), delete field("name").dataset.typed, switchKind();
+    const name = value("name");
+    saved(`${name} is served.`, reply);
+    names.push(name), form.reset(), delete field("name").dataset.typed, switchKind();
     field("main").focus();
   } catch (error) {
     failed(error);
@@ -134,4 +118,4 @@ form.addEventListener("submit", async (event) => {
 });
 // Before this script has run, the method `dialog` keeps the browser from sending the form, which would lose the input.
 form.dataset.ready = "";
-if (isNew) switchKind();
+switchKind();

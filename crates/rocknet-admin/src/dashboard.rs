@@ -5,9 +5,12 @@
 
 mod assets;
 mod feed;
+mod frame;
+mod new_user;
 mod pages;
 mod samples;
 mod session;
+mod site_form;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -26,7 +29,8 @@ use crate::content::{self, failed, json, with_type};
 use crate::guard::{AllowedHosts, DASHBOARD_HOST, Origin};
 use crate::tcp_access::TcpAccess;
 use feed::{SharedSamples, StatusFeed};
-pub use pages::PageKind;
+pub use frame::PageKind;
+use pages::{SentForm, Submitted};
 use session::Sessions;
 
 /// `Content-Security-Policy` of every page. Scripts, styles and connections are those of the dashboard itself, and no
@@ -165,11 +169,28 @@ impl Dashboard {
                 }
             }
             (PageKind::Events, _) => failed(&ApiError::new(401, "the page is not signed in")),
-            (_, None) => Response::new(Status::SEE_OTHER)
-                .with("Location", "/login")
-                .with("Cache-Control", "no-store"),
+            (_, None) => see_other("/login"),
             (page, Some(visitor)) => {
                 let query = view.query.unwrap_or_default();
+                if let Some(mode) = page.form()
+                    && method == "POST"
+                {
+                    // A hash costs so much that only those get one who can save it.
+                    let password_hash = match visitor.permission {
+                        Permission::Full => new_user::hash_of_password(request.body, exchange).await,
+                        Permission::Read => None,
+                    };
+                    let sent = SentForm {
+                        query,
+                        body: request.body,
+                        password_hash,
+                    };
+                    let submitted = pages::submit(page, mode, sent, visitor.permission, self.assets(), control).await;
+                    return match submitted {
+                        Submitted::Page(status, text) => self.html(status, text),
+                        Submitted::Saved(location) => see_other(&location),
+                    };
+                }
                 let (status, text) = pages::render(page, query, visitor.permission, self.assets(), control).await;
                 self.html(status, text)
             }
@@ -228,6 +249,13 @@ impl Dashboard {
             .with("Cross-Origin-Opener-Policy", "same-origin")
             .with("Cross-Origin-Resource-Policy", "same-origin")
     }
+}
+
+/// Returns a redirect to another page of the dashboard.
+fn see_other(location: &str) -> Response {
+    Response::new(Status::SEE_OTHER)
+        .with("Location", location)
+        .with("Cache-Control", "no-store")
 }
 
 fn no_random() -> ApiError {

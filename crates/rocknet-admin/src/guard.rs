@@ -51,12 +51,34 @@ impl AllowedHosts {
     }
 }
 
-/// Rejects requests of pages of other origins, and bodies of another media type than JSON.
+/// Content of a request, of which the guard judges the media type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SentContent {
+    /// No body.
+    Empty,
+    /// A body, which must be JSON.
+    Json,
+    /// A body, which is JSON, or the fields of a form of a page of the own origin.
+    Form,
+}
+
+impl SentContent {
+    /// Returns the kind of the body of a request. `takes_form`: true if the resource takes forms.
+    pub fn new(has_body: bool, takes_form: bool) -> SentContent {
+        match (has_body, takes_form) {
+            (false, _) => SentContent::Empty,
+            (true, false) => SentContent::Json,
+            (true, true) => SentContent::Form,
+        }
+    }
+}
+
+/// Rejects requests of pages of other origins, and bodies of another media type than expected.
 ///
 /// # Errors
 ///
 /// Status 403 or 415.
-pub fn check(request: &Request<'_>, has_body: bool, hosts: &AllowedHosts) -> Result<Origin, ApiError> {
+pub fn check(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) -> Result<Origin, ApiError> {
     if !hosts.contain(request.authority) {
         let message = "the host of the request is not this machine; `hosts` below [admin] names others";
         return Err(ApiError::new(403, message));
@@ -77,21 +99,29 @@ pub fn check(request: &Request<'_>, has_body: bool, hosts: &AllowedHosts) -> Res
             _ => return Err(other_origin()),
         }
     }
-    // A form cannot send JSON, and a script of another origin only after a preflight request, which gets 405.
-    if has_body && !fields.by_name(b"content-type").any(is_json) {
-        return Err(ApiError::new(415, format!("the body must be {JSON}")));
+    let has_type = |media_type| fields.by_name(b"content-type").any(|value| is_type(value, media_type));
+    match content {
+        SentContent::Empty => Ok(own),
+        // A form cannot send JSON, and a script of another origin only after a preflight request, which gets 405.
+        _ if has_type(JSON) => Ok(own),
+        // Every browser says which page has sent a form. A form without that evidence may be of any page.
+        SentContent::Form if has_type(FORM) && own == Origin::Own => Ok(own),
+        SentContent::Form if has_type(FORM) => Err(other_origin()),
+        SentContent::Json | SentContent::Form => Err(ApiError::new(415, format!("the body must be {JSON}"))),
     }
-    Ok(own)
 }
+
+/// Media type of the fields of a form.
+const FORM: &str = "application/x-www-form-urlencoded";
 
 fn other_origin() -> ApiError {
     ApiError::new(403, "requests of other origins are not accepted")
 }
 
-/// Returns true for the media type of JSON, with or without parameters.
-fn is_json(value: &[u8]) -> bool {
-    let media_type = value.split(|&byte| byte == b';').next().unwrap_or_default();
-    media_type.trim_ascii().eq_ignore_ascii_case(JSON.as_bytes())
+/// Returns true if the value of Content-Type is a media type, with or without parameters.
+fn is_type(value: &[u8], media_type: &str) -> bool {
+    let found = value.split(|&byte| byte == b';').next().unwrap_or_default();
+    found.trim_ascii().eq_ignore_ascii_case(media_type.as_bytes())
 }
 
 #[cfg(test)]
@@ -111,7 +141,8 @@ mod tests {
             Ok(ServerEvent::Request { .. }) => {}
             other => panic!("{bytes}: {other:?}"),
         }
-        check(&index.view(bytes.as_bytes()), has_body, &AllowedHosts::default())
+        let content = SentContent::new(has_body, false);
+        check(&index.view(bytes.as_bytes()), content, &AllowedHosts::default())
             .map_or_else(|error| error.status, |_| 200)
     }
 
@@ -170,7 +201,8 @@ mod tests {
             let mut index = RequestIndex::default();
             let received = ServerConnection::new().receive(&Limits::default(), bytes.as_bytes(), &mut index);
             assert!(matches!(received, Ok(ServerEvent::Request { .. })), "{received:?}");
-            check(&index.view(bytes.as_bytes()), false, &AllowedHosts::default()).map_err(|error| error.status)
+            let (view, hosts) = (index.view(bytes.as_bytes()), AllowedHosts::default());
+            check(&view, SentContent::Empty, &hosts).map_err(|error| error.status)
         };
         for (fields, expected) in [
             ("", Ok(Origin::Unknown)),
@@ -218,6 +250,33 @@ mod tests {
             "Content-Type: Application/JSON; charset=utf-8\r\n",
         ] {
             assert_eq!(status("localhost", fields, true), 200, "{fields}");
+        }
+    }
+
+    #[test]
+    fn forms_need_the_own_origin() {
+        let status = |fields: &str, takes_form: bool| {
+            let bytes = format!("POST / HTTP/1.1\r\nHost: localhost:7625\r\n{fields}\r\n");
+            let mut index = RequestIndex::default();
+            let received = ServerConnection::new().receive(&Limits::default(), bytes.as_bytes(), &mut index);
+            assert!(matches!(received, Ok(ServerEvent::Request { .. })), "{received:?}");
+            let content = SentContent::new(true, takes_form);
+            let checked = check(&index.view(bytes.as_bytes()), content, &AllowedHosts::default());
+            checked.map_or_else(|error| error.status, |_| 200)
+        };
+        let form = "Content-Type: application/x-www-form-urlencoded; charset=utf-8\r\n";
+        let own = "Origin: http://localhost:7625\r\n";
+        for (fields, takes_form, expected) in [
+            (format!("{form}{own}"), true, 200),
+            (format!("{form}Sec-Fetch-Site: same-origin\r\n"), true, 200),
+            (form.to_owned(), true, 403),
+            (format!("{form}Sec-Fetch-Site: none\r\n"), true, 403),
+            (format!("{form}Origin: http://localhost:1\r\n"), true, 403),
+            (format!("{form}{own}"), false, 415),
+            (format!("Content-Type: text/plain\r\n{own}"), true, 415),
+            (own.to_owned(), true, 415),
+        ] {
+            assert_eq!(status(&fields, takes_form), expected, "{fields}");
         }
     }
 }

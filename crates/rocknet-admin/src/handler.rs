@@ -14,7 +14,7 @@ use rocknet_proto::{KnownField, Status};
 
 use crate::content::{failed, json, read, with_type};
 use crate::dashboard::{Dashboard, DashboardRequest, PageKind};
-use crate::guard::{AllowedHosts, Origin};
+use crate::guard::{AllowedHosts, Origin, SentContent};
 use crate::heartbeat::Heartbeat;
 use crate::tcp_access::TcpAccess;
 use crate::{Control, guard, metrics_text};
@@ -110,8 +110,8 @@ impl<C: Control> Shared<C> {
 
     /// Responds to a request of the dashboard.
     async fn page(&self, page: PageKind, mut exchange: Exchange) -> Response {
-        let has_body = !exchange.body.is_empty();
-        let origin = match guard::check(&exchange.request.view(), has_body, self.hosts()) {
+        let content = SentContent::new(!exchange.body.is_empty(), page.form().is_some());
+        let origin = match guard::check(&exchange.request.view(), content, self.hosts()) {
             Ok(origin) => origin,
             Err(error) => return self.dashboard.refused(&error),
         };
@@ -131,7 +131,8 @@ impl<C: Control> Shared<C> {
     async fn reply(&self, mut exchange: Exchange) -> Result<Content, Rejected> {
         let request = exchange.request.view();
         let method = exchange.request.view().method.as_str().unwrap_or_default();
-        let origin = guard::check(&request, !exchange.body.is_empty(), self.hosts())?;
+        let content = SentContent::new(!exchange.body.is_empty(), false);
+        let origin = guard::check(&request, content, self.hosts())?;
         let permission = self.permission(&exchange, origin).await?;
         let endpoint = find(method, &exchange.path)?;
         if permission < endpoint.permission {
@@ -144,7 +145,7 @@ impl<C: Control> Shared<C> {
         };
         match endpoint.parse(&input)? {
             Request::Logs(filter) => {
-                let lines = self.control.follow_logs(filter);
+                let lines = self.control.follow_logs(filter)?;
                 Ok(Content::Events(Box::new(Heartbeat::new(lines, &exchange.services))))
             }
             Request::DashboardLink => Ok(Content::Reply(Reply::DashboardLink(self.dashboard.link()?))),

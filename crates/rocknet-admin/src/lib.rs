@@ -43,5 +43,9 @@ pub trait Control: Clone + Send + Sync + 'static {
 
     /// Returns a stream of server-sent events with the log lines that a filter selects. A future of the stream that is
     /// dropped must not lose lines.
-    fn follow_logs(&self, filter: LogFilter) -> Box<dyn Stream>;
+    ///
+    /// # Errors
+    ///
+    /// Status 503 if too many clients follow the logs.
+    fn follow_logs(&self, filter: LogFilter) -> Result<Box<dyn Stream>, ApiError>;
 }

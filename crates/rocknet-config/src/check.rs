@@ -47,14 +47,25 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         tracing,
         tls,
         sites: Vec::new(),
+        disabled_sites: site::disabled(check, root),
         files: check.sources.paths(),
     };
     if sites.is_empty() && check.report.errors() == 0 {
+        let (message, help) = match config.disabled_sites[..] {
+            [] => (
+                "no site is configured, so nothing is served",
+                "write [site.\"example.com\"] and below it root = \"/var/www\"",
+            ),
+            _ => (
+                "every site is disabled, so nothing is served",
+                "remove `enabled = false` from a site",
+            ),
+        };
         check.report.push(Finding {
             severity: Severity::Warning,
             code: Code::Useless,
-            message: "no site is configured, so nothing is served".to_owned(),
-            help: Some("write [site.\"example.com\"] and below it root = \"/var/www\"".to_owned()),
+            message: message.to_owned(),
+            help: Some(help.to_owned()),
             location: None,
             related: Vec::new(),
         });

@@ -1,5 +1,9 @@
 //! Edits of a configuration file. An edit keeps the comments, order and spacing of the rest of the file.
 
+mod fields;
+mod positions;
+mod sites;
+
 use std::fmt;
 
 use toml_edit::{DocumentMut, Item, Key, Table, TableLike, Value};
@@ -7,6 +11,9 @@ use toml_edit::{DocumentMut, Item, Key, Table, TableLike, Value};
 use crate::finding::{Code, Finding, Report, Severity};
 use crate::source::Sources;
 use crate::syntax::{self, MAX_KEY_PARTS};
+
+pub use fields::{FieldValue, samples};
+pub use positions::KeyPositions;
 
 /// Editor of a TOML text. The result is valid TOML; [`crate::check_text`] checks it as a configuration.
 #[derive(Debug, Clone)]
@@ -29,6 +36,12 @@ pub enum EditError {
     NotAValue(String),
     /// The configuration already has a site with this name.
     SiteExists(String),
+    /// This value cannot be edited as a field of a form.
+    NotAField(String),
+    /// This line is not an entry of a map.
+    NotAnEntry(String),
+    /// The text has no site with this name.
+    NoSite(String),
 }
 
 impl fmt::Display for EditError {
@@ -45,6 +58,9 @@ impl fmt::Display for EditError {
             }
             EditError::NotAValue(text) => write!(f, "{text} is not a TOML value; strings need quotes"),
             EditError::SiteExists(name) => write!(f, "site \"{name}\" already exists"),
+            EditError::NotAField(value) => write!(f, "the value is edited as text: {value}"),
+            EditError::NotAnEntry(line) => write!(f, "`{line}` is not `name = value`"),
+            EditError::NoSite(name) => write!(f, "there is no site \"{name}\""),
         }
     }
 }
@@ -165,6 +181,18 @@ impl Editor {
             return Err(EditError::SiteExists(name.to_owned()));
         }
         self.set(&["site", name, "root"], &text(root))
+    }
+
+    /// Returns the number of leading parts of a path that exist.
+    pub fn depth(&self, path: &[&str]) -> usize {
+        let mut item = self.document.as_item();
+        for (depth, part) in path.iter().enumerate() {
+            match item.as_table_like().and_then(|table| table.get(part)) {
+                Some(inner) => item = inner,
+                None => return depth,
+            }
+        }
+        path.len()
     }
 
     /// Returns the value of a key as TOML; `None` if the key does not exist, or if headers or dotted keys define it

@@ -88,12 +88,21 @@ pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = EffectiveSetting> 
         let paths = &rule.when.paths;
         paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
     });
-    matching.map(|(rule, number)| EffectiveSetting {
+    matching.map(|(rule, number)| rule_row(rule, number))
+}
+
+/// Returns all rules of a site, each with its conditions and its action.
+pub fn all_rules(site: &Site) -> impl Iterator<Item = EffectiveSetting> {
+    site.rules.iter().zip(1..).map(|(rule, number)| rule_row(rule, number))
+}
+
+fn rule_row(rule: &Rule, number: usize) -> EffectiveSetting {
+    EffectiveSetting {
         key: format!("rule {number}"),
         value: rendered_rule(rule),
         span: Some(rule.span.clone()),
         group: SettingGroup::Rules,
-    })
+    }
 }
 
 /// Renders the conditions and the action of a rule as TOML.

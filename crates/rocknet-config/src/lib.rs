@@ -32,7 +32,8 @@
 //! 4. `value`: parsers of single values.
 //! 5. `keys`: the table of keys, whose entries bind these parsers to the model.
 //! 6. `check`: checks a configuration against the table of keys, and against rules that involve several keys.
-//! 7. `explain`, `reference`: render settings and documentation by the table of keys.
+//! 7. `form`, and `edit`: fields for common keys, and edits that keep the rest of a file.
+//! 8. `explain`, `reference`: render settings and documentation by the table of keys.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -40,6 +41,7 @@ pub mod edit;
 pub mod environment;
 pub mod explain;
 pub mod finding;
+pub mod form;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod htpasswd;
@@ -63,7 +65,7 @@ mod units;
 mod value;
 mod variable;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use context::{Check, Purpose};
 use include::Reader;
@@ -117,6 +119,18 @@ pub fn load_despite_errors(path: &Path, env: &dyn Environment) -> Result<Config,
         return Err(report);
     }
     Ok(config)
+}
+
+/// Returns the paths of a file and of the files that it includes, in reading order. Errors in them are ignored; the
+/// list is empty if the file cannot be read.
+pub fn files(path: &Path, env: &dyn Environment) -> Vec<PathBuf> {
+    let mut reader = Reader {
+        env,
+        sources: Sources::default(),
+        report: Report::default(),
+    };
+    reader.file(path);
+    reader.sources.paths()
 }
 
 /// Reads a text as [`load`] reads a file. `name`: absolute path of the file that the text represents. Relative paths in

@@ -48,7 +48,7 @@ pub use proxy::{Balance, Forwarded, Health, Mirror, Proxy, RequestBuffering, Res
 pub use rule::{Conditions, Rule, RuleAction};
 pub use server::{Cache, Events, IoBackend, Mode, Sandbox, Server, Spool, TrustedField, Workers};
 pub use settings::{Fallback, Priority, Redirect, Settings, Symlinks};
-pub use site::{Route, Site};
+pub use site::{DisabledSite, Route, Site};
 pub use source_span::SourceSpan;
 pub use tls::{CertificateFiles, CertificateSource, ClientAuth, SiteTls, Tls, TlsVersion};
 pub use tracing::{SampleRatio, Tracing};

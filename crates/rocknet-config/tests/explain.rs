@@ -46,6 +46,8 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
             let example = match (section, key.name) {
                 // `route` itself has no value to show. The keys of routes are tested in `Section::Route`.
                 (_, "route") => continue,
+                // A disabled site is not explained.
+                (_, "enabled") => continue,
                 (_, "fallback") => "fallback = false",
                 (Section::Redirect, "to") => "to = \"/b\"",
                 (Section::Rule, "path") => "path = \"/a/*\"",

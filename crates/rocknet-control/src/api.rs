@@ -8,14 +8,16 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::CertificateSummary;
-use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
+use crate::config::{Candidate, Change, Checked, ConfigFileName, ConfigText, Edits, Finding, Replacement, Saved, Undo};
 use crate::dashboard::DashboardLink;
 use crate::doctor::DoctorCheck;
 use crate::explanation::{ExplainUrl, UrlExplanation};
 pub use crate::level::{Level, LogLevel, LogLevelChange};
 use crate::logs::LogFilter;
 use crate::php::{PhpPoolName, PhpPoolSummary};
+use crate::route::{RouteTraffic, SiteDetail, SiteName};
 use crate::site::SiteSummary;
+use crate::site_form::SiteForm;
 use crate::status::Status;
 use crate::upgrade::UpgradeOrder;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
@@ -43,6 +45,10 @@ pub enum Request {
     Status,
     /// Queries the sites; the reply is a list of [`SiteSummary`].
     Sites,
+    /// Queries a site with the effective settings of its routes; the reply is a [`SiteDetail`].
+    Site(SiteName),
+    /// Queries the counters of the routes with requests, the busiest first; the reply is a list of [`RouteTraffic`].
+    Routes,
     /// Reads the configuration again; the reply is [`Done`]. An invalid configuration changes nothing.
     Reload,
     /// Finishes the requests in progress and ends the server; the reply is [`Done`].
@@ -56,8 +62,10 @@ pub enum Request {
     LogLevel,
     /// Changes the level of the error log until the next reload; the reply is the new [`LogLevel`].
     SetLogLevel(LogLevelChange),
-    /// Reads the configuration file; the reply is a [`ConfigText`].
-    Config,
+    /// Reads a file of the configuration; the reply is a [`ConfigText`].
+    Config(ConfigFileName),
+    /// Queries the form of a site; the reply is a [`SiteForm`].
+    SiteForm(SiteName),
     /// Checks a text as the configuration; the reply is [`Checked`]. Nothing is changed.
     CheckConfig(Candidate),
     /// Checks the text that edits would produce; the reply is [`Checked`]. Nothing is changed.
@@ -104,14 +112,20 @@ pub enum Reply {
     Status(Box<Status>),
     /// Summaries of the sites, in the order of their names.
     Sites(Vec<SiteSummary>),
+    /// A site with its routes.
+    Site(Box<SiteDetail>),
+    /// Counters of routes.
+    Routes(Vec<RouteTraffic>),
     /// Message about a completed or accepted instruction.
     Done(Done),
     /// Metrics as text. They are not sent as JSON.
     Metrics(String),
     /// Level of the error log.
     LogLevel(LogLevel),
-    /// Configuration file.
+    /// File of the configuration.
     Config(Box<ConfigText>),
+    /// Form of a site.
+    SiteForm(Box<SiteForm>),
     /// Result of a check.
     Checked(Checked),
     /// Result of a change of the configuration.
@@ -140,6 +154,19 @@ pub enum Reply {
 pub struct Done {
     /// Text for the operator, without a newline at the end.
     pub message: String,
+    /// Warnings, such as changed keys that take effect only after a restart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+}
+
+impl Done {
+    /// Creates a message without warnings.
+    pub fn new(message: impl Into<String>) -> Done {
+        Done {
+            message: message.into(),
+            findings: Vec::new(),
+        }
+    }
 }
 
 /// Reason why a request failed.
@@ -275,8 +302,24 @@ const STATUS: Endpoint = Endpoint::new(
 const SITES: Endpoint = Endpoint::new(
     Method::Get,
     "/api/sites",
-    "Sites with their URLs and handlers.",
+    "Sites with their URLs, handlers and routes.",
     |input| without_body(input, Request::Sites),
+);
+const SITE: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/site",
+    "The site in `name` with its routes and their effective settings.",
+    |input| {
+        let name = SiteName::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::Site(name))
+    },
+)
+.secret();
+const ROUTES: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/routes",
+    "Counters of the routes that have had requests, the busiest first.",
+    |input| without_body(input, Request::Routes),
 );
 const RELOAD: Endpoint = Endpoint::new(
     Method::Post,
@@ -299,6 +342,7 @@ const UPGRADE: Endpoint = Endpoint::new(
             [] => UpgradeOrder::default(),
             _ => from_json(input)?,
         };
+        order.check().map_err(|error| ApiError::new(400, error))?;
         Ok(Request::Upgrade(order))
     },
 );
@@ -326,8 +370,21 @@ const METRICS: Endpoint = Endpoint::new(
 const CONFIG: Endpoint = Endpoint::new(
     Method::Get,
     "/api/config",
-    "Text of the configuration file with its revision.",
-    |input| without_body(input, Request::Config),
+    "Text of the configuration file, or of the included file in `file`, with its revision.",
+    |input| {
+        let file = ConfigFileName::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::Config(file))
+    },
+)
+.secret();
+const SITE_FORM: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/config/site",
+    "Common keys of the site in `name` as fields of a form, with their documentation.",
+    |input| {
+        let name = SiteName::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::SiteForm(name))
+    },
 )
 .secret();
 const REPLACE_CONFIG: Endpoint = Endpoint::new(
@@ -352,7 +409,13 @@ const EDIT_CONFIG: Endpoint = Endpoint::new(
     Method::Post,
     "/api/config/edit",
     "Edits the configuration file and loads it; comments and order are kept.",
-    |input| from_json(input).map(Request::EditConfig),
+    |input| {
+        let edits: Edits = from_json(input)?;
+        if edits.edits.is_empty() {
+            return Err(ApiError::new(400, "`edits` is empty"));
+        }
+        Ok(Request::EditConfig(edits))
+    },
 );
 const CONFIG_HISTORY: Endpoint = Endpoint::new(
     Method::Get,
@@ -452,9 +515,11 @@ const DASHBOARD_LINK: Endpoint = Endpoint::new(
 );
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 27] = [
+pub const ENDPOINTS: [&Endpoint; 30] = [
     &STATUS,
     &SITES,
+    &SITE,
+    &ROUTES,
     &RELOAD,
     &STOP,
     &UPGRADE,
@@ -462,6 +527,7 @@ pub const ENDPOINTS: [&Endpoint; 27] = [
     &LOG_LEVEL,
     &SET_LOG_LEVEL,
     &CONFIG,
+    &SITE_FORM,
     &REPLACE_CONFIG,
     &CHECK_CONFIG,
     &CHECK_EDITS,
@@ -488,13 +554,16 @@ impl Request {
         match self {
             Request::Status => &STATUS,
             Request::Sites => &SITES,
+            Request::Site(_) => &SITE,
+            Request::Routes => &ROUTES,
             Request::Reload => &RELOAD,
             Request::Stop => &STOP,
             Request::Upgrade(_) => &UPGRADE,
             Request::Metrics => &METRICS,
             Request::LogLevel => &LOG_LEVEL,
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
-            Request::Config => &CONFIG,
+            Request::Config(_) => &CONFIG,
+            Request::SiteForm(_) => &SITE_FORM,
             Request::CheckConfig(_) => &CHECK_CONFIG,
             Request::CheckEdits(_) => &CHECK_EDITS,
             Request::ReplaceConfig(_) => &REPLACE_CONFIG,
@@ -529,11 +598,14 @@ impl Request {
             Request::RestartPhpPool(pool) => to_json(pool),
             Request::Status
             | Request::Sites
+            | Request::Site(_)
+            | Request::Routes
             | Request::Reload
             | Request::Stop
             | Request::Metrics
             | Request::LogLevel
-            | Request::Config
+            | Request::Config(_)
+            | Request::SiteForm(_)
             | Request::ConfigHistory
             | Request::Certificates
             | Request::Upstreams
@@ -552,6 +624,9 @@ impl Request {
         match self {
             Request::Logs(filter) => Some(filter.query()),
             Request::Explain(url) => Some(url.query()),
+            Request::Site(name) => Some(name.query()),
+            Request::Config(file) => file.query(),
+            Request::SiteForm(site) => Some(site.query()),
             _ => None,
         }
     }
@@ -583,6 +658,8 @@ mod tests {
         let requests = [
             Request::Status,
             Request::Sites,
+            Request::Site(SiteName { name: "a".into() }),
+            Request::Routes,
             Request::Reload,
             Request::Stop,
             Request::Upgrade(UpgradeOrder {
@@ -592,11 +669,18 @@ mod tests {
             Request::Metrics,
             Request::LogLevel,
             Request::SetLogLevel(LogLevelChange::new(Level::Debug)),
-            Request::Config,
-            Request::CheckConfig(Candidate { text: "a".into() }),
+            Request::Config(ConfigFileName {
+                file: Some("sites/a b.toml".into()),
+            }),
+            Request::SiteForm(SiteName { name: "a.test".into() }),
+            Request::CheckConfig(Candidate {
+                text: "a".into(),
+                file: Some("b".into()),
+            }),
             Request::ReplaceConfig(Replacement {
                 text: "a".into(),
                 revision: "b".into(),
+                file: None,
             }),
             Request::EditConfig(Edits {
                 edits: vec![
@@ -609,8 +693,21 @@ mod tests {
                         name: "a".into(),
                         root: "b".into(),
                     },
+                    Edit::CopySite {
+                        from: "a".into(),
+                        to: "b".into(),
+                    },
+                    Edit::RenameSite {
+                        from: "a".into(),
+                        to: "b".into(),
+                    },
+                    Edit::SetField {
+                        site: "a".into(),
+                        field: "root".into(),
+                        text: "b".into(),
+                    },
                 ],
-                revision: None,
+                ..Edits::default()
             }),
             Request::ConfigHistory,
             Request::UndoConfig(Undo::default()),
@@ -628,6 +725,7 @@ mod tests {
             Request::CheckEdits(Edits {
                 edits: Vec::new(),
                 revision: Some("a".into()),
+                file: Some("b".into()),
             }),
             Request::DashboardLink,
         ];
@@ -656,6 +754,9 @@ mod tests {
             (&SET_LOG_LEVEL, "{}"),
             (&SET_LOG_LEVEL, r#"{"level": "loud"}"#),
             (&SET_LOG_LEVEL, r#"{"level": "info"} {}"#),
+            (&EDIT_CONFIG, r#"{"edits": []}"#),
+            (&UPGRADE, r#"{"timeout": 0}"#),
+            (&UPGRADE, r#"{"timeout": 51}"#),
         ] {
             let input = Input {
                 body: body.as_bytes(),

@@ -5,15 +5,53 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text;
+
 /// Maximum size in bytes of a configuration file that programs can replace or edit. Larger ones are edited by hand.
 pub const MAX_TEXT: usize = 256 * 1024;
 
-/// The configuration file of a server.
+/// File of the configuration that is queried.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConfigFileName {
+    /// Path of the main file, or of a file that it includes, relative to the folder of the main file; `None`: the main
+    /// file.
+    pub file: Option<PathBuf>,
+}
+
+impl ConfigFileName {
+    /// Parses the query of a request: `file=PATH`, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the client if the query has another key.
+    pub fn from_query(query: &[u8]) -> Result<ConfigFileName, String> {
+        let mut file = None;
+        for (name, value) in form_urlencoded::parse(query) {
+            match &*name {
+                "file" if file.is_none() && !value.is_empty() => file = Some(PathBuf::from(value.into_owned())),
+                _ => return Err(format!("the query has no valid value of `{name}`")),
+            }
+        }
+        Ok(ConfigFileName { file })
+    }
+
+    /// Returns the query of the request; `None` if it has none.
+    pub fn query(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        Some(query.append_pair("file", &file.to_string_lossy()).finish())
+    }
+}
+
+/// A file of the configuration of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigText {
     /// Absolute path of the file.
     pub file: PathBuf,
+    /// Paths of all files of the configuration: the main file, then those that it includes, in reading order.
+    #[serde(default)]
+    pub files: Vec<PathBuf>,
     /// Text of the file, without the files that it includes.
     pub text: String,
     /// Revision of the text. Texts that differ have different revisions.
@@ -29,6 +67,9 @@ pub struct ConfigText {
 pub struct Candidate {
     /// Text of the configuration file. Relative paths in it are relative to the folder of the server's file.
     pub text: String,
+    /// File of the configuration whose text it would replace; `None`: the main file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
 }
 
 /// Result of a check.
@@ -63,6 +104,41 @@ pub struct Finding {
     /// Column in characters, counted from 1; 0 without a position.
     #[serde(default)]
     pub column: usize,
+    /// Path of the key in the file, such as `["site", "example.com", "root"]`; empty without a position in a file that
+    /// the request is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key: Vec<String>,
+}
+
+impl Finding {
+    /// Creates a warning without a position.
+    pub fn warning(code: &str, message: impl Into<String>) -> Finding {
+        Finding {
+            is_error: false,
+            code: code.to_owned(),
+            message: message.into(),
+            help: None,
+            file: None,
+            line: 0,
+            column: 0,
+            key: Vec::new(),
+        }
+    }
+}
+
+/// Writes one line without a newline: the position, the message and the remedy.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) if self.line > 0 => write!(f, "{}:{}: ", file.display(), self.line)?,
+            _ => {}
+        }
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// New text of the configuration file.
@@ -74,10 +150,13 @@ pub struct Replacement {
     pub text: String,
     /// Revision of the text that it replaces. If the file has another revision, it stays as it is.
     pub revision: String,
+    /// File of the configuration; `None`: the main file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
 }
 
-/// Edits of the configuration file, which are applied together or not at all.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Edits of a file of the configuration, which are applied together or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Edits {
@@ -86,6 +165,10 @@ pub struct Edits {
     /// Revision of the text that they apply to; `None`: the edits apply to any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// File of the configuration; `None`: the file that defines the keys, or the main file for new keys. Edits of
+    /// several files need a request for each file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
 }
 
 /// Edit of a configuration file. Comments, order and spacing of everything else are kept.
@@ -112,6 +195,41 @@ pub enum Edit {
         /// Folder, relative to the folder of the configuration file.
         root: String,
     },
+    /// Adds a copy of a site, without its aliases.
+    CopySite {
+        /// Name of the site that is copied.
+        from: String,
+        /// Name of the copy.
+        to: String,
+    },
+    /// Gives a site another name.
+    RenameSite {
+        /// Present name.
+        from: String,
+        /// New name.
+        to: String,
+    },
+    /// Sets a field of the form of a site.
+    SetField {
+        /// Name of the site.
+        site: String,
+        /// Name of the field, such as `root` or `limits.body_size`.
+        field: String,
+        /// New text; an empty text removes the key.
+        text: String,
+    },
+}
+
+impl Edit {
+    /// Returns the path of the key that the edit is about. It need not exist.
+    pub fn path(&self) -> Vec<&str> {
+        match self {
+            Edit::Set { path, .. } | Edit::Remove { path } => path.iter().map(String::as_str).collect(),
+            Edit::AddSite { name, .. } => vec!["site", name],
+            Edit::CopySite { from, .. } | Edit::RenameSite { from, .. } => vec!["site", from],
+            Edit::SetField { site, .. } => vec!["site", site],
+        }
+    }
 }
 
 impl fmt::Display for Edit {
@@ -120,6 +238,9 @@ impl fmt::Display for Edit {
             Edit::Set { path, .. } => write!(f, "set {}", path.join(".")),
             Edit::Remove { path } => write!(f, "remove {}", path.join(".")),
             Edit::AddSite { name, .. } => write!(f, "add site {name}"),
+            Edit::CopySite { from, to } => write!(f, "copy site {from} to {to}"),
+            Edit::RenameSite { from, to } => write!(f, "rename site {from} to {to}"),
+            Edit::SetField { site, field, .. } => write!(f, "set site.{site}.{field}"),
         }
     }
 }
@@ -130,14 +251,21 @@ impl fmt::Display for Edit {
 pub struct Saved {
     /// Text for the operator, without a newline at the end.
     pub message: String,
+    /// File that was changed.
+    #[serde(default)]
+    pub file: PathBuf,
     /// Revision of the new text.
     pub revision: String,
-    /// Warnings about the new text.
+    /// True if an undo restores the text before this change. False if the change could not be recorded, which a finding
+    /// reports, and if the text is the same as before.
+    #[serde(default)]
+    pub can_undo: bool,
+    /// Warnings about the new text, and about its effect.
     #[serde(default)]
     pub findings: Vec<Finding>,
 }
 
-/// A change of the configuration file by the control API.
+/// A change of a file of the configuration by the control API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
@@ -145,10 +273,16 @@ pub struct Change {
     pub id: u64,
     /// Time of the change, in seconds since the beginning of 1970.
     pub unix_time: u64,
+    /// File that was changed.
+    #[serde(default)]
+    pub file: PathBuf,
+    /// Revision of the present text of the file, which an undo replaces.
+    #[serde(default)]
+    pub revision: String,
     /// Description in one line.
     pub what: String,
     /// Difference between the texts before and after the change, as a unified diff. Empty if the text after it is
-    /// unknown, because the file was edited by hand before the next change.
+    /// unknown: an earlier version of the server did not record it, and the file was edited by hand afterwards.
     pub diff: String,
 }
 
@@ -157,10 +291,14 @@ pub struct Change {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Undo {
-    /// Number of the change; `None`: the last one.
+    /// Number of the change; `None`: the last one of all files.
     pub id: Option<u64>,
-    /// Revision of the text that is replaced. Without it, the file must be as the last change has left it.
+    /// Revision of the text that is replaced. If the file has another revision, it stays as it is.
     pub revision: Option<String>,
+    /// True to discard edits that are not in the history, such as edits by hand; then `revision` is required. Otherwise
+    /// an undo that would discard such edits is refused with status 409, and the details of the error show them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub discard_edits: bool,
 }
 
 /// List of changes for a terminal, each with its diff.
@@ -172,10 +310,39 @@ impl fmt::Display for ChangeList<'_> {
         if self.0.is_empty() {
             return writeln!(f, "no changes");
         }
+        // With a single file, its name says nothing.
+        let several = self.0.iter().any(|change| change.file != self.0[0].file);
         for change in self.0 {
-            writeln!(f, "{}  {}", change.id, crate::text::sanitized(&change.what, 200))?;
-            f.write_str(&crate::text::indented(&change.diff, 4))?;
+            let (date, what) = (text::http_date(change.unix_time), text::sanitized(&change.what, 200));
+            match change.file.file_name().filter(|_| several) {
+                Some(name) => {
+                    let file = text::sanitized(&name.to_string_lossy(), 200);
+                    writeln!(f, "{}  {date}  {file}: {what}", change.id)?;
+                }
+                None => writeln!(f, "{}  {date}  {what}", change.id)?,
+            }
+            f.write_str(&text::indented(&change.diff, 4))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_listed_with_their_times() {
+        let change = Change {
+            id: 3,
+            unix_time: 784_111_777,
+            what: "set a\u{1b}".into(),
+            diff: "-b\n+c\n".into(),
+            file: PathBuf::from("/r.toml"),
+            revision: String::new(),
+        };
+        let expected = "3  Sun, 06 Nov 1994 08:49:37 GMT  set a?\n    -b\n    +c\n";
+        assert_eq!(ChangeList(&[change]).to_string(), expected);
+        assert_eq!(ChangeList(&[]).to_string(), "no changes\n");
     }
 }

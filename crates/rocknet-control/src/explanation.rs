@@ -30,7 +30,9 @@ impl ExplainUrl {
                 _ => return Err(format!("the query has no valid value of `{name}`")),
             }
         }
-        let url = url.ok_or_else(|| "the query has no `url`".to_owned())?;
+        let url = url
+            .filter(|url: &String| !url.is_empty())
+            .ok_or("the query has no `url`")?;
         Ok(ExplainUrl { url })
     }
 
@@ -99,7 +101,13 @@ mod tests {
             url: "http://a.test/x?y=1&z=%20 ü".to_owned(),
         };
         assert_eq!(ExplainUrl::from_query(url.query().as_bytes()), Ok(url));
-        for query in ["", "url=a&url=b", "uri=a", &format!("url={}", "a".repeat(MAX_URL + 1))] {
+        for query in [
+            "",
+            "url=",
+            "url=a&url=b",
+            "uri=a",
+            &format!("url={}", "a".repeat(MAX_URL + 1)),
+        ] {
             assert!(ExplainUrl::from_query(query.as_bytes()).is_err(), "{query:.20}");
         }
     }

@@ -62,8 +62,9 @@ pub struct LogLevel {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LogLevelChange {
-    /// New level.
-    pub level: Level,
+    /// New level; `None`: the module gets the level of all others again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
     /// Path of the module, such as `rocknet_proxy` or `rocknet_proxy::background`; `None`: all modules without a
     /// level of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,14 +74,17 @@ pub struct LogLevelChange {
 impl LogLevelChange {
     /// Returns a change of the level of all modules.
     pub fn new(level: Level) -> LogLevelChange {
-        LogLevelChange { level, module: None }
+        LogLevelChange {
+            level: Some(level),
+            module: None,
+        }
     }
 
-    /// Checks the path of the module.
+    /// Checks that there is a level or a module, and the path of the module.
     ///
     /// # Errors
     ///
-    /// Returns a message if it is not a path.
+    /// Returns a message for the client.
     pub fn check(&self) -> Result<(), String> {
         let is_path = |module: &String| {
             (1..=MAX_MODULE).contains(&module.len())
@@ -88,6 +92,9 @@ impl LogLevelChange {
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':'))
         };
+        if self.level.is_none() && self.module.is_none() {
+            return Err("`level` is missing".to_owned());
+        }
         if self.module.as_ref().is_none_or(is_path) {
             return Ok(());
         }
@@ -141,5 +148,11 @@ mod tests {
             assert_eq!(change.check().is_ok(), is_valid, "{module:?}");
         }
         assert!(LogLevelChange::new(Level::Debug).check().is_ok());
+        let change = |module: Option<&str>| LogLevelChange {
+            level: None,
+            module: module.map(str::to_owned),
+        };
+        assert!(change(Some("a")).check().is_ok());
+        assert!(change(None).check().is_err());
     }
 }

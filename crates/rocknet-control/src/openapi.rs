@@ -15,7 +15,9 @@ use crate::doctor::DoctorCheck;
 use crate::explanation::UrlExplanation;
 use crate::logs::LogEvent;
 use crate::php::{PhpPoolName, PhpPoolSummary};
+use crate::route::{RouteTraffic, SiteDetail};
 use crate::site::SiteSummary;
+use crate::site_form::SiteForm;
 use crate::status::Status;
 use crate::upgrade::UpgradeOrder;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
@@ -100,7 +102,7 @@ fn operation(
     let parameters: Vec<Value> = parameters(endpoint)
         .into_iter()
         .map(|(name, description, schema)| {
-            let is_required = name == "url";
+            let is_required = matches!(name, "url" | "name");
             json!({
                 "name": name, "in": "query", "required": is_required, "description": description, "schema": schema,
             })
@@ -123,8 +125,11 @@ fn reply(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> ReplySchema {
     let schema = match (endpoint.method, endpoint.path) {
         (Method::Get, "/api/status") => schemas.subschema_for::<Status>(),
         (Method::Get, "/api/sites") => schemas.subschema_for::<Vec<SiteSummary>>(),
+        (Method::Get, "/api/site") => schemas.subschema_for::<SiteDetail>(),
+        (Method::Get, "/api/routes") => schemas.subschema_for::<Vec<RouteTraffic>>(),
         (Method::Get | Method::Put, "/api/log-level") => schemas.subschema_for::<LogLevel>(),
         (Method::Get, "/api/config") => schemas.subschema_for::<ConfigText>(),
+        (Method::Get, "/api/config/site") => schemas.subschema_for::<SiteForm>(),
         (Method::Post, "/api/config/check" | "/api/config/check-edits") => schemas.subschema_for::<Checked>(),
         (Method::Post, "/api/dashboard/link") => schemas.subschema_for::<DashboardLink>(),
         (Method::Put, "/api/config") | (Method::Post, "/api/config/edit" | "/api/config/undo") => {
@@ -178,6 +183,12 @@ fn body(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Option<Schema> {
 /// Returns the parameters of the query of a request.
 fn parameters(endpoint: &Endpoint) -> Vec<Parameter> {
     match endpoint.path {
+        "/api/config" if endpoint.method == Method::Get => vec![(
+            "file",
+            "Path of an included file, relative to the folder of the main file; without it, the main file.",
+            json!({ "type": "string" }),
+        )],
+        "/api/config/site" => vec![("name", "Name of the site.", json!({ "type": "string" }))],
         "/api/logs" => vec![
             (
                 "follow",
@@ -199,6 +210,11 @@ fn parameters(endpoint: &Endpoint) -> Vec<Parameter> {
         "/api/explain" => vec![(
             "url",
             "URL such as `http://example.com/path`, or a path for the site that serves every name.",
+            json!({ "type": "string" }),
+        )],
+        "/api/site" => vec![(
+            "name",
+            "Name of the site as in the configuration.",
             json!({ "type": "string" }),
         )],
         _ => Vec::new(),

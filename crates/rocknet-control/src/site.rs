@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::explanation::ConfigPosition;
 use crate::status::MAX_SHOWN;
 use crate::text;
 
@@ -22,11 +23,31 @@ pub struct SiteSummary {
     pub root: Option<PathBuf>,
     /// Number of routes, not counting the root route.
     pub routes: usize,
+    /// The routes; empty if the server has more than 10,000 of them in all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub route_list: Vec<RouteSummary>,
     /// Kind of responses where no route applies.
     pub kind: SiteKind,
+    /// True if the site has `enabled = false`, so that it is not served.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
     /// Error that prevents the site, or a part of it, from being served as configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+}
+
+/// A route of a site, without its settings.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct RouteSummary {
+    /// Pattern as in the configuration.
+    pub pattern: String,
+    /// Kind of its responses.
+    pub kind: SiteKind,
+    /// Position in the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<ConfigPosition>,
 }
 
 /// Kind of responses of a site where no route applies.
@@ -120,6 +141,7 @@ fn cells(site: &SiteSummary) -> [String; COLUMNS] {
         .as_ref()
         .map_or("–".into(), |root| text::sanitized(&root.to_string_lossy(), MAX_SHOWN));
     let routes = match site.routes {
+        _ if site.disabled => "disabled".into(),
         0 => String::new(),
         1 => "1 route".into(),
         routes => format!("{routes} routes"),
@@ -160,7 +182,7 @@ mod tests {
                 root: Some("/var/www/example".into()),
                 routes: 2,
                 kind: SiteKind::Files,
-                fault: None,
+                ..SiteSummary::default()
             },
             SiteSummary {
                 name: ":8081".into(),
@@ -168,7 +190,7 @@ mod tests {
                 root: Some("/srv/zweite-ü".into()),
                 routes: 1,
                 kind: SiteKind::Files,
-                fault: None,
+                ..SiteSummary::default()
             },
             SiteSummary {
                 name: "old.test".into(),

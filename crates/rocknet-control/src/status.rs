@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::text;
 
 /// State and counters of the server at one moment. Counters are totals since start unless stated otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Status {
@@ -39,6 +39,8 @@ pub struct Status {
     pub connections_open: u64,
     /// Number of accepted connections.
     pub connections_total: u64,
+    /// Connections by version of HTTP. A connection without a request has no version.
+    pub protocols: Protocols,
     /// UDP ports that serve HTTP/3.
     pub http3_ports: Vec<u16>,
     /// Number of connections that are open now and use QUIC.
@@ -47,6 +49,9 @@ pub struct Status {
     pub tunnels_open: u64,
     /// Number of received requests.
     pub requests: u64,
+    /// Load of the last 10 seconds and of the last minute. If the server runs for a shorter time, there is one
+    /// interval, which begins with its start.
+    pub load: Vec<IntervalLoad>,
     /// Number of bytes sent to clients, including header sections.
     pub bytes_sent: u64,
     /// Responses by status class.
@@ -63,8 +68,55 @@ pub struct Status {
     pub log_drops: u64,
     /// Number of successful reloads of the configuration.
     pub reloads: u64,
+    /// Number of configurations in memory: the current one, and older ones that exchanges in progress still use.
+    pub snapshots: u64,
     /// Error of the last reload; `None` if that reload was successful, or before the first reload.
     pub last_reload_error: Option<String>,
+}
+
+/// Connections by version of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Protocols {
+    /// HTTP/1.1 and HTTP/1.0.
+    pub http1: ProtocolConnections,
+    /// HTTP/2.
+    pub http2: ProtocolConnections,
+    /// HTTP/3.
+    pub http3: ProtocolConnections,
+}
+
+/// Connections of one version of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ProtocolConnections {
+    /// Number of connections that are open now.
+    pub open: u64,
+    /// Number of connections since start.
+    pub total: u64,
+}
+
+/// Load of the server during an interval that ends now.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct IntervalLoad {
+    /// Length of the interval in milliseconds.
+    pub interval_ms: u64,
+    /// Received requests per second.
+    pub requests_per_second: f64,
+    /// Bytes sent to clients per second, including header sections.
+    pub bytes_per_second: f64,
+    /// Responses with a status of 500 or above, per second.
+    pub server_errors_per_second: f64,
+    /// Median of the response times in microseconds; `None` without a response.
+    pub p50_us: Option<u64>,
+    /// 90th percentile of the response times in microseconds; `None` without a response.
+    pub p90_us: Option<u64>,
+    /// 99th percentile of the response times in microseconds; `None` without a response.
+    pub p99_us: Option<u64>,
 }
 
 /// Mode of the server, which selects the defaults of settings.
@@ -174,6 +226,16 @@ impl fmt::Display for Status {
         }
         let (open, total) = (text::count(self.connections_open), text::count(self.connections_total));
         row("connections", format!("{open} open, {total} in all"))?;
+        let Protocols { http1, http2, http3 } = self.protocols;
+        let versions = [("HTTP/1", http1), ("HTTP/2", http2), ("HTTP/3", http3)];
+        let used = versions.iter().filter(|(_, connections)| connections.total > 0);
+        for (index, (name, connections)) in used.enumerate() {
+            let (open, total) = (text::count(connections.open), text::count(connections.total));
+            row(
+                if index == 0 { "versions" } else { "" },
+                format!("{name}: {open} open, {total} in all"),
+            )?;
+        }
         if !self.http3_ports.is_empty() {
             let ports: Vec<_> = self.http3_ports.iter().take(PORTS_SHOWN).map(u16::to_string).collect();
             let more = if self.http3_ports.len() > PORTS_SHOWN {
@@ -188,6 +250,9 @@ impl fmt::Display for Status {
             row("tunnels", format!("{} open", text::count(self.tunnels_open)))?;
         }
         row("requests", text::count(self.requests))?;
+        for (index, load) in self.load.iter().enumerate() {
+            row(if index == 0 { "load" } else { "" }, load.to_string())?;
+        }
         let Responses {
             successful,
             redirection,
@@ -253,6 +318,20 @@ impl fmt::Display for Status {
     }
 }
 
+/// Writes one line without a newline: `12.3 requests/s in the last 10 s: 50 % within 80 µs, 99 % within 1.2 ms`.
+impl fmt::Display for IntervalLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.interval_ms.saturating_add(500) / 1000;
+        let interval = text::duration(seconds.max(1));
+        write!(f, "{:.1} requests/s in the last {interval}", self.requests_per_second)?;
+        if let (Some(p50), Some(p99)) = (self.p50_us, self.p99_us) {
+            let (p50, p99) = (text::short_duration(p50), text::short_duration(p99));
+            write!(f, ": 50 % within {p50}, 99 % within {p99}")?;
+        }
+        Ok(())
+    }
+}
+
 /// Maximum number of sites whose response times are shown, so that the output of `status` fits on a terminal.
 const DURATIONS_SHOWN: usize = 8;
 
@@ -287,10 +366,28 @@ mod tests {
             worker_restarts: 0,
             connections_open: 12,
             connections_total: 1_234,
+            protocols: Protocols {
+                http1: ProtocolConnections { open: 9, total: 1_200 },
+                http2: ProtocolConnections::default(),
+                http3: ProtocolConnections { open: 2, total: 30 },
+            },
             http3_ports: vec![443, 8443],
             http3_open: 2,
             tunnels_open: 0,
             requests: 1_234_567,
+            load: vec![
+                IntervalLoad {
+                    interval_ms: 12_300,
+                    requests_per_second: 1234.56,
+                    p50_us: Some(80),
+                    p99_us: Some(1_234),
+                    ..IntervalLoad::default()
+                },
+                IntervalLoad {
+                    interval_ms: 60_000,
+                    ..IntervalLoad::default()
+                },
+            ],
             bytes_sent: 5_368_709_120,
             responses: Responses {
                 successful: 1_200_000,
@@ -321,6 +418,7 @@ mod tests {
             },
             log_drops: 0,
             reloads: 3,
+            snapshots: 1,
             last_reload_error: None,
         }
     }
@@ -335,8 +433,12 @@ workers      8 threads
 listening    http://0.0.0.0:80
              http://[::]:80
 connections  12 open, 1,234 in all
+versions     HTTP/1: 9 open, 1,200 in all
+             HTTP/3: 2 open, 30 in all
 HTTP/3       2 open, UDP 443, 8443
 requests     1,234,567
+load         1234.6 requests/s in the last 12 s: 50 % within 80 µs, 99 % within 1.2 ms
+             0.0 requests/s in the last 1 min
 responses    2xx 1,200,000, 3xx 30,000, 4xx 4,560, 5xx 7
 sent         5.0 GiB
 durations    a.test: 50 % within 1 µs, 99 % within 12.2 ms

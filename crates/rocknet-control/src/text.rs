@@ -1,5 +1,7 @@
 //! Formats numbers and untrusted text for terminals.
 
+use rocknet_proto::semantics::date;
+
 /// Formats a number with commas: `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -53,6 +55,11 @@ pub fn short_duration(microseconds: u64) -> String {
         1_000..1_000_000 => format!("{}.{} ms", microseconds / 1_000, microseconds / 100 % 10),
         _ => format!("{}.{} s", microseconds / 1_000_000, microseconds / 100_000 % 10),
     }
+}
+
+/// Formats a Unix time as the date of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub fn http_date(unix_seconds: u64) -> String {
+    String::from_utf8_lossy(&date::format(unix_seconds)).into_owned()
 }
 
 /// Formats a share in percent: `87.5 %`. Returns a dash if the whole is zero.

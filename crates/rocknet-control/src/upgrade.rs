@@ -20,3 +20,21 @@ pub struct UpgradeOrder {
     /// Time in seconds until the new process has to be ready, one of [`TIMEOUTS`]; `None`: [`DEFAULT_TIMEOUT`].
     pub timeout: Option<u64>,
 }
+
+impl UpgradeOrder {
+    /// Checks the timeout.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message if it is not one of [`TIMEOUTS`].
+    pub fn check(&self) -> Result<(), String> {
+        match self.timeout {
+            Some(timeout) if !TIMEOUTS.contains(&timeout) => Err(format!(
+                "`timeout` is {timeout}: it must be {} to {} seconds",
+                TIMEOUTS.start(),
+                TIMEOUTS.end()
+            )),
+            _ => Ok(()),
+        }
+    }
+}

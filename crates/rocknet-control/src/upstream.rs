@@ -57,8 +57,8 @@ pub struct UpstreamSummary {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamAddress {
-    /// Address as in the configuration, such as `http://10.0.0.2:3000`. All upstreams with this address are meant, if
-    /// routes use it with different settings.
+    /// Address as in the configuration, such as `http://10.0.0.2:3000`. `http://` or `https://` may be left out. All
+    /// upstreams with this address are meant, if routes use it with different settings.
     pub address: String,
 }
 

@@ -2,15 +2,23 @@
 
 mod access;
 mod context;
+mod flags;
 mod host;
+mod includes;
+mod inherit;
+mod order;
 mod path;
 mod php;
 mod proxy;
 mod reader;
+mod redirect;
+mod requirement;
 mod rewrite;
 mod section;
 mod setting;
+mod tls;
 
+pub(crate) use includes::ApacheIncludes;
 pub(crate) use reader::read;
 
 use std::path::Path;
@@ -18,19 +26,19 @@ use std::path::Path;
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
 use crate::hosts::{self, HostDraft};
+use crate::source::SourceMap;
 use crate::value::Value;
 use context::ServerContext;
 
 /// Differences between the defaults of both servers, for the top of the result.
-const REMARKS: [&str; 3] = [
+const REMARKS: [&str; 2] = [
     "Defaults that differ from Apache: compression on, access log off, folders are not listed.",
     "Names that begin with a dot are never served, except /.well-known. `.htaccess` files have no effect: import each.",
-    "Included files are not read: run `rocknet import` on each.",
 ];
 
 /// Translates a configuration of Apache. `name`: name of its file.
-pub(crate) fn translate(tree: &[Directive], name: &str) -> Document {
-    let mut document = Document::new(&REMARKS);
+pub(crate) fn translate(tree: &[Directive], name: &str, sources: &SourceMap) -> Document {
+    let mut document = Document::new(&REMARKS, sources);
     let mut all = Vec::new();
     flatten(tree, &mut all, &mut document);
     let context = ServerContext::collect(&all);
@@ -45,10 +53,25 @@ pub(crate) fn translate(tree: &[Directive], name: &str) -> Document {
         };
         drafts.push(draft);
     } else {
+        let (shared, global): (Vec<&Directive>, Vec<&Directive>) = global.into_iter().partition(|d| is_shared(d));
         global_settings(&global, &mut document, &context);
+        let mut used = vec![false; shared.len()];
         for block in hosts {
-            let children: Vec<&Directive> = block.children().iter().collect();
-            drafts.push(host::translate(&children, Some(block), &context));
+            let roots: Vec<String> = (block.children().iter().filter(|d| d.is("DocumentRoot")))
+                .filter_map(|d| context.expand(d.argument(0)))
+                .collect();
+            let mut directives = Vec::new();
+            for (at, directive) in shared.iter().enumerate() {
+                if !directive.is("Directory") || section::applies(directive, &roots, &context) {
+                    used[at] = true;
+                    directives.push(*directive);
+                }
+            }
+            directives.extend(block.children());
+            drafts.push(host::translate(&directives, Some(block), &context));
+        }
+        for (directive, _) in shared.iter().zip(used).filter(|(_, used)| !used) {
+            section::skip(directive, &mut document);
         }
     }
     for draft in &mut drafts {
@@ -56,6 +79,24 @@ pub(crate) fn translate(tree: &[Directive], name: &str) -> Document {
     }
     hosts::assemble(&mut document, drafts);
     document
+}
+
+/// Returns true for directives outside of virtual hosts that apply to each of them.
+fn is_shared(directive: &Directive) -> bool {
+    const SHARED: [&str; 11] = [
+        "Directory",
+        "DirectoryMatch",
+        "Location",
+        "LocationMatch",
+        "Files",
+        "FilesMatch",
+        "SSLVerifyClient",
+        "SSLCACertificateFile",
+        "SSLCARevocationFile",
+        "SSLCARevocationPath",
+        "SSLRequire",
+    ];
+    SHARED.iter().any(|name| directive.is(name))
 }
 
 /// Replaces `<IfModule>` and similar sections by their directives.
@@ -66,10 +107,11 @@ fn flatten(tree: &[Directive], all: &mut Vec<Directive>, notes: &mut dyn Notes) 
             .any(|name| directive.is(name));
         match (&directive.block, is_condition) {
             (Some(_), true) if directive.argument(0).starts_with('!') || directive.is("IfDefine") => {
-                notes.skip(
-                    directive,
-                    "this section is for servers without the module or with a definition",
-                );
+                let message = "this section is for servers without the module or with a definition";
+                match section::restricts(directive) {
+                    true => notes.skip_restriction(directive, message),
+                    false => notes.skip(directive, message),
+                }
             }
             (Some(block), true) => flatten(block, all, notes),
             (Some(block), false) => {
@@ -111,8 +153,12 @@ fn global_settings(global: &[&Directive], document: &mut Document, context: &Ser
                     log.set(name, found.value, found.line);
                 }
             }
-        } else if directive.is("Directory") && directive.argument(0) == "/" || setting::is_unneeded(directive) {
+        } else if directive.is("Proxy") {
+            context.note_balancer(directive, document);
+        } else if setting::is_unneeded(directive) {
             document.unneeded(directive, "RockNet does this by default, or selects it itself");
+        } else if directive.block.is_some() {
+            section::skip(directive, document);
         } else if !context.has_read(directive) {
             document.skip(
                 directive,

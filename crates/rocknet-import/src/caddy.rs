@@ -2,6 +2,7 @@
 
 mod action;
 mod block;
+mod includes;
 mod matcher;
 mod options;
 mod place;
@@ -9,8 +10,10 @@ mod proxy;
 mod reader;
 mod setting;
 mod site;
+mod snippet;
 mod tls;
 
+pub(crate) use includes::CaddyIncludes;
 pub(crate) use reader::read;
 
 use std::collections::HashMap;
@@ -18,6 +21,8 @@ use std::collections::HashMap;
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
 use crate::hosts;
+use crate::note::MAY_RESTRICT_ACCESS;
+use crate::source::SourceMap;
 use options::CaddyOptions;
 
 /// Differences between the defaults of both servers, for the top of the result.
@@ -28,12 +33,9 @@ const REMARKS: [&str; 4] = [
     "Of several upstreams, RockNet selects the less loaded of two random ones, where Caddy selects any at random.",
 ];
 
-/// Maximum number of directives after all snippets are inserted.
-const MAX_DIRECTIVES: usize = 100_000;
-
 /// Translates a Caddyfile.
-pub(crate) fn translate(tree: &[Directive]) -> Document {
-    let mut document = Document::new(&REMARKS);
+pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
+    let mut document = Document::new(&REMARKS, sources);
     let mut options = CaddyOptions::default();
     let mut snippets: HashMap<&str, &[Directive]> = HashMap::new();
     let mut sites: Vec<Directive> = Vec::new();
@@ -49,10 +51,7 @@ pub(crate) fn translate(tree: &[Directive]) -> Document {
                 "named routes have no counterpart: write the directives into each site",
             );
         } else if name == "import" {
-            document.skip(
-                directive,
-                "imported files are not read: run `rocknet import caddy` on them",
-            );
+            document.skip(directive, &format!("{MAY_RESTRICT_ACCESS}: the file was not read"));
         } else if directive.block.is_some() {
             sites.push(directive.clone());
         } else {
@@ -66,7 +65,7 @@ pub(crate) fn translate(tree: &[Directive]) -> Document {
     let mut count = 0;
     for site in &mut sites {
         let children = site.block.take().unwrap_or_default();
-        site.block = Some(insert_snippets(children, &snippets, &mut count));
+        site.block = Some(snippet::insert(children, &snippets, 0, &mut count));
     }
     let mut drafts = Vec::new();
     for site in &sites {
@@ -74,39 +73,4 @@ pub(crate) fn translate(tree: &[Directive]) -> Document {
     }
     hosts::assemble(&mut document, drafts);
     document
-}
-
-/// Replaces `import NAME` by the directives of the snippet. Imports with arguments, and imports in snippets, are kept.
-fn insert_snippets(
-    directives: Vec<Directive>,
-    snippets: &HashMap<&str, &[Directive]>,
-    count: &mut usize,
-) -> Vec<Directive> {
-    let mut all = Vec::with_capacity(directives.len());
-    for mut directive in directives {
-        *count += 1;
-        let snippet = match directive.words()[..] {
-            [name] if directive.name == "import" => snippets.get(name),
-            _ => None,
-        };
-        let size = snippet.map_or(0, |snippet| size(snippet));
-        match snippet {
-            Some(snippet) if *count + size <= MAX_DIRECTIVES => {
-                *count += size;
-                all.extend(snippet.iter().cloned());
-            }
-            _ => {
-                if let Some(block) = directive.block.take() {
-                    directive.block = Some(insert_snippets(block, snippets, count));
-                }
-                all.push(directive);
-            }
-        }
-    }
-    all
-}
-
-/// Returns the number of directives in a list, with their blocks.
-fn size(directives: &[Directive]) -> usize {
-    directives.iter().map(|directive| 1 + size(directive.children())).sum()
 }

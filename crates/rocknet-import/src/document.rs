@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::directive::Directive;
 use crate::note::{Note, NoteKind, RESTRICTS_ACCESS};
 use crate::settings::Settings;
+use crate::source::SourceMap;
 use crate::value::Value;
 
 /// A translated configuration.
@@ -17,12 +18,15 @@ pub(crate) struct Document {
     pub sites: Vec<Site>,
     /// Notes that belong to no site.
     pub notes: Vec<Note>,
+    /// Files of the lines that settings and notes refer to.
+    pub sources: SourceMap,
 }
 
 impl Document {
-    /// Returns a document with comments at its top.
-    pub fn new(remarks: &[&str]) -> Document {
+    /// Returns a document with comments at its top. `sources`: files of the lines.
+    pub fn new(remarks: &[&str], sources: &SourceMap) -> Document {
         Document {
+            sources: sources.clone(),
             remarks: remarks.iter().map(|remark| (*remark).to_owned()).collect(),
             ..Document::default()
         }
@@ -130,6 +134,7 @@ pub(crate) trait Notes {
     fn note(&mut self, kind: NoteKind, directive: &Directive, message: &str) {
         self.list().push(Note {
             kind,
+            file: String::new(),
             line: directive.line,
             directive: directive.text(),
             message: message.to_owned(),

@@ -49,6 +49,7 @@ impl HostDraft {
     fn note(&mut self, kind: NoteKind, message: String) {
         self.site.notes.push(Note {
             kind,
+            file: String::new(),
             line: self.site.line,
             directive: self.directive.clone(),
             message,
@@ -112,7 +113,10 @@ pub(crate) fn assemble(document: &mut Document, hosts: Vec<HostDraft>) {
         }
         let first = host.names.first().and_then(|name| by_name.get(name).copied());
         match first {
-            Some(at) if kept[at].is_same(&host) && kept[at].is_tls() != host.is_tls() => join(&mut kept[at], host),
+            Some(at) if kept[at].is_same(&host) && kept[at].is_tls() != host.is_tls() => {
+                let place = document.sources.place(host.site.line);
+                join(&mut kept[at], host, &place);
+            }
             _ => {
                 for name in &host.names {
                     by_name.entry(name.clone()).or_insert(kept.len());
@@ -133,13 +137,10 @@ pub(crate) fn assemble(document: &mut Document, hosts: Vec<HostDraft>) {
 }
 
 /// Joins a host with the same content on other ports.
-fn join(kept: &mut HostDraft, other: HostDraft) {
+fn join(kept: &mut HostDraft, other: HostDraft, place: &str) {
     kept.note(
         NoteKind::Differs,
-        format!(
-            "joined with the same host at line {}; `redirect = false` serves it without TLS too",
-            other.site.line
-        ),
+        format!("joined with the same host at {place}; `redirect = false` serves it without TLS too"),
     );
     kept.listeners.extend(other.listeners);
     if kept.tls.is_empty() {
@@ -154,6 +155,9 @@ fn join(kept: &mut HostDraft, other: HostDraft) {
 /// host, with the names that have no such site.
 fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: HostDraft) -> Option<HostDraft> {
     let target = host.https_redirect.clone().unwrap_or_default();
+    if target.is_empty() && host.names.is_empty() && redirect_all(kept, &mut host) {
+        return None;
+    }
     let (mut left, mut joined) = (Vec::new(), None);
     for name in &host.names {
         let at = by_name.get(name).copied().filter(|at| kept[*at].is_tls());
@@ -209,6 +213,33 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
     Some(host)
 }
 
+/// Adds the listeners of a host that redirects every name to HTTPS to the sites with TLS that have no listener without
+/// it. Returns false if there is no site with TLS.
+fn redirect_all(kept: &mut [HostDraft], host: &mut HostDraft) -> bool {
+    let clear: Vec<String> = kept
+        .iter()
+        .filter(|other| !other.is_tls())
+        .flat_map(|other| other.names.clone())
+        .collect();
+    let Some(first) = kept.iter().position(HostDraft::is_tls) else {
+        return false;
+    };
+    for other in kept.iter_mut().filter(|other| other.is_tls()) {
+        let is_served =
+            other.listeners.iter().any(|listener| !listener.tls) || other.names.iter().any(|name| clear.contains(name));
+        if !is_served {
+            other.listeners.extend(host.listeners.iter().cloned());
+            other.tls.retain(|(key, _)| key != "redirect");
+        }
+    }
+    host.note(
+        NoteKind::NotNeeded,
+        "sites with TLS redirect from http:// by themselves (308): `tls.redirect`".to_owned(),
+    );
+    kept[first].site.notes.append(&mut host.site.notes);
+    true
+}
+
 /// Sets name, listeners and TLS of a site, and adds it to the document.
 fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<String, usize>) {
     if host.listeners.is_empty() {
@@ -221,10 +252,9 @@ fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<Strin
     let names = std::mem::take(&mut host.names);
     let (free, taken): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| !used.contains_key(name));
     for name in taken {
-        let line = used.get(&name).copied().unwrap_or_default();
-        let message = format!(
-            "the site of line {line} has the name {name} already; a name has one site for all ports: join them"
-        );
+        let place = document.sources.place(used.get(&name).copied().unwrap_or_default());
+        let message =
+            format!("the site of {place} has the name {name} already; a name has one site for all ports: join them");
         host.note(NoteKind::NotTranslated, message);
         if free.is_empty() {
             document.notes.append(&mut host.site.notes);
@@ -247,7 +277,8 @@ fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<Strin
         }
     };
     if let Some(first) = used.get(&name) {
-        let message = format!("the site of line {first} serves these listeners already");
+        let place = document.sources.place(*first);
+        let message = format!("the site of {place} serves these listeners already");
         host.note(NoteKind::NotTranslated, message);
         document.notes.append(&mut host.site.notes);
         return;

@@ -17,6 +17,8 @@ pub struct Import {
 /// Reason why a file cannot be translated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportError {
+    /// Name of the file.
+    pub file: String,
     /// Line of the file, counted from 1; `None` if the error concerns the whole file.
     pub line: Option<usize>,
     /// Description of the problem.
@@ -34,6 +36,7 @@ impl std::error::Error for ImportError {}
 impl From<SyntaxError> for ImportError {
     fn from(error: SyntaxError) -> ImportError {
         ImportError {
+            file: String::new(),
             line: Some(error.line),
             message: error.message,
         }

@@ -1,6 +1,7 @@
 //! Translates configurations of nginx: a whole `nginx.conf`, or a file with `server` blocks.
 
 mod action;
+mod includes;
 mod location;
 mod php;
 mod place;
@@ -13,25 +14,26 @@ mod tls;
 mod try_files;
 mod upstream;
 
+pub(crate) use includes::NginxIncludes;
 pub(crate) use reader::read;
 
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
 use crate::hosts;
+use crate::source::SourceMap;
 use scope::{ConfigLevel, Scope};
 use upstream::Upstreams;
 
 /// Differences between the defaults of both servers, for the top of the result.
-const REMARKS: [&str; 4] = [
+const REMARKS: [&str; 3] = [
     "Defaults that differ from nginx: request bodies up to 100 MiB (nginx: 1 MiB), compression on, access log off.",
     "Names that begin with a dot are never served, except /.well-known.",
     "Of the locations that match a path, the most specific pattern takes effect; nginx prefers regular expressions.",
-    "Included files are not read: run `rocknet import` on each.",
 ];
 
 /// Translates a configuration of nginx.
-pub(crate) fn translate(tree: &[Directive]) -> Document {
-    let mut document = Document::new(&REMARKS);
+pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
+    let mut document = Document::new(&REMARKS, sources);
     let mut shared = Scope::new(ConfigLevel::Http);
     let mut upstreams = Upstreams::new();
     let mut servers = Vec::new();

@@ -27,7 +27,9 @@ impl NoteKind {
 pub struct Note {
     /// Kind of the note.
     pub kind: NoteKind,
-    /// Line of the directive, counted from 1.
+    /// Name of the file with the directive.
+    pub file: String,
+    /// Line of the directive in its file, counted from 1.
     pub line: usize,
     /// The directive on one line, shortened.
     pub directive: String,

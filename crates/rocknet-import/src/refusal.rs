@@ -67,6 +67,7 @@ fn position(origin: &Origin) -> (usize, u8, usize) {
 fn remove(document: &mut Document, origin: &Origin, message: &str) -> bool {
     let note = |line: usize, directive: String| Note {
         kind: NoteKind::NotTranslated,
+        file: String::new(),
         line,
         directive: shown(&directive),
         message: message.to_owned(),

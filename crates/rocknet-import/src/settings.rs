@@ -17,6 +17,8 @@ pub(crate) struct Setting {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     values: BTreeMap<String, Setting>,
+    /// True if `deny = "all"` stands for a restriction that cannot be expressed, so that no `allow` cancels it.
+    is_locked: bool,
 }
 
 /// Order of keys in the result. Other keys follow, in alphabetical order.
@@ -84,6 +86,18 @@ impl Settings {
         // RockNet refuses `allow` beside `deny = "all"`.
         self.values.remove("allow");
         self.set("deny", Value::text("all"), line);
+        self.is_locked = true;
+    }
+
+    /// Denies every client, as the other server does. Settings of places inside may permit clients again.
+    pub fn deny_all(&mut self, line: usize) {
+        self.values.remove("allow");
+        self.set("deny", Value::text("all"), line);
+    }
+
+    /// Returns true if a restriction is closed that cannot be expressed.
+    pub fn is_locked(&self) -> bool {
+        self.is_locked
     }
 
     /// Returns true if a key restricts access, and does not only cancel an inherited restriction.
@@ -142,6 +156,7 @@ impl Settings {
 
     /// Adds the settings of another table, which replace those of this one.
     pub fn merge(&mut self, other: Settings) {
+        self.is_locked |= other.is_locked;
         self.values.extend(other.values);
         if self.is_closed() {
             self.values.remove("allow");
@@ -150,6 +165,9 @@ impl Settings {
 
     /// Cancels inherited access lists of the other kind, if these settings have a list of one kind.
     pub fn cancel_inherited_lists(&mut self, inherited: &Settings, line: usize) {
+        if inherited.is_locked {
+            return self.keep_closed(line);
+        }
         let cancelled = [
             ("allow", "deny", Value::List(Vec::new())),
             ("deny", "allow", Value::text("all")),
@@ -158,6 +176,16 @@ impl Settings {
             if self.has(own) && !self.has(other) && inherited.has(other) && !self.is_closed() {
                 self.set(other, value, line);
             }
+        }
+    }
+
+    /// Removes the lists of a place in a closed one, which would open it.
+    fn keep_closed(&mut self, line: usize) {
+        let has_lists = self.has("allow") || self.has("deny");
+        self.values.remove("allow");
+        self.values.remove("deny");
+        if has_lists {
+            self.close(line);
         }
     }
 

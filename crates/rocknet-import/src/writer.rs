@@ -12,6 +12,7 @@ use crate::imported::{Import, ImportError};
 use crate::note::{Note, NoteKind, shown};
 use crate::refusal::{Origin, refuse};
 use crate::settings::Settings;
+use crate::source::SourceMap;
 use crate::value::{bare_or_quoted, quoted_key};
 
 /// Maximum number of checks. A report has up to 200 findings, so this is enough for 10,000 refused values.
@@ -31,6 +32,12 @@ pub(crate) fn write(mut document: Document, name: &str) -> Result<Import, Import
                 let mut notes = document.notes;
                 notes.extend(document.sites.into_iter().flat_map(|site| site.notes));
                 notes.sort_by_key(|note| note.line);
+                // A file that is included several times has the same notes several times.
+                notes.dedup();
+                for note in &mut notes {
+                    let (file, line) = document.sources.position(note.line);
+                    (note.file, note.line) = (file.to_owned(), line);
+                }
                 let toml = rocknet_config::format(&rendered.text).unwrap_or(rendered.text);
                 return Ok(Import {
                     toml,
@@ -41,17 +48,20 @@ pub(crate) fn write(mut document: Document, name: &str) -> Result<Import, Import
             Err(report) if refuse(&mut document, &rendered.origins, &report) => {}
             Err(report) => {
                 let message = report.findings.first().map_or("", |finding| finding.message.as_str());
-                return Err(failure(&format!(
-                    "the translation is not a valid configuration: {message}"
-                )));
+                let message = format!("the translation is not a valid configuration: {message}");
+                return Err(failure(name, &message));
             }
         }
     }
-    Err(failure("the file has too many values that RockNet does not accept"))
+    Err(failure(
+        name,
+        "the file has too many values that RockNet does not accept",
+    ))
 }
 
-fn failure(message: &str) -> ImportError {
+fn failure(name: &str, message: &str) -> ImportError {
     ImportError {
+        file: name.to_owned(),
         line: None,
         message: shown(message),
     }
@@ -84,9 +94,10 @@ impl Rendered {
         self.line("", Origin::Comment);
     }
 
-    fn notes(&mut self, notes: &[Note], name: &str) {
+    fn notes(&mut self, notes: &[Note], sources: &SourceMap) {
         for note in notes {
-            let (line, directive, label) = (note.line, &note.directive, note.kind.label());
+            let (name, line) = sources.position(note.line);
+            let (directive, label) = (&note.directive, note.kind.label());
             if note.kind != NoteKind::NotNeeded {
                 self.comment(&format!("{label}: {name}:{line}: {directive}: {}", note.message));
             }
@@ -114,7 +125,7 @@ fn render(document: &Document, name: &str) -> Rendered {
     for remark in &document.remarks {
         out.comment(remark);
     }
-    out.notes(&document.notes, name);
+    out.notes(&document.notes, &document.sources);
     for (table, settings) in document.tables.iter().filter(|(_, settings)| !settings.is_empty()) {
         out.blank();
         out.line(&format!("[{table}]"), Origin::Comment);
@@ -128,7 +139,7 @@ fn render(document: &Document, name: &str) -> Rendered {
             quoted_key(&site.name)
         };
         out.blank();
-        out.notes(&site.notes, name);
+        out.notes(&site.notes, &document.sources);
         out.line(&format!("[site.{site_name}]"), Origin::Site(at));
         out.settings(&site.settings, |key| Origin::SiteKey(at, key));
         for (index, route) in site.routes.iter().enumerate() {

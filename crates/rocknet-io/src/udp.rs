@@ -50,16 +50,32 @@ pub const SOCKET_BUFFER: usize = 2 << 20;
 ///
 /// Fails if the address cannot be bound, or if the kernel lacks a required option. `Unsupported` for a socket file.
 pub fn bind(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
+    bind_all(address, count, false)
+}
+
+/// Binds sockets as [`bind`] does, at an address that overlaps with another one of this process, as all addresses of a
+/// port do with one of them. Sockets of the process at the same port must come from these functions.
+///
+/// # Errors
+///
+/// As [`bind`].
+pub fn bind_overlapping(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
+    bind_all(address, count, true)
+}
+
+fn bind_all(address: &Address, count: usize, is_shared: bool) -> io::Result<Vec<OwnedFd>> {
     let (address, only_v6) = match *address {
         Address::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
         Address::Tcp { ip: Some(ip), port } => (SocketAddr::from((ip, port)), true),
         Address::Tcp { ip: None, port } => (SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)), false),
     };
-    let first = match bind_first(address, only_v6) {
+    let first = match bind_first(address, only_v6, is_shared) {
         // A machine without IPv6 has all its addresses in IPv4.
-        Err(error) if !only_v6 && lacks_ipv6(&error) => {
-            bind_first(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())), true)?
-        }
+        Err(error) if !only_v6 && lacks_ipv6(&error) => bind_first(
+            SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())),
+            true,
+            is_shared,
+        )?,
         result => result?,
     };
     let bound = socket2::SockRef::from(&first).local_addr()?;
@@ -74,10 +90,13 @@ pub fn bind(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
     Ok(sockets)
 }
 
-/// Binds the first socket of an address. The socket shares the address only after binding, so that binding fails if
-/// another program uses the port.
-fn bind_first(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
+/// Binds the first socket of an address. Unless `is_shared`, the socket shares the address only after binding, so that
+/// binding fails if another program uses the port.
+fn bind_first(address: SocketAddr, only_v6: bool, is_shared: bool) -> io::Result<Socket> {
     let socket = unbound(address, only_v6)?;
+    if is_shared {
+        socket.set_reuse_port(true)?;
+    }
     socket.bind(&address.into())?;
     socket.set_reuse_port(true)?;
     Ok(socket)

@@ -94,6 +94,13 @@ impl ErrorLog {
         self.logger.renew_interest();
         is_set
     }
+
+    /// Gives a module the level of all others again. Returns false if the module has no level of its own.
+    pub fn remove_module_level(&self, module: &str) -> bool {
+        let is_removed = self.logger.shared.levels.remove_module(module);
+        self.logger.renew_interest();
+        is_removed
+    }
 }
 
 fn parse_level(name: &str) -> Option<Level> {

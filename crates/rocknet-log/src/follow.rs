@@ -7,8 +7,8 @@ use rocknet_io::byte_budget::ByteBudget;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Maximum number of followers.
-const MAX_FOLLOWERS: usize = 16;
+/// Maximum number of followers. Further ones get the recent lines only.
+pub const MAX_FOLLOWERS: usize = 16;
 
 /// Maximum number of batches that wait for a slow follower, and of their bytes. Later lines are counted as lost for it.
 const MAX_BATCHES: usize = 64;

@@ -65,6 +65,14 @@ impl Levels {
         true
     }
 
+    /// Removes the level of a module. Returns false if it has none.
+    pub(super) fn remove_module(&self, module: &str) -> bool {
+        let mut modules = self.modules.write().unwrap_or_else(PoisonError::into_inner);
+        let is_removed = modules.remove(module).is_some();
+        self.has_modules.store(!modules.is_empty(), Ordering::Release);
+        is_removed
+    }
+
     /// Returns the modules with a level of their own.
     pub(super) fn modules(&self) -> BTreeMap<String, Level> {
         self.read().clone()
@@ -149,5 +157,12 @@ mod tests {
         assert!(!levels.set_module("more", Level::Debug));
         assert!(levels.set_module("m0", Level::Error));
         assert_eq!(levels.modules().len(), MAX_MODULES);
+        assert!(levels.remove_module("m0") && !levels.remove_module("m0"));
+        assert!(levels.set_module("more", Level::Debug));
+        levels
+            .modules()
+            .keys()
+            .for_each(|module| assert!(levels.remove_module(module)));
+        assert!(!levels.has_modules.load(Ordering::Acquire));
     }
 }

@@ -37,7 +37,7 @@ use rocknet_config::model::{AccessFormat, Level, Log, LogTarget};
 use tokio::sync::mpsc::Receiver;
 
 pub use errors::{ErrorLog, init_errors};
-pub use follow::{FollowedLines, FollowedLog};
+pub use follow::{FollowedLines, FollowedLog, MAX_FOLLOWERS};
 pub use record::Record;
 pub use writer::AccessWriter;
 

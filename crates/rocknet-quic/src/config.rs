@@ -13,6 +13,7 @@ use quinn_proto::{
 
 use crate::congestion::CubicFactory;
 use crate::connection_id::{ConnectionIdKey, Generator, KEY_LENGTH, MisroutedOwner, Owner};
+use crate::forwarding::Forwarding;
 use crate::tls::{QUIC_V1, SelectingConfig};
 
 /// Size of the secret that all keys are derived from, in bytes.
@@ -126,24 +127,23 @@ pub fn remembered_parameters() -> Vec<u8> {
         .collect()
 }
 
-/// Returns the settings that an endpoint keeps for its whole life. `workers` is the number of workers of its listening
-/// address. When the endpoint rejects a datagram because another worker owns its connection, `misrouted` receives that
-/// owner.
+/// Returns the settings that an endpoint keeps for its whole life. `forwarding`: inboxes of the workers of the process.
 pub(crate) fn endpoint_config(
     keys: &SharedKeys,
     owner: Owner,
-    workers: u16,
+    forwarding: &Forwarding,
     misrouted: &Arc<MisroutedOwner>,
 ) -> EndpointConfig {
     let reset: Arc<dyn quinn_proto::crypto::HmacKey> = Arc::<hmac::Key>::clone(&keys.reset);
     let mut config = EndpointConfig::new(reset);
     let (key, misrouted) = (Arc::clone(&keys.connection_id), Arc::clone(misrouted));
+    let forwarding = forwarding.clone();
     config.cid_generator(move || {
         Box::new(Generator {
             key: Arc::clone(&key),
             owner,
             misrouted: Arc::clone(&misrouted),
-            workers,
+            forwarding: forwarding.clone(),
         })
     });
     config.supported_versions(vec![QUIC_V1]);
@@ -222,7 +222,7 @@ mod tests {
             key: keys(1).connection_id,
             owner,
             misrouted: Arc::default(),
-            workers: 3,
+            forwarding: Forwarding::default(),
         };
         let id = generator.generate_cid();
         assert_eq!(keys(1).connection_id.owner(&id), Some(owner));

@@ -16,6 +16,8 @@ use std::time::Duration;
 use aws_lc_rs::cipher::{AES_128, DecryptingKey, DecryptionContext, EncryptingKey, UnboundCipherKey};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
 
+use crate::forwarding::Forwarding;
+
 /// Length of a connection ID in bytes: one AES block.
 pub const CONNECTION_ID_LENGTH: usize = 16;
 /// Length of the key in bytes.
@@ -29,7 +31,7 @@ pub struct Owner {
     /// Generation of the process. Processes that serve a port at the same time need different generations. Connections
     /// of generations without a process are reset.
     pub generation: u16,
-    /// Number of the worker among those of its listening address.
+    /// Number of the worker among those of the process that have a UDP socket.
     pub worker: u16,
 }
 
@@ -108,8 +110,8 @@ pub(crate) struct Generator {
     pub key: Arc<ConnectionIdKey>,
     pub owner: Owner,
     pub misrouted: Arc<MisroutedOwner>,
-    /// Number of workers of the listening address.
-    pub workers: u16,
+    /// Inboxes of the workers of this process.
+    pub forwarding: Forwarding,
 }
 
 impl ConnectionIdGenerator for Generator {
@@ -127,7 +129,9 @@ impl ConnectionIdGenerator for Generator {
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {
             Some(owner) if owner == self.owner => Ok(()),
-            Some(owner) if owner.generation != self.owner.generation || owner.worker >= self.workers => Ok(()),
+            Some(owner) if owner.generation != self.owner.generation || !self.forwarding.has_worker(owner.worker) => {
+                Ok(())
+            }
             Some(owner) => {
                 self.misrouted.put(owner);
                 Err(InvalidCid)
@@ -148,19 +152,28 @@ impl ConnectionIdGenerator for Generator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forwarding::WorkerInbox;
 
-    fn generator(worker: u16) -> Generator {
+    fn generator(worker: u16, forwarding: &Forwarding) -> Generator {
         Generator {
             key: Arc::new(ConnectionIdKey::new(&[7; KEY_LENGTH]).expect("a key")),
             owner: Owner { generation: 3, worker },
             misrouted: Arc::default(),
-            workers: 3,
+            forwarding: forwarding.clone(),
         }
+    }
+
+    /// Returns the inboxes of three workers, which exist as long as the second value.
+    fn three_workers() -> (Forwarding, Vec<WorkerInbox>) {
+        let forwarding = Forwarding::default();
+        let workers = (0..3).map(|_| forwarding.register().expect("a number")).collect();
+        (forwarding, workers)
     }
 
     #[test]
     fn an_id_names_its_owner() {
-        let (mut first, second) = (generator(1), generator(2));
+        let (forwarding, _workers) = three_workers();
+        let (mut first, second) = (generator(1, &forwarding), generator(2, &forwarding));
         let id = first.generate_cid();
         assert_eq!(first.key.owner(&id), Some(first.owner));
         assert!(first.validate(&id).is_ok());
@@ -173,7 +186,8 @@ mod tests {
 
     #[test]
     fn an_id_of_a_missing_worker_or_process_is_reset_and_not_forwarded() {
-        let (first, mut missing) = (generator(1), generator(3));
+        let (forwarding, _workers) = three_workers();
+        let (first, mut missing) = (generator(1, &forwarding), generator(3, &forwarding));
         let id = missing.generate_cid();
         assert!(first.validate(&id).is_ok());
         assert_eq!(first.misrouted.take(), None);
@@ -191,7 +205,8 @@ mod tests {
 
     #[test]
     fn ids_of_one_owner_look_unrelated_and_foreign_ids_have_no_owner() {
-        let mut generator = generator(1);
+        let (forwarding, _workers) = three_workers();
+        let mut generator = generator(1, &forwarding);
         let (a, b) = (generator.generate_cid(), generator.generate_cid());
         // Two random bytes are equal with a probability of 1/256.
         let same = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();

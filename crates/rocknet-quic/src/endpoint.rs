@@ -23,7 +23,7 @@ use rocknet_io::udp::{MAX_TRANSMIT_BYTES, RecvBuffers, RecvMeta, UdpSocket};
 use crate::config::{self, SharedKeys};
 use crate::connection::Connection;
 use crate::connection_id::{MisroutedOwner, Owner};
-use crate::forwarding::{ForwardedDatagram, Forwarding};
+use crate::forwarding::{ForwardedDatagram, WorkerInbox};
 use crate::relay::{Relays, destination_id};
 use crate::shared::{Core, Shared, to_transmit};
 use crate::timers::Timers;
@@ -47,7 +47,7 @@ pub struct QuicEndpoint {
     response: Vec<u8>,
     /// Owner of the connection of the datagram that was handled last, if another worker owns that connection.
     misrouted: Arc<MisroutedOwner>,
-    forwarding: Forwarding,
+    inbox: WorkerInbox,
     owner: Owner,
     keys: SharedKeys,
     tls: Arc<SelectingConfig>,
@@ -62,34 +62,41 @@ pub struct QuicEndpoint {
     receives: bool,
     /// Older processes whose connections still receive datagrams at this socket.
     relays: Relays,
+    /// Workers of this process that may have connections whose datagrams arrive at this socket.
+    predecessors: Vec<u16>,
 }
 
 impl QuicEndpoint {
-    /// Creates the endpoint of a worker. `selector` chooses the TLS configuration of each connection.
+    /// Creates the endpoint of a worker. `generation`: number of the process for its connection IDs. `selector` chooses
+    /// the TLS configuration of each connection.
     ///
     /// # Errors
     ///
     /// Fails if the system lacks a descriptor or random bytes.
     pub fn new(
         socket: UdpSocket,
-        owner: Owner,
+        generation: u16,
         keys: &SharedKeys,
-        forwarding: Forwarding,
+        inbox: WorkerInbox,
         selector: Arc<dyn SelectConfig>,
     ) -> io::Result<QuicEndpoint> {
+        let owner = Owner {
+            generation,
+            worker: inbox.number(),
+        };
         let tls = Arc::new(SelectingConfig::new(selector)?);
         let server_config = Arc::new(config::server_config(keys, &tls));
         let misrouted = Arc::<MisroutedOwner>::default();
         // The last arguments permit path MTU discovery, and take random values from the system instead of a seed.
         let endpoint = quinn_proto::Endpoint::new(
-            Arc::new(config::endpoint_config(keys, owner, forwarding.workers(), &misrouted)),
+            Arc::new(config::endpoint_config(keys, owner, inbox.forwarding(), &misrouted)),
             Some(Arc::clone(&server_config)),
             true,
             None,
         );
         Ok(QuicEndpoint {
             shared: Rc::new(Shared {
-                socket,
+                socket: RefCell::new(socket),
                 core: RefCell::new(Core {
                     endpoint,
                     timers: Timers::new()?,
@@ -103,7 +110,7 @@ impl QuicEndpoint {
             buffers: RecvBuffers::default(),
             response: Vec::new(),
             misrouted,
-            forwarding,
+            inbox,
             owner,
             keys: keys.clone(),
             tls,
@@ -113,6 +120,7 @@ impl QuicEndpoint {
             is_stopped: false,
             receives: true,
             relays: Relays::default(),
+            predecessors: Vec::new(),
         })
     }
 
@@ -122,7 +130,7 @@ impl QuicEndpoint {
     ///
     /// Fails if the system call fails.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
-        self.shared.socket.local_address()
+        self.shared.socket.borrow().local_address()
     }
 
     /// Replaces the selector of TLS configurations for new connections.
@@ -151,6 +159,19 @@ impl QuicEndpoint {
     /// From now on, passes the datagrams for the connections of older processes to these processes.
     pub fn set_relays(&mut self, relays: Relays) {
         self.relays = relays;
+    }
+
+    /// Passes datagrams of connections of these workers to them. They have served the port before.
+    pub fn set_predecessors(&mut self, predecessors: Vec<u16>) {
+        self.predecessors = predecessors;
+    }
+
+    /// Sends from another socket at the same port from now on, which other workers read. Datagrams of open connections
+    /// are received from those workers. The caller has to poll afterwards.
+    pub fn replace_socket(&mut self, socket: UdpSocket) {
+        *self.shared.socket.borrow_mut() = socket;
+        self.receives = false;
+        self.shared.blocked.borrow_mut().drain(..).for_each(Waker::wake);
     }
 
     /// Reads the socket from now on if `receives` is true; otherwise leaves its datagrams to another process. Datagrams
@@ -183,7 +204,7 @@ impl QuicEndpoint {
                 return Poll::Ready(Ok(connection));
             }
             let mut buffers = mem::take(&mut self.buffers);
-            let received = self.shared.socket.poll_receive(context, &mut buffers);
+            let received = self.shared.socket.borrow().poll_receive(context, &mut buffers);
             if let Poll::Ready(Ok(())) = received {
                 self.receive(context.waker(), &buffers, &has_room);
             }
@@ -225,7 +246,7 @@ impl QuicEndpoint {
             *waker = Some(context.waker().clone());
         }
         if !self.shared.blocked.borrow().is_empty()
-            && let Poll::Ready(ready) = self.shared.socket.poll_writable(context)
+            && let Poll::Ready(ready) = self.shared.socket.borrow().poll_writable(context)
         {
             ready?;
             self.shared.blocked.borrow_mut().drain(..).for_each(Waker::wake);
@@ -235,7 +256,7 @@ impl QuicEndpoint {
 
     /// Handles the datagrams that other workers, or another process, have passed to this worker.
     fn receive_forwarded(&mut self, context: &Context<'_>, has_room: &impl Fn() -> bool) {
-        let waiting = self.forwarding.take(self.owner.worker, context.waker());
+        let waiting = self.inbox.take(context.waker());
         if waiting.is_empty() {
             return;
         }
@@ -263,38 +284,48 @@ impl QuicEndpoint {
     /// Handles received datagrams, and passes those of other workers or older processes on.
     fn receive(&mut self, waker: &Waker, buffers: &RecvBuffers, has_room: &impl Fn() -> bool) {
         let now = Instant::now();
+        self.relays.retain_open();
+        let forwarding = self.inbox.forwarding();
+        self.predecessors.retain(|worker| forwarding.has_worker(*worker));
         for (meta, datagrams) in buffers.batches() {
             // One allocation for all datagrams of a batch.
             let mut copy = BytesMut::with_capacity(meta.length);
             for datagram in datagrams {
-                if !self.relays.is_empty() && self.relay(meta, datagram) {
+                let is_shared = !(self.relays.is_empty() && self.predecessors.is_empty());
+                if is_shared && self.pass_on(meta, datagram) {
                     continue;
                 }
                 copy.extend_from_slice(datagram);
                 self.handle(waker, now, meta, copy.split(), has_room);
                 if let Some(owner) = self.misrouted.take() {
-                    self.forwarding.send(
-                        owner.worker,
-                        ForwardedDatagram {
-                            source: meta.source,
-                            destination: meta.destination,
-                            ecn: meta.ecn,
-                            bytes: datagram.to_vec(),
-                        },
-                    );
+                    self.forward(owner, meta, datagram);
                 }
             }
         }
     }
 
-    /// Passes a datagram to the older process that owns its connection. Returns false if this process has to handle the
-    /// datagram.
-    fn relay(&mut self, meta: &RecvMeta, datagram: &[u8]) -> bool {
+    /// Passes a datagram to the older process, or to the other worker of this process, that owns its connection.
+    /// Returns false if this worker has to handle the datagram.
+    fn pass_on(&mut self, meta: &RecvMeta, datagram: &[u8]) -> bool {
         let owner = destination_id(datagram).and_then(|id| self.keys.connection_id.owner(id));
         match owner {
             Some(owner) if owner.generation != self.owner.generation => self.relays.send(owner, meta, datagram),
+            Some(owner) if owner.worker != self.owner.worker => self.forward(owner, meta, datagram),
             _ => false,
         }
+    }
+
+    /// Passes a datagram to another worker of this process. Returns false if the worker has ended.
+    fn forward(&self, owner: Owner, meta: &RecvMeta, datagram: &[u8]) -> bool {
+        self.inbox.forwarding().send(
+            owner.worker,
+            ForwardedDatagram {
+                source: meta.source,
+                destination: meta.destination,
+                ecn: meta.ecn,
+                bytes: datagram.to_vec(),
+            },
+        )
     }
 
     /// Handles one datagram: passes it to its connection, decides on a new connection, or sends a response.

@@ -1,11 +1,11 @@
 //! Passes datagrams that reached the wrong worker to the worker that owns their connection.
 //!
-//! The kernel selects a socket by the addresses of a datagram. If the address of a client or the number of workers has
-//! changed, the kernel may select the socket of another worker.
+//! The kernel selects a socket by the addresses of a datagram. If the address of a client has changed, or if an address
+//! was removed from the configuration and added again, the kernel may select the socket of another worker.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::task::Waker;
 
 use rocknet_io::udp::Ecn;
@@ -23,10 +23,19 @@ pub(crate) struct ForwardedDatagram {
     pub bytes: Vec<u8>,
 }
 
-/// Inboxes of the workers of one listening address, in the order of their numbers.
-#[derive(Clone)]
+/// Inboxes of all workers of a server that have a UDP socket, by their numbers. Clones refer to the same inboxes.
+#[derive(Clone, Default)]
 pub struct Forwarding {
-    inboxes: Arc<[Mutex<Inbox>]>,
+    /// Inboxes by number. A number is free if its inbox was dropped.
+    inboxes: Arc<RwLock<Vec<Weak<Mutex<Inbox>>>>>,
+}
+
+/// Inbox of one worker. Its number is free again once all clones are dropped.
+#[derive(Clone)]
+pub struct WorkerInbox {
+    number: u16,
+    inbox: Arc<Mutex<Inbox>>,
+    forwarding: Forwarding,
 }
 
 /// Datagrams that wait for one worker.
@@ -38,24 +47,39 @@ struct Inbox {
 }
 
 impl Forwarding {
-    /// Creates an inbox for each of `workers` workers.
-    pub fn new(workers: usize) -> Forwarding {
-        Forwarding {
-            inboxes: (0..workers).map(|_| Mutex::default()).collect(),
+    /// Creates an inbox with the lowest free number. Returns `None` if all numbers of 16 bits, which connection IDs
+    /// have for the worker, are in use.
+    pub fn register(&self) -> Option<WorkerInbox> {
+        let mut inboxes = self.inboxes.write().unwrap_or_else(PoisonError::into_inner);
+        let free = inboxes.iter().position(|inbox| inbox.strong_count() == 0);
+        let number = u16::try_from(free.unwrap_or(inboxes.len())).ok()?;
+        let inbox = Arc::<Mutex<Inbox>>::default();
+        match free {
+            Some(free) => inboxes[free] = Arc::downgrade(&inbox),
+            None => inboxes.push(Arc::downgrade(&inbox)),
         }
+        Some(WorkerInbox {
+            number,
+            inbox,
+            forwarding: self.clone(),
+        })
     }
 
-    /// Returns the number of workers.
-    pub(crate) fn workers(&self) -> u16 {
-        // Connection IDs have 16 bits for the worker, so further workers could not be named.
-        u16::try_from(self.inboxes.len()).unwrap_or(u16::MAX)
+    fn inbox(&self, worker: u16) -> Option<Arc<Mutex<Inbox>>> {
+        let inboxes = self.inboxes.read().unwrap_or_else(PoisonError::into_inner);
+        inboxes.get(usize::from(worker))?.upgrade()
     }
 
-    /// Passes a datagram to a worker. Drops it if there is no such worker, or if [`MAX_WAITING`]
-    /// datagrams wait for it.
-    pub(crate) fn send(&self, worker: u16, datagram: ForwardedDatagram) {
-        let Some(inbox) = self.inboxes.get(usize::from(worker)) else {
-            return;
+    /// Returns true if there is a worker with this number.
+    pub(crate) fn has_worker(&self, worker: u16) -> bool {
+        self.inbox(worker).is_some()
+    }
+
+    /// Passes a datagram to a worker. Drops it if [`MAX_WAITING`] datagrams wait for the worker. Returns false if there
+    /// is no such worker.
+    pub(crate) fn send(&self, worker: u16, datagram: ForwardedDatagram) -> bool {
+        let Some(inbox) = self.inbox(worker) else {
+            return false;
         };
         let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
         if inbox.waiting.len() < MAX_WAITING {
@@ -64,14 +88,24 @@ impl Forwarding {
         if let Some(waker) = &inbox.waker {
             waker.wake_by_ref();
         }
+        true
+    }
+}
+
+impl WorkerInbox {
+    /// Returns the number of the worker, which its connection IDs name.
+    pub fn number(&self) -> u16 {
+        self.number
     }
 
-    /// Takes the datagrams that wait for a worker. `waker` is woken when more datagrams arrive.
-    pub(crate) fn take(&self, worker: u16, waker: &Waker) -> VecDeque<ForwardedDatagram> {
-        let Some(inbox) = self.inboxes.get(usize::from(worker)) else {
-            return VecDeque::new();
-        };
-        let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the inboxes of all workers of the server.
+    pub(crate) fn forwarding(&self) -> &Forwarding {
+        &self.forwarding
+    }
+
+    /// Takes the datagrams that wait for the worker. `waker` is woken when more datagrams arrive.
+    pub(crate) fn take(&self, waker: &Waker) -> VecDeque<ForwardedDatagram> {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         if !inbox.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             inbox.waker = Some(waker.clone());
         }
@@ -94,21 +128,31 @@ mod tests {
 
     #[test]
     fn datagrams_reach_their_worker_in_order_and_in_bounded_number() {
-        let forwarding = Forwarding::new(2);
-        forwarding.send(1, datagram(1));
-        forwarding.send(1, datagram(2));
-        forwarding.send(2, datagram(3));
-        assert!(forwarding.take(0, Waker::noop()).is_empty());
-        let bytes: Vec<u8> = forwarding
-            .take(1, Waker::noop())
-            .iter()
-            .map(|one| one.bytes[0])
-            .collect();
+        let forwarding = Forwarding::default();
+        let workers = [forwarding.register(), forwarding.register()].map(|worker| worker.expect("a number"));
+        assert!(forwarding.send(1, datagram(1)));
+        assert!(forwarding.send(1, datagram(2)));
+        assert!(!forwarding.send(2, datagram(3)));
+        assert!(workers[0].take(Waker::noop()).is_empty());
+        let bytes: Vec<u8> = workers[1].take(Waker::noop()).iter().map(|one| one.bytes[0]).collect();
         assert_eq!(bytes, [1, 2]);
         for _ in 0..2 * MAX_WAITING {
             forwarding.send(0, datagram(0));
         }
-        assert_eq!(forwarding.take(0, Waker::noop()).len(), MAX_WAITING);
-        assert!(forwarding.take(0, Waker::noop()).is_empty());
+        assert_eq!(workers[0].take(Waker::noop()).len(), MAX_WAITING);
+        assert!(workers[0].take(Waker::noop()).is_empty());
+    }
+
+    #[test]
+    fn numbers_are_unique_and_used_again() {
+        let forwarding = Forwarding::default();
+        let mut workers: Vec<_> = (0..3).map(|_| forwarding.register().expect("a number")).collect();
+        let copy = workers[1].clone();
+        workers.remove(1);
+        assert!(forwarding.has_worker(1));
+        assert_eq!(forwarding.register().expect("a number").number(), 3);
+        drop(copy);
+        assert!(!forwarding.has_worker(1) && !forwarding.has_worker(3) && !forwarding.has_worker(4));
+        assert_eq!(forwarding.register().expect("a number").number(), 1);
     }
 }

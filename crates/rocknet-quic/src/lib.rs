@@ -25,7 +25,7 @@ pub use config::{MAX_STREAMS, PING_INTERVAL, SECRET_LENGTH, SEND_WINDOW, SharedK
 pub use connection::Connection;
 pub use connection_id::{ConnectionIdKey, Owner};
 pub use endpoint::{MAX_HANDSHAKES, QuicEndpoint, RETRY_THRESHOLD};
-pub use forwarding::Forwarding;
+pub use forwarding::{Forwarding, WorkerInbox};
 pub use quinn_proto::{ConnectionError, Dir, Event, StreamEvent, StreamId};
 pub use relay::{Relay, RelayReceiver, Relays};
 pub use stream::{ReadOutcome, stream_id};

@@ -3,11 +3,11 @@
 //! During an upgrade, the new process reads the UDP sockets. A datagram whose connection ID has the generation of an
 //! older process is sent to that process, which passes it to its worker and answers from its own copy of the socket.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::udp::{Ecn, RecvMeta};
@@ -22,7 +22,8 @@ const MAX_MESSAGE: usize = 65_536 + 256;
 #[derive(Clone)]
 pub struct Relay {
     generation: u16,
-    channel: Arc<FdChannel>,
+    /// `None` once the process has ended, so that its end costs no descriptor.
+    channel: Arc<RwLock<Option<FdChannel>>>,
 }
 
 impl Relay {
@@ -31,8 +32,42 @@ impl Relay {
     pub fn new(generation: u16, channel: OwnedFd) -> Relay {
         Relay {
             generation,
-            channel: Arc::new(FdChannel::from(channel)),
+            channel: Arc::new(RwLock::new(Some(FdChannel::from(channel)))),
         }
+    }
+
+    /// Closes the channel if the process has ended. Returns true if it is open.
+    pub fn check(&self) -> bool {
+        let channel = self.channel.read().unwrap_or_else(PoisonError::into_inner);
+        let is_open = match &*channel {
+            // The process sends nothing, so only its end is readable.
+            Some(channel) => !channel.wait_readable(Duration::ZERO),
+            None => return false,
+        };
+        drop(channel);
+        if !is_open {
+            self.close();
+        }
+        is_open
+    }
+
+    /// Returns a duplicate of the channel; `None` if the process has ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no descriptor is free.
+    pub fn duplicate(&self) -> io::Result<Option<OwnedFd>> {
+        let channel = self.channel.read().unwrap_or_else(PoisonError::into_inner);
+        let duplicate = |channel: &FdChannel| channel.as_fd().try_clone_to_owned();
+        channel.as_ref().map(duplicate).transpose()
+    }
+
+    fn is_open(&self) -> bool {
+        self.channel.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn close(&self) {
+        *self.channel.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Returns the generation of the process.
@@ -52,19 +87,21 @@ impl Relay {
         };
         let mut message = head.encode();
         message.extend_from_slice(datagram);
-        match self.channel.send(&message, None, Blocking::No) {
-            Ok(()) => true,
-            Err(error) => !matches!(
+        let channel = self.channel.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = &*channel else {
+            return false;
+        };
+        let has_ended = open.send(&message, None, Blocking::No).is_err_and(|error| {
+            matches!(
                 error.kind(),
                 io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::NotConnected
-            ),
+            )
+        });
+        drop(channel);
+        if has_ended {
+            self.close();
         }
-    }
-}
-
-impl AsFd for Relay {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.channel.as_fd()
+        !has_ended
     }
 }
 
@@ -82,25 +119,23 @@ impl RelayReceiver {
         Ok((RelayReceiver(receiver), sender))
     }
 
-    /// Passes datagrams to the workers until all sending ends of the channel are closed. Blocks the thread. `listeners`
-    /// holds the inboxes of the workers by the name of the listening address, which is the same in both processes.
-    pub fn run(&self, listeners: &HashMap<String, Forwarding>) {
+    /// Passes datagrams to the workers until all sending ends of the channel are closed. Blocks the thread.
+    pub fn run(&self, forwarding: &Forwarding) {
         let mut buffer = vec![0; MAX_MESSAGE];
         while let Ok(Some(message)) = self.0.recv(&mut buffer, Blocking::Yes) {
             let Some((head, datagram)) = Head::decode(&buffer[..message.size]) else {
                 continue;
             };
-            if let Some(forwarding) = listeners.get(head.listener) {
-                forwarding.send(
-                    head.worker,
-                    ForwardedDatagram {
-                        source: head.source,
-                        destination: head.destination,
-                        ecn: head.ecn,
-                        bytes: datagram.to_vec(),
-                    },
-                );
-            }
+            // The number of the worker is unique in this process. Without such a worker, the datagram is dropped.
+            forwarding.send(
+                head.worker,
+                ForwardedDatagram {
+                    source: head.source,
+                    destination: head.destination,
+                    ecn: head.ecn,
+                    bytes: datagram.to_vec(),
+                },
+            );
         }
     }
 }
@@ -108,7 +143,7 @@ impl RelayReceiver {
 /// Line of text before the bytes of a datagram in a message. Spaces separate its values.
 #[derive(Debug, PartialEq, Eq)]
 struct Head<'a> {
-    /// Name of the listening address.
+    /// Name of the listening address. Programs of earlier versions number the workers of each address separately.
     listener: &'a str,
     /// Number of the worker in the older process.
     worker: u16,
@@ -190,6 +225,11 @@ impl Relays {
     /// Returns true if no older process is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Forgets the processes that have ended.
+    pub(crate) fn retain_open(&mut self) {
+        self.all.retain(Relay::is_open);
     }
 
     /// Sends a datagram to the process of its owner. Returns false if that process has ended, or if no relay leads to
@@ -274,22 +314,30 @@ mod tests {
         let owner = |generation, worker| Owner { generation, worker };
         assert!(!relays.send(owner(4, 0), &meta, b"no"));
         assert!(relays.send(owner(3, 1), &meta, b"ab"));
-        let forwarding = Forwarding::new(2);
-        let listeners = HashMap::from([("a:1".to_owned(), forwarding.clone())]);
+        let forwarding = Forwarding::default();
+        let workers = [forwarding.register(), forwarding.register()].map(|worker| worker.expect("a number"));
         thread::scope(|scope| {
             let running = scope.spawn(|| {
-                receiver.run(&listeners);
+                receiver.run(&forwarding);
                 drop(receiver);
             });
-            let mut received = forwarding.take(1, Waker::noop());
+            let mut received = workers[1].take(Waker::noop());
             while received.is_empty() {
                 thread::yield_now();
-                received = forwarding.take(1, Waker::noop());
+                received = workers[1].take(Waker::noop());
             }
             assert_eq!((&received[0].bytes[..], received[0].ecn), (&b"ab"[..], Ecn::Ect0));
-            relays.all[0].channel.shut_down();
+            assert!(relays.all[0].check());
+            let channel = relays.all[0]
+                .duplicate()
+                .expect("a descriptor")
+                .expect("an open channel");
+            FdChannel::from(channel).shut_down();
             running.join().expect("the receiver ends");
         });
+        let copy = relays.clone();
+        assert!(!copy.all[0].check());
+        assert!(copy.all[0].duplicate().expect("no error").is_none());
         assert!(!relays.send(owner(3, 1), &meta, b"ab"));
         assert!(relays.is_empty());
     }

@@ -14,7 +14,7 @@ use crate::timers::Timers;
 
 /// State that the endpoint and its connections share.
 pub(crate) struct Shared {
-    pub socket: UdpSocket,
+    pub socket: RefCell<UdpSocket>,
     pub core: RefCell<Core>,
     /// Buffer for the datagrams of one send.
     pub transmit: RefCell<Vec<u8>>,
@@ -56,7 +56,7 @@ impl Shared {
     /// Sends datagrams. Returns true if the socket has accepted them all; otherwise the task is woken when the socket
     /// may accept more. Datagrams that cannot be sent are treated as lost.
     pub fn send(&self, waker: &Waker, transmit: &mut Transmit<'_>) -> bool {
-        match self.socket.try_send(transmit) {
+        match self.socket.borrow().try_send(transmit) {
             Ok(true) => true,
             Ok(false) => {
                 self.blocked.borrow_mut().push(waker.clone());

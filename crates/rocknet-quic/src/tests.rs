@@ -21,6 +21,7 @@ use rustls::server::ClientHello;
 use crate::config::{self, SharedKeys};
 use crate::congestion::permit_close;
 use crate::connection_id::Owner;
+use crate::forwarding::Forwarding;
 use crate::tls::{SelectConfig, SelectedConfig, SelectingConfig};
 use client::Client;
 use network::{Network, PathProperties, Side};
@@ -95,7 +96,7 @@ impl Simulation {
         let server_node = Node::new(
             Side::Server,
             endpoint(
-                config::endpoint_config(&keys, owner, 1, &Arc::default()),
+                config::endpoint_config(&keys, owner, &Forwarding::default(), &Arc::default()),
                 Some(Arc::new(config::server_config(&keys, &crypto))),
                 seed,
             ),

@@ -65,8 +65,14 @@ enum Action {
     /// Leaves the request as it is; with `last`, the remaining rules are skipped.
     Pass,
     Rewrite(Target),
-    Redirect { to: Target, status: u16 },
-    Respond { status: u16, body: Option<Box<str>> },
+    Redirect {
+        to: Target,
+        status: u16,
+    },
+    Respond {
+        status: u16,
+        body: Option<Box<str>>,
+    },
 }
 
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rocknet_io::epoll::Acceptor;
 use rocknet_io::socket::{AcceptErrorKind, accept_error_kind};
 use rocknet_io::ticker::Ticker;
+use rocknet_io::udp::UdpSocket;
 use rocknet_io::wheel::Tick;
 use rocknet_quic::QuicEndpoint;
 
@@ -125,6 +126,13 @@ impl<'w> AcceptLoop<'w> {
     pub fn set_receiving_quic(&mut self, receives: bool) {
         if let Some(endpoint) = &mut self.quic {
             endpoint.set_receiving(receives);
+        }
+    }
+
+    /// Uses a UDP socket that other workers read.
+    pub fn replace_quic_socket(&mut self, socket: UdpSocket) {
+        if let Some(endpoint) = &mut self.quic {
+            endpoint.replace_socket(socket);
         }
     }
 
@@ -284,7 +292,7 @@ impl<'w> AcceptLoop<'w> {
     }
 
     /// Receives the datagrams of all QUIC connections, and accepts new ones.
-    fn accept_quic(&mut self, context: &mut Context<'_>) {
+    pub fn accept_quic(&mut self, context: &mut Context<'_>) {
         let (worker, max_connections) = (self.worker, self.max_connections);
         if is_paused(&mut self.quic_paused_until, worker.wheel.now()) {
             return;

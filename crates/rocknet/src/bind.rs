@@ -28,10 +28,6 @@ pub fn bind_all(
     quic_keys: &QuicKeys,
     quic_failures: &mut Vec<QuicFailure>,
 ) -> Result<BTreeMap<Address, ListenerSockets>, BindError> {
-    let options = ListenOptions {
-        reuse_port: workers > 1,
-        ..ListenOptions::default()
-    };
     let (mut all, mut new) = (BTreeMap::new(), Vec::new());
     for address in addresses {
         let mut tcp = adopted.take_listeners(address);
@@ -43,16 +39,17 @@ pub fn bind_all(
         let needed = workers.max(udp.len());
         // Channels to the previous processes, which get the datagrams of their own QUIC connections.
         let relays = adopted.relays(address);
+        let has_neighbour = adopted.has_udp_neighbour(address);
         // Takes over the inherited UDP sockets in the first call. Without any, binds one for each TCP socket.
         let mut quic_sockets = move |tcp: &[Listener]| {
             let keys = quic_keys.get()?;
             match std::mem::take(&mut udp) {
-                udp if udp.is_empty() => QuicSocket::bind(tcp[0].address(), tcp.len(), &keys),
-                udp => Ok(QuicSocket::adopt(udp, &keys, &relays)),
+                udp if udp.is_empty() => QuicSocket::bind(tcp[0].address(), tcp.len(), &keys, has_neighbour),
+                udp => QuicSocket::adopt(udp, &keys, &relays),
             }
         };
         if tcp.is_empty() {
-            new.push((address, quic_sockets));
+            new.push((address, needed, quic_sockets));
             continue;
         }
         tcp.extend(siblings(address, &tcp[0], needed.saturating_sub(tcp.len())));
@@ -69,11 +66,15 @@ pub fn bind_all(
         .chain(all.values().map(|sockets: &ListenerSockets| &sockets.tcp[0]))
         .collect();
     let mut bound = Vec::new();
-    for (address, mut quic_sockets) in new {
+    for (address, needed, mut quic_sockets) in new {
         let mut attempts = 1;
         let sockets = loop {
+            let options = ListenOptions {
+                reuse_port: needed > 1,
+                ..ListenOptions::default()
+            };
             let mut tcp = vec![bind_with_retry(address, options, &held)?];
-            for _ in 1..workers {
+            for _ in 1..needed {
                 tcp.push(tcp[0].sibling()?);
             }
             if !quic.contains(address) {

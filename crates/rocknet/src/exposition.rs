@@ -7,6 +7,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use rocknet_control::status::Protocols;
 use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, Status, UpstreamState, UpstreamSummary};
 
 use self::page::Page;
@@ -37,10 +38,6 @@ pub struct Measured {
 /// Counters of the server that only the metrics show.
 #[derive(Default)]
 pub struct Totals {
-    /// Accepted connections by major version of HTTP, from 1.
-    pub versions_total: [u64; 3],
-    /// Open connections by major version of HTTP, from 1.
-    pub versions_open: [u64; 3],
     /// TLS handshakes: full, resumed and failed.
     pub handshakes: [u64; 3],
     /// Restarts of failed workers.
@@ -88,22 +85,31 @@ fn process(page: &mut Page, measured: &Measured) {
 
 fn connections(page: &mut Page, measured: &Measured) {
     let (status, totals) = (&measured.status, &measured.totals);
+    let Protocols { http1, http2, http3 } = status.protocols;
+    let versions = [("1", http1), ("2", http2), ("3", http3)];
     let name = "rocknet_connections_open";
     page.gauge(name, "", "Open connections.", status.connections_open);
     let name = "rocknet_connections";
     page.counter(name, "", "Accepted connections.", status.connections_total);
     let name = "rocknet_http3_connections_open";
     page.gauge(name, "", "Open connections of HTTP/3.", status.http3_open);
-    const VERSIONS: [&str; 3] = ["1", "2", "3"];
     let help = "Open connections by major version of HTTP.";
     page.family("rocknet_protocol_connections_open", "gauge", "", help);
-    for (version, open) in VERSIONS.iter().zip(totals.versions_open) {
-        page.sample("rocknet_protocol_connections_open", &[("version", version)], open);
+    for (version, connections) in versions {
+        page.sample(
+            "rocknet_protocol_connections_open",
+            &[("version", version)],
+            connections.open,
+        );
     }
     let help = "Connections that spoke a major version of HTTP.";
     page.family("rocknet_protocol_connections", "counter", "", help);
-    for (version, total) in VERSIONS.iter().zip(totals.versions_total) {
-        page.sample("rocknet_protocol_connections_total", &[("version", version)], total);
+    for (version, connections) in versions {
+        page.sample(
+            "rocknet_protocol_connections_total",
+            &[("version", version)],
+            connections.total,
+        );
     }
     let help = "TLS handshakes, including those of HTTP/3, by result.";
     page.family("rocknet_tls_handshakes", "counter", "", help);
@@ -254,6 +260,8 @@ fn reloads(page: &mut Page, measured: &Measured) {
     page.counter("rocknet_reloads", "", help, status.reloads);
     let help = "Configurations that were refused.";
     page.counter("rocknet_failed_reloads", "", help, measured.totals.failed_reloads);
+    let help = "Configurations in memory: the current one, and older ones that are still in use.";
+    page.gauge("rocknet_snapshots", "", help, status.snapshots);
     let help = "1 if the last reload was refused.";
     let is_failed = u64::from(status.last_reload_error.is_some());
     page.gauge("rocknet_last_reload_failed", "", help, is_failed);

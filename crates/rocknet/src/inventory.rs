@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rocknet_config::model::{self, HostPattern, Mode};
+use rocknet_control::route::RouteTraffic;
 use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, UpstreamState, UpstreamSummary};
 
 use crate::certificates::{Authority, Certificate, CertificateStore, SecureSite};
@@ -11,6 +12,7 @@ use crate::exposition::{self, Measured, Totals};
 use crate::gateway::php::PoolReport;
 use crate::metrics::{Metrics, WorkerCounters};
 use crate::proxy::Upstream;
+use crate::report;
 use crate::server::Server;
 
 /// Returns the metrics in the text format of OpenMetrics.
@@ -36,16 +38,15 @@ pub fn metrics(server: &Server) -> String {
     })
 }
 
+/// Returns the counters of the routes with requests, the busiest first.
+pub fn routes(server: &Server) -> Vec<RouteTraffic> {
+    report::routes(server.metrics(), &server.registries().routes)
+}
+
 /// Returns the totals that are sums of the counters of all workers.
 fn totals(metrics: &Metrics) -> Totals {
     let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
-    // The closed connections are read first, so that no difference is negative.
-    let versions = [0, 1, 2];
-    let closed = versions.map(|version| metrics.sum(|worker| worker.versions_closed[version].get()));
-    let versions_total = versions.map(|version| metrics.sum(|worker| worker.versions_total[version].get()));
     Totals {
-        versions_total,
-        versions_open: versions.map(|version| versions_total[version].saturating_sub(closed[version])),
         handshakes: [
             sum(|worker| worker.handshakes.full.get()),
             sum(|worker| worker.handshakes.resumed.get()),

@@ -1,5 +1,8 @@
 //! Workers of one listening address. Each address has its own threads, so that load on one port cannot stall another.
 
+mod command;
+mod stopping;
+
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,47 +15,19 @@ use std::time::{Duration, Instant};
 use rocknet_io::epoll::Acceptor;
 use rocknet_io::runtime::Runtime;
 use rocknet_io::socket::{Address, Listener};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::accept_loop::{AcceptLoop, LoopExit, StopTimes};
 use crate::backend::Backend;
-use crate::heartbeat::{BeatNumber, Heartbeat};
+use crate::heartbeat::Heartbeat;
 use crate::metrics::Metrics;
 use crate::restart_delay::{RestartDelay, wait_at_most};
 use crate::snapshot::Snapshot;
 use crate::transport::quic::QuicSocket;
 use crate::worker::{Shared, Worker};
 
-/// Command of the server to a worker.
-pub enum WorkerCommand {
-    /// Replaces the configuration.
-    Swap {
-        snapshot: Arc<Snapshot>,
-        /// Maximum number of open connections of this worker from now on.
-        connections: usize,
-        /// UDP socket of the worker, if HTTP/3 is switched on at an address that did not have it.
-        quic: Option<QuicSocket>,
-    },
-    /// Replaces the listening sockets of the worker, at least one.
-    Listen(Vec<Arc<Listener>>),
-    /// Stops accepting, and ends the worker once its connections have finished or the times are over.
-    Stop {
-        times: StopTimes,
-        /// Dropped once the worker has closed its listening socket.
-        released: mpsc::Sender<()>,
-    },
-    /// Reads the UDP socket, or leaves its datagrams to another process.
-    ReceiveQuic {
-        receives: bool,
-        /// Dropped once the worker does so.
-        applied: mpsc::Sender<()>,
-    },
-    /// Marks the heartbeat as received.
-    Heartbeat(BeatNumber),
-    /// Makes the worker panic, for tests of the restart.
-    #[doc(hidden)]
-    Panic,
-}
+use self::command::{WorkerCommand, WorkerHandle};
+pub use self::stopping::StoppingListener;
 
 /// Sockets of a listening address, one of each kind for each worker.
 pub struct ListenerSockets {
@@ -65,18 +40,13 @@ pub struct ListenerSockets {
 pub struct ActiveListener {
     /// Sockets of the workers, at least one. They keep the address bound while no worker runs.
     sockets: Vec<Arc<Listener>>,
+    /// Sockets of removed addresses that this address covers. Closing them would reset the connections in their queues.
+    covered: Vec<Arc<Listener>>,
     /// UDP sockets of the workers; empty if the address does not serve HTTP/3.
     quic: Vec<QuicSocket>,
     workers: Vec<WorkerHandle>,
     /// Workers that a reload has stopped, and that still serve their connections.
     retired: Vec<WorkerHandle>,
-}
-
-struct WorkerHandle {
-    commands: UnboundedSender<WorkerCommand>,
-    heartbeat: Heartbeat,
-    /// Thread of the worker. Its result is true if the worker has stopped without cutting a connection.
-    thread: JoinHandle<bool>,
 }
 
 impl ActiveListener {
@@ -94,6 +64,7 @@ impl ActiveListener {
         let workers = tcp.len();
         let mut listener = ActiveListener {
             sockets: tcp.into_iter().map(Arc::new).collect(),
+            covered: Vec::new(),
             quic,
             workers: Vec::with_capacity(workers),
             retired: Vec::new(),
@@ -102,7 +73,8 @@ impl ActiveListener {
         Ok(listener)
     }
 
-    /// Starts workers until there are `count` of them. Each has the sockets that [`sockets_of`] gives it.
+    /// Starts workers until there are `count` of them. Each has the sockets that
+    /// [`ActiveListener::sockets_of`] gives it.
     fn start_workers(&mut self, address: &Address, count: usize, start: &WorkerStart<'_>) -> io::Result<()> {
         let label = self.sockets[0]
             .local_port()
@@ -112,7 +84,7 @@ impl ActiveListener {
             let heartbeat = Heartbeat::default();
             let slot = WorkerSlot {
                 address: address.clone(),
-                listeners: sockets_of(&self.sockets, number, count),
+                listeners: self.sockets_of(number, count),
                 quic: self.quic.get(number).cloned(),
                 receives_quic: true,
                 connections: start.connections,
@@ -165,10 +137,7 @@ impl ActiveListener {
         let count = count.min(self.workers.len());
         let (released, _) = mpsc::channel();
         // The remaining workers listen to all sockets before the others stop.
-        for (number, worker) in self.workers.iter().take(count).enumerate() {
-            let listeners = sockets_of(&self.sockets, number, count);
-            let _ = worker.commands.send(WorkerCommand::Listen(listeners));
-        }
+        self.distribute_sockets(count);
         for worker in self.workers.drain(count..) {
             let released = released.clone();
             let _ = worker.commands.send(WorkerCommand::Stop { times, released });
@@ -177,9 +146,35 @@ impl ActiveListener {
         started
     }
 
+    /// Sends the first `count` workers their listening sockets.
+    fn distribute_sockets(&self, count: usize) {
+        for (number, worker) in self.workers.iter().take(count).enumerate() {
+            let listeners = self.sockets_of(number, count);
+            let _ = worker.commands.send(WorkerCommand::Listen(listeners));
+        }
+    }
+
+    /// Returns the sockets of a worker: each socket has one worker, also if there are more sockets than workers.
+    fn sockets_of(&self, worker: usize, workers: usize) -> Vec<Arc<Listener>> {
+        let own = self.sockets.iter().skip(worker).step_by(workers.max(1));
+        let covered = self.covered.iter().skip(worker).step_by(workers.max(1));
+        own.chain(covered).cloned().collect()
+    }
+
+    /// Accepts from the sockets of a removed address that this address covers.
+    pub fn take_sockets(&mut self, sockets: Vec<Arc<Listener>>) {
+        self.covered.extend(sockets);
+        self.distribute_sockets(self.workers.len());
+    }
+
     /// Returns the listening sockets of this address.
     pub fn sockets(&self) -> &[Arc<Listener>] {
         &self.sockets
+    }
+
+    /// Returns the listening sockets of this address, and those of removed addresses that it covers.
+    pub fn all_sockets(&self) -> impl Iterator<Item = &Arc<Listener>> {
+        self.sockets.iter().chain(&self.covered)
     }
 
     /// Returns the address that is bound, with the port that the kernel chose for port 0.
@@ -203,6 +198,13 @@ impl ActiveListener {
         for worker in &self.workers {
             let applied = applied.clone();
             let _ = worker.commands.send(WorkerCommand::ReceiveQuic { receives, applied });
+        }
+    }
+
+    /// Lets the workers use the UDP socket of another listener, which passes on their datagrams, and close their own.
+    pub fn replace_quic(&self, socket: &QuicSocket) {
+        for worker in &self.workers {
+            let _ = worker.commands.send(WorkerCommand::ReplaceQuic(socket.clone()));
         }
     }
 
@@ -248,31 +250,8 @@ impl ActiveListener {
 
     /// Stops accepting. Connections that have not finished at the end of `times` are cut.
     pub fn stop(self, times: StopTimes) -> StoppingListener {
-        let (released, all_released) = mpsc::channel();
-        let stop = |worker: WorkerHandle| {
-            let released = released.clone();
-            let _ = worker.commands.send(WorkerCommand::Stop { times, released });
-            worker.thread
-        };
-        StoppingListener {
-            threads: self.workers.into_iter().chain(self.retired).map(stop).collect(),
-            all_released,
-        }
-    }
-}
-
-/// A listener that is stopping.
-pub struct StoppingListener {
-    /// Worker threads to join.
-    pub threads: Vec<JoinHandle<bool>>,
-    /// Never receives a value. The channel is closed once all workers have closed their listening sockets.
-    all_released: mpsc::Receiver<()>,
-}
-
-impl StoppingListener {
-    /// Waits until another process can bind the address, at most for `limit`.
-    pub fn wait_for_address(&self, limit: Duration) {
-        let _ = self.all_released.recv_timeout(limit);
+        let address = self.bound().clone();
+        StoppingListener::new(address, self.workers.into_iter().chain(self.retired), &self.quic, times)
     }
 }
 
@@ -283,11 +262,6 @@ pub struct WorkerStart<'a> {
     pub shared: &'a Shared,
     pub metrics: &'a Metrics,
     pub snapshot: &'a Arc<Snapshot>,
-}
-
-/// Returns the sockets of a worker: each socket has one worker, also if there are more sockets than workers.
-fn sockets_of(sockets: &[Arc<Listener>], worker: usize, workers: usize) -> Vec<Arc<Listener>> {
-    sockets.iter().skip(worker).step_by(workers.max(1)).cloned().collect()
 }
 
 /// State of a worker that survives a restart of the worker.
@@ -361,6 +335,7 @@ impl WorkerSlot {
                     self.receives_quic = receives;
                     drop(applied);
                 }
+                Some(WorkerCommand::ReplaceQuic(other)) => self.use_quic_of(&other),
                 Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                 // A worker that does not run cannot panic.
                 Some(WorkerCommand::Panic) => {}
@@ -373,6 +348,14 @@ impl WorkerSlot {
                 None => return Some(true),
             }
         }
+    }
+
+    /// Uses the UDP socket of a worker of another address, which reads it.
+    fn use_quic_of(&mut self, other: &QuicSocket) {
+        if let Some(quic) = &mut self.quic {
+            quic.use_socket_of(other);
+        }
+        self.receives_quic = false;
     }
 
     fn run(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
@@ -451,7 +434,7 @@ impl WorkerSlot {
                         }
                     }
                     Some(WorkerCommand::Stop { times, released }) => {
-                        (self.listeners, self.quic) = (Vec::new(), None);
+                        self.listeners = Vec::new();
                         accept_loop.stop(context, times);
                         drop(released);
                     }
@@ -459,6 +442,14 @@ impl WorkerSlot {
                         self.receives_quic = receives;
                         accept_loop.set_receiving_quic(receives);
                         drop(applied);
+                    }
+                    Some(WorkerCommand::ReplaceQuic(other)) => {
+                        accept_loop.accept_quic(context);
+                        match other.udp_socket() {
+                            Ok(socket) => accept_loop.replace_quic_socket(socket),
+                            Err(error) => return Poll::Ready(LoopExit::Failed(error)),
+                        }
+                        self.use_quic_of(&other);
                     }
                     Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),

@@ -3,6 +3,7 @@
 mod counter;
 mod histogram;
 mod labels;
+mod load_history;
 mod local;
 mod route_counters;
 #[cfg(test)]
@@ -12,10 +13,15 @@ mod worker_counters;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rocknet_control::status::IntervalLoad;
 
 pub use self::counter::{Counter, CounterMap, Merge};
-pub use self::histogram::Histogram;
+pub use self::histogram::{BucketCounts, Histogram};
 pub use self::labels::{OTHER, RouteLabel, RouteLabels};
+use self::load_history::LoadHistory;
+pub use self::load_history::{LoadSample, SAMPLE_INTERVAL};
 pub use self::local::LocalCounters;
 pub use self::route_counters::{CountedResponse, RouteCounters};
 pub use self::worker_counters::{HandshakeCounters, WorkerCounters};
@@ -23,7 +29,10 @@ pub use self::worker_counters::{HandshakeCounters, WorkerCounters};
 /// The counters of all workers since the start, including those that have ended, so that totals never decrease.
 /// Counters of ended workers are merged into one set, because every reload may start new workers.
 #[derive(Debug, Default)]
-pub struct Metrics(Mutex<Workers>);
+pub struct Metrics {
+    workers: Mutex<Workers>,
+    load: LoadHistory,
+}
 
 #[derive(Debug, Default)]
 struct Workers {
@@ -66,6 +75,36 @@ impl Metrics {
         self.add_up(|worker| &worker.upstreams)
     }
 
+    /// Records the counters, so that [`Metrics::recent_load`] reports intervals. To be called at each
+    /// [`SAMPLE_INTERVAL`]. Without such calls, the only interval is the time since the start.
+    pub fn sample_load(&self) {
+        self.load.push(self.load_sample());
+    }
+
+    /// Returns the load of the last 10 seconds and of the last minute. A server that runs for a shorter time has only
+    /// one interval, which begins with the start.
+    pub fn recent_load(&self) -> Vec<IntervalLoad> {
+        let now = self.load_sample();
+        let beginnings = self.load.beginnings(now.at);
+        beginnings.iter().map(|before| interval_load(before, &now)).collect()
+    }
+
+    fn load_sample(&self) -> LoadSample {
+        let mut durations = BucketCounts::default();
+        let workers = self.lock();
+        for counters in workers.live.iter().map(|worker| &**worker).chain([&workers.ended]) {
+            counters.routes.for_each(|route| durations.add(&route.durations));
+        }
+        drop(workers);
+        LoadSample {
+            at: Instant::now(),
+            requests: self.sum(|worker| worker.requests.get()),
+            bytes_sent: self.sum(|worker| worker.bytes_sent.get()),
+            server_errors: self.sum(|worker| worker.responses[4].get()),
+            durations,
+        }
+    }
+
     /// Returns the counters that `which` selects, added up over all workers by key.
     fn add_up<K, V>(&self, which: fn(&WorkerCounters) -> &CounterMap<K, V>) -> HashMap<K, V>
     where
@@ -82,6 +121,26 @@ impl Metrics {
     }
 
     fn lock(&self) -> MutexGuard<'_, Workers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn interval_load(before: &LoadSample, now: &LoadSample) -> IntervalLoad {
+    let interval = now.at.saturating_duration_since(before.at);
+    let seconds = interval.as_secs_f64();
+    let rate = |before: u64, now: u64| match seconds {
+        0.0 => 0.0,
+        seconds => (now.saturating_sub(before) as f64 / seconds * 10.0).round() / 10.0,
+    };
+    let mut durations = now.durations.clone();
+    durations.subtract(&before.durations);
+    IntervalLoad {
+        interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
+        requests_per_second: rate(before.requests, now.requests),
+        bytes_per_second: rate(before.bytes_sent, now.bytes_sent),
+        server_errors_per_second: rate(before.server_errors, now.server_errors),
+        p50_us: durations.quantile(50),
+        p90_us: durations.quantile(90),
+        p99_us: durations.quantile(99),
     }
 }

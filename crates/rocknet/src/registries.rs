@@ -77,6 +77,8 @@ pub struct Registries {
     tree_ids: AtomicU32,
     /// Number of the next snapshot.
     generations: AtomicU64,
+    /// Shared with each snapshot, so that its references count the snapshots in memory.
+    snapshots: Arc<()>,
 }
 
 impl Registries {
@@ -108,6 +110,7 @@ impl Registries {
             traces: TraceExporter::default(),
             tree_ids: AtomicU32::new(0),
             generations: AtomicU64::new(0),
+            snapshots: Arc::default(),
             time,
         }
     }
@@ -120,6 +123,16 @@ impl Registries {
     /// Returns the number of the next snapshot.
     pub fn next_generation(&self) -> u64 {
         self.generations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns a value that counts a snapshot until it is dropped.
+    pub fn snapshot_token(&self) -> Arc<()> {
+        Arc::clone(&self.snapshots)
+    }
+
+    /// Returns the number of snapshots in memory.
+    pub fn snapshots(&self) -> usize {
+        Arc::strong_count(&self.snapshots) - 1
     }
 
     /// Ends every thread and every child process of the registries. Must be called after the last request, because it

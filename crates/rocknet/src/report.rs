@@ -8,6 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rocknet_config::model::{self, HostPattern, Listen};
+use rocknet_control::explanation::ConfigPosition;
+use rocknet_control::route::RouteTraffic;
+use rocknet_control::site::RouteSummary;
+use rocknet_control::status::{ProtocolConnections, Protocols};
 use rocknet_control::{Cache, Mode, Responses, SiteDurations, SiteKind, SiteSummary, Status};
 use rocknet_io::socket::Address;
 use rocknet_io::usage;
@@ -15,7 +19,8 @@ use rocknet_io::usage;
 use crate::certificates::SecureSite;
 use crate::clock::uptime_ms;
 use crate::files::cache::CacheStatus;
-use crate::metrics::{Histogram, Merge, Metrics, RouteLabels, WorkerCounters};
+use crate::handlers;
+use crate::metrics::{Counter, Histogram, Merge, Metrics, RouteCounters, RouteLabel, RouteLabels, WorkerCounters};
 use crate::site::Site;
 use crate::snapshot::Snapshot;
 
@@ -65,9 +70,11 @@ pub fn status(
         worker_restarts: sum(|worker| worker.restarts.get()),
         connections_open: opened.saturating_sub(closed),
         connections_total: opened,
+        protocols: protocols(metrics),
         http3_open: quic_opened.saturating_sub(quic_closed),
         tunnels_open: tunnels.saturating_sub(tunnels_closed),
         requests: sum(|worker| worker.requests.get()),
+        load: metrics.recent_load(),
         bytes_sent: sum(|worker| worker.bytes_sent.get()),
         responses: Responses {
             successful: class(2),
@@ -84,6 +91,24 @@ pub fn status(
             misses: cache.misses.load(Ordering::Relaxed),
         },
         ..Status::default()
+    }
+}
+
+/// Returns the connections by version of HTTP.
+fn protocols(metrics: &Metrics) -> Protocols {
+    // The closed connections are read first, so that no difference is negative.
+    let of = |version: usize| {
+        let closed = metrics.sum(|worker| worker.versions_closed[version].get());
+        let total = metrics.sum(|worker| worker.versions_total[version].get());
+        ProtocolConnections {
+            open: total.saturating_sub(closed),
+            total,
+        }
+    };
+    Protocols {
+        http1: of(0),
+        http2: of(1),
+        http3: of(2),
     }
 }
 
@@ -118,30 +143,85 @@ fn durations(snapshot: &Snapshot, sums: &HashMap<Arc<str>, Histogram>) -> Vec<Si
     sites
 }
 
-/// Binary logarithms of the first and the last bound in microseconds of [`Status::duration_counts`]. Histograms put all
-/// durations above the last one into its bucket.
-const MIN_BITS: u32 = 3;
-const MAX_BITS: u32 = 27;
+/// Binary logarithms of the bounds in microseconds of [`Status::duration_counts`]. Histograms put all durations above
+/// the last one into its bucket.
+const DURATION_BITS: std::ops::RangeInclusive<u32> = 3..=27;
 
-/// Returns the number of responses of all sites below each power of two of microseconds, from [`MIN_BITS`] on.
+/// Returns the number of responses of all sites below each of the bounds.
 fn duration_counts(sums: &HashMap<Arc<str>, Histogram>) -> Vec<u64> {
     let below = |bits| sums.values().map(|histogram| histogram.count_below_power(bits)).sum();
-    (MIN_BITS..=MAX_BITS).map(below).collect()
+    DURATION_BITS.map(below).collect()
 }
 
-/// Returns a summary of every site, in the order of names.
+/// Returns a summary of every site, disabled sites included, in the order of names.
 pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
     let folders = snapshot.missing_folders(MAX_FOLDERS_CHECKED);
+    let all_routes: usize = snapshot.config.sites.iter().map(|site| site.routes.len()).sum();
     let summary = |(site, built): (&model::Site, &Site)| SiteSummary {
         name: site.name.clone(),
         urls: urls(site, bound),
         root: site.settings.root.clone(),
         routes: site.routes.len(),
+        route_list: match all_routes {
+            0..=MAX_LISTED_ROUTES => site.routes.iter().map(route_summary).collect(),
+            _ => Vec::new(),
+        },
         kind: kind(built),
+        disabled: false,
         fault: site_fault(site, built, &folders),
     };
     let sites = snapshot.config.sites.iter().zip(&snapshot.sites);
-    sites.map(summary).collect()
+    let disabled = snapshot.config.disabled_sites.iter().map(|site| SiteSummary {
+        name: site.name.clone(),
+        kind: SiteKind::Nothing,
+        disabled: true,
+        ..SiteSummary::default()
+    });
+    let mut all: Vec<SiteSummary> = sites.map(summary).chain(disabled).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+/// Maximum number of routes in the list of all sites, so that the reply of a server with many sites stays small.
+const MAX_LISTED_ROUTES: usize = 10_000;
+
+/// Returns the summary of a route.
+pub fn route_summary(route: &model::Route) -> RouteSummary {
+    let kind = match handlers::choose(&route.settings).kind {
+        SiteKind::Nothing if !route.settings.redirects.is_empty() => SiteKind::Redirect,
+        kind => kind,
+    };
+    RouteSummary {
+        pattern: route.pattern.to_string(),
+        kind,
+        position: Some(ConfigPosition {
+            file: route.span.file.clone(),
+            line: route.span.line,
+        }),
+    }
+}
+
+/// Returns the counters of the routes with requests, the busiest first.
+pub fn routes(metrics: &Metrics, labels: &RouteLabels) -> Vec<RouteTraffic> {
+    let traffic = |(number, counters): (u32, RouteCounters)| {
+        let RouteLabel { site, route } = labels.label(number)?;
+        let durations = &counters.durations;
+        Some(RouteTraffic {
+            site: site.to_string(),
+            route: route.to_string(),
+            responses: counters.responses.iter().map(Counter::get).sum(),
+            server_errors: counters.responses[4].get(),
+            sent_bytes: counters.sent_bytes.get(),
+            received_bytes: counters.received_bytes.get(),
+            duration_counts: DURATION_BITS.map(|bits| durations.count_below_power(bits)).collect(),
+        })
+    };
+    let mut routes: Vec<RouteTraffic> = metrics.routes().into_iter().filter_map(traffic).collect();
+    routes.sort_by(|one, other| {
+        let names = (&one.site, &one.route).cmp(&(&other.site, &other.route));
+        other.responses.cmp(&one.responses).then(names)
+    });
+    routes
 }
 
 /// Returns the kind of handler at the root of a site, or `Routes` if only rules or routes below the root respond.

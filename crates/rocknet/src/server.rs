@@ -1,5 +1,6 @@
 //! The server as a whole: binds addresses, starts workers, and replaces the configuration.
 
+mod address_change;
 mod end;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,7 @@ use crate::clock::uptime_ms;
 use crate::files::cache::FileCache;
 use crate::gateway::accounts;
 use crate::gateway::php;
-use crate::listener::{ActiveListener, ListenerSockets, WorkerStart};
+use crate::listener::{ActiveListener, ListenerSockets, StoppingListener, WorkerStart};
 use crate::log::Logger;
 use crate::metrics::Metrics;
 use crate::protocol::remembered_settings;
@@ -37,6 +38,8 @@ use crate::takeover::AdoptedSockets;
 use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 use crate::worker::Shared;
+
+use self::address_change::{RemovedAddresses, assign_udp, stop_removed};
 
 /// Maximum wait until all workers have closed the sockets of a removed address. A running worker closes its socket in
 /// its next poll. A failed worker is restarted within this time, and then closes its socket.
@@ -73,6 +76,8 @@ pub struct Server {
 struct ServerState {
     snapshot: Arc<Snapshot>,
     listeners: BTreeMap<Address, ActiveListener>,
+    /// Listeners of removed addresses, in the order of their removal, while they serve connections.
+    stopping: Vec<StoppingListener>,
     reloads: u64,
     failed_reloads: u64,
     last_reload_error: Option<String>,
@@ -233,6 +238,7 @@ impl Server {
         let state = Mutex::new(ServerState {
             snapshot,
             listeners,
+            stopping: Vec::new(),
             reloads: 0,
             failed_reloads: 0,
             last_reload_error: None,
@@ -260,6 +266,7 @@ impl Server {
 
     /// Returns the current state and counters of the server.
     pub fn status(&self) -> Status {
+        self.close_ended_relays();
         let bound = self.listeners();
         let state = self.state();
         let served = quic_addresses(&state.snapshot.config);
@@ -273,6 +280,7 @@ impl Server {
         let http3_ports = http3_ports.into_iter().collect();
         Status {
             reloads: state.reloads,
+            snapshots: self.shared.registries.snapshots() as u64,
             last_reload_error: state.last_reload_error.clone(),
             log_drops: self.shared.logger.drops(),
             http3_ports,
@@ -342,13 +350,14 @@ impl Server {
     }
 
     /// Replaces the configuration, completely or not at all. Connections of addresses that the new configuration does
-    /// not contain have `limits.shutdown` to finish, and are then cut. All other connections are kept.
+    /// not contain have `limits.upgrade_drain` to finish, and are then cut. All other connections are kept.
     ///
     /// # Errors
     ///
     /// Fails if a new address cannot be bound or the configuration cannot be applied. The old configuration then
     /// remains in use.
     pub fn reload(&self, config: Config) -> Result<(), StartError> {
+        self.close_ended_relays();
         let mut state = self.state();
         let result = self.swap(&mut state, config);
         match &result {
@@ -393,7 +402,7 @@ impl Server {
         quic.retain(|address| match state.listeners.get(address) {
             Some(kept) if !kept.has_quic() => {
                 let keys = self.quic_keys.get();
-                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys));
+                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys, false));
                 let sockets = quic_or_none(sockets, address, &mut quic_failures);
                 let is_bound = !sockets.is_empty();
                 added_quic.insert(address.clone(), sockets);
@@ -416,11 +425,29 @@ impl Server {
             .cloned()
             .collect();
         let workers = worker_count(&snapshot.config, addresses.len());
-        let held = state.listeners.values().flat_map(ActiveListener::sockets);
+        let held = state.listeners.values().flat_map(ActiveListener::all_sockets);
         let held: Vec<&Listener> = held.map(Arc::as_ref).collect();
-        let none = &mut AdoptedSockets::default();
-        let bound = bind_all(&new, workers, &held, none, &quic, &self.quic_keys, &mut quic_failures)
-            .map_err(StartError::Bind)?;
+        state.stopping.retain(|listener| !listener.is_finished());
+        let gone = state
+            .listeners
+            .iter()
+            .filter(|(address, _)| !addresses.contains(address));
+        let changes = RemovedAddresses {
+            removed: gone.map(|(_, listener)| listener).collect(),
+            stopping: &state.stopping,
+        };
+        let mut adopted = changes.sockets_for(&new).map_err(StartError::Io)?;
+        let mut bound = bind_all(
+            &new,
+            workers,
+            &held,
+            &mut adopted,
+            &quic,
+            &self.quic_keys,
+            &mut quic_failures,
+        )
+        .map_err(StartError::Bind)?;
+        changes.name_predecessors(&mut bound);
         self.quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
         let kept = state
@@ -443,9 +470,13 @@ impl Server {
             let listener = ActiveListener::start(&address, sockets, &worker_start)?;
             Ok((address, listener))
         };
+        let with_quic = bound.iter().filter(|(_, sockets)| !sockets.quic.is_empty());
+        let with_quic: Vec<Address> = with_quic.map(|(address, _)| address.clone()).collect();
+        changes.leave_udp(&with_quic, true);
         // If a listener fails to start, the listeners started before it are dropped, which stops them.
         let started: io::Result<Vec<_>> = bound.into_iter().map(start).collect();
         let started = started.map_err(|error| {
+            changes.leave_udp(&with_quic, false);
             let _ = self.apply_log(&state.snapshot);
             StartError::Io(error)
         })?;
@@ -458,18 +489,21 @@ impl Server {
 
         // No later step can fail.
         state.listeners.extend(started);
-        let within = snapshot.config.limits.shutdown;
+        let times = StopTimes::of_drain(snapshot.config.limits.upgrade_drain);
         let gone: Vec<Address> = state
             .listeners
             .keys()
             .filter(|address| !addresses.contains(address))
             .cloned()
             .collect();
-        let stopping: Vec<_> = gone
-            .iter()
-            .filter_map(|address| Some(state.listeners.remove(address)?.stop(within.into())))
-            .collect();
-        let times = StopTimes::of_drain(snapshot.config.limits.upgrade_drain);
+        let stopped_before = state.stopping.len();
+        for address in &gone {
+            if let Some(listener) = state.listeners.remove(address) {
+                let stopping = stop_removed(listener, &mut state.listeners, times);
+                state.stopping.push(stopping);
+            }
+        }
+        assign_udp(&mut state.stopping, &state.listeners);
         for (address, listener) in &mut state.listeners {
             listener.swap(&snapshot, connections, added_quic.remove(address).unwrap_or_default());
             let missing = workers.saturating_sub(listener.sockets().len());
@@ -478,13 +512,16 @@ impl Server {
                 tracing::error!(%address, "the number of workers is not raised: {error}");
             }
         }
+        for listener in &state.stopping {
+            listener.swap(&snapshot, connections);
+        }
         self.shared
             .cache
             .retain_trees(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
         // The next reload may bind a released address immediately, so this reload waits until the sockets of the
         // address are closed.
-        stopping
+        state.stopping[stopped_before..]
             .iter()
             .for_each(|listener| listener.wait_for_address(RELEASE_GRACE));
         Ok(())

@@ -32,6 +32,8 @@ pub struct Snapshot {
     pub server: Arc<ServerSettings>,
     /// Tracer of requests; `None` if their spans are not recorded.
     pub tracer: Option<Arc<Tracer>>,
+    /// Counts the snapshot until it is dropped.
+    _token: Arc<()>,
 }
 
 /// A handler of the embedding program, with its site and route.
@@ -132,6 +134,7 @@ impl Snapshot {
             listeners,
             generation,
             tracer,
+            _token: registries.snapshot_token(),
         })
     }
 

@@ -77,6 +77,8 @@ pub struct Worker {
     stopping: Cell<bool>,
     /// True if connections without a request in progress close, which begins with the stop or some time later.
     closes_idle: Cell<bool>,
+    /// True once the worker is stopping without a successor, so that clients have little time to close connections.
+    is_hurried: Cell<bool>,
     /// Ticks that tunnels have to end by themselves once the worker is stopping.
     tunnel_close_grace: Cell<u32>,
     /// Number of open connections.
@@ -200,6 +202,7 @@ impl Worker {
             trusts_proxies: Cell::new(trusts_proxies(snapshot)),
             stopping: Cell::new(false),
             closes_idle: Cell::new(false),
+            is_hurried: Cell::new(false),
             tunnel_close_grace: Cell::new(0),
             connections: Cell::new(0),
             close_waker: RefCell::new(None),
@@ -228,6 +231,7 @@ impl Worker {
     /// Starts stopping the worker: connections end after their responses in progress. `within`: time after which the
     /// accept loop cuts the remaining connections. Must be called on the worker's event loop.
     pub fn stop(&self, within: Duration) {
+        self.is_hurried.set(true);
         self.begin_drain(within);
         self.close_idle();
     }
@@ -261,6 +265,12 @@ impl Worker {
     #[inline]
     pub fn is_stopping(&self) -> bool {
         self.stopping.get()
+    }
+
+    /// Returns true if the worker is stopping, and no other worker or process has taken over.
+    #[inline]
+    pub fn is_hurried(&self) -> bool {
+        self.is_hurried.get()
     }
 
     /// Returns true if the worker is stopping, and closes connections without a request in progress.

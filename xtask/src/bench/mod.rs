@@ -25,6 +25,7 @@ mod lists;
 mod load;
 mod machine;
 mod measure;
+mod metrics_cost;
 mod network;
 mod page;
 mod plot;
@@ -290,6 +291,8 @@ fn build() -> Result<(), Failure> {
         "--bins",
         "--example",
         "echo",
+        "--example",
+        "metrics_cost",
     ]))
 }
 

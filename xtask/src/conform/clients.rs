@@ -67,7 +67,7 @@ pub fn wrk(program: &Path) -> Result<(), Failure> {
 }
 
 /// Fails if wrk reports failures or no requests. wrk prints a line about failures only if there were any.
-fn judge_wrk(printed: &str) -> Result<(), String> {
+pub fn judge_wrk(printed: &str) -> Result<(), String> {
     let mut lines = printed.lines().map(str::trim);
     if let Some(line) = lines.find(|line| line.starts_with("Socket errors:") || line.starts_with("Non-2xx")) {
         return Err(line.to_owned());

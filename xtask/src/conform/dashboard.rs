@@ -1,6 +1,8 @@
 //! Uses the dashboard in headless Chromium: each view with data and in the states empty, loading, error and
 //! disconnected, by keyboard, on a small screen, and judged by axe-core in light and dark colours.
 
+mod assertions;
+mod form;
 mod session;
 mod site;
 mod states;

@@ -185,6 +185,7 @@ impl DevTools {
             "Enter" => (13, "\r"),
             "Space" => (32, " "),
             "Escape" => (27, ""),
+            "ArrowDown" => (40, ""),
             other => return Err(format!("unknown key {other}").into()),
         };
         let name = if key == "Space" { " " } else { key };

@@ -5,7 +5,7 @@ mod chromium;
 mod h3i;
 mod qpack;
 mod quic_go;
-mod site;
+pub mod site;
 mod transfers;
 mod wordpress;
 

@@ -46,7 +46,9 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     let api = wait("the address of the control API", || {
         let log = fs::read_to_string(folder.join("error.log")).unwrap_or_default();
         let line = log.lines().find(|line| line.contains("control API listens at"));
-        Ok(line.and_then(url).map(|url| url.trim_end_matches('/').to_owned()))
+        Ok(line
+            .and_then(url)
+            .map(|url| url.trim_end_matches([',', '/']).to_owned()))
     })?;
     let token = folder.join("state/admin/read-token");
     check_format(&api, &token)?;

@@ -42,8 +42,12 @@ pub fn build(libc: Libc) -> Result<PathBuf, Failure> {
         build.env(format!("CC_{}", triple.replace('-', "_")), "musl-gcc");
     }
     let prefixes = prefixes();
-    build.env("RUSTFLAGS", flags("--remap-path-prefix=", &prefixes));
-    build.env("CFLAGS", flags("-ffile-prefix-map=", &prefixes));
+    // Flags of the caller have no effect on a release. These of Rust may contain spaces.
+    build.env(
+        "CARGO_ENCODED_RUSTFLAGS",
+        flags("--remap-path-prefix=", &prefixes).join("\x1f"),
+    );
+    build.env("CFLAGS", flags("-ffile-prefix-map=", &prefixes).join(" "));
     run(&mut build)?;
     let program = repository::target().join(triple).join("release/rocknet");
     check(&fs::read(&program)?, libc, &prefixes)?;
@@ -73,11 +77,11 @@ fn prefixes() -> Vec<(PathBuf, &'static str)> {
     all
 }
 
-fn flags(option: &str, prefixes: &[(PathBuf, &str)]) -> String {
+fn flags(option: &str, prefixes: &[(PathBuf, &str)]) -> Vec<String> {
     let flags = prefixes
         .iter()
         .map(|(folder, name)| format!("{option}{}={name}", folder.display()));
-    flags.collect::<Vec<_>>().join(" ")
+    flags.collect()
 }
 
 /// Fails if a program contains the path of a folder, or if a static one needs shared libraries.
@@ -107,11 +111,13 @@ mod tests {
     fn paths_of_the_machine_and_shared_libraries_are_found() {
         let own = fs::read(env::current_exe().unwrap()).unwrap();
         check(&own, Libc::Glibc, &[]).unwrap();
-        let folders = [(PathBuf::from("/somewhere"), "/x")];
-        let mut program = own.clone();
-        program.extend_from_slice(b"\0/somewhere/src/lib.rs\0");
+        // A text that the program, which contains this test, does not contain.
+        let folder = format!("/folder-{}", std::process::id());
+        let folders = [(PathBuf::from(&folder), "/x")];
+        check(&own, Libc::Glibc, &folders).unwrap();
+        let program = [own.as_slice(), b"\0", folder.as_bytes(), b"/lib.rs\0"].concat();
         let error = check(&program, Libc::Glibc, &folders).unwrap_err().to_string();
-        assert!(error.ends_with(": /somewhere/src/lib.rs"), "{error}");
+        assert!(error.ends_with(&format!(": {folder}/lib.rs")), "{error}");
         if cfg!(target_env = "gnu") {
             let error = check(&own, Libc::Musl, &[]).unwrap_err().to_string();
             assert!(error.contains("not static: it needs /lib"), "{error}");
@@ -122,6 +128,6 @@ mod tests {
     #[test]
     fn flags_name_each_folder() {
         let all = [(PathBuf::from("/a"), "/x"), (PathBuf::from("/a/b"), "/y")];
-        assert_eq!(flags("-f=", &all), "-f=/a=/x -f=/a/b=/y");
+        assert_eq!(flags("-f=", &all), ["-f=/a=/x", "-f=/a/b=/y"]);
     }
 }

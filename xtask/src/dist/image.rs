@@ -9,6 +9,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use tar::{Builder, EntryType, Header};
 
 /// Programs that build images, in order of preference.
 const BUILDERS: [&str; 2] = ["buildah", "podman"];
@@ -16,8 +17,12 @@ const BUILDERS: [&str; 2] = ["buildah", "podman"];
 /// Certificates of the public authorities on this machine: of Debian, and of Fedora.
 const AUTHORITIES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// Folders of the image that are empty, and their modes.
-const FOLDERS: [(&str, u32); 2] = [("state", 0o700), ("temporary", 0o1777)];
+/// Empty folders of the image, their modes and their owners. Builders do not copy modes of folders, but they extract an
+/// archive with modes and owners.
+const FOLDERS: [(&str, u32, u64); 2] = [("tmp/", 0o1777, 0), ("var/lib/rocknet/", 0o700, ACCOUNT)];
+
+/// Account of the server in the image.
+const ACCOUNT: u64 = 8080;
 
 /// Builds `localhost/rocknet:VERSION`, or `VERSION-static` without a base, and writes it into `folder` as an archive
 /// that docker and podman load.
@@ -60,15 +65,53 @@ fn fill(context: &Path, release: &Release) -> Result<(), Failure> {
         ("rocknet.toml", source("packaging/image/rocknet.toml")?),
         ("index.html", source("packaging/index.html")?),
         ("ca-certificates.crt", fs::read(authorities)?),
+        ("folders.tar", folders(release.time)?),
         ("rocknet", release.bytes.clone()),
     ];
     for (name, bytes) in files {
         fs::write(context.join(name), bytes)?;
     }
     fs::set_permissions(context.join("rocknet"), Permissions::from_mode(0o755))?;
-    for (name, mode) in FOLDERS {
-        fs::create_dir(context.join(name))?;
-        fs::set_permissions(context.join(name), Permissions::from_mode(mode))?;
-    }
     Ok(())
+}
+
+/// Returns the archive with the empty folders.
+fn folders(time: u64) -> Result<Vec<u8>, Failure> {
+    let mut archive = Builder::new(Vec::new());
+    for (path, mode, owner) in FOLDERS {
+        let mut header = Header::new_gnu();
+        header.set_path(path)?;
+        header.set_entry_type(EntryType::Directory);
+        header.set_mode(mode);
+        header.set_uid(owner);
+        header.set_gid(owner);
+        header.set_mtime(time);
+        header.set_size(0);
+        header.set_cksum();
+        archive.append(&header, &[][..])?;
+    }
+    Ok(archive.into_inner()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_archive_has_the_folders_with_their_owners() {
+        let bytes = folders(7).unwrap();
+        let mut archive = tar::Archive::new(&bytes[..]);
+        let found: Vec<_> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let header = entry.header();
+                let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+                assert!(header.entry_type().is_dir() && header.mtime().unwrap() == 7);
+                (path, header.mode().unwrap(), header.uid().unwrap())
+            })
+            .collect();
+        assert_eq!(found, FOLDERS.map(|(path, mode, owner)| (path.to_owned(), mode, owner)));
+    }
 }

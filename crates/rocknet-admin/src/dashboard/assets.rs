@@ -31,7 +31,7 @@ macro_rules! asset {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// All files.
-pub const ASSETS: [Asset; 10] = [
+pub const ASSETS: [Asset; 11] = [
     asset!("dashboard.css", "text/css; charset=utf-8"),
     asset!("icon.svg", "image/svg+xml"),
     asset!("dashboard.js", SCRIPT),
@@ -39,6 +39,7 @@ pub const ASSETS: [Asset; 10] = [
     asset!("morph.js", SCRIPT),
     asset!("overview.js", SCRIPT),
     asset!("websites.js", SCRIPT),
+    asset!("site.js", SCRIPT),
     asset!("logs.js", SCRIPT),
     asset!("settings.js", SCRIPT),
     asset!("login.js", SCRIPT),

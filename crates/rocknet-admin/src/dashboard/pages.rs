@@ -1,11 +1,13 @@
 //! Pages of the dashboard: queries the data of a view and renders its template.
 
+mod site;
+
 use std::borrow::Borrow;
 
 use askama::Template;
-use form_urlencoded::{byte_serialize, parse};
+use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Level, LogLevel, Permission, Reply, Request};
-use rocknet_control::config::{Change, ConfigText};
+use rocknet_control::config::{Change, ConfigFileName, ConfigText};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::php::{PhpPoolSummary, PhpState};
 use rocknet_control::text;
@@ -14,192 +16,60 @@ use rocknet_control::{
 };
 use rocknet_proto::Status;
 
+use super::frame::{Frame, PageKind, encoded, other_reply, rendered};
+use super::site_form::FormMode;
 use crate::Control;
 use crate::content::status;
+pub use site::{SentForm, Submitted};
 
-/// Kinds of requests of the dashboard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageKind {
-    Overview,
-    Websites,
-    AddWebsite,
-    EditWebsite,
-    Logs,
-    Upstreams,
-    Certificates,
-    Settings,
-    History,
-    Php,
-    Doctor,
-    Login,
-    Logout,
-    /// Server-sent events with the state of the server.
-    Events,
-    /// A script, the style sheet or the icon.
-    Asset,
-}
-
-/// Views with their paths and their names in the navigation.
-const VIEWS: [(PageKind, &str, &str); 9] = [
-    (PageKind::Overview, "/", "Overview"),
-    (PageKind::Websites, "/websites", "Websites"),
-    (PageKind::Logs, "/logs", "Logs"),
-    (PageKind::Upstreams, "/upstreams", "Upstreams"),
-    (PageKind::Certificates, "/certificates", "Certificates"),
-    (PageKind::Php, "/php", "PHP"),
-    (PageKind::Settings, "/settings", "Settings"),
-    (PageKind::History, "/history", "History"),
-    (PageKind::Doctor, "/doctor", "Doctor"),
-];
-
-impl PageKind {
-    /// Returns the kind of a path; `None` if the path is not one of the dashboard.
-    pub fn find(path: &str) -> Option<PageKind> {
-        let view = VIEWS.iter().find(|(_, known, _)| *known == path);
-        match path {
-            "/websites/add" => Some(PageKind::AddWebsite),
-            "/websites/edit" => Some(PageKind::EditWebsite),
-            "/login" => Some(PageKind::Login),
-            "/logout" => Some(PageKind::Logout),
-            "/events" => Some(PageKind::Events),
-            _ if path.starts_with("/assets/") => Some(PageKind::Asset),
-            _ => view.map(|(page, ..)| *page),
+/// Declares the template of a view: the parts that all pages have, and the data of the view.
+macro_rules! page {
+    ($name:ident, $path:literal $(, $data:ident: $type:ty)*) => {
+        #[derive(Template)]
+        #[template(path = $path)]
+        struct $name<'a> {
+            frame: Frame<'a>,
+            $($data: $type,)*
         }
-    }
-
-    /// Returns the methods of requests of this kind.
-    pub fn methods(self) -> &'static [&'static str] {
-        match self {
-            PageKind::Login => &["GET", "HEAD", "POST"],
-            PageKind::Logout => &["POST"],
-            _ => &["GET", "HEAD"],
-        }
-    }
-
-    /// Returns true if the view is only for those who may change the server: it shows the text of the configuration,
-    /// which may contain secrets, or has no other purpose than a change.
-    fn needs_full_permission(self) -> bool {
-        matches!(
-            self,
-            PageKind::AddWebsite | PageKind::EditWebsite | PageKind::Logs | PageKind::Settings | PageKind::History
-        )
-    }
+    };
 }
 
-/// Parts that all pages have.
-struct Frame<'a> {
-    /// Path of the folder with scripts and styles.
-    assets: &'a str,
-    title: &'static str,
-    /// Path of the current entry of the navigation.
-    current: &'static str,
-    views: &'static [(PageKind, &'static str, &'static str)],
-    /// True if the visitor may change the server.
-    can_change: bool,
-}
-
-#[derive(Template)]
-#[template(path = "overview.html")]
-struct OverviewPage<'a> {
-    frame: Frame<'a>,
-    status: ServerStatus,
-}
-
-#[derive(Template)]
-#[template(path = "websites.html")]
-struct WebsitesPage<'a> {
-    frame: Frame<'a>,
-    sites: Vec<SiteSummary>,
-}
-
-#[derive(Template)]
-#[template(path = "add.html")]
-struct AddPage<'a> {
-    frame: Frame<'a>,
-}
-
-#[derive(Template)]
-#[template(path = "edit.html")]
-struct EditPage<'a> {
-    frame: Frame<'a>,
-    site: SiteSummary,
-}
-
-#[derive(Template)]
-#[template(path = "logs.html")]
-struct LogsPage<'a> {
-    frame: Frame<'a>,
-    level: Level,
-}
-
-#[derive(Template)]
-#[template(path = "upstreams.html")]
-struct UpstreamsPage<'a> {
-    frame: Frame<'a>,
-    upstreams: Vec<UpstreamSummary>,
-}
-
-#[derive(Template)]
-#[template(path = "certificates.html")]
-struct CertificatesPage<'a> {
-    frame: Frame<'a>,
-    certificates: Vec<CertificateSummary>,
-}
-
-#[derive(Template)]
-#[template(path = "settings.html")]
-struct SettingsPage<'a> {
-    frame: Frame<'a>,
-    config: ConfigText,
-}
-
-#[derive(Template)]
-#[template(path = "history.html")]
-struct HistoryPage<'a> {
-    frame: Frame<'a>,
-    changes: Vec<Change>,
-    /// Revision of the present text, which an undo replaces.
-    revision: String,
-}
-
-#[derive(Template)]
-#[template(path = "php.html")]
-struct PhpPage<'a> {
-    frame: Frame<'a>,
-    pools: Vec<PhpPoolSummary>,
-}
-
-#[derive(Template)]
-#[template(path = "doctor.html")]
-struct DoctorPage<'a> {
-    frame: Frame<'a>,
-    checks: Vec<DoctorCheck>,
-}
-
-#[derive(Template)]
-#[template(path = "error.html")]
-struct ErrorPage<'a> {
-    frame: Frame<'a>,
-    error: &'a ApiError,
-}
+page!(OverviewPage, "overview.html", status: ServerStatus);
+page!(WebsitesPage, "websites.html", sites: Vec<SiteSummary>);
+page!(AddPage, "add.html");
+page!(LogsPage, "logs.html", level: Level);
+page!(UpstreamsPage, "upstreams.html", upstreams: Vec<UpstreamSummary>);
+page!(CertificatesPage, "certificates.html", certificates: Vec<CertificateSummary>);
+page!(SettingsPage, "settings.html", config: ConfigText);
+page!(HistoryPage, "history.html", changes: Vec<Change>);
+page!(PhpPage, "php.html", pools: Vec<PhpPoolSummary>);
+page!(DoctorPage, "doctor.html", checks: Vec<DoctorCheck>);
+page!(ErrorPage, "error.html", error: &'a ApiError);
 
 #[derive(Template)]
 #[template(path = "login.html")]
 struct LoginPage<'a> {
     assets: &'a str,
+    /// Name of the script; empty without a form.
+    script: &'static str,
     /// Error that is shown in place of the form.
     error: Option<&'a ApiError>,
 }
 
 /// Renders the page for signing in.
 pub fn login(assets: &str) -> String {
-    rendered(&LoginPage { assets, error: None })
+    rendered(&LoginPage {
+        assets,
+        script: "login.js",
+        error: None,
+    })
 }
 
 /// Renders the page of a request that was rejected.
 pub fn refused(assets: &str, error: &ApiError) -> String {
     rendered(&LoginPage {
         assets,
+        script: "",
         error: Some(error),
     })
 }
@@ -212,116 +82,100 @@ pub async fn render<C: Control>(
     assets: &str,
     control: &C,
 ) -> (Status, String) {
-    let frame = || Frame {
-        assets,
-        title: title(page),
-        current: path(page),
-        views: &VIEWS,
-        can_change: permission == Permission::Full,
-    };
+    let frame = || Frame::new(page, permission, assets);
     if page.needs_full_permission() && permission != Permission::Full {
-        let error = ApiError::new(
-            403,
-            "this view needs the full token; you are signed in with the read token",
-        );
-        return (
-            Status::FORBIDDEN,
-            rendered(&ErrorPage {
-                frame: frame(),
-                error: &error,
-            }),
-        );
+        return failed(frame(), &needs_full_token());
     }
     match view(page, query, frame(), control).await {
         Ok(text) => (Status::OK, text),
-        Err(error) => (
-            status(error.status),
-            rendered(&ErrorPage {
-                frame: frame(),
-                error: &error,
-            }),
-        ),
+        Err(error) => failed(frame(), &error),
     }
+}
+
+/// Carries out or checks the form that a browser has sent to a page.
+pub async fn submit<C: Control>(
+    page: PageKind,
+    mode: FormMode,
+    sent: SentForm<'_>,
+    permission: Permission,
+    assets: &str,
+    control: &C,
+) -> Submitted {
+    let frame = || Frame::new(page, permission, assets);
+    let rendered = |(status, text)| Submitted::Page(status, text);
+    if permission != Permission::Full {
+        return rendered(failed(frame(), &needs_full_token()));
+    }
+    match site::submit(mode, sent, frame(), control).await {
+        Ok(submitted) => submitted,
+        Err(error) => rendered(failed(frame(), &error)),
+    }
+}
+
+fn needs_full_token() -> ApiError {
+    let message = "this view needs the full token; you are signed in with the read token";
+    ApiError::new(403, message)
+}
+
+/// Returns the page for an error, with its status.
+fn failed(frame: Frame<'_>, error: &ApiError) -> (Status, String) {
+    (status(error.status), rendered(&ErrorPage { frame, error }))
 }
 
 async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
-    Ok(match (page, request(page)) {
-        (PageKind::AddWebsite, _) => rendered(&AddPage { frame }),
-        (PageKind::History, _) => {
-            let revision = match control.execute(Request::Config).await? {
-                Reply::Config(config) => config.revision,
-                _ => return Err(other_reply()),
-            };
-            match control.execute(Request::ConfigHistory).await? {
-                Reply::ConfigHistory(changes) => rendered(&HistoryPage {
-                    frame,
-                    changes,
-                    revision,
-                }),
-                _ => return Err(other_reply()),
-            }
-        }
-        (_, Some(request)) => match control.execute(request).await? {
-            Reply::Status(status) => rendered(&OverviewPage { frame, status: *status }),
-            Reply::Sites(sites) if page == PageKind::EditWebsite => {
-                let name = parse(query).find_map(|(key, value)| (key == "name").then_some(value));
-                let mut sites = sites.into_iter();
-                let site = sites.find(|site| name.as_deref() == Some(&*site.name));
-                let site = site.ok_or_else(|| ApiError::new(404, "there is no website with this name"))?;
-                rendered(&EditPage { frame, site })
-            }
-            Reply::Sites(sites) => rendered(&WebsitesPage { frame, sites }),
-            Reply::LogLevel(LogLevel { level, .. }) => rendered(&LogsPage { frame, level }),
-            Reply::Upstreams(upstreams) => rendered(&UpstreamsPage { frame, upstreams }),
-            Reply::Certificates(certificates) => rendered(&CertificatesPage { frame, certificates }),
-            Reply::Config(config) => rendered(&SettingsPage { frame, config: *config }),
-            Reply::PhpPools(pools) => rendered(&PhpPage { frame, pools }),
-            Reply::Doctor(checks) => rendered(&DoctorPage { frame, checks }),
-            _ => return Err(other_reply()),
-        },
-        (_, None) => return Err(ApiError::new(404, "there is no such page")),
+    if let Some(mode) = page.form() {
+        return site::view(mode, query, frame, control).await;
+    }
+    let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no such page"))?;
+    let request = match request {
+        ViewData::None => return Ok(rendered(&AddPage { frame })),
+        ViewData::Of(request) => request,
+    };
+    Ok(match control.execute(request).await? {
+        Reply::Status(status) => rendered(&OverviewPage { frame, status: *status }),
+        Reply::Sites(sites) => rendered(&WebsitesPage { frame, sites }),
+        Reply::LogLevel(LogLevel { level, .. }) => rendered(&LogsPage { frame, level }),
+        Reply::Upstreams(upstreams) => rendered(&UpstreamsPage { frame, upstreams }),
+        Reply::Certificates(certificates) => rendered(&CertificatesPage { frame, certificates }),
+        Reply::Config(config) => rendered(&SettingsPage { frame, config: *config }),
+        Reply::ConfigHistory(changes) => rendered(&HistoryPage { frame, changes }),
+        Reply::PhpPools(pools) => rendered(&PhpPage { frame, pools }),
+        Reply::Doctor(checks) => rendered(&DoctorPage { frame, checks }),
+        _ => return Err(other_reply()),
     })
 }
 
-/// Returns the request for the data of a view.
-fn request(page: PageKind) -> Option<Request> {
-    Some(match page {
+/// Data of a view.
+enum ViewData {
+    /// The view shows nothing of the server.
+    None,
+    /// The view shows the reply to a request.
+    Of(Request),
+}
+
+/// Returns the request for the data of a view; `None` if there is no such view.
+fn request(page: PageKind, query: &[u8]) -> Option<ViewData> {
+    let parameter = |wanted: &str| parse(query).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
+    Some(ViewData::Of(match page {
+        PageKind::AddWebsite => return Some(ViewData::None),
         PageKind::Overview => Request::Status,
-        PageKind::Websites | PageKind::EditWebsite => Request::Sites,
+        PageKind::Websites => Request::Sites,
         PageKind::Logs => Request::LogLevel,
         PageKind::Upstreams => Request::Upstreams,
         PageKind::Certificates => Request::Certificates,
-        PageKind::Settings => Request::Config,
+        PageKind::Settings => Request::Config(ConfigFileName {
+            file: parameter("file").map(Into::into),
+        }),
         PageKind::History => Request::ConfigHistory,
         PageKind::Php => Request::PhpPools,
         PageKind::Doctor => Request::Doctor,
-        PageKind::AddWebsite | PageKind::Login | PageKind::Logout | PageKind::Events | PageKind::Asset => return None,
-    })
-}
-
-fn other_reply() -> ApiError {
-    ApiError::new(500, "the server has sent another reply")
-}
-
-fn title(page: PageKind) -> &'static str {
-    match page {
-        PageKind::AddWebsite => "Add a website",
-        PageKind::EditWebsite => "Edit a website",
-        _ => VIEWS
-            .iter()
-            .find(|(known, ..)| *known == page)
-            .map_or("", |(.., name)| name),
-    }
-}
-
-fn path(page: PageKind) -> &'static str {
-    match page {
-        PageKind::AddWebsite | PageKind::EditWebsite => "/websites",
-        _ => VIEWS
-            .iter()
-            .find(|(known, ..)| *known == page)
-            .map_or("", |(_, path, _)| path),
-    }
+        PageKind::EditWebsite
+        | PageKind::CopyWebsite
+        | PageKind::Login
+        | PageKind::Logout
+        | PageKind::Events
+        | PageKind::Asset => return None,
+    }))
 }
 
 // The parameters of the functions below are borrowed or not: a template passes fields as references, and results of
@@ -362,11 +216,6 @@ fn kind_words(kind: impl Borrow<SiteKind>) -> &'static str {
     }
 }
 
-/// Encodes text for the query of a URL.
-fn encoded(text: &str) -> String {
-    byte_serialize(text.as_bytes()).collect()
-}
-
 /// Returns the kind of a line of a diff, as a class of the style sheet.
 fn diff_class(line: &str) -> &'static str {
     match line.as_bytes().first() {
@@ -375,12 +224,6 @@ fn diff_class(line: &str) -> &'static str {
         Some(b'@') => "place",
         _ => "same",
     }
-}
-
-/// Renders a template. A template fails only if the formatting of one of its values does, and none of them does.
-fn rendered(page: &impl Template) -> String {
-    page.render()
-        .unwrap_or_else(|error| format!("the page cannot be rendered: {error}"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rocknet_control::Status;
+use rocknet_control::{Status, durations};
 use serde::Serialize;
 
 /// Maximum number of samples that are kept: two minutes of seconds.
@@ -11,9 +11,6 @@ const MAX_SAMPLES: usize = 120;
 
 /// Intervals between two states that give no sample: the figures would be averages of a time that no chart shows.
 const MAX_INTERVAL: Duration = Duration::from_secs(10);
-
-/// Binary logarithm of the first bound of [`Status::duration_counts`].
-const FIRST_BITS: u32 = 3;
 
 /// Load of the server during an interval of about a second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,7 +71,7 @@ fn sample(at: Duration, interval: Duration, before: &Status, now: &Status) -> Lo
     let seconds = interval.as_secs_f64();
     // Tenths are more than a chart shows, and keep the messages short.
     let rate = |before: u64, now: u64| (now.saturating_sub(before) as f64 / seconds * 10.0).round() / 10.0;
-    let counts = counts_between(&before.duration_counts, &now.duration_counts);
+    let counts = durations::between(&before.duration_counts, &now.duration_counts);
     LoadSample {
         at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
         requests: rate(before.requests, now.requests),
@@ -83,33 +80,9 @@ fn sample(at: Duration, interval: Duration, before: &Status, now: &Status) -> Lo
         cpu: rate(before.cpu_ms, now.cpu_ms) / 10.0,
         memory: now.memory_bytes,
         connections: now.connections_open,
-        p50_us: quantile(&counts, 50),
-        p99_us: quantile(&counts, 99),
+        p50_us: durations::quantile(&counts, 50),
+        p99_us: durations::quantile(&counts, 99),
     }
-}
-
-/// Returns the differences of two lists of counts. The first one may be missing.
-fn counts_between(before: &[u64], now: &[u64]) -> Vec<u64> {
-    let before = before.iter().copied().chain(std::iter::repeat(0));
-    now.iter()
-        .zip(before)
-        .map(|(now, before)| now.saturating_sub(before))
-        .collect()
-}
-
-/// Returns the response time in microseconds that `percent` of the responses did not exceed, interpolated between the
-/// bounds of its bucket. `counts`: cumulative counts, see [`Status::duration_counts`].
-fn quantile(counts: &[u64], percent: u64) -> Option<u64> {
-    let total = counts.last().copied().filter(|total| *total > 0)?;
-    let rank = (u128::from(total) * u128::from(percent)).div_ceil(100).max(1) as u64;
-    let index = counts.iter().position(|count| *count >= rank)?;
-    let above = 1_u64 << (FIRST_BITS + index as u32).min(63);
-    let (below, fewer) = match index.checked_sub(1) {
-        Some(previous) => (above / 2, counts[previous]),
-        None => (0, 0),
-    };
-    let share = (rank - fewer) as f64 / (counts[index] - fewer) as f64;
-    Some(below + ((above - below) as f64 * share) as u64)
 }
 
 #[cfg(test)]
@@ -152,20 +125,5 @@ mod tests {
         }
         let all = history.all();
         assert_eq!((all.len(), all[0].at_ms), (MAX_SAMPLES, 9_000));
-    }
-
-    #[test]
-    fn quantiles_are_in_the_bucket_of_their_rank() {
-        for (counts, percent, expected) in [
-            (&[][..], 50, None),
-            (&[0, 0], 50, None),
-            (&[10, 10], 50, Some(4)),
-            (&[0, 10], 50, Some(12)),
-            (&[0, 10], 99, Some(16)),
-            (&[99, 99, 100], 99, Some(8)),
-            (&[98, 98, 100], 99, Some(24)),
-        ] {
-            assert_eq!(quantile(counts, percent), expected, "{counts:?} {percent}");
-        }
     }
 }

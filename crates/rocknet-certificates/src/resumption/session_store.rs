@@ -42,10 +42,14 @@ impl Sessions {
         if self.is_closed {
             return false;
         }
-        if self.order.len() >= MAX_SESSIONS
+        while self.by_id.len() >= MAX_SESSIONS
             && let Some(oldest) = self.order.pop_front()
         {
             self.by_id.remove(&oldest);
+        }
+        // IDs of sessions that were taken are removed all at once, so that taking a session needs no search.
+        if self.order.len() >= 2 * MAX_SESSIONS {
+            self.order.retain(|id| self.by_id.contains_key(id));
         }
         self.order.push_back(id.clone());
         self.by_id.insert(id, state);
@@ -147,12 +151,16 @@ mod tests {
         assert_eq!(store.get(&id(1)), None);
         assert_eq!(store.take(&id(1)), Some(vec![1]));
         assert_eq!(store.take(&id(1)), None);
-        for number in 0..2 * MAX_SESSIONS {
+        // Sessions that were taken leave room for as many others.
+        let first = MAX_SESSIONS + 1;
+        for number in first..first + 3 * MAX_SESSIONS {
             store.put(id(number), vec![2]);
             store.take(&id(number));
         }
+        assert_eq!(store.take(&id(2)), Some(vec![1]));
         let sessions = store.sessions();
-        assert!(sessions.by_id.is_empty() && sessions.order.len() <= MAX_SESSIONS);
+        assert_eq!(sessions.by_id.len(), MAX_SESSIONS - 2);
+        assert!(sessions.order.len() <= 2 * MAX_SESSIONS);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
 use crate::keys::{self, Section};
-use crate::model::{AccessLog, HostPattern, Http3, Listen, Log, Mode, Route, Settings, Site, Tls};
+use crate::model::{AccessLog, DisabledSite, HostPattern, Http3, Listen, Log, Mode, Route, Settings, Site, Tls};
 use crate::source::Span;
 use crate::value::host::{self, SiteName};
 use crate::value::{path, pattern, typed};
@@ -45,7 +45,9 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'
     let base = base(check, root);
     let mut all = Vec::with_capacity(sites.entries.len());
     for (name, entry) in sites.in_order() {
-        let Some(table) = entry.node.as_table() else { continue };
+        let Some(table) = entry.node.as_table().filter(|table| is_enabled(table)) else {
+            continue;
+        };
         match host::site_name(name) {
             Ok(kind) => {
                 all.push(site(check, (name, &kind), (entry, table), &base, context));
@@ -54,6 +56,22 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'
         }
     }
     all
+}
+
+/// Returns the sites that are not served, in the order of their names.
+pub(super) fn disabled(check: &Check<'_>, root: &Table) -> Vec<DisabledSite> {
+    let sites = root.table("site").into_iter().flat_map(|sites| &sites.entries);
+    let disabled = sites.filter(|(_, entry)| entry.node.as_table().is_some_and(|table| !is_enabled(table)));
+    disabled
+        .map(|(name, entry)| DisabledSite {
+            name: name.clone(),
+            span: check.source_span(entry.key),
+        })
+        .collect()
+}
+
+fn is_enabled(site: &Table) -> bool {
+    typed::boolean(Some(site), "enabled").unwrap_or(true)
 }
 
 /// Returns the settings that every site inherits: the limits, and the spans of the inherited keys. The inherited keys

@@ -216,8 +216,9 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 0,
             max_ms: DAY_MS,
         },
-        "Time that the connections of the old process get to finish after `rocknet upgrade`. Downloads and WebSockets \
-         continue meanwhile; connections that are still open then are cut.",
+        "Time that the connections of the old process get to finish after `rocknet upgrade`, and those of an address \
+         that a reload has removed. Downloads and WebSockets continue meanwhile; connections that are still open then \
+         are cut.",
     )
     .sets(&[Target::Limits(field!(upgrade_drain))])
     .example("upgrade_drain = \"10m\"")

@@ -16,6 +16,16 @@ const STATUS: Kind = Kind::Integer { min: 301, max: 308 };
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(
+        "enabled",
+        &[Section::Site],
+        Kind::Boolean,
+        "Serves the site. A disabled site stays in the file and has no listeners, certificates or responses. Its keys \
+         and the types of its values are checked, but not its files and its conflicts with other sites.",
+    )
+    .default(|| "true".to_owned())
+    .example("enabled = false")
+    .foreign_names(&["disable", "disabled", "active"]),
+    Key::new(
         "aliases",
         &[Section::Site],
         Kind::Several(&Kind::Text("host name")),

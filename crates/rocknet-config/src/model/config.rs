@@ -10,7 +10,7 @@ use super::listen::Listen;
 use super::log::{AccessLog, Log, LogTarget};
 use super::server::{Cache, IoBackend, Mode, Server, Workers};
 use super::settings::Settings;
-use super::site::Site;
+use super::site::{DisabledSite, Site};
 use super::source_span::SourceSpan;
 use super::tls::Tls;
 use super::tracing::Tracing;
@@ -35,6 +35,8 @@ pub struct Config {
     pub tls: Tls,
     /// Sites in the order of their names, so that equal files give equal configurations.
     pub sites: Vec<Site>,
+    /// Sites that are not served, in the order of their names.
+    pub disabled_sites: Vec<DisabledSite>,
     /// Paths of the main file and all included files, in reading order; empty if built in memory.
     pub files: Vec<PathBuf>,
 }

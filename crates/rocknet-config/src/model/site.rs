@@ -48,6 +48,15 @@ impl Site {
     }
 }
 
+/// Site with `enabled = false`, which is not served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DisabledSite {
+    /// Name as in the configuration.
+    pub name: String,
+    /// Position of the site in the configuration.
+    pub span: SourceSpan,
+}
+
 /// Settings for the paths of a site that match a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {

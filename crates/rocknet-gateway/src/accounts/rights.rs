@@ -239,3 +239,20 @@ impl Account {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_helper_with_other_messages_is_refused() {
+        let (_, channel) = rocknet_io::fd_channel::FdChannel::pair().unwrap();
+        let refused = adopt_helper(OfferedHelper {
+            channel,
+            version: HELPER_VERSION + 1,
+            accounts: Accounts::default(),
+        });
+        assert!(refused.unwrap_err().ends_with("restart the server"));
+        assert!(!can_switch_accounts() || privileges::is_root());
+    }
+}

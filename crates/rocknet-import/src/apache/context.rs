@@ -107,7 +107,8 @@ impl ServerContext {
                         }
                     }
                 }
-                _ => notes.skip(directive, "write `allow`, `deny` or `auth` in the route of the proxy"),
+                "require" | "allow" | "order" if is_open(directive) => {}
+                _ => notes.skip_restriction(directive, "write `allow`, `deny` or `auth` in the route of the proxy"),
             }
         }
     }
@@ -137,6 +138,11 @@ impl ServerContext {
         out.push_str(rest);
         Some(out)
     }
+}
+
+/// Returns true for access control that permits every client, and for `Order`, which only ranks others.
+fn is_open(directive: &Directive) -> bool {
+    directive.is("Order") || directive.words() == ["all", "granted"] || directive.words() == ["from", "all"]
 }
 
 /// Maximum length of an argument after expansion, in bytes.

@@ -12,10 +12,15 @@ pub(super) fn handler(directive: &Directive, site: &mut Site) -> bool {
         "sethandler" | "addhandler" | "addtype" | "action" | "proxypassmatch" => {}
         _ => return false,
     }
-    let is_php = directive
-        .arguments
-        .iter()
-        .any(|word| word.to_ascii_lowercase().contains("php"));
+    // The first argument is the handler or type; further ones are endings of files.
+    let words = match name.as_str() {
+        "proxypassmatch" => directive.arguments.len(),
+        _ => 1,
+    };
+    let is_php = directive.arguments.iter().take(words).any(|word| {
+        let word = word.to_ascii_lowercase();
+        word.contains("php") || word.contains("fcgi")
+    });
     if !is_php {
         return false;
     }
@@ -28,6 +33,40 @@ pub(super) fn handler(directive: &Directive, site: &mut Site) -> bool {
         }
     }
     true
+}
+
+/// Returns true for a directive that keeps scripts of PHP from being run.
+pub(super) fn disables(directive: &Directive) -> bool {
+    let words: Vec<String> = directive
+        .arguments
+        .iter()
+        .map(|word| word.to_ascii_lowercase())
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let has_php = |endings: &[&str]| {
+        endings
+            .iter()
+            .any(|ending| ending.trim_start_matches('.').starts_with("php"))
+    };
+    match (directive.name.to_ascii_lowercase().as_str(), &words[..]) {
+        ("php_flag" | "php_admin_flag", ["engine", "off" | "0" | "false" | "no"]) => true,
+        ("php_value" | "php_admin_value", ["engine", "off" | "0" | "false" | "no"]) => true,
+        ("sethandler", ["none" | "default-handler" | "text/plain" | "cgi-script"]) => true,
+        ("forcetype", [kind]) => *kind != "none",
+        ("removehandler" | "removetype", endings) => has_php(endings),
+        ("addtype", ["text/plain" | "application/octet-stream", endings @ ..]) => has_php(endings),
+        ("addhandler", [handler, endings @ ..]) => {
+            !handler.contains("php") && !handler.contains("fcgi") && has_php(endings)
+        }
+        _ => false,
+    }
+}
+
+/// Turns PHP off in a place.
+pub(super) fn turn_off(directive: &Directive, settings: &mut Settings, notes: &mut dyn Notes) {
+    settings.set("php", Value::Flag(false), directive.line);
+    let message = "PHP is off, and scripts are sent as text; a rule with `respond = 403` refuses them";
+    notes.differs(directive, message);
 }
 
 /// Returns the address of php-fpm: `proxy:unix:/run/php.sock|fcgi://localhost`, or `fcgi://127.0.0.1:9000/path`.

@@ -49,6 +49,11 @@ impl ProxyDirectives {
             .push((path.to_owned(), directive.argument(0).to_owned(), directive.clone()));
     }
 
+    /// Adds a `ProxyPass` for the paths below a prefix.
+    pub fn add(&mut self, prefix: &str, url: &str, directive: &Directive) {
+        self.passes.push((prefix.to_owned(), url.to_owned(), directive.clone()));
+    }
+
     /// Translates the directives.
     pub fn finish(self, site: &mut Site, context: &ServerContext) {
         let common = common(&self.others, site);
@@ -63,10 +68,12 @@ impl ProxyDirectives {
                 continue;
             }
             let Some((mut proxy, url_path)) = target(url, context) else {
-                site.skip(
-                    directive,
-                    "the address has no known form: write `proxy`, or `fastcgi` and `uwsgi`",
-                );
+                for pattern in patterns {
+                    site.route(&pattern, directive.line).close(directive.line);
+                }
+                let message = "the address has no known form, so `deny = \"all\"` closes the place, whose files could be \
+                     requested otherwise: write `proxy`, `fastcgi` or `uwsgi`";
+                site.skip(directive, message);
                 continue;
             };
             for (key, value) in &common.keys {

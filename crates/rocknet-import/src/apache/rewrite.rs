@@ -6,6 +6,9 @@ use crate::hosts::HostDraft;
 use crate::regex;
 use crate::value::Value;
 
+use super::flags::RewriteFlags;
+use super::proxy::ProxyDirectives;
+
 /// Directives of rewriting of one host or folder.
 #[derive(Default)]
 pub(super) struct RewriteBlock {
@@ -40,66 +43,27 @@ impl RewriteBlock {
     }
 }
 
-/// Flags of a rule.
-struct RewriteFlags {
-    redirect: Option<u64>,
-    forbidden: bool,
-    gone: bool,
-    last: bool,
-    sets_variable: bool,
-    keeps_query: bool,
+/// Returns true if a rule refuses requests.
+pub(super) fn refuses(directive: &Directive) -> bool {
+    directive.is("RewriteRule") && RewriteFlags::read(directive.argument(2)).refusal.is_some()
 }
 
-fn flags(text: &str) -> RewriteFlags {
-    let list: Vec<String> = text
-        .trim_matches(['[', ']'])
-        .split(',')
-        .map(|flag| flag.trim().to_ascii_lowercase())
-        .collect();
-    let has = |names: &[&str]| list.iter().any(|flag| names.contains(&flag.as_str()));
-    let redirect = list.iter().find_map(|flag| {
-        let code = flag.strip_prefix("redirect").or_else(|| flag.strip_prefix('r'))?;
-        match code.strip_prefix('=').unwrap_or(code) {
-            "" | "temp" => Some(302),
-            "permanent" => Some(301),
-            "seeother" => Some(303),
-            code => code.parse().ok(),
-        }
-    });
-    RewriteFlags {
-        redirect,
-        forbidden: has(&["f", "forbidden"]),
-        gone: has(&["g", "gone"]),
-        last: has(&["l", "last", "end"]),
-        sets_variable: list
-            .iter()
-            .any(|flag| flag.starts_with("e=") || flag.starts_with("env=")),
-        keeps_query: !has(&["qsd", "qsdiscard"]),
-    }
-}
-
-/// Translates the rules of a host.
-pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft) {
+/// Translates the rules of a host. Rules that forward requests become proxies.
+pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mut ProxyDirectives) {
     for directive in &block.others {
         host.site
             .skip(directive, "write rules, [[site.\"…\".rule]]: docs/configuration.md");
     }
+    let mut is_chained = false;
     for rule in &block.rules {
         if block.is_off {
             host.site.unneeded(&rule.directive, "`RewriteEngine Off`");
             continue;
         }
-        if !one(rule, &block.base, host) {
-            let flags = flags(rule.directive.argument(2));
-            let message = match flags.forbidden {
-                true => "THIS RESTRICTS ACCESS, and patterns cannot express it: write a rule with `respond = 403`",
-                false => "no rule can express this: write `redirects`, or a rule with `path` and `rewrite`",
-            };
-            host.site.skip(&rule.directive, message);
-            for condition in &rule.conditions {
-                host.site
-                    .skip(condition, "the condition belongs to the rule that follows it");
-            }
+        let flags = RewriteFlags::read(rule.directive.argument(2));
+        let is_dependent = std::mem::replace(&mut is_chained, flags.is_chained);
+        if is_dependent || flags.unknown.is_some() || !one(rule, &flags, &block.base, host, proxies) {
+            skip(rule, &flags, is_dependent, host);
         }
     }
     for condition in &block.conditions {
@@ -107,23 +71,53 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft) {
     }
 }
 
+/// Notes that a rule is not translated.
+fn skip(rule: &RewriteRule, flags: &RewriteFlags, is_dependent: bool, host: &mut HostDraft) {
+    let directive = &rule.directive;
+    let message = match &flags.unknown {
+        _ if is_dependent => "it depends on the rule before it, which has no counterpart".to_owned(),
+        Some(flag) => format!("the flag `{flag}` has no counterpart"),
+        None if flags.is_proxy => "write a route with `proxy`; WebSocket needs no rule of its own".to_owned(),
+        None if flags.refusal.is_some() => {
+            "patterns cannot express it: write a rule with `path` and `respond`".to_owned()
+        }
+        None => "no rule can express this: write `redirects`, or a rule with `path` and `rewrite`".to_owned(),
+    };
+    match flags.refusal {
+        Some(_) => host.site.skip_restriction(directive, &message),
+        None => host.site.skip(directive, &message),
+    }
+    for condition in &rule.conditions {
+        host.site
+            .skip(condition, "the condition belongs to the rule that follows it");
+    }
+}
+
 /// Translates a rule. Returns false if it has no counterpart.
-fn one(rule: &RewriteRule, base: &str, host: &mut HostDraft) -> bool {
+fn one(
+    rule: &RewriteRule,
+    flags: &RewriteFlags,
+    base: &str,
+    host: &mut HostDraft,
+    proxies: &mut ProxyDirectives,
+) -> bool {
     let directive = &rule.directive;
     let (expression, target) = (directive.argument(0), directive.argument(1));
-    let flags = flags(directive.argument(2));
     let matches_all = [
         "^", ".", ".*", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^(.+)$", "^/(.*)$", "^/?(.*)$", "^/?(.*)",
     ]
     .contains(&expression);
     let about_files = rule.conditions.iter().all(is_about_files);
-    if target == "-" {
-        return pass_through(rule, expression, &flags, about_files, host);
+    if let Some(status) = flags.refusal {
+        return refuse(rule, expression, flags, status, host);
     }
-    if matches_all && !rule.conditions.is_empty() && is_https(rule, target, host) {
+    if target == "-" {
+        return pass_through(rule, expression, flags, about_files, host);
+    }
+    if matches_all && !flags.is_proxy && !rule.conditions.is_empty() && is_https(rule, target, host) {
         return true;
     }
-    if matches_all && about_files && flags.redirect.is_none() && !target.contains("://") {
+    if matches_all && about_files && !flags.is_proxy && flags.redirect.is_none() && !target.contains("://") {
         return front(rule, target, base, host);
     }
     // Patterns of folders have no slash at the beginning.
@@ -147,8 +141,20 @@ fn one(rule: &RewriteRule, base: &str, host: &mut HostDraft) -> bool {
     let Some(mut keys) = conditions(&rule.conditions) else {
         return false;
     };
-    if !flags.keeps_query || directive.argument(1).ends_with('?') {
+    if flags.is_proxy {
+        return keys.is_empty() && forward(directive, &patterns, &target, proxies);
+    }
+    if flags.discards_query || directive.argument(1).ends_with('?') {
         host.site.differs(directive, "the query of the request is kept");
+    }
+    if flags.appends_query && target.contains('?') {
+        host.site
+            .differs(directive, "the query of the target replaces that of the request");
+    }
+    note_case(directive, flags, host);
+    for variable in &flags.variables {
+        host.site
+            .differs(directive, &format!("the variable `{variable}` is not set"));
     }
     let is_url = target.contains("://");
     let status = flags.redirect.or_else(|| is_url.then_some(302));
@@ -176,7 +182,61 @@ fn one(rule: &RewriteRule, base: &str, host: &mut HostDraft) -> bool {
     true
 }
 
-/// Translates a rule that changes no path: it sets a variable, refuses the request, or ends the rules.
+/// Notes that patterns distinguish upper and lower case.
+fn note_case(directive: &Directive, flags: &RewriteFlags, host: &mut HostDraft) {
+    if flags.ignores_case && directive.argument(0).contains(|c: char| c.is_ascii_alphabetic()) {
+        let message = "patterns distinguish upper and lower case";
+        match flags.refusal {
+            Some(_) => host.site.weakens(directive, message),
+            None => host.site.differs(directive, message),
+        }
+    }
+}
+
+/// Adds a proxy for a rule with the flag `P`. Returns false if the paths are not those below a prefix.
+fn forward(directive: &Directive, patterns: &[String], target: &str, proxies: &mut ProxyDirectives) -> bool {
+    let Some(url) = target.strip_suffix("{*}").filter(|url| url.contains("://")) else {
+        return false;
+    };
+    let prefixes: Option<Vec<&str>> = patterns.iter().map(|pattern| pattern.strip_suffix('*')).collect();
+    for prefix in prefixes.iter().flatten() {
+        proxies.add(prefix, url, directive);
+    }
+    prefixes.is_some()
+}
+
+/// Translates a rule that refuses requests.
+fn refuse(rule: &RewriteRule, expression: &str, flags: &RewriteFlags, status: u64, host: &mut HostDraft) -> bool {
+    let directive = &rule.directive;
+    let is_negated = expression.starts_with('!');
+    let found = match expression {
+        "^" | "." | ".*" | "^.*$" | "^(.*)$" | "(.*)" | "^.*" | "^(.*)" => Some(Vec::new()),
+        _ => {
+            let rest = expression.strip_prefix('^').filter(|rest| !rest.starts_with('/'));
+            let expression = rest.map_or_else(|| expression.to_owned(), |rest| format!("^/{rest}"));
+            let found = regex::patterns(&expression).filter(|_| !is_negated);
+            found.map(|mut found| {
+                if let Some(difference) = found.difference {
+                    host.site.weakens(directive, difference);
+                }
+                found.patterns.append(&mut found.beginnings);
+                found.patterns
+            })
+        }
+    };
+    let (Some(patterns), Some(mut keys)) = (found, conditions(&rule.conditions)) else {
+        return false;
+    };
+    note_case(directive, flags, host);
+    if !patterns.is_empty() {
+        keys.push(("path", Value::texts(patterns)));
+    }
+    keys.push(("respond", Value::Number(status)));
+    host.site.rule(directive, keys);
+    true
+}
+
+/// Translates a rule that changes no path: it sets a variable, or ends the rules.
 fn pass_through(
     rule: &RewriteRule,
     expression: &str,
@@ -185,28 +245,7 @@ fn pass_through(
     host: &mut HostDraft,
 ) -> bool {
     let directive = &rule.directive;
-    if flags.forbidden || flags.gone {
-        let found = match expression {
-            "^" | "." | ".*" | "^.*$" => Some(Vec::new()),
-            _ => {
-                let rest = expression.strip_prefix('^').filter(|rest| !rest.starts_with('/'));
-                let expression = rest.map_or_else(|| expression.to_owned(), |rest| format!("^/{rest}"));
-                regex::patterns(&expression)
-                    .filter(|f| f.difference.is_none())
-                    .map(|found| found.patterns)
-            }
-        };
-        let (Some(patterns), Some(mut keys)) = (found, conditions(&rule.conditions)) else {
-            return false;
-        };
-        if !patterns.is_empty() {
-            keys.push(("path", Value::texts(patterns)));
-        }
-        keys.push(("respond", Value::Number(if flags.forbidden { 403 } else { 410 })));
-        host.site.rule(directive, keys);
-        return true;
-    }
-    if flags.sets_variable {
+    if !flags.variables.is_empty() {
         let is_authorization = directive.argument(2).contains("HTTP_");
         if is_authorization {
             host.site
@@ -347,7 +386,7 @@ mod tests {
                 assert!(block.read(directive));
             }
             let mut host = HostDraft::default();
-            translate(&block, &mut host);
+            translate(&block, &mut host, &mut ProxyDirectives::default());
             match expected {
                 Some((key, value)) => {
                     assert_eq!(host.site.settings.get(key), Some(&Value::text(*value)), "{text}");

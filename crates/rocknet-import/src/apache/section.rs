@@ -6,10 +6,12 @@ use crate::regex;
 use crate::value::Value;
 
 use super::context::ServerContext;
+use super::inherit;
 use super::path::prefix;
 use super::php;
 use super::proxy::ProxyDirectives;
-use super::rewrite::RewriteBlock;
+use super::redirect;
+use super::rewrite::{self, RewriteBlock};
 use super::setting::ApacheScope;
 
 /// Translates a section of a host.
@@ -26,15 +28,8 @@ pub(super) fn translate(
         [argument] => (argument, name.ends_with("match")),
         _ => ("", false),
     };
-    match name.as_str() {
-        "proxy" => return context.note_balancer(section, site),
-        "requireall" | "requireany" | "requirenone" | "limit" | "limitexcept" => {
-            // Access rules directly in an `.htaccess`.
-            let mut scope = ApacheScope::new(context);
-            scope.read(section);
-            return merge(scope, &["/*".to_owned()], section, site);
-        }
-        _ => {}
+    if name == "proxy" {
+        return context.note_balancer(section, site);
     }
     let patterns = match (name.as_str(), is_expression) {
         ("directory", false) => directory(argument, site, context),
@@ -42,7 +37,7 @@ pub(super) fn translate(
         ("files", false) if !argument.is_empty() => Some(vec![file(argument)]),
         ("location" | "locationmatch", true) => expression(section, argument, site),
         ("files" | "filesmatch", true) => {
-            if is_dotfiles(argument) && is_denied(section) {
+            if is_dotfiles(argument) && !argument.contains('|') && is_denied(section) {
                 let message = "names that begin with a dot are never served (404), except /.well-known";
                 return site.unneeded(section, message);
             }
@@ -54,18 +49,20 @@ pub(super) fn translate(
     };
     if name.starts_with("files") && section.children().iter().any(|d| d.is("SetHandler")) {
         for directive in section.children() {
-            if !php::handler(directive, site) {
-                site.skip(directive, "write it into a route such as \"*.php\"");
+            if php::disables(directive) {
+                php::turn_off(directive, &mut site.settings, &mut site.notes);
+            } else if !php::handler(directive, site) {
+                let message = "write it into a route such as \"*.php\"";
+                match is_access(directive) && !is_granted(directive) {
+                    true => site.skip_restriction(directive, message),
+                    false => site.skip(directive, message),
+                }
             }
         }
         return;
     }
     let Some(patterns) = patterns else {
-        let message = match restricts(section) {
-            true => "THIS RESTRICTS ACCESS, and has no counterpart: write a route with `deny`",
-            false => "the section has no counterpart: write a route",
-        };
-        return site.skip(section, message);
+        return skip(section, site);
     };
     if name.starts_with("files") && is_denied(section) && section.children().iter().all(is_access) {
         // A rule is applied before routes, so that it holds in every folder.
@@ -79,21 +76,30 @@ pub(super) fn translate(
             proxies.read_in(directive, argument);
         } else if directive.name.to_ascii_lowercase().starts_with("rewrite") {
             if !(is_site && rewrites.read(directive)) {
-                scope.notes.skip(
-                    directive,
-                    "write a rule, [[site.\"…\".rule]], or `redirects` of the route",
-                );
+                let message = "write a rule, [[site.\"…\".rule]], or `redirects` of the route";
+                match rewrite::refuses(directive) {
+                    true => scope.notes.skip_restriction(directive, message),
+                    false => scope.notes.skip(directive, message),
+                }
             }
+        } else if php::disables(directive) {
+            php::turn_off(directive, &mut scope.settings, &mut scope.notes);
+        } else if redirect::refusal(directive, &patterns, site) {
+            // The rule is stored in the site.
+        } else if directive.is("SSLRequireSSL") {
+            let keys = vec![
+                ("path", Value::texts(patterns.iter().cloned())),
+                ("scheme", Value::text("http")),
+                ("respond", Value::Number(403)),
+            ];
+            site.rule(directive, keys);
         } else if is_site && php::handler(directive, site) || proxies.read(directive) {
             // The directive is stored in the site or in its proxies.
         } else if directive.block.is_some() && !is_access(directive) {
             if is_site {
                 translate(directive, site, proxies, rewrites, context);
             } else {
-                scope.notes.skip(
-                    directive,
-                    "nested sections are not translated: write a route of its own",
-                );
+                nested(directive, &patterns, &mut scope, site);
             }
         } else {
             scope.read(directive);
@@ -104,21 +110,121 @@ pub(super) fn translate(
 
 /// Adds the settings of a section to its routes, or to the site.
 fn merge(scope: ApacheScope<'_>, patterns: &[String], section: &Directive, site: &mut Site) {
-    let (settings, mut notes) = scope.finish();
+    let (settings, mut notes, decides) = scope.finish();
     site.notes.append(&mut notes);
-    if settings.is_empty() {
+    if settings.is_empty() && !decides {
         return;
     }
     for pattern in patterns {
-        site.route(pattern, section.line).merge(settings.clone());
+        inherit::add(site, pattern, section.line, &settings, decides);
     }
 }
 
-fn is_access(directive: &Directive) -> bool {
-    let name = directive.name.to_ascii_lowercase();
-    ["require", "limit", "order", "deny", "satisfy"]
+/// Notes that a section has no counterpart.
+pub(super) fn skip(section: &Directive, notes: &mut dyn Notes) {
+    match restricts(section) {
+        true => notes.skip_restriction(section, "the section has no counterpart: write a route with `deny`"),
+        false => notes.skip(section, "the section has no counterpart: write a route"),
+    }
+}
+
+/// Translates a section for files in a section for a folder.
+fn nested(directive: &Directive, folders: &[String], scope: &mut ApacheScope<'_>, site: &mut Site) {
+    let is_files = directive.is("Files") || directive.is("FilesMatch");
+    let children = directive.children();
+    if is_files && children.iter().any(php::disables) {
+        for child in children {
+            match php::disables(child) {
+                true => php::turn_off(child, &mut scope.settings, &mut scope.notes),
+                false => scope.notes.skip(child, "nested sections are not translated"),
+            }
+        }
+        return;
+    }
+    let prefixes: Option<Vec<&str>> = folders
         .iter()
-        .any(|start| name.starts_with(start))
+        .filter(|folder| folder.contains('*'))
+        .map(|folder| folder.strip_suffix("/*").filter(|prefix| !prefix.contains('*')))
+        .collect();
+    let files = is_files.then(|| files(directive)).flatten();
+    match (prefixes, files) {
+        (Some(prefixes), Some(files)) if is_denied(directive) => {
+            let mut paths = Vec::new();
+            for file in &files {
+                let name = file.strip_prefix("*/").unwrap_or(file);
+                paths.extend(prefixes.iter().flat_map(|prefix| regex::below(prefix, name)));
+            }
+            site.weakens(
+                directive,
+                "the patterns match files in the folder, and up to six folders below it",
+            );
+            let keys = vec![("path", Value::texts(paths)), ("respond", Value::Number(403))];
+            site.rule(directive, keys);
+        }
+        _ if restricts(directive) => scope.notes.skip_restriction(
+            directive,
+            "nested sections are not translated: write a route with `deny`",
+        ),
+        _ => scope.notes.skip(
+            directive,
+            "nested sections are not translated: write a route of its own",
+        ),
+    }
+}
+
+/// Returns the patterns of the names of a `<Files>` or `<FilesMatch>`, without differences.
+fn files(section: &Directive) -> Option<Vec<String>> {
+    match section.words()[..] {
+        ["~", text] => file_expression(text),
+        [text] if section.is("FilesMatch") => file_expression(text),
+        [name] if !name.contains(['[', '?']) => Some(vec![file(name)]),
+        _ => None,
+    }
+}
+
+fn file_expression(expression: &str) -> Option<Vec<String>> {
+    let rest = expression.strip_prefix('^').map(|rest| format!("/{rest}"));
+    let found = regex::patterns(rest.as_deref().unwrap_or(expression))?;
+    found.difference.is_none().then_some(found.patterns)
+}
+
+/// Returns the rank of a section in the order in which Apache applies them, and the length of the path of folders.
+pub(super) fn order(section: &Directive) -> (u8, usize) {
+    let is_expression = section.argument(0) == "~";
+    match section.name.to_ascii_lowercase().as_str() {
+        "directory" if !is_expression => (0, section.argument(0).trim_end_matches('/').len()),
+        "directory" | "directorymatch" => (1, 0),
+        "files" | "filesmatch" => (2, 0),
+        _ => (3, 0),
+    }
+}
+
+/// Returns true if a section for a folder applies to one of the roots: it contains the root, or is below it.
+pub(super) fn applies(section: &Directive, roots: &[String], context: &ServerContext) -> bool {
+    let Some(folder) = context.expand(section.argument(0)) else {
+        return true;
+    };
+    let folder = format!("{}/", folder.trim_end_matches('/'));
+    roots.iter().any(|root| {
+        let root = format!("{}/", root.trim_end_matches('/'));
+        root.starts_with(&folder) || folder.starts_with(&root)
+    })
+}
+
+pub(super) fn is_access(directive: &Directive) -> bool {
+    const NAMES: [&str; 10] = [
+        "require",
+        "requireall",
+        "requireany",
+        "requirenone",
+        "limit",
+        "limitexcept",
+        "order",
+        "deny",
+        "allow",
+        "satisfy",
+    ];
+    NAMES.iter().any(|name| directive.is(name))
 }
 
 /// Returns the pattern of a folder below the root; `None` for other folders.
@@ -129,7 +235,8 @@ fn directory(argument: &str, site: &Site, context: &ServerContext) -> Option<Vec
         return None;
     };
     let root = root.trim_end_matches('/');
-    if folder == root {
+    // The settings of a folder also apply to the folders below it.
+    if folder == root || root.starts_with(&format!("{folder}/")) {
         return Some(vec!["/*".to_owned()]);
     }
     let rest = folder.strip_prefix(root)?;
@@ -146,9 +253,16 @@ fn file(name: &str) -> String {
 }
 
 fn expression(section: &Directive, expression: &str, site: &mut Site) -> Option<Vec<String>> {
-    let found = regex::patterns(expression)?;
+    let mut found = regex::patterns(expression)?;
+    let is_restricted = restricts(section);
     if let Some(difference) = found.difference {
-        site.differs(section, difference);
+        match is_restricted {
+            true => site.weakens(section, difference),
+            false => site.differs(section, difference),
+        }
+    }
+    if is_restricted {
+        found.patterns.append(&mut found.beginnings);
     }
     Some(found.patterns)
 }
@@ -157,18 +271,42 @@ fn is_dotfiles(expression: &str) -> bool {
     expression.starts_with("^\\.")
 }
 
+/// Returns true if a section denies every client, and has no other access control.
 fn is_denied(section: &Directive) -> bool {
-    section.children().iter().any(|d| {
-        d.is("Require") && d.argument(1).eq_ignore_ascii_case("denied") || d.is("Deny") && d.argument(1) == "all"
-    })
+    let denies = |d: &Directive| {
+        d.is("Require") && d.argument(1).eq_ignore_ascii_case("denied")
+            || d.is("Deny") && d.argument(1).eq_ignore_ascii_case("all")
+    };
+    let is_rank = |d: &Directive| d.is("Order") || d.is("Satisfy") && d.argument(0).eq_ignore_ascii_case("all");
+    section.children().iter().any(denies) && section.children().iter().all(|d| denies(d) || is_rank(d))
 }
 
-/// Returns true if a section restricts access.
-fn restricts(section: &Directive) -> bool {
-    let is_open = |d: &Directive| d.is("Require") && d.argument(1).eq_ignore_ascii_case("granted");
-    let names = ["Require", "Deny", "AuthType", "RequireAll", "RequireAny", "RequireNone"];
-    section
-        .children()
-        .iter()
-        .any(|d| names.iter().any(|name| d.is(name)) && !is_open(d))
+/// Returns true for `Require all granted` and `Allow from all`.
+fn is_granted(directive: &Directive) -> bool {
+    let is_all = |first: &str, second: &str| {
+        directive.argument(0).eq_ignore_ascii_case(first) && directive.argument(1).eq_ignore_ascii_case(second)
+    };
+    directive.is("Require") && is_all("all", "granted") || directive.is("Allow") && is_all("from", "all")
+}
+
+/// Returns true if a section, with all sections in it, restricts access or keeps scripts from being run.
+pub(super) fn restricts(section: &Directive) -> bool {
+    const NAMES: [&str; 11] = [
+        "Require",
+        "Deny",
+        "AuthType",
+        "AuthUserFile",
+        "LimitExcept",
+        "Satisfy",
+        "SSLRequire",
+        "SSLRequireSSL",
+        "SSLVerifyClient",
+        "SSLCARevocationFile",
+        "AuthMerging",
+    ];
+    section.children().iter().any(|d| {
+        let is_named = NAMES.iter().any(|name| d.is(name)) && !is_granted(d);
+        let is_redirect = d.is("Redirect") && matches!(d.argument(0).parse::<u64>(), Ok(400..600));
+        is_named || is_redirect || rewrite::refuses(d) || php::disables(d) || restricts(d)
+    })
 }

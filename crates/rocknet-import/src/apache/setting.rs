@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
-use crate::note::Note;
+use crate::note::{MAY_RESTRICT_ACCESS, Note};
 use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
@@ -90,14 +90,22 @@ impl<'c> ApacheScope<'c> {
                 self.notes.skip(directive, message);
             }
             ("include" | "includeoptional", _) => {
-                let message = "included files are not read: run `rocknet import apache` on them";
-                self.notes.skip(directive, message);
+                self.notes
+                    .skip(directive, &format!("{MAY_RESTRICT_ACCESS}: the file was not read"));
             }
             ("errorlog" | "loglevel" | "customlog" | "transferlog", _) => {
                 let mut site = Site::default();
                 log(directive, &mut site, self.context);
                 self.settings.merge(site.settings);
                 self.notes.append(&mut site.notes);
+            }
+            ("sslverifyclient" | "sslcarevocationfile" | "sslcarevocationpath", _) => {
+                self.notes
+                    .skip_restriction(directive, "write `client_ca` and `client` of `tls`");
+            }
+            ("redirect" | "redirectmatch" | "redirectpermanent" | "redirecttemp", _) => {
+                self.notes
+                    .skip(directive, "write `redirects` of the site, with whole paths");
             }
             ("php_value" | "php_flag" | "php_admin_value" | "php_admin_flag", _) => {
                 self.notes
@@ -116,10 +124,12 @@ impl<'c> ApacheScope<'c> {
         }
     }
 
-    /// Translates the directives whose meaning depends on others.
-    pub fn finish(mut self) -> (Settings, Vec<Note>) {
+    /// Translates the directives whose meaning depends on others. Returns the settings, the notes, and true if the
+    /// section decides which clients have access.
+    pub fn finish(mut self) -> (Settings, Vec<Note>, bool) {
+        let decides = self.access.decides();
         self.access.finish(&mut self.settings, &mut self.notes);
-        (self.settings, self.notes)
+        (self.settings, self.notes, decides)
     }
 
     fn error_document(&mut self, directive: &Directive, status: &str, page: &str) {

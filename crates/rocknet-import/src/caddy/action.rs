@@ -1,7 +1,9 @@
 //! Translates directives that end or change a request: `redir`, `respond`, `rewrite`, `error` and `abort`.
 
+use crate::access::combine;
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::settings::Settings;
 use crate::value::Value;
 
 use super::matcher::PathMatcher;
@@ -19,11 +21,7 @@ pub(super) fn translate(
         "redir" | "respond" | "rewrite" | "error" | "abort" => {}
         _ => return false,
     }
-    let denies = match (directive.name.as_str(), words) {
-        ("abort", []) => true,
-        ("respond" | "error", words) => words.contains(&"403") || words.contains(&"401"),
-        _ => false,
-    };
+    let denies = refuses(directive, words);
     if let (Some(clients), true) = (&matcher.clients, denies) {
         deny(directive, matcher, clients, place, site);
         return true;
@@ -34,11 +32,10 @@ pub(super) fn translate(
             .error
             .as_deref()
             .unwrap_or("the matcher has no counterpart here");
-        let message = match denies {
-            true => format!("THIS RESTRICTS ACCESS, and was left out: {reason}"),
-            false => format!("{reason}: write a rule, [[site.\"…\".rule]]"),
-        };
-        site.skip(directive, &message);
+        match denies {
+            true => site.skip_restriction(directive, &format!("it was left out: {reason}")),
+            false => site.skip(directive, &format!("{reason}: write a rule, [[site.\"…\".rule]]")),
+        }
         return true;
     };
     keys.retain(|(key, _)| *key != "path");
@@ -47,11 +44,22 @@ pub(super) fn translate(
         keys.insert(0, ("path", Value::texts(patterns.iter())));
     }
     match directive.name.as_str() {
-        "redir" => redirect(directive, words, &patterns, keys, site),
+        "redir" => redirect(directive, words, &patterns, keys, place, site),
         "rewrite" => rewrite(directive, words, keys, site),
         _ => respond(directive, words, &patterns, keys, site),
     }
     true
+}
+
+/// Returns true if an action refuses requests. `words`: its arguments without the matcher.
+pub(super) fn refuses(directive: &Directive, words: &[&str]) -> bool {
+    match directive.name.as_str() {
+        "abort" => true,
+        "respond" | "error" => words
+            .iter()
+            .any(|word| word.len() == 3 && word.parse::<u64>().is_ok_and(|status| status >= 400)),
+        _ => false,
+    }
 }
 
 /// Translates a refusal of clients by their address.
@@ -64,24 +72,29 @@ fn deny(
 ) {
     let has_more = !matcher.hosts.is_empty() || !matcher.conditions.is_empty() || matcher.error.is_some();
     let Some(patterns) = place.within(matcher).filter(|_| !has_more) else {
-        return site.skip(
-            directive,
-            "THIS RESTRICTS ACCESS, and was left out: write `allow` or `deny`",
-        );
+        return site.skip_restriction(directive, "it was left out: write `allow` or `deny`");
     };
+    let mut access = Settings::default();
+    let key = if *is_negated { "allow" } else { "deny" };
+    access.set(key, Value::texts(ranges.iter()), directive.line);
+    let mut is_combined = true;
     for pattern in patterns {
-        let settings = site.route(&pattern, directive.line);
-        let key = if *is_negated { "allow" } else { "deny" };
-        settings.set(key, Value::texts(ranges.iter()), directive.line);
+        is_combined &= combine(site.route(&pattern, directive.line), &access, true);
     }
-    site.differs(directive, "clients get the error page of status 403");
+    if is_combined {
+        return site.differs(directive, "clients get the error page of status 403");
+    }
+    let message = "another list of allowed clients applies here, so `deny = \"all\"` closes the place: write `allow` with \
+         the clients in both";
+    site.skip(directive, message);
 }
 
 fn redirect(
     directive: &Directive,
     words: &[&str],
     patterns: &[String],
-    mut keys: Vec<(&'static str, Value)>,
+    keys: Vec<(&'static str, Value)>,
+    place: &BlockPlace,
     site: &mut Site,
 ) {
     let (target, code) = match words {
@@ -91,6 +104,54 @@ fn redirect(
         [target, code] if code.parse::<u64>().is_ok() => (*target, code.parse().unwrap_or(302)),
         _ => return site.skip(directive, "write `redirects`"),
     };
+    let target = match place.scheme {
+        Some(scheme) => target.replacen("{scheme}://", &format!("{scheme}://"), 1),
+        None => target.to_owned(),
+    };
+    let host = ["{host}", "{http.request.host}"]
+        .iter()
+        .find(|host| target.contains(**host));
+    let Some(host) = host else {
+        return redirect_to(directive, &target, code, patterns, keys, site);
+    };
+    // The placeholder has one value for each name of the site.
+    let own = keys.iter().position(|(key, _)| *key == "host");
+    let names: Vec<String> = match own.map(|at| &keys[at].1) {
+        Some(Value::Text(name)) => vec![name.clone()],
+        Some(_) => Vec::new(),
+        None => place.hosts.clone(),
+    };
+    if names.is_empty() || names.iter().any(|name| name.contains('*')) {
+        return site.skip(
+            directive,
+            "targets have no placeholder for the host: write one for each name",
+        );
+    }
+    let is_loop = target.starts_with(&format!("https://{host}{{")) && place.scheme == Some("https");
+    if is_loop {
+        return site.unneeded(
+            directive,
+            "sites with TLS redirect from http:// by themselves (308): `tls.redirect`",
+        );
+    }
+    for name in &names {
+        let mut keys = keys.clone();
+        if own.is_none() && names.len() > 1 {
+            keys.push(("host", Value::text(name)));
+        }
+        redirect_to(directive, &target.replace(host, name), code, patterns, keys, site);
+    }
+}
+
+/// Adds a redirect to a target that has no placeholder but the path at its end.
+fn redirect_to(
+    directive: &Directive,
+    target: &str,
+    code: u64,
+    patterns: &[String],
+    mut keys: Vec<(&'static str, Value)>,
+    site: &mut Site,
+) {
     let base = ["{uri}", "{http.request.uri}", "{path}"]
         .iter()
         .find_map(|end| target.strip_suffix(end));
@@ -190,7 +251,11 @@ fn respond(
         ("respond", [body, status]) if is_status(status) => (Some(*body), status.parse().unwrap_or(200)),
         _ => return site.skip(directive, "write a rule with `respond`"),
     };
-    if body.is_some_and(|body| body.contains('{') && body.contains('}')) {
+    let has_placeholder = body.is_some_and(|body| body.contains('{') && body.contains('}'));
+    let body = body.filter(|_| !has_placeholder);
+    if has_placeholder && status >= 400 {
+        site.differs(directive, "bodies have no placeholders: the page of `errors` is sent");
+    } else if has_placeholder {
         return site.skip(
             directive,
             "bodies have no placeholders: write a rule with a constant `body`",
@@ -198,7 +263,11 @@ fn respond(
     }
     // A rule is applied before routes, and would hide those of other `handle` blocks.
     let is_catch_all = patterns.iter().any(|pattern| pattern == "/*") && keys.is_empty();
-    if is_catch_all && (!site.routes.is_empty() || !site.settings.is_empty()) {
+    const CONTENT: [&str; 5] = ["root", "proxy", "php", "redirects", "headers"];
+    let has_content = CONTENT
+        .iter()
+        .any(|key| site.settings.has(key) || site.settings.has_map(key));
+    if is_catch_all && (!site.routes.is_empty() || has_content) {
         if status >= 400 {
             let is_default = status == 404 && !site.settings.has("root") && !site.settings.has("proxy");
             if is_default {

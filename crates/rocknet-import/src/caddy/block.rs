@@ -1,12 +1,15 @@
 //! Translates the directives of a site or of a `handle` block.
 
+use crate::access::{access_of, note_shadowed, restrict_covered};
 use crate::directive::Directive;
 use crate::document::{Notes, Site, restore};
+use crate::note::MAY_RESTRICT_ACCESS;
+use crate::regex;
 use crate::settings::Settings;
 use crate::value::Value;
 
 use super::action;
-use super::matcher;
+use super::matcher::{self, PathMatcher};
 use super::place::BlockPlace;
 use super::proxy;
 use super::setting::{basic_auth, header, log, root, try_files};
@@ -15,6 +18,10 @@ use super::setting::{basic_auth, header, log, root, try_files};
 #[derive(Default)]
 pub(super) struct CaddyBlock<'a> {
     pub directives: Vec<&'a Directive>,
+    /// Names of the site.
+    pub hosts: Vec<String>,
+    /// Scheme of its requests; `None` if both are served.
+    pub scheme: Option<&'static str>,
 }
 
 /// Returns the names of a `handle` block that matches nothing but the host.
@@ -29,14 +36,6 @@ pub(super) fn host_names(directive: &Directive, siblings: &[Directive]) -> Optio
     has_names.then(|| matcher.hosts.iter().map(|host| host.to_ascii_lowercase()).collect())
 }
 
-/// Translates the directives of a block to a site of its own.
-pub(super) fn translate(directives: &[Directive], site: &mut Site) {
-    let block = CaddyBlock {
-        directives: directives.iter().collect(),
-    };
-    block.translate(site);
-}
-
 impl CaddyBlock<'_> {
     /// Translates the directives to the settings of a site.
     pub fn translate(&self, site: &mut Site) {
@@ -45,28 +44,50 @@ impl CaddyBlock<'_> {
             patterns: vec!["/*".to_owned()],
             strip: None,
             named: matcher::named(&owned),
+            hosts: self.hosts.clone(),
+            scheme: self.scheme,
         };
         let mut content = BlockContent::default();
         // `handle` blocks inherit from the directives outside of them, and not from each other.
+        // A block that refuses some clients restricts the others, too.
+        let is_refusal =
+            |directive: &Directive| only_acts(directive) && !matcher::split(directive, &place.named).0.is_path();
         let (blocks, plain): (Vec<&Directive>, Vec<&Directive>) = owned
             .iter()
-            .partition(|directive| directive.is("handle") || directive.is("handle_path"));
-        plain
+            .partition(|directive| directive.is("handle_path") || directive.is("handle") && !is_refusal(directive));
+        // `uri` applies to the whole site, and a response to every path only to those that no block handles.
+        let rank = |directive: &Directive| match directive.name.as_str() {
+            "uri" => 0,
+            "respond" | "error" | "abort" if !directive.argument(0).starts_with(['@', '/']) => 2,
+            _ => 1,
+        };
+        let (last, mut first): (Vec<&Directive>, Vec<&Directive>) =
+            plain.into_iter().partition(|directive| rank(directive) == 2);
+        first.sort_by_key(|directive| rank(directive));
+        first
             .iter()
             .for_each(|directive| one(directive, &mut place, site, &mut content));
         let base = site.settings.clone();
-        let before: Vec<String> = site.routes.iter().map(|route| route.pattern.clone()).collect();
-        blocks
+        let before: Vec<(String, Settings)> = site
+            .routes
             .iter()
+            .map(|route| (route.pattern.clone(), access_of(&route.settings)))
+            .collect();
+        blocks
+            .into_iter()
+            .chain(last)
             .for_each(|directive| one(directive, &mut place, site, &mut content));
         let root = site.settings.clone();
         let changed = differences(&root, &base);
         for route in &mut site.routes {
-            if !before.contains(&route.pattern) {
+            if !before.iter().any(|(pattern, _)| *pattern == route.pattern) {
                 restore(&mut route.settings, &changed, &base);
             }
         }
         content.finish(site);
+        // Caddy applies `basic_auth` and the like before the blocks.
+        restrict_covered(site, &base, &before);
+        note_shadowed(site);
     }
 }
 
@@ -127,16 +148,14 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
         ("encode" | "precompressed", _) => {
             return site.unneeded(directive, "compression (Brotli, Zstandard, gzip) is on by default");
         }
-        ("uri", ["strip_prefix", prefix]) if !prefix.contains('{') => {
+        ("uri", ["strip_prefix", prefix]) if !prefix.contains('{') && matcher == PathMatcher::default() => {
             place.strip = Some((*prefix).to_owned());
             return;
         }
         ("log", _) => return log(directive, site),
         ("import", _) => {
-            return site.skip(
-                directive,
-                "files, nested snippets and arguments are not read: write the directives here",
-            );
+            let message = format!("{MAY_RESTRICT_ACCESS}: the file was not read, or there is no such snippet");
+            return site.skip(directive, &message);
         }
         ("handle_errors", _) => {
             return site.skip(
@@ -146,13 +165,18 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
         }
         _ => {}
     }
-    let is_restriction = matches!(name, "basic_auth" | "basicauth" | "forward_auth");
+    if matches!(name, "handle" | "route") && !matcher.is_path() && only_acts(directive) {
+        for child in directive.children() {
+            action::translate(child, &matcher, &child.words(), place, site);
+        }
+        return;
+    }
     let Some(patterns) = place.within(&matcher).filter(|_| matcher.is_path()) else {
         let reason = matcher.error.as_deref().unwrap_or("routes match paths only");
-        let message = match is_restriction {
-            true => format!("THIS RESTRICTS ACCESS, and was left out: {reason}"),
-            false => format!("{reason}: write a route, or a rule with `rewrite` to a path of its own"),
-        };
+        if restricts(directive) {
+            return site.skip_restriction(directive, &format!("it was left out: {reason}"));
+        }
+        let message = format!("{reason}: write a route, or a rule with `rewrite` to a path of its own");
         return site.skip(directive, &message);
     };
     if matches!(name, "handle" | "handle_path" | "route") {
@@ -172,10 +196,11 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
                     ("browse" | "precompressed" | "disable_canonical_uris", _) => {}
                     ("root", [folder]) if !folder.contains('{') => root(inner, folder, place, &mut settings, site),
                     ("index", names) => settings.set("index", Value::texts(names.iter().copied()), inner.line),
-                    ("hide", _) => site.skip(inner, "write a route with `deny`; names with a leading dot are hidden"),
+                    ("hide", names) => hide(inner, names, &patterns, site),
                     _ => site.skip_unknown(inner),
                 }
             }
+            note_strip(directive, &patterns, place, &settings, site);
             content.serves_all |= patterns.iter().any(|pattern| pattern == "/*");
             let has_root = site.settings.has("root") || settings.has("root") || site.has_root(&patterns);
             if content.serves_all && !has_root {
@@ -190,6 +215,7 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
                 .extend(patterns.iter().map(|pattern| (pattern.clone(), line)));
         }
         ("php_fastcgi", [address, rest @ ..]) => {
+            note_strip(directive, &patterns, place, &settings, site);
             let address = proxy::unix(address).unwrap_or_else(|| (*address).to_owned());
             settings.set("php", Value::Text(address), line);
             if !rest.is_empty() {
@@ -211,12 +237,15 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
                     translated.set("strip", Value::text(prefix));
                 }
                 settings.set("proxy", translated.value(), line);
+            } else {
+                settings.close(line);
+                site.skip(directive, "no upstream is left, so `deny = \"all\"` closes the place");
             }
         }
         ("try_files", paths) => try_files(directive, paths, &mut settings, site),
         ("header", words) => header(directive, words, &mut settings, site),
         ("basic_auth" | "basicauth", words) => basic_auth(directive, words, &mut settings, site),
-        ("forward_auth", _) => {
+        ("forward_auth" | "authorize" | "authenticate" | "jwtauth", _) => {
             settings.close(line);
             let message = "requests are not authorized by another server, so `deny = \"all\"` closes the place; an \
                  application can do it: docs/access.md";
@@ -240,6 +269,77 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
     }
     for pattern in patterns {
         site.route(&pattern, line).merge(settings.clone());
+    }
+}
+
+/// Returns true if a block consists of actions without matchers.
+fn only_acts(block: &Directive) -> bool {
+    let acts = |child: &Directive| {
+        let is_action = matches!(child.name.as_str(), "respond" | "error" | "abort" | "redir");
+        is_action && !child.argument(0).starts_with(['@', '/', '*'])
+    };
+    !block.children().is_empty() && block.children().iter().all(acts)
+}
+
+/// Returns true if a directive, or one in its block, restricts access.
+fn restricts(directive: &Directive) -> bool {
+    let is_named = matches!(
+        directive.name.as_str(),
+        "basic_auth" | "basicauth" | "forward_auth" | "authorize" | "authenticate" | "jwtauth" | "hide"
+    );
+    is_named || action::refuses(directive, &directive.words()) || directive.children().iter().any(restricts)
+}
+
+/// Translates `hide` to a rule for the names of files and folders.
+fn hide(directive: &Directive, names: &[&str], patterns: &[String], site: &mut Site) {
+    let mut paths = Vec::new();
+    for name in names {
+        let name = name.strip_prefix("./").unwrap_or(name);
+        if name.contains(['/', '{', '[', '?']) || name.starts_with("**") || name.is_empty() {
+            site.skip_restriction(
+                directive,
+                &format!("`{name}` has no pattern: write a route with `deny`"),
+            );
+        } else if name.starts_with('.') {
+            site.unneeded(
+                directive,
+                "names that begin with a dot are never served (404), except /.well-known",
+            );
+        } else {
+            paths.push(if name.starts_with('*') {
+                name.to_owned()
+            } else {
+                format!("*/{name}")
+            });
+            // A hidden folder hides the files in it.
+            if !name.contains(['.', '*']) {
+                paths.extend(regex::below(&format!("*/{name}"), "*"));
+            }
+        }
+    }
+    if paths.is_empty() {
+        return;
+    }
+    if !patterns.iter().any(|pattern| pattern == "/*") {
+        site.differs(directive, "the names are hidden in the whole site");
+    }
+    site.rule(
+        directive,
+        vec![("path", Value::texts(paths)), ("respond", Value::Number(404))],
+    );
+}
+
+/// Notes that the prefix of a path is not removed before a file is looked up.
+fn note_strip(directive: &Directive, patterns: &[String], place: &BlockPlace, settings: &Settings, site: &mut Site) {
+    // A root in the block ends in the prefix, or closes the block.
+    if let Some(prefix) = &place.strip
+        && !settings.has("root")
+        && !site.has_root(patterns)
+    {
+        let message = format!(
+            "`{prefix}` is not removed from the paths of files: rename or link the folder so that it ends in it"
+        );
+        site.skip(directive, &message);
     }
 }
 
@@ -273,6 +373,8 @@ fn nested(
         patterns,
         strip: strip.filter(|strip| !strip.is_empty()),
         named,
+        hosts: place.hosts.clone(),
+        scheme: place.scheme,
     };
     // `uri strip_prefix` and `root` apply to the whole block, wherever they stand.
     let (first, rest): (Vec<&Directive>, Vec<&Directive>) = directive

@@ -9,10 +9,15 @@ pub(super) struct BlockPlace {
     /// Prefix that is removed from paths: that of `handle_path`, or of `uri strip_prefix`.
     pub strip: Option<String>,
     pub named: NamedMatchers,
+    /// Names of the site.
+    pub hosts: Vec<String>,
+    /// Scheme of its requests; `None` if both are served.
+    pub scheme: Option<&'static str>,
 }
 
 impl BlockPlace {
-    fn is_site(&self) -> bool {
+    /// Returns true if the place is the whole site.
+    pub fn is_site(&self) -> bool {
         self.patterns == ["/*"]
     }
 

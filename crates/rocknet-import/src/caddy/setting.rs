@@ -14,7 +14,8 @@ pub(super) fn root(directive: &Directive, folder: &str, place: &BlockPlace, sett
     } else {
         folder.trim_end_matches('/')
     };
-    let Some(prefix) = &place.strip else {
+    // In a whole site, other paths have no prefix.
+    let Some(prefix) = place.strip.as_ref().filter(|_| !place.is_site()) else {
         return settings.set("root", Value::text(folder), directive.line);
     };
     match folder.strip_suffix(prefix.as_str()) {

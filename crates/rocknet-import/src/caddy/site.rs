@@ -47,11 +47,25 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
         host.tls.push(("redirect".to_owned(), Value::Flag(false)));
     }
     let mut others = Vec::new();
-    let mut block = CaddyBlock::default();
+    let is_tls = host.is_tls();
+    let has_both = is_tls && host.tls.iter().any(|(key, _)| key == "redirect");
+    let scheme = match (is_tls, has_both) {
+        (_, true) => None,
+        (true, _) => Some("https"),
+        (false, _) => Some("http"),
+    };
+    let mut block = CaddyBlock {
+        hosts: host.names.clone(),
+        scheme,
+        ..CaddyBlock::default()
+    };
     for directive in site.children() {
         match directive.name.as_str() {
             "tls" => tls::translate(directive, &mut host, document),
             "bind" => {}
+            "redir" if !is_tls && https_redirect(directive).is_some() => {
+                host.https_redirect = https_redirect(directive);
+            }
             "handle" if block::host_names(directive, site.children()).is_some() => {
                 let names = block::host_names(directive, site.children()).unwrap_or_default();
                 let mut other = HostDraft {
@@ -62,15 +76,36 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
                     ..HostDraft::default()
                 };
                 other.site.line = directive.line;
-                block::translate(directive.children(), &mut other.site);
+                let inner = CaddyBlock {
+                    directives: site
+                        .children()
+                        .iter()
+                        .filter(|d| is_inherited(d))
+                        .chain(directive.children())
+                        .collect(),
+                    hosts: other.names.clone(),
+                    scheme,
+                };
+                inner.translate(&mut other.site);
                 others.push(other);
             }
             _ => block.directives.push(directive),
         }
     }
+    if host.https_redirect.is_some() {
+        for directive in &block.directives {
+            host.site.unneeded(directive, "every request is redirected to https://");
+        }
+        return vec![host];
+    }
+    // Without its authority, the requirement of client certificates closes the sites of all names.
+    let is_closed = host.site.settings.is_locked();
     block.translate(&mut host.site);
     for other in &mut others {
         other.tls.clone_from(&host.tls);
+        if is_closed {
+            other.site.settings.close(site.line);
+        }
     }
     let is_wildcard = host.names.iter().any(|name| name.starts_with("*."));
     let has_files = host.tls.iter().any(|(key, _)| key == "cert");
@@ -82,6 +117,37 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
     let mut all = vec![host];
     all.append(&mut others);
     all
+}
+
+/// Returns true for directives that apply before `handle` blocks, so that a block for a host name inherits them.
+fn is_inherited(directive: &Directive) -> bool {
+    const OTHERS: [&str; 12] = [
+        "handle",
+        "handle_path",
+        "handle_errors",
+        "route",
+        "tls",
+        "bind",
+        "reverse_proxy",
+        "php_fastcgi",
+        "file_server",
+        "respond",
+        "error",
+        "abort",
+    ];
+    !OTHERS.contains(&directive.name.as_str())
+}
+
+/// Returns the host of a redirect of every path to HTTPS: empty for the host of the request.
+fn https_redirect(directive: &Directive) -> Option<String> {
+    let rest = directive.argument(0).strip_prefix("https://")?;
+    let host = ["{uri}", "{http.request.uri}"]
+        .iter()
+        .find_map(|end| rest.strip_suffix(end))?;
+    match host {
+        "{host}" | "{http.request.host}" | "{hostport}" => Some(String::new()),
+        host => (!host.contains(['{', '/', ':'])).then(|| host.to_owned()),
+    }
 }
 
 /// Adds an address: `example.com`, `http://example.com`, `:8080`, `localhost:8080`, `*.example.com`.

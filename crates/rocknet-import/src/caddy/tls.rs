@@ -16,7 +16,7 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft, document: &
             host.tls.push(("cert".to_owned(), Value::text(cert)));
             host.tls.push(("key".to_owned(), Value::text(key)));
         }
-        _ => return host.site.skip(directive, "write `tls`: docs/https.md"),
+        _ => host.site.skip(directive, "write `tls`: docs/https.md"),
     }
     for inner in directive.children() {
         let words = inner.words();

@@ -199,12 +199,8 @@ fn one<'a>(
     }
     if scope.pass.is_none() && !is_root {
         for directive in scope.proxy.iter().skip(inherited) {
-            scope.notes.push(crate::note::Note {
-                kind: crate::note::NoteKind::NotTranslated,
-                line: directive.line,
-                directive: directive.text(),
-                message: "the location has no `proxy_pass`".to_owned(),
-            });
+            let message = "the location has no `proxy_pass`";
+            scope.notes.skip(directive, message);
         }
     }
     site.notes.append(&mut scope.notes);

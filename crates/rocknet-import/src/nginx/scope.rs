@@ -7,6 +7,7 @@ use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
+use super::includes::is_covered;
 use super::restriction::is_unknown_restriction;
 use super::upstream::{self, Upstreams};
 
@@ -230,15 +231,7 @@ impl<'a> Scope<'a> {
     }
 
     fn include(&mut self, directive: &Directive, file: &str) {
-        const COVERED: [&str; 6] = [
-            "mime.types",
-            "fastcgi_params",
-            "fastcgi.conf",
-            "fastcgi-php.conf",
-            "options-ssl-nginx.conf",
-            "proxy_params",
-        ];
-        if COVERED.contains(&file.rsplit('/').next().unwrap_or(file)) {
+        if is_covered(file) {
             self.notes.unneeded(directive, "RockNet selects these settings itself");
         } else {
             self.notes
@@ -344,7 +337,7 @@ impl<'a> Scope<'a> {
         let is_closed = all.is_some_and(|all| all.is("deny"));
         let denies_first = specific.iter().skip_while(|d| d.is("deny")).all(|d| d.is("allow"));
         match (is_closed, allow.is_empty(), deny.is_empty()) {
-            (true, true, _) => self.settings.close(line),
+            (true, true, _) => self.settings.deny_all(line),
             (true, false, true) => self.settings.set("allow", Value::texts(allow), line),
             (true, false, false) if denies_first => {
                 self.settings.set("allow", Value::texts(allow), line);
@@ -370,6 +363,9 @@ pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
         if !(has_headers && key.starts_with("headers.")) {
             settings.set_default(key, setting.value.clone(), setting.line);
         }
+    }
+    if shared.is_locked() {
+        settings.close(0);
     }
 }
 

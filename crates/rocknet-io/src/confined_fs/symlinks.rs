@@ -16,10 +16,7 @@ pub enum Symlinks {
 /// Result of examining a name without following it.
 pub(super) enum LinkTarget {
     /// A link, with its target and the user ID of its owner.
-    Link {
-        target: Vec<u8>,
-        uid: u32,
-    },
+    Link { target: Vec<u8>, uid: u32 },
     /// Anything other than a link.
     NotALink,
 }

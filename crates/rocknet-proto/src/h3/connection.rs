@@ -127,9 +127,7 @@ enum DrainState {
     /// The first GOAWAY is written; it announces that the connection will end.
     Announced,
     /// The last GOAWAY is written. Requests on streams from the number `first_rejected` on are rejected.
-    Final {
-        first_rejected: u64,
-    },
+    Final { first_rejected: u64 },
 }
 
 /// Server side of one HTTP/3 connection.

@@ -10,15 +10,9 @@ pub(super) enum EncoderInstruction<'a> {
     /// New capacity of the table, in bytes.
     SetCapacity(u64),
     /// Insertion with the name of the static table's field at `index`.
-    InsertStaticName {
-        index: u64,
-        value: StringLiteral<'a>,
-    },
+    InsertStaticName { index: u64, value: StringLiteral<'a> },
     /// Insertion with the name of the dynamic table's entry at `index`, relative to the newest entry.
-    InsertDynamicName {
-        index: u64,
-        value: StringLiteral<'a>,
-    },
+    InsertDynamicName { index: u64, value: StringLiteral<'a> },
     /// Insertion with a name that the instruction contains.
     InsertLiteralName {
         name: StringLiteral<'a>,

@@ -1,11 +1,15 @@
 //! `rocknet config`: shows and edits the configuration of a running server.
 
+use std::path::{Path, PathBuf};
+
 use rocknet_config::edit;
+use rocknet_control::SiteSummary;
 use rocknet_control::api::Request;
-use rocknet_control::config::{Change, ChangeList, ConfigText, Edit, Edits, Saved, Undo};
+use rocknet_control::config::{Change, ChangeList, ConfigFileName, ConfigText, Edit, Edits, Saved, Undo};
+use rocknet_control::text;
 
 use super::remote::{Target, print_json};
-use super::{Failure, print, print_warning};
+use super::{Failure, print, print_details, print_warning, search};
 
 /// Show or edit the configuration of the running server
 ///
@@ -25,7 +29,12 @@ pub struct Options {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Print the configuration file
-    Show,
+    Show {
+        /// An included file; by default the main file
+        file: Option<PathBuf>,
+    },
+    /// List the configuration file and the files that it includes
+    Files,
     /// Set a key
     Set {
         /// The key, such as 'site."example.com".root'
@@ -42,35 +51,67 @@ enum Action {
     AddSite {
         /// Its name, such as example.com or :8081
         name: String,
-        /// The folder
-        root: String,
+        /// The folder; a relative path is relative to the current folder
+        #[arg(value_hint = clap::ValueHint::DirPath)]
+        root: PathBuf,
     },
     /// Remove a site from the configuration; its files stay
     RemoveSite {
         /// Its name
         name: String,
     },
+    /// Add a copy of a site, without its aliases
+    CopySite {
+        /// The site
+        from: String,
+        /// The name of the copy
+        to: String,
+    },
+    /// Give a site another name
+    RenameSite {
+        /// The site
+        from: String,
+        /// Its new name
+        to: String,
+    },
+    /// Keep a site in the configuration without serving it
+    DisableSite {
+        /// Its name
+        name: String,
+    },
+    /// Serve a disabled site again
+    EnableSite {
+        /// Its name
+        name: String,
+    },
     /// List the changes that were made by these commands, the dashboard and other programs
     History,
-    /// Restore the text before a change
+    /// Restore the text before a change, which also undoes later changes
+    ///
+    /// It is refused if it would discard edits by hand, and shows them.
     Undo {
         /// The number of the change; by default the last one
         id: Option<u64>,
+        /// Discard edits by hand too
+        #[arg(long)]
+        discard_edits: bool,
     },
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     match &options.action {
-        Action::Show => show(options),
+        Action::Show { file } => show(options, file.as_deref()),
+        Action::Files => files(options),
         Action::History => history(options),
-        Action::Undo { id } => undo(options, *id),
+        Action::Undo { id, discard_edits } => undo(options, *id, *discard_edits),
+        Action::AddSite { name, root } => add_site(options, name, root),
         action => {
             let edit = edit(action)?;
             change(
                 options,
                 &Request::EditConfig(Edits {
                     edits: vec![edit],
-                    revision: None,
+                    ..Edits::default()
                 }),
             )
         }
@@ -90,21 +131,85 @@ fn edit(action: &Action) -> Result<Edit, Failure> {
             },
         },
         Action::Unset { key } => Edit::Remove { path: path(key)? },
-        Action::AddSite { name, root } => Edit::AddSite {
-            name: name.clone(),
-            root: root.clone(),
-        },
         Action::RemoveSite { name } => Edit::Remove {
             path: vec!["site".to_owned(), name.clone()],
         },
-        Action::Show | Action::History | Action::Undo { .. } => {
+        Action::CopySite { from, to } => Edit::CopySite {
+            from: from.clone(),
+            to: to.clone(),
+        },
+        Action::RenameSite { from, to } => Edit::RenameSite {
+            from: from.clone(),
+            to: to.clone(),
+        },
+        Action::DisableSite { name } => enabled(name, "false"),
+        Action::EnableSite { name } => enabled(name, ""),
+        Action::Show { .. } | Action::Files | Action::History | Action::AddSite { .. } | Action::Undo { .. } => {
             return Err(Failure::Failed("this action edits nothing".to_owned()));
         }
     })
 }
 
-fn show(options: &Options) -> Result<(), Failure> {
-    let config: ConfigText = options.target.call(&Request::Config)?;
+/// Adds a site, and prints its URLs.
+fn add_site(options: &Options, name: &str, root: &Path) -> Result<(), Failure> {
+    let config: ConfigText = options.target.call(&Request::Config(ConfigFileName::default()))?;
+    let edit = Edit::AddSite {
+        name: name.to_owned(),
+        root: root_of_file(root, &config.file)?,
+    };
+    change(
+        options,
+        &Request::EditConfig(Edits {
+            edits: vec![edit],
+            ..Edits::default()
+        }),
+    )?;
+    if options.json {
+        return Ok(());
+    }
+    let sites: Vec<SiteSummary> = options.target.call(&Request::Sites)?;
+    let added = sites.iter().find(|site| site.name == name);
+    for url in added.into_iter().flat_map(|site| &site.urls) {
+        print(format_args!("{}\n", text::sanitized(url, MAX_URL)));
+    }
+    Ok(())
+}
+
+/// Returns the value of `root` for a folder that was named relative to the current folder. It is relative to the folder
+/// of the configuration file if it is inside, else absolute.
+fn root_of_file(root: &Path, file: &Path) -> Result<String, Failure> {
+    let absolute = search::resolved(root);
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = real(file.parent().unwrap_or(Path::new("/")));
+    let real_root = real(&absolute);
+    let value = match real_root.strip_prefix(&folder) {
+        Ok(inside) if inside.as_os_str().is_empty() => Path::new("."),
+        Ok(inside) => inside,
+        Err(_) => &absolute,
+    };
+    let value = value.to_str().map(str::to_owned);
+    value.ok_or_else(|| Failure::Failed(format!("{} is no valid UTF-8", root.display())))
+}
+
+/// Maximum number of characters of a URL that are shown.
+const MAX_URL: usize = 500;
+
+/// Returns the edit of the key `enabled` of a site. An empty text removes the key.
+fn enabled(site: &str, text: &str) -> Edit {
+    Edit::SetField {
+        site: site.to_owned(),
+        field: "enabled".to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+fn show(options: &Options, file: Option<&Path>) -> Result<(), Failure> {
+    // A name is relative to this folder if there is such a file, else to the folder of the main file.
+    let file = file.map(|file| match std::path::absolute(file) {
+        Ok(absolute) if absolute.exists() => absolute,
+        _ => file.to_owned(),
+    });
+    let config: ConfigText = options.target.call(&Request::Config(ConfigFileName { file }))?;
     if options.json {
         return print_json(&config);
     }
@@ -118,6 +223,17 @@ fn show(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
+fn files(options: &Options) -> Result<(), Failure> {
+    let config: ConfigText = options.target.call(&Request::Config(ConfigFileName::default()))?;
+    if options.json {
+        return print_json(&config.files);
+    }
+    for file in &config.files {
+        print(format_args!("{}\n", file.display()));
+    }
+    Ok(())
+}
+
 fn history(options: &Options) -> Result<(), Failure> {
     let changes: Vec<Change> = options.target.call(&Request::ConfigHistory)?;
     if options.json {
@@ -127,25 +243,48 @@ fn history(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Restores the text before a change. A change with a given `id` need not be the last one, and undoing it also
-/// undoes all later changes. The server therefore requires the present revision of the file, which is queried first.
-fn undo(options: &Options, id: Option<u64>) -> Result<(), Failure> {
-    let revision = match id {
-        Some(_) => Some(options.target.call::<ConfigText>(&Request::Config)?.revision),
-        None => None,
+/// Restores the text before a change.
+fn undo(options: &Options, id: Option<u64>, discard_edits: bool) -> Result<(), Failure> {
+    // Edits are discarded only from a text that the server names.
+    let revision = if discard_edits {
+        let changes: Vec<Change> = options.target.call(&Request::ConfigHistory)?;
+        let change = changes.into_iter().find(|change| id.is_none_or(|id| change.id == id));
+        change.map(|change| change.revision)
+    } else {
+        None
     };
-    change(options, &Request::UndoConfig(Undo { id, revision }))
+    let request = Request::UndoConfig(Undo {
+        id,
+        discard_edits: discard_edits && revision.is_some(),
+        revision,
+    });
+    let saved = options.target.try_call(&request)?.map_err(|error| {
+        if let Some(details) = &error.details {
+            print_details(&text::indented(details, 4));
+        }
+        match error.status {
+            409 if !discard_edits => {
+                let id = id.map_or_else(String::new, |id| format!(" {id}"));
+                Failure::Failed(format!(
+                    "{error}; `rocknet config undo{id} --discard-edits` discards them"
+                ))
+            }
+            _ => Failure::Failed(error.to_string()),
+        }
+    })?;
+    print_saved(options, &saved)
 }
 
 /// Sends a request that changes the configuration file, and prints the result.
 fn change(options: &Options, request: &Request) -> Result<(), Failure> {
-    let saved: Saved = options.target.call(request)?;
+    print_saved(options, &options.target.call(request)?)
+}
+
+fn print_saved(options: &Options, saved: &Saved) -> Result<(), Failure> {
     if options.json {
-        return print_json(&saved);
+        return print_json(saved);
     }
     print(format_args!("{}\n", saved.message));
-    for finding in &saved.findings {
-        print_warning(format_args!("line {}: {}", finding.line, finding.message));
-    }
+    saved.findings.iter().for_each(print_warning);
     Ok(())
 }

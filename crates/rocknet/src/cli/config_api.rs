@@ -1,9 +1,13 @@
-//! Requests of the control API about the configuration file: checks, edits, replacement, history and undo.
+//! Requests of the control API about the files of the configuration: checks, edits, replacement, history and undo.
 //!
-//! A change is checked, written to the file and loaded. If the server cannot load it, the file gets its old text again.
+//! A change of a file is checked together with the other files, written and loaded. If the server cannot load it, the
+//! file gets its old text again.
 
 mod file;
+mod files;
 mod history;
+mod loaded;
+mod site_form;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,28 +15,35 @@ use std::path::{Path, PathBuf};
 use rocknet::certificates::ServerEnvironment;
 use rocknet::server::Server;
 use rocknet_config::edit::Editor;
-use rocknet_config::{Loaded, Report};
+use rocknet_config::{Loaded, ProcessEnvironment, Report, form};
 use rocknet_control::api::ApiError;
 use rocknet_control::config::{
     Candidate, Change, Checked, ConfigText, Edit, Edits, Finding, MAX_TEXT, Replacement, Saved, Undo,
 };
+use rocknet_control::site_form::SiteForm;
 
+use super::findings;
 use super::launch::ConfigSource;
-use super::reload::{self, StartSettings};
+use super::reload::{self, Reloaded, StartSettings};
 use file::{ReplaceError, revision};
 use history::History;
 
-/// The configuration file of a running server.
+pub use loaded::{ConfigFiles, LoadedRevisions};
+
+/// The configuration files of a running server.
 pub struct ConfigApi<'s> {
     server: &'s Server,
     source: &'s ConfigSource,
     start_settings: &'s StartSettings,
-    file: PathBuf,
+    loaded: &'s LoadedRevisions,
+    /// Main file.
+    main: PathBuf,
     history: History,
 }
 
 impl<'s> ConfigApi<'s> {
-    /// Returns the interface to the configuration file. `state`: state folder of the server.
+    /// Returns the interface to the configuration files. `loaded`: revisions that the server has loaded. `state`: state
+    /// folder of the server.
     ///
     /// # Errors
     ///
@@ -41,6 +52,7 @@ impl<'s> ConfigApi<'s> {
         server: &'s Server,
         source: &'s ConfigSource,
         start_settings: &'s StartSettings,
+        loaded: &'s LoadedRevisions,
         state: &Path,
     ) -> Result<ConfigApi<'s>, ApiError> {
         let ConfigSource::File(file) = source else {
@@ -50,50 +62,78 @@ impl<'s> ConfigApi<'s> {
             server,
             source,
             start_settings,
-            file: file.clone(),
+            loaded,
+            main: file.clone(),
             history: History::new(state),
         })
     }
 
-    /// Returns the text of the file. `loaded`: revision of the text that the server has loaded.
+    /// Returns the text of a file.
     ///
     /// # Errors
     ///
-    /// Status 500 if the file cannot be read.
-    pub fn text(&self, loaded: Option<&str>) -> Result<ConfigText, ApiError> {
-        let text = self.read()?;
+    /// Status 404 if the configuration has no such file, 500 if the file cannot be read.
+    pub fn text(&self, named: Option<&Path>) -> Result<ConfigText, ApiError> {
+        let files = self.files();
+        let file = self.named(named)?;
+        let text = read(&file)?;
         let revision = revision(&text);
         Ok(ConfigText {
-            file: self.file.clone(),
-            is_loaded: loaded == Some(revision.as_str()),
+            is_loaded: self.loaded.contains(&file, &revision),
+            file,
+            files,
             revision,
             text,
         })
     }
 
-    /// Checks a text without changing the file.
-    pub fn check(&self, candidate: &Candidate) -> Checked {
-        match self.checked(&candidate.text) {
+    /// Returns the form of a site.
+    ///
+    /// # Errors
+    ///
+    /// Status 404 if there is no such site, 422 if its file is not TOML, 500 if the file cannot be read.
+    pub fn site_form(&self, name: &str) -> Result<SiteForm, ApiError> {
+        let missing = || ApiError::new(404, "there is no website with this name");
+        let file = files::defining(&self.files(), &["site", name]).ok_or_else(missing)?;
+        let text = read(&file)?;
+        let editor = Editor::new(&text).map_err(|report| invalid(&file, &report))?;
+        Ok(site_form::of_site(name, &file, &text, &editor))
+    }
+
+    /// Checks a text without a change.
+    ///
+    /// # Errors
+    ///
+    /// Status 404 if the configuration has no such file.
+    pub fn check(&self, candidate: &Candidate) -> Result<Checked, ApiError> {
+        let file = self.named(candidate.file.as_deref())?;
+        Ok(self.check_text(&file, &candidate.text))
+    }
+
+    fn check_text(&self, file: &Path, text: &str) -> Checked {
+        match self.checked(file, text) {
             Ok(Loaded { warnings, .. }) => Checked {
                 is_valid: true,
-                findings: findings(&warnings),
+                findings: findings::of_file(&warnings, file, text),
             },
             Err(report) => Checked {
                 is_valid: false,
-                findings: findings(&report.findings),
+                findings: findings::of_file(&report.findings, file, text),
             },
         }
     }
 
-    /// Replaces the text.
+    /// Replaces the text of a file.
     ///
     /// # Errors
     ///
-    /// Status 409 if the file has another revision, and those of [`ConfigApi::save`].
+    /// Status 404 if the configuration has no such file, 409 if the file has another revision, and those of
+    /// [`ConfigApi::save`].
     pub fn replace(&self, replacement: &Replacement) -> Result<Saved, ApiError> {
-        let before = self.read()?;
-        self.expect(&before, Some(&replacement.revision))?;
-        self.save("replace the whole text", &before, &replacement.text)
+        let file = self.named(replacement.file.as_deref())?;
+        let before = read(&file)?;
+        expect(&file, &before, Some(&replacement.revision))?;
+        self.save(&file, "replace the whole text", &before, &replacement.text)
     }
 
     /// Applies edits.
@@ -102,10 +142,9 @@ impl<'s> ConfigApi<'s> {
     ///
     /// Status 409 if the file has another revision, 422 if an edit cannot be applied, and those of [`ConfigApi::save`].
     pub fn edit(&self, edits: &Edits) -> Result<Saved, ApiError> {
-        let before = self.read()?;
-        let after = self.edited(&before, edits)?;
+        let (file, before, after) = self.edited(edits)?;
         let what: Vec<String> = edits.edits.iter().map(Edit::to_string).collect();
-        self.save(&what.join(", "), &before, &after)
+        self.save(&file, &what.join(", "), &before, &after)
     }
 
     /// Checks the text that edits would produce.
@@ -114,69 +153,103 @@ impl<'s> ConfigApi<'s> {
     ///
     /// Status 409 if the file has another revision, 422 if an edit cannot be applied.
     pub fn check_edits(&self, edits: &Edits) -> Result<Checked, ApiError> {
-        let text = self.edited(&self.read()?, edits)?;
-        Ok(self.check(&Candidate { text }))
+        let (file, _, after) = self.edited(edits)?;
+        Ok(self.check_text(&file, &after))
     }
 
-    /// Returns the text after edits.
-    fn edited(&self, before: &str, edits: &Edits) -> Result<String, ApiError> {
-        self.expect(before, edits.revision.as_deref())?;
-        let mut editor = Editor::new(before).map_err(|report| self.invalid(&report))?;
+    /// Returns the file that edits concern, with its text before and after them.
+    fn edited(&self, edits: &Edits) -> Result<(PathBuf, String, String), ApiError> {
+        let file = match &edits.file {
+            Some(_) => self.named(edits.file.as_deref())?,
+            None => files::of_edits(&self.files(), &edits.edits)?.unwrap_or_else(|| self.main.clone()),
+        };
+        let before = read(&file)?;
+        expect(&file, &before, edits.revision.as_deref())?;
+        let mut editor = Editor::new(&before).map_err(|report| invalid(&file, &report))?;
         for edit in &edits.edits {
             apply(&mut editor, edit).map_err(|error| ApiError::new(422, format!("cannot {edit}: {error}")))?;
         }
-        Ok(editor.to_string())
+        Ok((file, before, editor.to_string()))
     }
 
-    /// Returns the changes, the latest first.
+    /// Returns the changes of all files, the latest first.
     ///
     /// # Errors
     ///
-    /// Status 500 if the history or the file cannot be read.
+    /// Status 500 if the history or the main file cannot be read.
     pub fn changes(&self) -> Result<Vec<Change>, ApiError> {
-        let text = self.read()?;
-        self.history
-            .changes(&self.file, &text)
-            .map_err(|error| history_failed(&error))
+        // Without the main file, it is unknown which files the configuration has.
+        read(&self.main)?;
+        let files = self.files();
+        // A change of an included file that cannot be read cannot be undone.
+        let present = |file: &Path| {
+            let is_included = files.iter().any(|known| known == file);
+            is_included.then(|| file::read(file).ok()).flatten()
+        };
+        self.history.changes(present).map_err(|error| history_failed(&error))
     }
 
-    /// Restores the text before a change.
+    /// Restores the text of a file before a change. This also undoes later changes of the file.
     ///
     /// # Errors
     ///
-    /// Status 404 if there is no such change, 409 if the file has another revision, and those of [`ConfigApi::save`].
+    /// Status 404 if there is no such change, and 400 if edits are to be discarded without the revision that has them.
+    /// Status 409 if the file has another revision, or edits that are in no record and are not to be discarded; the
+    /// details show them. Further those of [`ConfigApi::save`].
     pub fn undo(&self, undo: &Undo) -> Result<Saved, ApiError> {
+        if undo.discard_edits && undo.revision.is_none() {
+            let message = "`discard_edits` needs the `revision` of the text with the edits";
+            return Err(ApiError::new(400, message));
+        }
         let found = self
             .history
-            .stored(&self.file, undo.id)
+            .since(&self.files(), undo.id)
             .map_err(|error| history_failed(&error))?;
-        let (id, change) = found.ok_or_else(|| ApiError::new(404, "there is no such change"))?;
-        let before = self.read()?;
-        // Undoing an earlier change also undoes the later ones, so the client has to know the present text.
-        self.expect(&before, Some(undo.revision.as_deref().unwrap_or(&change.after)))?;
-        self.save(&format!("undo {id}: {}", change.what), &before, &change.before)
+        let undone = found.ok_or_else(|| match undo.id {
+            Some(id) => ApiError::new(404, format!("there is no change {id}")),
+            None => ApiError::new(404, "there is no change to undo"),
+        })?;
+        let file = &undone.change.file;
+        let before = read(file)?;
+        expect(file, &before, undo.revision.as_deref())?;
+        if !undo.discard_edits
+            && let Some(diff) = undone.unrecorded_edits(&before)
+        {
+            let file = file.display();
+            let message = format!("{file} is not changed: undo would discard edits that are not in the history");
+            return Err(ApiError {
+                details: Some(diff).filter(|diff| !diff.is_empty()),
+                ..ApiError::new(409, message)
+            });
+        }
+        let what = format!("undo {}: {}", undone.id, undone.change.what);
+        self.save(file, &what, &before, &undone.change.before)
     }
 
     /// Checks and writes a new text, loads it, and records the change. If the server cannot load it, the old text is
-    /// written again. An edit of the file by another program in the meantime is kept. `what`: description of the change
-    /// for the log and the history.
+    /// written again. An edit of the file by another program in the meantime is kept. A text that equals the old one is
+    /// loaded, but not recorded.
     ///
     /// # Errors
     ///
     /// Status 409 if the file no longer has the text `before`, 413 if the new text is too large, 422 if it is invalid
     /// or cannot be loaded, 500 if it cannot be written.
-    fn save(&self, what: &str, before: &str, after: &str) -> Result<Saved, ApiError> {
+    fn save(&self, file: &Path, what: &str, before: &str, after: &str) -> Result<Saved, ApiError> {
         if after.len() > MAX_TEXT {
             let message = format!("the text is larger than {} KiB: edit the file by hand", MAX_TEXT / 1024);
             return Err(ApiError::new(413, message));
         }
-        let Loaded { warnings, .. } = self.checked(after).map_err(|report| self.invalid(&report))?;
-        self.write(before, after)?;
+        let checked = self.checked(file, after);
+        let Loaded { warnings, .. } = checked.map_err(|report| invalid(file, &report))?;
+        write(file, before, after)?;
         let earlier_error = self.server.last_reload_error();
-        let message = match reload::reload(self.server, self.source, self.start_settings) {
-            Ok(message) => message,
+        let reloaded = reload::reload(self.server, self.source, self.start_settings, self.loaded);
+        let Reloaded {
+            message, needs_restart, ..
+        } = match reloaded {
+            Ok(reloaded) => reloaded,
             Err(error) => {
-                let restored = match self.write(after, before) {
+                let restored = match write(file, after, before) {
                     Ok(()) => {
                         self.server.restore_reload_error(earlier_error);
                         "the file has its old text again".to_owned()
@@ -189,85 +262,107 @@ impl<'s> ConfigApi<'s> {
                 });
             }
         };
-        tracing::info!("the configuration was changed by the control API: {what}");
-        if let Err(error) = self.history.record(&self.file, what, before, after) {
-            tracing::warn!("the change cannot be undone, because the history cannot be written: {error}");
+        tracing::info!(file = %file.display(), "the configuration was changed by the control API: {what}");
+        let mut findings = findings::of_file(&warnings, file, after);
+        findings.extend(needs_restart);
+        let mut can_undo = before != after;
+        if can_undo && let Err(error) = self.history.record(file, what, before, after) {
+            let message = format!("the change cannot be undone, because the history cannot be written: {error}");
+            tracing::warn!("{message}");
+            findings.push(Finding::warning("no-history", message));
+            can_undo = false;
         }
         Ok(Saved {
             message,
+            file: file.to_owned(),
             revision: revision(after),
-            findings: findings(&warnings),
+            can_undo,
+            findings,
         })
     }
 
-    /// Checks a text as if the configuration file contained it.
-    fn checked(&self, text: &str) -> Result<Loaded, Report> {
+    /// Checks the whole configuration with another text of a file.
+    fn checked(&self, file: &Path, text: &str) -> Result<Loaded, Report> {
         let environment = ServerEnvironment::with_manager(self.server.certificates());
-        rocknet_config::check_text(text, &self.file, &environment)
+        rocknet_config::check(&self.main, &ConfigFiles::with_text(&environment, file, text))
     }
 
-    fn read(&self) -> Result<String, ApiError> {
-        file::read(&self.file)
-            .map_err(|error| ApiError::new(500, format!("cannot read {}: {error}", self.file.display())))
-    }
-
-    /// Replaces the text `before` of the file.
-    fn write(&self, before: &str, after: &str) -> Result<(), ApiError> {
-        file::replace(&self.file, before, after).map_err(|error| {
-            let ReplaceError::Io(error) = error else {
-                return self.changed();
-            };
-            let hint = match error.kind() {
-                io::ErrorKind::PermissionDenied => {
-                    "; give the file and its folder to the user of the server, or edit it by hand"
-                }
-                _ => "",
-            };
-            ApiError::new(500, format!("cannot write {}: {error}{hint}", self.file.display()))
-        })
-    }
-
-    /// Checks that `text`, the present text of the file, has the revision `expected`, which the client knows. A client
-    /// that has sent no revision (`None`) accepts any text.
-    fn expect(&self, text: &str, expected: Option<&str>) -> Result<(), ApiError> {
-        if expected.is_none_or(|expected| expected == revision(text)) {
-            return Ok(());
+    /// Returns the files of the configuration as it is on disk, the main file first.
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = rocknet_config::files(&self.main, &ProcessEnvironment);
+        if files.is_empty() {
+            files.push(self.main.clone());
         }
-        Err(self.changed())
+        files
     }
 
-    /// Returns the error for a file that another program or client has changed in the meantime.
-    fn changed(&self) -> ApiError {
-        let file = self.file.display();
-        ApiError::new(409, format!("{file} was changed in the meantime: read it again"))
-    }
-
-    fn invalid(&self, report: &Report) -> ApiError {
-        ApiError {
-            details: Some(report.to_string()),
-            ..ApiError::new(
-                422,
-                format!("{} is not changed: the new text is not valid", self.file.display()),
-            )
+    /// Returns the path of a file of the configuration. `named`: its path, or `None` for the main file.
+    fn named(&self, named: Option<&Path>) -> Result<PathBuf, ApiError> {
+        match named {
+            None => Ok(self.main.clone()),
+            Some(named) => files::find(&self.files(), &self.main, named),
         }
     }
 }
 
-/// Returns the revision of the configuration file; `None` if the server has none, or if the file cannot be read.
-pub fn current_revision(source: &ConfigSource) -> Option<String> {
-    match source {
-        ConfigSource::File(path) => file::read(path).ok().map(|text| revision(&text)),
-        ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
+fn read(file: &Path) -> Result<String, ApiError> {
+    file::read(file).map_err(|error| ApiError::new(500, format!("cannot read {}: {error}", file.display())))
+}
+
+/// Replaces the text `before` of a file.
+fn write(file: &Path, before: &str, after: &str) -> Result<(), ApiError> {
+    file::replace(file, before, after).map_err(|error| {
+        let ReplaceError::Io(error) = error else {
+            return changed(file);
+        };
+        let hint = match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "; give the file and its folder to the user of the server, or edit it by hand"
+            }
+            _ => "",
+        };
+        ApiError::new(500, format!("cannot write {}: {error}{hint}", file.display()))
+    })
+}
+
+/// Checks that a file has the revision that the client knows.
+fn expect(file: &Path, text: &str, expected: Option<&str>) -> Result<(), ApiError> {
+    if expected.is_none_or(|expected| expected == revision(text)) {
+        return Ok(());
+    }
+    Err(changed(file))
+}
+
+fn changed(file: &Path) -> ApiError {
+    let file = file.display();
+    ApiError::new(
+        409,
+        format!("{file} was changed by another program in the meantime, and stays as it is"),
+    )
+}
+
+fn invalid(file: &Path, report: &Report) -> ApiError {
+    ApiError {
+        details: Some(report.to_string()),
+        ..ApiError::new(
+            422,
+            format!("{} is not changed: the new text is not valid", file.display()),
+        )
     }
 }
 
-/// Applies one edit. The error is a message for the client.
 fn apply(editor: &mut Editor, edit: &Edit) -> Result<(), String> {
     let applied = match edit {
         Edit::Set { path, value } => editor.set(&strings(path), value),
         Edit::Remove { path } if editor.remove(&strings(path)) => Ok(()),
         Edit::Remove { .. } => return Err("there is no such key".to_owned()),
         Edit::AddSite { name, root } => editor.add_site(name, root),
+        Edit::CopySite { from, to } => editor.copy_site(from, to),
+        Edit::RenameSite { from, to } => editor.rename_site(from, to),
+        Edit::SetField { site, field, text } => match form::find(field) {
+            Some(field) => editor.set_field(site, field, text),
+            None => return Err("there is no such field".to_owned()),
+        },
     };
     applied.map_err(|error| error.to_string())
 }
@@ -278,27 +373,4 @@ fn strings(path: &[String]) -> Vec<&str> {
 
 fn history_failed(error: &io::Error) -> ApiError {
     ApiError::new(500, format!("cannot read the history: {error}"))
-}
-
-fn findings(all: &[rocknet_config::Finding]) -> Vec<Finding> {
-    all.iter()
-        .map(|finding| {
-            let location = finding.location.as_ref();
-            Finding {
-                is_error: finding.is_error(),
-                code: code(finding),
-                message: finding.message.clone(),
-                help: finding.help.clone(),
-                file: location.map(|location| location.file.clone()),
-                line: location.map_or(0, |location| location.line),
-                column: location.map_or(0, |location| location.column),
-            }
-        })
-        .collect()
-}
-
-/// Returns the code of a finding as JSON spells it, such as `missing`.
-fn code(finding: &rocknet_config::Finding) -> String {
-    let value = serde_json::to_value(finding.code).unwrap_or_default();
-    value.as_str().unwrap_or_default().to_owned()
 }

@@ -31,7 +31,7 @@ use tokio::sync::mpsc;
 
 use super::Failure;
 use super::event::{ControlRequest, Event};
-use super::log_feed::LogFeed;
+use super::log_feed::{FollowerCount, LogFeed};
 
 /// Path of the socket relative to the state folder.
 const SOCKET_NAME: &str = "admin/control.sock";
@@ -95,6 +95,8 @@ pub struct MainLoopControl {
     pub events: mpsc::Sender<Event>,
     /// Logs that clients may follow.
     pub logger: Logger,
+    /// Number of clients that follow them.
+    pub followers: FollowerCount,
 }
 
 impl Control for MainLoopControl {
@@ -111,12 +113,17 @@ impl Control for MainLoopControl {
         })
     }
 
-    fn follow_logs(&self, filter: LogFilter) -> Box<dyn Stream> {
+    fn follow_logs(&self, filter: LogFilter) -> Result<Box<dyn Stream>, ApiError> {
+        // Without `follow`, the stream ends after the recent lines.
+        let place = match filter.follow {
+            true => Some(self.followers.take_place()?),
+            false => None,
+        };
         let only = filter.kind.map(|kind| match kind {
             LogKind::Error => FollowedLog::Error,
             LogKind::Access => FollowedLog::Access,
         });
-        Box::new(LogFeed::new(self.logger.follow(only), filter))
+        Ok(Box::new(LogFeed::new(self.logger.follow(only), filter, place)))
     }
 }
 

@@ -14,6 +14,8 @@ pub enum Event {
     Reopen,
     /// Time to check the workers, for the watchdog of the service manager.
     CheckWorkers,
+    /// Time to record the counters, from which the load of the last seconds is computed.
+    SampleLoad,
     /// Time to try again to serve the control API at addresses that could not be used.
     RetryControl,
     /// SIGTERM or SIGINT.

@@ -5,7 +5,7 @@ mod url;
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rocknet::certificates::ServerEnvironment;
@@ -77,15 +77,7 @@ fn explanation(config: &Config, url: &Url<'_>, origin: &str) -> Result<UrlExplan
         None => leads_to,
     };
     let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
-    let root = settings.root.as_ref();
-    let setting = |setting: &EffectiveSetting| ExplainedSetting {
-        value: match (setting.key.as_str(), root) {
-            ("root", Some(root)) => format!("{:?}", search::resolved(root)),
-            _ => setting.value.clone(),
-        },
-        key: setting.key.clone(),
-        position: setting.span.as_ref().map(position),
-    };
+    let root = settings.root.as_deref();
     Ok(UrlExplanation {
         leads_to,
         site: found.site.name.clone(),
@@ -93,11 +85,26 @@ fn explanation(config: &Config, url: &Url<'_>, origin: &str) -> Result<UrlExplan
         route: found.route.map(|route| route.pattern.to_string()),
         route_position: found.route.map(|route| position(&route.span)),
         problems: certificate_problems(found.site),
-        settings: found.settings.iter().map(setting).collect(),
+        settings: (found.settings.iter())
+            .map(|setting| explained_setting(setting, root))
+            .collect(),
     })
 }
 
-fn position(span: &SourceSpan) -> ConfigPosition {
+/// Converts a setting. `root`: value of `root`, which is shown as an absolute path.
+pub fn explained_setting(setting: &EffectiveSetting, root: Option<&Path>) -> ExplainedSetting {
+    ExplainedSetting {
+        value: match (setting.key.as_str(), root) {
+            ("root", Some(root)) => format!("{:?}", search::resolved(root)),
+            _ => setting.value.clone(),
+        },
+        key: setting.key.clone(),
+        position: setting.span.as_ref().map(position),
+    }
+}
+
+/// Converts a position.
+pub fn position(span: &SourceSpan) -> ConfigPosition {
     ConfigPosition {
         file: span.file.clone(),
         line: span.line,
@@ -190,7 +197,7 @@ fn https_location(site: &Site, url: &Url<'_>) -> Option<String> {
 }
 
 /// Returns the problems with the certificates of a site.
-fn certificate_problems(site: &Site) -> Vec<String> {
+pub fn certificate_problems(site: &Site) -> Vec<String> {
     let Some(tls) = &site.tls else { return Vec::new() };
     let mut problems = Vec::new();
     if let Some(fault) = tls

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rocknet_config::MAX_FILE_BYTES;
 use rocknet_config::environment::{Environment, ProcessEnvironment};
+use serde::Serialize;
 
+use super::remote::print_json;
 use super::{ExitStatus, Failure, print, search};
 
 /// Format a configuration; comments and order are kept
@@ -22,27 +24,46 @@ pub struct Options {
     /// Change nothing; fail if the file is not formatted
     #[arg(long)]
     pub check: bool,
+    /// Print the result as JSON: `file`, and `changed`, which with --check is what would be changed
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Output with `--json`.
+#[derive(Serialize)]
+struct FormatResult {
+    file: PathBuf,
+    /// True if the file was not formatted.
+    changed: bool,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     if options.file.named() == Some(Path::new("-")) {
+        if options.json {
+            let message = "standard input is formatted to standard output, which leaves no room for --json";
+            return Err(Failure::Usage(message.to_owned()));
+        }
         return format_stdin(options.check);
     }
     let file = options.file.named_or_found()?;
     let with_path = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
     let text = ProcessEnvironment.read(&file).map_err(with_path)?;
     let formatted = format(&text, &file)?;
-    if formatted == text {
-        return Ok(());
+    let changed = formatted != text;
+    if changed && !options.check {
+        replace(&file, formatted.as_bytes()).map_err(with_path)?;
     }
-    if options.check {
-        print(format_args!(
-            "{} is not formatted; run `rocknet fmt`\n",
-            search::absolute(&file).display()
-        ));
-        return Err(Failure::Reported(ExitStatus::Failed));
+    let file = search::absolute(&file);
+    let is_unformatted = changed && options.check;
+    if options.json {
+        print_json(&FormatResult { file, changed })?;
+    } else if is_unformatted {
+        print(format_args!("{} is not formatted; run `rocknet fmt`\n", file.display()));
     }
-    replace(&file, formatted.as_bytes()).map_err(with_path)
+    match is_unformatted {
+        true => Err(Failure::Reported(ExitStatus::Failed)),
+        false => Ok(()),
+    }
 }
 
 /// Formats standard input to standard output. With `check`, prints nothing and fails if the input is not formatted.

@@ -106,7 +106,7 @@ impl Handover {
         let message = format!("process {process} has taken over from process {}", std::process::id());
         tracing::info!("{message}; this process ends after its connections");
         if let Some(request) = self.request.take() {
-            request.reply(Ok(Reply::Done(Done { message })));
+            request.reply(Ok(Reply::Done(Done::new(message))));
         }
     }
 

@@ -7,8 +7,10 @@ use rocknet_access::credentials::MAX_PASSWORD_BYTES;
 use rocknet_access::password::{SALT_BYTES, hash};
 use rocknet_config::model::{MAX_USER_BYTES, is_user_name};
 use rocknet_io::terminal::{StandardStream, is_terminal, read_line, read_without_echo};
+use serde::Serialize;
 use zeroize::Zeroizing;
 
+use super::remote::print_json;
 use super::{Failure, print};
 
 /// Print the hash of a password, for `auth` or an htpasswd file
@@ -20,6 +22,16 @@ pub struct Options {
     /// Print NAME:HASH, a line of an htpasswd file
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Output with `--json`.
+#[derive(Serialize)]
+struct HashedPassword<'a> {
+    user: Option<&'a str>,
+    hash: &'a str,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -43,6 +55,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let mut salt = [0; SALT_BYTES];
     rand::fill(&mut salt).map_err(|_| Failure::Failed("the system provides no random numbers".to_owned()))?;
     let hash = hash(password, salt).map_err(|error| Failure::Failed(format!("cannot compute the hash: {error}")))?;
+    if options.json {
+        return print_json(&HashedPassword {
+            user: options.user.as_deref(),
+            hash: &hash,
+        });
+    }
     match &options.user {
         Some(user) => print(format_args!("{user}:{hash}\n")),
         None => print(format_args!("{hash}\n")),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use rocknet_config::environment::{Environment, ProcessEnvironment};
+use rocknet_config::environment::ProcessEnvironment;
 use rocknet_import::{Import, ImportError, Language, NoteKind};
 
 use super::{ExitStatus, Failure, print, print_details, search};
@@ -12,7 +12,7 @@ use super::{ExitStatus, Failure, print, print_details, search};
 ///
 /// The translation is printed on standard output: redirect it to a file, and run rocknet check on it. Standard error
 /// lists each directive that was not translated, that works differently in RockNet, or that RockNet does not need.
-/// Included files are not read. The exit code is 1 if the file cannot be read or parsed, or if nothing was translated.
+/// Included files are read too. The exit code is 1 if the file cannot be read or parsed, or if nothing was translated.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Server that the configuration is for
@@ -39,16 +39,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ImportSource::Caddy => Language::Caddy,
     };
     let shown = options.file.display().to_string();
-    let text = ProcessEnvironment
-        .read(&options.file)
-        .map_err(|error| Failure::Failed(format!("{shown}: {error}")))?;
-    let name = name(&options.file);
-    let translated = rocknet_import::import(language, &name, &text).map_err(|error| failure(&shown, &error))?;
+    let translated = rocknet_import::import_file(language, &path(&options.file), &ProcessEnvironment)
+        .map_err(|error| failure(&error))?;
     if options.json {
-        print(format_args!("{:#}\n", json(&translated, &shown)));
+        print(format_args!("{:#}\n", json(&translated)));
     } else {
         print(&translated.toml);
-        print_details(&list(&translated, &shown));
+        print_details(&list(&translated));
     }
     if translated.settings == 0 {
         if !options.json {
@@ -61,17 +58,17 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
 /// Returns the path by which the comments of the translation name a file. The path of an `.htaccess` is absolute,
 /// because its folder becomes the root.
-fn name(file: &Path) -> String {
+fn path(file: &Path) -> PathBuf {
     let is_htaccess = file.file_name().is_some_and(|name| name == ".htaccess");
-    let name = if is_htaccess {
+    if is_htaccess {
         search::absolute(file)
     } else {
         file.to_path_buf()
-    };
-    name.display().to_string()
+    }
 }
 
-fn failure(file: &str, error: &ImportError) -> Failure {
+fn failure(error: &ImportError) -> Failure {
+    let file = &error.file;
     Failure::Failed(match error.line {
         Some(line) => format!("{file}:{line}: {error}"),
         None => format!("{file}: {error}"),
@@ -79,35 +76,37 @@ fn failure(file: &str, error: &ImportError) -> Failure {
 }
 
 /// Returns a line for each note, and a last line with the number of notes of each kind.
-fn list(translated: &Import, file: &str) -> String {
+fn list(translated: &Import) -> String {
     let mut text = String::new();
     for note in &translated.notes {
-        let (line, label) = (note.line, note.kind.label());
+        let (file, line, label) = (&note.file, note.line, note.kind.label());
         let _ = writeln!(text, "{file}:{line}: {label}: {}: {}", note.directive, note.message);
     }
     let count = |kind: NoteKind| translated.notes.iter().filter(|note| note.kind == kind).count();
     let _ = writeln!(
         text,
-        "{} settings written; directives: {} not translated, {} differ, {} not needed",
+        "{} settings written; directives: {} not translated, {} differ, {} not needed; {} restrict access",
         translated.settings,
         count(NoteKind::NotTranslated),
         count(NoteKind::Differs),
         count(NoteKind::NotNeeded),
+        translated.notes.iter().filter(|note| note.weakens_access()).count(),
     );
     text
 }
 
-fn json(translated: &Import, file: &str) -> serde_json::Value {
+fn json(translated: &Import) -> serde_json::Value {
     let notes: Vec<_> = translated
         .notes
         .iter()
         .map(|note| {
             serde_json::json!({
-                "file": file,
+                "file": note.file,
                 "line": note.line,
                 "kind": note.kind.label().replace(' ', "-"),
                 "directive": note.directive,
                 "message": note.message,
+                "restricts_access": note.weakens_access(),
             })
         })
         .collect();

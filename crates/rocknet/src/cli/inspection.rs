@@ -1,5 +1,5 @@
-//! Requests of the control API that inspect the machine and the configuration: `doctor` and `explain`. A thread carries
-//! them out, because they wait for disks.
+//! Requests of the control API that inspect the machine and the configuration: `doctor`, `explain` and `site`. A
+//! thread carries them out, because they wait for disks.
 
 use std::thread;
 
@@ -9,17 +9,22 @@ use rocknet_control::doctor::DoctorCheck;
 
 use super::event::ControlRequest;
 use super::launch::ConfigSource;
-use super::{Failure, doctor, explain};
+use super::{Failure, doctor, explain, site_detail};
 
 /// Returns true for the requests that [`start`] carries out.
 pub fn is_inspection(request: &Request) -> bool {
-    matches!(request, Request::Doctor | Request::Explain(_))
+    matches!(request, Request::Doctor | Request::Explain(_) | Request::Site(_))
 }
 
 /// Starts the thread that carries out a request and replies to it. If the thread cannot be started, the client gets
 /// an error.
 pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
     let snapshot = server.snapshot();
+    // Summaries are taken here, because the thread has no server.
+    let summary = match &request.request {
+        Request::Site(wanted) => server.sites().into_iter().find(|site| site.name == wanted.name),
+        _ => None,
+    };
     let served = server
         .listeners()
         .into_iter()
@@ -38,6 +43,13 @@ pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
                     Failure::Failed(message) => ApiError::new(404, message),
                     Failure::Configuration(_) | Failure::Reported(_) => ApiError::new(500, "the URL was not explained"),
                 }),
+            Request::Site(wanted) => {
+                let site = snapshot.config.sites.iter().find(|site| site.name == wanted.name);
+                match (site, summary) {
+                    (Some(site), Some(summary)) => Ok(Reply::Site(Box::new(site_detail::of_site(site, summary)))),
+                    _ => Err(ApiError::new(404, "there is no site with this name")),
+                }
+            }
             _ => {
                 let checks = doctor::checks(file.as_deref(), &served);
                 Ok(Reply::Doctor(checks.iter().map(DoctorCheck::from).collect()))

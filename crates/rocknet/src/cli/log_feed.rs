@@ -3,12 +3,45 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use rocknet::log::{FollowedLines, FollowedLog};
+use rocknet::log::{FollowedLines, FollowedLog, MAX_FOLLOWERS};
+use rocknet_control::api::ApiError;
 use rocknet_control::logs::{LogEvent, LogFilter, LogKind};
 use rocknet_handler::response::Stream;
 use tokio::sync::mpsc::Receiver;
+
+/// Number of clients that follow the logs.
+#[derive(Clone, Default)]
+pub struct FollowerCount(Arc<AtomicUsize>);
+
+/// Place of a follower among the [`MAX_FOLLOWERS`], given back when it is dropped.
+pub struct FollowerPlace(FollowerCount);
+
+impl FollowerCount {
+    /// Takes a place.
+    ///
+    /// # Errors
+    ///
+    /// Status 503 if all places are taken.
+    pub fn take_place(&self) -> Result<FollowerPlace, ApiError> {
+        let count = self.0.fetch_add(1, Ordering::Relaxed);
+        let place = FollowerPlace(self.clone());
+        if count < MAX_FOLLOWERS {
+            return Ok(place);
+        }
+        let message = format!("{MAX_FOLLOWERS} clients follow the logs, which is the maximum: end one of them");
+        Err(ApiError::new(503, message))
+    }
+}
+
+impl Drop for FollowerPlace {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// Stream of the lines that a filter selects.
 pub struct LogFeed {
@@ -19,16 +52,18 @@ pub struct LogFeed {
     is_first: bool,
     /// Lines dropped since the last event, because the client reads too slowly.
     lost: u64,
+    _place: Option<FollowerPlace>,
 }
 
 impl LogFeed {
-    /// Creates the stream.
-    pub fn new(batches: Receiver<FollowedLines>, filter: LogFilter) -> LogFeed {
+    /// Creates the stream. `place`: place of a follower.
+    pub fn new(batches: Receiver<FollowedLines>, filter: LogFilter, place: Option<FollowerPlace>) -> LogFeed {
         LogFeed {
             batches,
             filter,
             is_first: true,
             lost: 0,
+            _place: place,
         }
     }
 

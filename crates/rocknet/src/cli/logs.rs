@@ -1,16 +1,21 @@
 //! `rocknet logs`: shows the log lines of a running server.
 
+use std::cell::Cell;
 use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rocknet_control::ClientError;
 use rocknet_control::api::{Level, Request};
 use rocknet_control::logs::{LogEvent, LogFilter, LogKind};
+use rocknet_control::{ClientError, Status};
 
 use super::output::try_print;
 use super::remote::{Target, parse_level};
 use super::{Failure, print_warning};
 
 /// Show recent lines of the error log of the running server, and follow its logs
+///
+/// Following goes on after an upgrade, and ends when the server stops.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Go on with new lines of the error log and of the access logs that are switched on
@@ -50,7 +55,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         level: options.level,
         contains: options.contains.clone(),
     });
-    let mut is_closed = false;
+    let is_closed = Cell::new(false);
     let show = |event: LogEvent| {
         if event.lost > 0 {
             print_warning(format_args!("lines lost, because they came too fast: {}", event.lost));
@@ -61,22 +66,51 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         } else {
             try_print(format_args!("{}\n", event.line))
         };
-        is_closed = printed
-            .as_ref()
-            .is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        let is_broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        is_closed.set(printed.as_ref().is_err_and(is_broken));
         printed.map_err(ClientError::Io)
     };
-    let streamed = options.target.stream(&request, show);
-    if is_closed {
-        // The reader of the output has seen enough (`rocknet logs -f | head`).
-        return Ok(());
+    let mut process = if options.follow { process(&options.target)? } else { 0 };
+    loop {
+        let streamed = options.target.stream(&request, show);
+        if is_closed.get() {
+            // The reader of the output has seen enough (`rocknet logs -f | head`).
+            return Ok(());
+        }
+        streamed?;
+        if !options.follow {
+            return Ok(());
+        }
+        // The stream ends when the process does. After an upgrade, another process serves the same socket.
+        process = successor(&options.target, process)?;
     }
-    streamed?;
-    if options.follow {
-        // The stream ends when the server stops, or at once if too many programs follow the logs already.
-        return Err(Failure::Failed(
-            "the server has stopped, or too many programs follow its logs".to_owned(),
-        ));
-    }
-    Ok(())
 }
+
+/// Returns the process of the server.
+fn process(target: &Target) -> Result<u32, Failure> {
+    Ok(target.call::<Status>(&Request::Status)?.pid)
+}
+
+/// Waits for the process that has taken over from `old`, and returns it.
+///
+/// # Errors
+///
+/// Fails if no server listens at the socket any more, or if the old process still serves it after [`END_TIMEOUT`].
+fn successor(target: &Target, old: u32) -> Result<u32, Failure> {
+    let deadline = Instant::now() + END_TIMEOUT;
+    while Instant::now() < deadline {
+        match process(target) {
+            Ok(process) if process != old => return Ok(process),
+            Ok(_) => thread::sleep(POLL_INTERVAL),
+            Err(_) => return Err(Failure::Failed("the server has stopped".to_owned())),
+        }
+    }
+    Err(Failure::Failed(
+        "the server has ended the stream of log lines".to_owned(),
+    ))
+}
+
+/// Maximum time between the end of the stream and the end of its process, and the interval at which the process is
+/// queried.
+const END_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);

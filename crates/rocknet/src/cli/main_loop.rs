@@ -9,9 +9,9 @@ use std::thread;
 
 use rocknet::inventory;
 use rocknet::log::ErrorLog;
+use rocknet::metrics::SAMPLE_INTERVAL;
 use rocknet::server::Server;
-use rocknet_config::model;
-use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, OPEN_API, Reply, Request};
+use rocknet_control::api::{ApiError, Done, LogLevelChange, OPEN_API, Reply, Request};
 use rocknet_control::config::Saved;
 use rocknet_control::upgrade::UpgradeOrder;
 use rocknet_control::{Command, Status};
@@ -23,14 +23,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time;
 
-use super::config_api::{self, ConfigApi};
+use super::config_api::{ConfigApi, LoadedRevisions};
 use super::control::{ControlServers, RETRY_INTERVAL};
 use super::event::Event;
 use super::handover::{Handover, HandoverContext};
 use super::inspection;
 use super::launch::ConfigSource;
+use super::log_level;
 use super::notifier::Notifier;
-use super::reload::{self, ReloadError, StartSettings};
+use super::reload::{self, ReloadError, Reloaded, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
 use crate::console::{self, ConsoleLine};
 
@@ -42,8 +43,8 @@ pub struct MainLoop {
     pub source: ConfigSource,
     /// State folder of the server, which contains the history of the configuration.
     pub state: PathBuf,
-    /// Revision of the configuration file that the server has loaded.
-    pub loaded_revision: RefCell<Option<String>>,
+    /// Revisions of the configuration files that the server has loaded.
+    pub loaded: LoadedRevisions,
     /// Settings at start. A reload reports which changed settings need a restart.
     pub start_settings: StartSettings,
     /// Error log, whose level the control API reads and sets.
@@ -131,6 +132,7 @@ impl MainLoop {
                     let _ = self.reload(server);
                 }
                 (Event::CheckWorkers, Some(server)) => self.notifier.check_workers(server),
+                (Event::SampleLoad, Some(server)) => server.metrics().sample_load(),
                 // The new process gets the sockets that were bound when the upgrade began.
                 (Event::RetryControl, Some(_)) if handover.is_in_progress() => {}
                 (Event::RetryControl, Some(server)) => self.retry_control(server),
@@ -139,8 +141,8 @@ impl MainLoop {
                     tracing::info!("log files were reopened");
                 }
                 (Event::Line(ConsoleLine::Command(Command::Reload)), Some(server)) => {
-                    if let Ok(done) = self.reload(server) {
-                        print(format_args!("{done}\n"));
+                    if let Ok(reloaded) = self.reload(server) {
+                        print(format_args!("{}\n", reloaded.message));
                     }
                 }
                 (Event::Line(ConsoleLine::Command(command)), Some(server)) => print(console::render(command, server)),
@@ -187,9 +189,10 @@ impl MainLoop {
                 ..server.status()
             }))),
             Request::Sites => Ok(Reply::Sites(server.sites())),
+            Request::Routes => Ok(Reply::Routes(inventory::routes(server))),
             Request::Reload => self
                 .reload(server)
-                .map(|message| done(&message))
+                .map(|reloaded| Reply::Done(reloaded.into()))
                 .map_err(|error| ApiError {
                     details: error.findings,
                     ..ApiError::new(422, error.message)
@@ -198,18 +201,23 @@ impl MainLoop {
             Request::Logs(_) | Request::DashboardLink => Err(ApiError::new(500, "the API has to serve this request")),
             Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
             // `run` starts a thread for these requests.
-            Request::Doctor | Request::Explain(_) => Err(ApiError::new(500, "the request was not started")),
+            Request::Doctor | Request::Explain(_) | Request::Site(_) => {
+                Err(ApiError::new(500, "the request was not started"))
+            }
             // `run` handles these requests, because they end the server.
             Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
             Request::SetLogLevel(level) => self.log_level(Some(level)),
-            Request::Config => {
-                let loaded = self.loaded_revision.borrow();
-                let text = self.config(server)?.text(loaded.as_deref())?;
+            Request::Config(name) => {
+                let text = self.config(server)?.text(name.file.as_deref())?;
                 Ok(Reply::Config(Box::new(text)))
             }
-            Request::CheckConfig(candidate) => Ok(Reply::Checked(self.config(server)?.check(candidate))),
+            Request::SiteForm(site) => {
+                let form = self.config(server)?.site_form(&site.name)?;
+                Ok(Reply::SiteForm(Box::new(form)))
+            }
+            Request::CheckConfig(candidate) => self.config(server)?.check(candidate).map(Reply::Checked),
             Request::CheckEdits(edits) => self.config(server)?.check_edits(edits).map(Reply::Checked),
             Request::ReplaceConfig(replacement) => self.save(server, |config| config.replace(replacement)),
             Request::EditConfig(edits) => self.save(server, |config| config.edit(edits)),
@@ -234,28 +242,22 @@ impl MainLoop {
     }
 
     fn config<'s>(&'s self, server: &'s Server) -> Result<ConfigApi<'s>, ApiError> {
-        ConfigApi::new(server, &self.source, &self.start_settings, &self.state)
+        ConfigApi::new(server, &self.source, &self.start_settings, &self.loaded, &self.state)
     }
 
-    /// Changes the configuration, and records the revision that the server has loaded.
+    /// Changes the configuration.
     fn save(
         &self,
         server: &Server,
         change: impl FnOnce(&ConfigApi<'_>) -> Result<Saved, ApiError>,
     ) -> Result<Reply, ApiError> {
         let config = self.config(server)?;
-        let saved = self.as_reload(server, || change(&config))?;
-        self.loaded_revision.replace(Some(saved.revision.clone()));
-        Ok(Reply::Saved(saved))
+        self.as_reload(server, || change(&config)).map(Reply::Saved)
     }
 
-    fn reload(&self, server: &Server) -> Result<String, ReloadError> {
-        // If the file is changed while it is being loaded, this revision is too old. Clients then see the new text as
-        // not loaded, which another reload corrects.
-        let revision = config_api::current_revision(&self.source);
-        let done = self.as_reload(server, || reload::reload(server, &self.source, &self.start_settings))?;
-        self.loaded_revision.replace(revision);
-        Ok(done)
+    fn reload(&self, server: &Server) -> Result<Reloaded, ReloadError> {
+        let reload = || reload::reload(server, &self.source, &self.start_settings, &self.loaded);
+        self.as_reload(server, reload)
     }
 
     /// Announces `reload` to the service manager, and its end even if it fails: the server then serves the old
@@ -300,20 +302,10 @@ impl MainLoop {
             .error_log
             .as_ref()
             .ok_or_else(|| ApiError::new(500, "the server has no error log"))?;
-        if let Some(LogLevelChange { level, module }) = change {
-            match module {
-                None => log.set_level(to_model(*level)),
-                Some(module) if log.set_module_level(module, to_model(*level)) => {}
-                Some(_) => return Err(ApiError::new(422, "too many modules have a level of their own")),
-            }
-            let module = module.as_deref().unwrap_or("all other modules");
-            tracing::info!("the log level of {module} is {level} until the next reload");
+        if let Some(change) = change {
+            log_level::change(log, change)?;
         }
-        let modules = log.module_levels().into_iter();
-        Ok(Reply::LogLevel(LogLevel {
-            level: from_model(log.level()),
-            modules: modules.map(|(module, level)| (module, from_model(level))).collect(),
-        }))
+        Ok(Reply::LogLevel(log_level::levels(log)))
     }
 
     /// Stops on a separate thread, so that a second signal takes effect immediately.
@@ -398,15 +390,45 @@ fn changes(request: &Request) -> bool {
     )
 }
 
-/// Drains the upstreams with an address, or ends the drain if `is_drained` is false.
+/// Drains the upstreams with an address, or ends the drain if `is_drained` is false. The scheme may be left out.
 fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply, ApiError> {
-    if !server.registries().upstreams.set_drained(address, is_drained) {
-        return Err(ApiError::new(404, "there is no upstream with this address"));
-    }
+    let upstreams = &server.registries().upstreams;
+    let candidates = [
+        address.to_owned(),
+        format!("http://{address}"),
+        format!("https://{address}"),
+    ];
+    let found = candidates
+        .into_iter()
+        .find(|candidate| upstreams.set_drained(candidate, is_drained));
+    let Some(address) = found else {
+        return Err(ApiError::new(404, unknown_upstream(server)));
+    };
     let what = if is_drained { "is drained" } else { "gets requests" };
     tracing::info!(upstream = address, "{what} by request of an operator");
     Ok(done(&format!("{address} {what}")))
 }
+
+/// Returns the error for an address that no upstream has, with some of the addresses that exist.
+fn unknown_upstream(server: &Server) -> String {
+    let mut known: Vec<String> = inventory::upstreams(server)
+        .into_iter()
+        .map(|upstream| upstream.address)
+        .collect();
+    known.dedup();
+    let more = if known.len() > MAX_NAMED_UPSTREAMS { ", …" } else { "" };
+    known.truncate(MAX_NAMED_UPSTREAMS);
+    match &known[..] {
+        [] => "there is no upstream with this address, because the server has none".to_owned(),
+        known => format!(
+            "there is no upstream with this address; there are {}{more}",
+            known.join(", ")
+        ),
+    }
+}
+
+/// Maximum number of upstreams that an error names.
+const MAX_NAMED_UPSTREAMS: usize = 10;
 
 /// Queues of events. Signals have their own, so that they never wait for requests of the control API.
 pub struct EventQueues {
@@ -428,29 +450,7 @@ impl EventQueues {
 }
 
 fn done(message: &str) -> Reply {
-    Reply::Done(Done {
-        message: message.to_owned(),
-    })
-}
-
-fn to_model(level: Level) -> model::Level {
-    match level {
-        Level::Error => model::Level::Error,
-        Level::Warn => model::Level::Warn,
-        Level::Info => model::Level::Info,
-        Level::Debug => model::Level::Debug,
-        Level::Trace => model::Level::Trace,
-    }
-}
-
-fn from_model(level: model::Level) -> Level {
-    match level {
-        model::Level::Error => Level::Error,
-        model::Level::Warn => Level::Warn,
-        model::Level::Info => Level::Info,
-        model::Level::Debug => Level::Debug,
-        model::Level::Trace => Level::Trace,
-    }
+    Reply::Done(Done::new(message))
 }
 
 /// Spawns tasks that send an event for each signal received.
@@ -485,6 +485,19 @@ pub async fn schedule_retries(events: Sender<Event>) {
     loop {
         time::sleep(RETRY_INTERVAL).await;
         if events.send(Event::RetryControl).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Sends an event whenever the counters are to be recorded.
+pub async fn schedule_samples(events: Sender<Event>) {
+    let mut interval = time::interval_at(time::Instant::now() + SAMPLE_INTERVAL, SAMPLE_INTERVAL);
+    // After a long reload one sample is enough.
+    interval.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        if events.send(Event::SampleLoad).await.is_err() {
             return;
         }
     }

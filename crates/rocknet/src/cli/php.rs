@@ -1,10 +1,10 @@
 //! `rocknet php`: lists the pools of PHP of a running server, and restarts one.
 
-use rocknet_control::api::{Done, Request};
+use rocknet_control::api::Request;
 use rocknet_control::php::PhpPoolName;
 use rocknet_control::{PhpPoolList, PhpPoolSummary};
 
-use super::remote::{Target, print_json};
+use super::remote::{Target, print_done, print_json};
 use super::{Failure, print};
 
 /// List the PHP that the running server manages, or restart a pool
@@ -24,12 +24,7 @@ pub struct Options {
 pub fn php(options: &Options) -> Result<(), Failure> {
     if let Some(name) = &options.restart {
         let request = Request::RestartPhpPool(PhpPoolName { name: name.clone() });
-        let done: Done = options.target.call(&request)?;
-        if options.json {
-            return print_json(&done);
-        }
-        print(format_args!("{}\n", done.message));
-        return Ok(());
+        return print_done(&options.target.call(&request)?, options.json);
     }
     let pools: Vec<PhpPoolSummary> = options.target.call(&Request::PhpPools)?;
     if options.json {

@@ -6,12 +6,15 @@ use rocknet::certificates::ServerEnvironment;
 use rocknet::server::Server;
 use rocknet_config::model::{self, LogTarget};
 use rocknet_config::{Config, Finding, Loaded, Report};
+use rocknet_control::api::Done;
+use rocknet_control::config as control;
 use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 
+use super::config_api::{ConfigFiles, LoadedRevisions};
 use super::launch::ConfigSource;
 use super::sandbox::ActiveSandbox;
-use super::{print_error, print_report, print_warning};
+use super::{findings, print_error, print_report, print_warning};
 
 /// Settings that are read at start only, so that changing them needs a restart.
 pub struct StartSettings {
@@ -54,11 +57,36 @@ impl StartSettings {
             ("server.state", old.state != now.state),
             ("server.backend", old.backend != now.backend),
             ("server.sandbox", old.sandbox != now.sandbox),
-            ("admin", self.admin != new.admin),
+            ("admin.socket", self.admin.socket != new.admin.socket),
+            ("admin.listen", self.admin.listen != new.admin.listen),
+            ("admin.password", self.admin.password != new.admin.password),
+            ("admin.cert", self.admin.certificates != new.admin.certificates),
+            ("admin.hosts", self.admin.hosts != new.admin.hosts),
         ]
         .into_iter()
         .filter_map(|(key, changed)| changed.then_some(key))
         .collect()
+    }
+}
+
+/// Result of a reload.
+pub struct Reloaded {
+    /// Text for the operator in one line.
+    pub message: String,
+    /// Warnings about the configuration.
+    pub findings: Vec<control::Finding>,
+    /// Warning about changed keys that take effect only after a restart.
+    pub needs_restart: Option<control::Finding>,
+}
+
+impl From<Reloaded> for Done {
+    fn from(reloaded: Reloaded) -> Done {
+        let mut findings = reloaded.findings;
+        findings.extend(reloaded.needs_restart);
+        Done {
+            message: reloaded.message,
+            findings,
+        }
     }
 }
 
@@ -69,12 +97,17 @@ pub struct ReloadError {
     pub findings: Option<String>,
 }
 
-/// Reads, checks and replaces the configuration. Returns a message for the operator.
+/// Reads, checks and replaces the configuration. `loaded` gets the revisions of the files.
 ///
 /// # Errors
 ///
 /// The error was logged and shown already. The old configuration remains in use.
-pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Result<String, ReloadError> {
+pub fn reload(
+    server: &Server,
+    source: &ConfigSource,
+    start_settings: &StartSettings,
+    loaded: &LoadedRevisions,
+) -> Result<Reloaded, ReloadError> {
     let output = ReloadOutput::new(&server.snapshot().config);
     let file = match source {
         ConfigSource::File(file) => file,
@@ -92,27 +125,29 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             return Err(output.failed(&what));
         }
     };
-    let Loaded { config, warnings } =
-        match rocknet_config::check(file, &ServerEnvironment::with_manager(server.certificates())) {
-            Ok(loaded) => loaded,
-            Err(report) => {
-                let findings = report.to_string();
-                server.reload_failed(positions(&report));
-                output.show(&report);
-                let errors = match report.errors() {
-                    1 => "1 error".to_owned(),
-                    errors => format!("{errors} errors"),
-                };
-                let error = output.failed(&format!(
-                    "{} is not reloaded, nothing has changed: {errors}",
-                    file.display()
-                ));
-                return Err(ReloadError {
-                    findings: Some(findings),
-                    ..error
-                });
-            }
-        };
+    let environment = ServerEnvironment::with_manager(server.certificates());
+    let read = ConfigFiles::new(&environment);
+    let Loaded { config, warnings } = match rocknet_config::check(file, &read) {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            let findings = report.to_string();
+            server.reload_failed(positions(&report));
+            output.show(&report);
+            let errors = match report.errors() {
+                1 => "1 error".to_owned(),
+                errors => format!("{errors} errors"),
+            };
+            let error = output.failed(&format!(
+                "{} is not reloaded, nothing has changed: {errors}",
+                file.display()
+            ));
+            return Err(ReloadError {
+                findings: Some(findings),
+                ..error
+            });
+        }
+    };
+    let files = config.files.clone();
     let needs_restart = start_settings.needs_restart(&config);
     let within_sandbox = start_settings.sandbox.check(&config, &start_settings.state, source);
     if let Err(error) = within_sandbox {
@@ -128,22 +163,26 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
             file.display()
         )));
     }
+    loaded.replace(read, &files);
+    let findings = findings::for_api(&warnings);
     if !warnings.is_empty() {
         output.show(&Report {
             findings: warnings,
             omitted: 0,
         });
     }
-    if !needs_restart.is_empty() {
-        output.warn(&format!(
-            "{}: the new value takes effect after a restart",
-            needs_restart.join(", ")
-        ));
+    let needs_restart = findings::needs_restart(&needs_restart);
+    if let Some(finding) = &needs_restart {
+        output.warn(&finding.message);
     }
     let sites = server.snapshot().sites.len();
-    let done = format!("{} is reloaded, sites: {sites}", file.display());
-    tracing::info!("{done}");
-    Ok(done)
+    let message = format!("{} is reloaded, sites: {sites}", file.display());
+    tracing::info!("{message}");
+    Ok(Reloaded {
+        message,
+        findings,
+        needs_restart,
+    })
 }
 
 /// Returns the positions of the errors of a report, a line for each. The text shows neither lines of the file nor
@@ -252,7 +291,8 @@ mod tests {
         check(|new| new.server.state = Some("/x".into()), &["server.state"]);
         check(|new| new.server.backend = model::IoBackend::Epoll, &["server.backend"]);
         check(|new| new.server.sandbox = model::Sandbox::Strict, &["server.sandbox"]);
-        check(|new| new.admin.socket = model::ControlSocket::Off, &["admin"]);
+        check(|new| new.admin.socket = model::ControlSocket::Off, &["admin.socket"]);
+        check(|new| new.admin.hosts = vec!["a".into()], &["admin.hosts"]);
         check(|new| new.limits.connections = Some(7), &[]);
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rocknet::certificates::ServerEnvironment;
 use rocknet_config::Config;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, Request};
+use rocknet_control::route::{SiteDetail, SiteName};
 use rocknet_control::upstream::UpstreamAddress;
 use rocknet_control::{
     CertificateList, CertificateSummary, Client, ClientError, SiteList, SiteSummary, Status, UpstreamList,
@@ -15,7 +16,7 @@ use rocknet_control::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Failure, control, print, print_details, search};
+use super::{Failure, control, print, print_details, print_warning, search};
 
 /// The server that a command addresses.
 #[derive(Debug, clap::Args)]
@@ -40,9 +41,11 @@ pub struct StatusOptions {
     json: bool,
 }
 
-/// List the sites of the running server
+/// List the sites of the running server, or show one with its routes and their settings
 #[derive(Debug, clap::Args)]
 pub struct SitesOptions {
+    /// Show this site, named as in the configuration, with the effective settings of its routes
+    name: Option<String>,
     #[command(flatten)]
     target: Target,
     /// Print JSON
@@ -57,6 +60,9 @@ pub struct SitesOptions {
 pub struct ReloadOptions {
     #[command(flatten)]
     target: Target,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Stop the running server after the responses in progress
@@ -64,6 +70,9 @@ pub struct ReloadOptions {
 pub struct StopOptions {
     #[command(flatten)]
     target: Target,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Show or change the level of the error log of the running server
@@ -72,9 +81,9 @@ pub struct StopOptions {
 /// `from`.
 #[derive(Debug, clap::Args)]
 pub struct LogLevelOptions {
-    /// error, warn, info, debug or trace
-    #[arg(value_parser = parse_level)]
-    level: Option<Level>,
+    /// error, warn, info, debug or trace; or default, which gives a module the level of all others again
+    #[arg(value_parser = parse_change)]
+    level: Option<NewLevel>,
     /// Change the level of one module only, with the modules in it, such as rocknet_proxy
     #[arg(long, value_name = "PATH", requires = "level")]
     module: Option<String>,
@@ -83,6 +92,14 @@ pub struct LogLevelOptions {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Level that an operator names for a module or for all.
+#[derive(Debug, Clone, Copy)]
+enum NewLevel {
+    Level(Level),
+    /// The level of all other modules.
+    Default,
 }
 
 /// List the certificates of the sites of the running server
@@ -116,6 +133,9 @@ pub struct UpstreamsOptions {
 pub struct PurgeOptions {
     #[command(flatten)]
     target: Target,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Parses a level that an operator names.
@@ -124,6 +144,13 @@ pub fn parse_level(name: &str) -> Result<Level, String> {
         let names = Level::ALL.map(Level::name).join(", ");
         format!("the levels are {names}")
     })
+}
+
+fn parse_change(name: &str) -> Result<NewLevel, String> {
+    match name {
+        "default" => Ok(NewLevel::Default),
+        name => parse_level(name).map(NewLevel::Level),
+    }
 }
 
 /// Connection to the server of a command.
@@ -166,6 +193,15 @@ impl Target {
     /// Connects to the server, sends a request, and returns the reply.
     pub fn call<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Failure> {
         self.connect()?.call(request)
+    }
+
+    /// Sends a request, and returns the error of the server to the caller, which prints it.
+    pub fn try_call<T: DeserializeOwned>(&self, request: &Request) -> Result<Result<T, ApiError>, Failure> {
+        match self.connect()?.client.call(request) {
+            Ok(reply) => Ok(Ok(reply)),
+            Err(ClientError::Api(error)) => Ok(Err(error)),
+            Err(error) => Err(Failure::Failed(error.to_string())),
+        }
     }
 }
 
@@ -251,6 +287,15 @@ pub fn status(options: &StatusOptions) -> Result<(), Failure> {
 }
 
 pub fn sites(options: &SitesOptions) -> Result<(), Failure> {
+    if let Some(name) = &options.name {
+        let request = Request::Site(SiteName { name: name.clone() });
+        let site: SiteDetail = options.target.call(&request)?;
+        if options.json {
+            return print_json(&site);
+        }
+        print(site);
+        return Ok(());
+    }
     let sites: Vec<SiteSummary> = options.target.call(&Request::Sites)?;
     if options.json {
         return print_json(&sites);
@@ -260,21 +305,20 @@ pub fn sites(options: &SitesOptions) -> Result<(), Failure> {
 }
 
 pub fn reload(options: &ReloadOptions) -> Result<(), Failure> {
-    let Done { message } = options.target.call(&Request::Reload)?;
-    print(format_args!("{message}\n"));
-    Ok(())
+    print_done(&options.target.call(&Request::Reload)?, options.json)
 }
 
 pub fn stop(options: &StopOptions) -> Result<(), Failure> {
     let mut connected = options.target.connect()?;
-    let Done { message } = connected.call(&Request::Stop)?;
-    print(format_args!("{message}\n"));
+    let Done { message, .. } = connected.call(&Request::Stop)?;
+    if !options.json {
+        print(format_args!("{message}\n"));
+    }
     // Otherwise the stopping server would have to close this connection.
     let Connected { socket, client } = connected;
     drop(client);
     if wait_for_end(&socket) {
-        print("stopped\n");
-        return Ok(());
+        return print_done(&Done::new("stopped"), options.json);
     }
     Err(Failure::Failed(format!(
         "the server has not stopped within {} s",
@@ -283,13 +327,20 @@ pub fn stop(options: &StopOptions) -> Result<(), Failure> {
 }
 
 pub fn log_level(options: &LogLevelOptions) -> Result<(), Failure> {
-    let change = |level| {
-        Request::SetLogLevel(LogLevelChange {
-            level,
-            module: options.module.clone(),
-        })
+    let module = options.module.clone();
+    let request = match options.level {
+        None => Request::LogLevel,
+        Some(NewLevel::Level(level)) => Request::SetLogLevel(LogLevelChange {
+            level: Some(level),
+            module,
+        }),
+        Some(NewLevel::Default) if module.is_some() => Request::SetLogLevel(LogLevelChange { level: None, module }),
+        Some(NewLevel::Default) => {
+            let message = "`default` needs --module: `rocknet reload` restores the level of all modules";
+            return Err(Failure::Usage(message.to_owned()));
+        }
     };
-    let levels: LogLevel = options.target.call(&options.level.map_or(Request::LogLevel, change))?;
+    let levels: LogLevel = options.target.call(&request)?;
     if options.json {
         return print_json(&levels);
     }
@@ -319,12 +370,7 @@ pub fn upstreams(options: &UpstreamsOptions) -> Result<(), Failure> {
         .as_ref()
         .map(|address| Request::EnableUpstream(named(address)));
     if let Some(request) = drain.or(enable) {
-        let done: Done = options.target.call(&request)?;
-        if options.json {
-            return print_json(&done);
-        }
-        print(format_args!("{}\n", done.message));
-        return Ok(());
+        return print_done(&options.target.call(&request)?, options.json);
     }
     let upstreams: Vec<UpstreamSummary> = options.target.call(&Request::Upstreams)?;
     if options.json {
@@ -335,8 +381,16 @@ pub fn upstreams(options: &UpstreamsOptions) -> Result<(), Failure> {
 }
 
 pub fn purge(options: &PurgeOptions) -> Result<(), Failure> {
-    let Done { message } = options.target.call(&Request::PurgeFileCache)?;
-    print(format_args!("{message}\n"));
+    print_done(&options.target.call(&Request::PurgeFileCache)?, options.json)
+}
+
+/// Prints the message of a server about an instruction, and its warnings on standard error.
+pub fn print_done(done: &Done, json: bool) -> Result<(), Failure> {
+    if json {
+        return print_json(done);
+    }
+    print(format_args!("{}\n", done.message));
+    done.findings.iter().for_each(print_warning);
     Ok(())
 }
 

@@ -28,11 +28,14 @@ use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
 
-use super::config_api;
+use super::config_api::LoadedRevisions;
 use super::control::{self, ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
 use super::launch::{ConfigSource, LaunchOptions};
-use super::main_loop::{EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands, schedule_retries};
+use super::log_feed::FollowerCount;
+use super::main_loop::{
+    EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands, schedule_retries, schedule_samples,
+};
 use super::notifier::Notifier;
 use super::reload::{self, StartSettings};
 use super::sandbox::{ActiveSandbox, SandboxPlan};
@@ -54,8 +57,8 @@ pub struct RunningServer {
     options: LaunchOptions,
     start_settings: StartSettings,
     state: PathBuf,
-    /// Revision of the configuration file at start.
-    loaded_revision: Option<String>,
+    /// Revisions of the configuration files at start.
+    loaded: LoadedRevisions,
     error_log: Option<ErrorLog>,
     control: ControlServers,
     notifier: Notifier,
@@ -90,7 +93,7 @@ pub fn start(
         let taken_over = take_over_rights(predecessor, &mut config, &mut start_settings);
         taken_over.map_err(|error| NotStarted::Start(StartError::Setup(error)))?;
     }
-    let loaded_revision = config_api::current_revision(&options.source);
+    let loaded = LoadedRevisions::read(config.files.clone());
     // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
     let user = match options.source {
         ConfigSource::File(_) => accounts::server_account(&config),
@@ -126,6 +129,7 @@ pub fn start(
     let api = MainLoopControl {
         events: sender.clone(),
         logger: server.logger().clone(),
+        followers: FollowerCount::default(),
     };
     let inherited = predecessor.as_deref().map(Predecessor::control);
     let control = ControlServers::start(addresses, api, inherited.unwrap_or_default());
@@ -139,7 +143,7 @@ pub fn start(
         options,
         start_settings,
         state: state.folder,
-        loaded_revision,
+        loaded,
         error_log,
         control,
         notifier: Notifier::new(service.notify.clone(), service.watchdog),
@@ -236,7 +240,8 @@ impl StartHooks for ProgramStart<'_> {
 impl RunningServer {
     /// Serves until a signal or command stops the server.
     pub fn serve(self) -> Result<(), Failure> {
-        let sites = self.server.sites();
+        let mut sites = self.server.sites();
+        sites.retain(|site| !site.disabled);
         self.print_start(&sites);
         if self.options.open {
             open_browser(&sites);
@@ -254,13 +259,14 @@ impl RunningServer {
             options,
             start_settings,
             state,
-            loaded_revision,
+            loaded,
             error_log,
             control,
             notifier,
             has_console,
         } = self;
         runtime.spawn(Notifier::schedule_checks(notifier.watchdog(), sender.clone()));
+        runtime.spawn(schedule_samples(sender.clone()));
         let is_complete = control.is_complete();
         let control = Rc::new(RefCell::new(control));
         if !is_complete {
@@ -271,7 +277,7 @@ impl RunningServer {
             sender,
             source: options.source,
             state,
-            loaded_revision: RefCell::new(loaded_revision),
+            loaded,
             start_settings,
             error_log,
             notifier,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rocknet::certificates::ServerEnvironment;
 use rocknet_io::privileges::is_root;
 
+use super::remote::print_json;
 use super::{Failure, print};
 use layout::Layout;
 use plan::{Plan, Step};
@@ -42,6 +43,9 @@ struct ChangeOptions {
     /// Write the files below this folder, and start or stop nothing: for images of machines
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     root: Option<PathBuf>,
+    /// Print JSON: `steps` and `notes`
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -62,11 +66,22 @@ fn change(options: &ChangeOptions, name: &str, plan: fn(&Layout) -> Result<Plan,
         check_system(name)?;
     }
     let plan = plan(&layout)?;
-    if options.dry_run {
-        print(plan.to_string());
-        return Ok(());
+    if !options.dry_run {
+        plan.carry_out(|step| {
+            if !options.json {
+                print(format_args!("{step}\n"));
+            }
+        })?;
     }
-    plan.carry_out()
+    if options.json {
+        return print_json(&plan.summary());
+    }
+    print(if options.dry_run {
+        plan.to_string()
+    } else {
+        plan.notes()
+    });
+    Ok(())
 }
 
 /// Fails unless this process can control the service manager.

@@ -1,4 +1,4 @@
-//! `rocknet top`: shows the load of the running server and its sites, once a second.
+//! `rocknet top`: shows the load of the running server, its sites and its routes, once a second.
 
 mod sample;
 mod view;
@@ -19,7 +19,8 @@ use sample::{Sample, SampleHistory, TimedStatus};
 
 /// Show the load of the running server, updated every second
 ///
-/// Requests per second, CPU, memory, connections, the busiest sites and the upstreams. `q` or Esc ends it.
+/// Requests per second, response times, CPU, memory, connections, the busiest sites and routes, and the upstreams. `q`
+/// or Esc ends it.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Seconds between two updates
@@ -117,7 +118,8 @@ fn ends(key: KeyEvent) -> bool {
 fn query(client: &mut Reconnecting<'_>) -> Result<TimedStatus, Failure> {
     let status = client.call(&Request::Status)?;
     let at = Instant::now();
-    Ok(TimedStatus { status, at })
+    let routes = client.call(&Request::Routes)?;
+    Ok(TimedStatus { status, routes, at })
 }
 
 /// Client that connects again if the server has closed the connection, which it does after a while without requests

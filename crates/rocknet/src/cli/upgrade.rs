@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use rocknet_control::api::{Done, Request};
+use rocknet_control::api::Request;
 use rocknet_control::upgrade::UpgradeOrder;
 
-use super::remote::Target;
-use super::{Failure, print};
+use super::Failure;
+use super::remote::{Target, print_done};
 
 /// Replace the program of the running server without a gap
 ///
@@ -23,6 +23,9 @@ pub struct Options {
     timeout: Option<u64>,
     #[command(flatten)]
     target: Target,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -31,9 +34,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         binary,
         timeout: options.timeout,
     };
-    let Done { message } = options.target.call(&Request::Upgrade(order))?;
-    print(format_args!("{message}\n"));
-    Ok(())
+    print_done(&options.target.call(&Request::Upgrade(order))?, options.json)
 }
 
 /// Returns the absolute path as text, because the server may have another working directory.

@@ -3,6 +3,8 @@
 use rocknet_control::Responses;
 use rocknet_proto::Status as HttpStatus;
 
+use rocknet_control::status::{ProtocolConnections, Protocols};
+
 use super::*;
 use crate::metrics::{CountedResponse, LocalCounters, Metrics, RouteLabels};
 
@@ -59,13 +61,20 @@ fn everything() -> Measured {
         restarts: 1,
         ..PhpPoolSummary::default()
     };
+    let connections = |open, total| ProtocolConnections { open, total };
+    let status = Status {
+        protocols: Protocols {
+            http1: connections(1, 3),
+            http2: connections(0, 2),
+            http3: connections(1, 1),
+        },
+        ..status
+    };
     // The durations are on both sides of the bounds 64 µs and 1,024 µs, and one is above the last bound of 67 s.
     Measured {
         status,
         routes: BTreeMap::from([(label, counters(&[1, 63, 64, 1_000, 1_100, 1 << 40]))]),
         totals: Totals {
-            versions_total: [3, 2, 1],
-            versions_open: [1, 0, 1],
             handshakes: [5, 4, 3],
             ..Totals::default()
         },

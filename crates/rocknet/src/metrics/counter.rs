@@ -79,6 +79,11 @@ impl<K: Eq + Hash + Clone, V: Default + Merge> CounterMap<K, V> {
         }
     }
 
+    /// Calls a function with the counters of each key.
+    pub fn for_each(&self, function: impl FnMut(&Arc<V>)) {
+        self.lock().values().for_each(function);
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<K, Arc<V>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

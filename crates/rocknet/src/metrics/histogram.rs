@@ -68,16 +68,53 @@ impl Histogram {
     /// Returns the duration in microseconds that `percent` of the responses did not exceed, rounded up to the end of
     /// its bucket; 0 without responses.
     pub fn quantile(&self, percent: u64) -> u64 {
-        let rank = (self.count() * percent).div_ceil(100);
-        let mut seen = 0;
-        for (number, counter) in self.buckets.iter().enumerate() {
-            seen += counter.get();
-            if seen >= rank.max(1) {
-                return longest(number);
-            }
-        }
-        0
+        quantile(self.buckets.iter().map(Counter::get), self.count(), percent)
     }
+}
+
+/// Counts of the buckets of histograms at one moment.
+#[derive(Debug, Clone)]
+pub struct BucketCounts(Box<[u64; BUCKETS]>);
+
+impl Default for BucketCounts {
+    fn default() -> BucketCounts {
+        BucketCounts(Box::new([0; BUCKETS]))
+    }
+}
+
+impl BucketCounts {
+    /// Adds the counts of a histogram.
+    pub fn add(&mut self, histogram: &Histogram) {
+        for (sum, counter) in self.0.iter_mut().zip(&histogram.buckets) {
+            *sum = sum.saturating_add(counter.get());
+        }
+    }
+
+    /// Subtracts counts of an earlier moment.
+    pub fn subtract(&mut self, earlier: &BucketCounts) {
+        for (count, before) in self.0.iter_mut().zip(&*earlier.0) {
+            *count = count.saturating_sub(*before);
+        }
+    }
+
+    /// Returns the quantile as [`Histogram::quantile`] does; `None` without responses.
+    pub fn quantile(&self, percent: u64) -> Option<u64> {
+        let count: u64 = self.0.iter().sum();
+        (count > 0).then(|| quantile(self.0.iter().copied(), count, percent))
+    }
+}
+
+/// Returns a quantile of bucket counts, whose sum is `count`.
+fn quantile(buckets: impl Iterator<Item = u64>, count: u64, percent: u64) -> u64 {
+    let rank = (count * percent).div_ceil(100).max(1);
+    let mut seen = 0;
+    for (number, count) in buckets.enumerate() {
+        seen += count;
+        if seen >= rank {
+            return longest(number);
+        }
+    }
+    0
 }
 
 /// Returns the number of the bucket of a duration.
@@ -149,6 +186,25 @@ mod tests {
         (0..99).for_each(|_| histogram.add(7));
         histogram.add(100_000);
         assert_eq!((histogram.quantile(99), histogram.quantile(100)), (7, 106_495));
+    }
+
+    #[test]
+    fn counts_of_an_interval_have_their_own_quantiles() {
+        let (histogram, mut earlier, mut now) =
+            (Histogram::default(), BucketCounts::default(), BucketCounts::default());
+        assert_eq!(earlier.quantile(50), None);
+        (0..100).for_each(|_| histogram.add(100_000));
+        earlier.add(&histogram);
+        (0..99).for_each(|_| histogram.add(5));
+        histogram.add(7);
+        now.add(&histogram);
+        now.subtract(&earlier);
+        assert_eq!(
+            (now.quantile(50), now.quantile(99), now.quantile(100)),
+            (Some(5), Some(5), Some(7))
+        );
+        now.subtract(&earlier);
+        assert_eq!(now.quantile(50), Some(5), "no count is negative");
     }
 
     #[test]

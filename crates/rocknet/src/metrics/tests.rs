@@ -65,3 +65,45 @@ fn upstreams_beyond_the_bound_share_a_histogram() {
     assert_eq!(upstreams[OTHER_UPSTREAMS].count(), 5);
     assert_eq!(upstreams["http://u:3"].sum_us(), 7);
 }
+
+#[test]
+fn the_load_of_an_interval_is_the_difference_of_two_samples() {
+    let metrics = Metrics::default();
+    let worker = LocalCounters::new(metrics.register(), Arc::default());
+    let count = |status, duration_us| {
+        worker.count(
+            OTHER,
+            CountedResponse {
+                status,
+                sent_bytes: 10,
+                received_bytes: 0,
+                duration_us: Some(duration_us),
+            },
+        );
+    };
+    (0..50).for_each(|_| count(Status::OK, 100_000));
+    let before = metrics.load_sample();
+    (0..99).for_each(|_| count(Status::OK, 5));
+    count(Status::INTERNAL_SERVER_ERROR, 7);
+    let now = LoadSample {
+        at: before.at + Duration::from_secs(10),
+        ..metrics.load_sample()
+    };
+    let load = interval_load(&before, &now);
+    assert_eq!(
+        (
+            load.interval_ms,
+            load.requests_per_second,
+            load.server_errors_per_second
+        ),
+        (10_000, 10.0, 0.1)
+    );
+    assert_eq!((load.p50_us, load.p90_us, load.p99_us), (Some(5), Some(5), Some(5)));
+    let none = interval_load(&now, &now);
+    assert_eq!((none.requests_per_second, none.p50_us), (0.0, None));
+    // Without samples, the interval begins with the start.
+    let [since_start] = &metrics.recent_load()[..] else {
+        panic!("one interval");
+    };
+    assert_eq!(since_start.p99_us, Some(106_495));
+}

@@ -1,6 +1,5 @@
 //! The end of a server: a stop, or the handover to another process.
 
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{PoisonError, mpsc};
@@ -8,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet_io::socket::Address;
-use rocknet_quic::{Forwarding, RelayReceiver};
+use rocknet_quic::RelayReceiver;
 
 use super::Server;
 use crate::accept_loop::StopTimes;
-use crate::listener::{ActiveListener, join_within};
+use crate::listener::{ActiveListener, StoppingListener, join_within};
 use crate::takeover::{OfferedSocket, SocketKind};
 use crate::worker::Shared;
 
@@ -47,12 +46,12 @@ impl Server {
     /// in time and none has cut a connection.
     fn end(self, times: StopTimes) -> bool {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let threads = state
-            .listeners
-            .into_values()
-            .flat_map(|listener| listener.stop(times).threads)
-            .collect();
+        let mut stopping = state.stopping;
+        stopping.iter().for_each(|listener| listener.stop(times));
+        stopping.extend(state.listeners.into_values().map(|listener| listener.stop(times)));
+        let threads = stopping.iter_mut().flat_map(StoppingListener::take_threads).collect();
         let clean = join_within(threads, times.within + JOIN_GRACE);
+        drop(stopping);
         let Shared {
             pool,
             cache,
@@ -82,7 +81,7 @@ impl Server {
     pub fn offered_sockets(&self) -> io::Result<Vec<OfferedSocket>> {
         let mut offered = Vec::new();
         for (address, listener) in &self.state().listeners {
-            for socket in listener.sockets() {
+            for socket in listener.all_sockets() {
                 let kind = match socket.is_activated() {
                     true => SocketKind::Activated,
                     false => SocketKind::Stream,
@@ -117,27 +116,28 @@ impl Server {
     ///
     /// Fails if no descriptor is free, or the thread cannot be started.
     pub fn offered_relays(&self) -> io::Result<Vec<(u16, OwnedFd)>> {
-        let inboxes: HashMap<String, Forwarding> = self
-            .state()
-            .listeners
-            .iter()
-            .filter_map(|(address, listener)| {
-                let quic = listener.quic_sockets().first()?;
-                Some((address.to_string(), quic.forwarding().clone()))
-            })
-            .collect();
-        if inboxes.is_empty() {
+        if !self.state().listeners.values().any(ActiveListener::has_quic) {
             return Ok(Vec::new());
         }
+        let forwarding = self.quic_keys.forwarding().clone();
         let (receiver, channel) = RelayReceiver::pair()?;
         thread::Builder::new()
             .name("rn-relay".to_owned())
-            .spawn(move || receiver.run(&inboxes))?;
+            .spawn(move || receiver.run(&forwarding))?;
         let mut offered = vec![(self.generation(), channel)];
-        for relay in &self.relays {
-            offered.push((relay.generation(), relay.as_fd().try_clone_to_owned()?));
+        for relay in self.relays.iter().filter(|relay| relay.check()) {
+            if let Some(channel) = relay.duplicate()? {
+                offered.push((relay.generation(), channel));
+            }
         }
         Ok(offered)
+    }
+
+    /// Closes the channels to older processes that have ended.
+    pub(super) fn close_ended_relays(&self) {
+        for relay in &self.relays {
+            relay.check();
+        }
     }
 
     /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Workers
@@ -159,7 +159,7 @@ impl Server {
     /// its end, which is the default.
     pub fn leave_socket_files(&self, leaves: bool) {
         let state = self.state();
-        for socket in state.listeners.values().flat_map(ActiveListener::sockets) {
+        for socket in state.listeners.values().flat_map(ActiveListener::all_sockets) {
             if leaves {
                 socket.keep_socket_file();
             } else {

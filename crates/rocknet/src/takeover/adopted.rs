@@ -21,6 +21,8 @@ pub struct AdoptedSockets {
     generation: u16,
     /// Channels to older processes, which get the datagrams of their own QUIC connections.
     relays: Vec<Relay>,
+    /// Addresses of other UDP sockets of this process.
+    udp_neighbours: Vec<Address>,
 }
 
 /// Sockets of one address of the previous process.
@@ -86,7 +88,18 @@ impl AdoptedSockets {
             is_takeover: self.is_takeover,
             generation: self.generation,
             relays: self.relays.clone(),
+            udp_neighbours: Vec::new(),
         }
+    }
+
+    /// Names the addresses of other UDP sockets of this process. New sockets may overlap with them.
+    pub fn set_udp_neighbours(&mut self, addresses: Vec<Address>) {
+        self.udp_neighbours = addresses;
+    }
+
+    /// Returns true if an address overlaps with that of another UDP socket of this process.
+    pub fn has_udp_neighbour(&self, address: &Address) -> bool {
+        self.udp_neighbours.iter().any(|other| other.overlaps(address))
     }
 
     /// Adds a relay to an older process, which still serves its QUIC connections.

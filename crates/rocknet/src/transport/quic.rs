@@ -4,13 +4,13 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use rocknet_io::runtime::spawn;
 use rocknet_io::socket::Address;
 use rocknet_io::udp::{self, UdpSocket};
 use rocknet_quic::{
-    Connection, Forwarding, OpenTrace, Owner, QuicEndpoint, Relays, SelectConfig, SelectedConfig, SharedKeys,
+    Connection, OpenTrace, QuicEndpoint, Relays, SelectConfig, SelectedConfig, SharedKeys, WorkerInbox,
 };
 use rustls::server::ClientHello;
 
@@ -26,44 +26,85 @@ use crate::worker::{OpenConnection, Worker};
 #[derive(Clone)]
 pub struct QuicSocket {
     socket: Arc<OwnedFd>,
-    /// Identifies the worker in the connection IDs that it issues.
-    owner: Owner,
+    /// Number of the process for its connection IDs.
+    generation: u16,
+    /// Receives datagrams of the worker's connections from other workers. Its number identifies the worker in the
+    /// connection IDs that it issues.
+    inbox: WorkerInbox,
     keys: SharedKeys,
-    /// Passes datagrams to the worker that owns their connection.
-    forwarding: Forwarding,
     relays: Relays,
+    /// Numbers of the workers that have served the port before.
+    predecessors: Arc<[u16]>,
 }
 
 impl QuicSocket {
-    /// Binds a socket for each of `workers` workers.
+    /// Binds a socket for each of `workers` workers. `is_shared`: true if the server has other sockets at this port.
     ///
     /// # Errors
     ///
     /// Fails if the UDP port cannot be bound.
-    pub fn bind(address: &Address, workers: usize, keys: &GenerationKeys<'_>) -> io::Result<Vec<QuicSocket>> {
-        let sockets = udp::bind(address, workers)?;
-        Ok(QuicSocket::adopt(sockets, keys, &Relays::default()))
+    pub fn bind(
+        address: &Address,
+        workers: usize,
+        keys: &GenerationKeys<'_>,
+        is_shared: bool,
+    ) -> io::Result<Vec<QuicSocket>> {
+        let sockets = match is_shared {
+            true => udp::bind_overlapping(address, workers)?,
+            false => udp::bind(address, workers)?,
+        };
+        QuicSocket::adopt(sockets, keys, &Relays::default())
     }
 
     /// Takes over UDP sockets of one address, one for each worker. `relays` lead to the processes that served them.
-    pub fn adopt(sockets: Vec<OwnedFd>, keys: &GenerationKeys<'_>, relays: &Relays) -> Vec<QuicSocket> {
-        let forwarding = Forwarding::new(sockets.len());
-        let generation = keys.generation;
-        let numbered = (0..).zip(sockets);
-        numbered
-            .map(|(worker, socket)| QuicSocket {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server has more workers than connection IDs can name.
+    pub fn adopt(sockets: Vec<OwnedFd>, keys: &GenerationKeys<'_>, relays: &Relays) -> io::Result<Vec<QuicSocket>> {
+        let adopt = |socket| {
+            Ok(QuicSocket {
                 socket: Arc::new(socket),
-                owner: Owner { generation, worker },
+                generation: keys.generation,
+                inbox: keys
+                    .forwarding
+                    .register()
+                    .ok_or_else(|| io::Error::other("too many workers serve HTTP/3"))?,
                 keys: keys.keys.clone(),
-                forwarding: forwarding.clone(),
                 relays: relays.clone(),
+                predecessors: Arc::default(),
             })
-            .collect()
+        };
+        sockets.into_iter().map(adopt).collect()
     }
 
-    /// Returns the inboxes of the workers of the address.
-    pub fn forwarding(&self) -> &Forwarding {
-        &self.forwarding
+    /// Returns the number of the worker.
+    pub fn number(&self) -> u16 {
+        self.inbox.number()
+    }
+
+    /// Returns a reference that does not keep the socket open.
+    pub fn downgrade(&self) -> WeakQuicSocket {
+        WeakQuicSocket(Arc::downgrade(&self.socket))
+    }
+
+    /// Uses the socket of another worker at the same port, and closes the own one with its last reference.
+    pub fn use_socket_of(&mut self, other: &QuicSocket) {
+        self.socket = Arc::clone(&other.socket);
+    }
+
+    /// Names the workers that have served the port before, and that may still have connections.
+    pub fn set_predecessors(&mut self, predecessors: &Arc<[u16]>) {
+        self.predecessors = Arc::clone(predecessors);
+    }
+
+    /// Creates a socket for the event loop of this thread.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system lacks a descriptor.
+    pub fn udp_socket(&self) -> io::Result<UdpSocket> {
+        UdpSocket::new(self.socket.try_clone()?)
     }
 
     /// Creates the endpoint of a worker. Called on its event loop, and again if the worker is restarted.
@@ -72,12 +113,27 @@ impl QuicSocket {
     ///
     /// Fails if the system lacks a descriptor or random bytes.
     pub fn endpoint(&self, worker: &Rc<Worker>) -> io::Result<QuicEndpoint> {
-        let socket = UdpSocket::new(self.socket.try_clone()?)?;
-        let forwarding = self.forwarding.clone();
-        let mut endpoint = QuicEndpoint::new(socket, self.owner, &self.keys, forwarding, selector(worker))?;
+        let (socket, inbox) = (self.udp_socket()?, self.inbox.clone());
+        let mut endpoint = QuicEndpoint::new(socket, self.generation, &self.keys, inbox, selector(worker))?;
+        endpoint.set_predecessors(self.predecessors.to_vec());
         endpoint.set_traces(traces(worker));
         endpoint.set_relays(self.relays.clone());
         Ok(endpoint)
+    }
+}
+
+/// Reference to the UDP socket of a worker that does not keep the socket open.
+pub struct WeakQuicSocket(Weak<OwnedFd>);
+
+impl WeakQuicSocket {
+    /// Returns true if the socket is open.
+    pub fn is_open(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// Returns a duplicate of the socket, if it is open and a descriptor is free.
+    pub fn duplicate(&self) -> Option<OwnedFd> {
+        self.0.upgrade()?.try_clone().ok()
     }
 }
 

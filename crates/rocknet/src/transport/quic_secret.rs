@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rocknet_quic::{SECRET_LENGTH, SharedKeys};
+use rocknet_quic::{Forwarding, SECRET_LENGTH, SharedKeys};
 
 use crate::certificates::storage::{Access, FileStorage, Storage};
 
@@ -20,6 +20,7 @@ pub struct QuicKeys {
     state_folder: PathBuf,
     /// Number of this process for its connection IDs.
     generation: u16,
+    forwarding: Forwarding,
     loaded: OnceLock<SharedKeys>,
     /// Warning about the load of the keys that has not been logged yet.
     warning: Mutex<Option<String>>,
@@ -31,6 +32,7 @@ impl QuicKeys {
         QuicKeys {
             state_folder: state_folder.to_owned(),
             generation,
+            forwarding: Forwarding::default(),
             loaded: OnceLock::new(),
             warning: Mutex::default(),
         }
@@ -50,8 +52,16 @@ impl QuicKeys {
                 self.loaded.get_or_init(|| keys)
             }
         };
-        let generation = self.generation;
-        Ok(GenerationKeys { keys, generation })
+        Ok(GenerationKeys {
+            keys,
+            generation: self.generation,
+            forwarding: &self.forwarding,
+        })
+    }
+
+    /// Returns the inboxes of all workers with a UDP socket.
+    pub fn forwarding(&self) -> &Forwarding {
+        &self.forwarding
     }
 
     /// Returns the number of this process for its connection IDs.
@@ -72,13 +82,15 @@ impl QuicKeys {
     }
 }
 
-/// Loaded keys, with the number of this process.
+/// Loaded keys, with the number of this process and the inboxes of its workers.
 #[derive(Clone, Copy)]
 pub struct GenerationKeys<'a> {
     /// Keys, which are the same for all processes of a server.
     pub keys: &'a SharedKeys,
     /// Number of this process for its connection IDs.
     pub generation: u16,
+    /// Inboxes of all workers with a UDP socket.
+    pub forwarding: &'a Forwarding,
 }
 
 /// QUIC keys, with a warning about their stored secret.

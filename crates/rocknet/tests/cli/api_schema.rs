@@ -155,6 +155,8 @@ fn every_reply_is_as_described() {
         };
         let path = match endpoint.path {
             "/api/explain" => "/api/explain?url=%2Findex.html",
+            "/api/site" => "/api/site?name=default",
+            "/api/config/site" => "/api/config/site?name=default",
             path => path,
         };
         let (status, reply) = send(method, path, body);

@@ -86,6 +86,12 @@ fn hash_password_prints_a_hash_that_the_configuration_accepts() {
     assert!(rocknet_access::password::verify(&parsed, "correct horse"));
     assert!(!rocknet_access::password::verify(&parsed, "correct horse\n"));
 
+    let json = hashed("hash-password --user bob --json", "correct horse").out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(
+        json["user"] == "bob" && json["hash"].as_str().unwrap().starts_with("$argon2id$"),
+        "{json}"
+    );
     let line = hashed("hash-password --user bob", "correct horse");
     assert!(
         line.out.starts_with("bob:$argon2id$") && line.out.ends_with('\n'),
@@ -432,6 +438,12 @@ fn fmt_is_idempotent() {
     );
     let checked = dir.run_with(&["fmt", "-", "--check"], &tidy);
     assert_eq!((checked.code, checked.out + &checked.err), (Some(0), String::new()));
+    let json = dir.run(&["fmt", "--json", "r.toml"]);
+    assert!(
+        json.code == Some(0) && json.out.contains("\"changed\": false"),
+        "{json:?}"
+    );
+    assert_eq!(dir.run_with(&["fmt", "--json", "-"], &tidy).code, Some(2));
     for again in [&["fmt", "r.toml"][..], &["fmt", "--check", "r.toml"]] {
         assert_eq!(dir.run(again).code, Some(0));
         assert_eq!(dir.read("r.toml"), tidy);
@@ -555,11 +567,23 @@ fn import_prints_a_configuration_that_check_accepts() {
         ("www/.htaccess", "FallbackResource /index.html\n"),
         ("broken.conf", "server {\n  listen 80\n}\n"),
         ("empty.conf", "# nothing\n"),
+        ("nginx.conf", "include sites/*.conf;\n"),
+        (
+            "sites/a.conf",
+            "server {\n  server_name a.test;\n  if ($bad) { return 403; }\n}\n",
+        ),
     ]);
+    let output = dir.run(&["import", "nginx", "nginx.conf"]);
+    assert!(output.out.contains("[site.\"a.test\"]"), "{output:?}");
+    let restriction = "sites/a.conf:3: not translated: if ($bad): THIS RESTRICTS ACCESS: ";
+    assert!(
+        output.err.contains(restriction) && output.err.contains("; 1 restrict access\n"),
+        "{output:?}"
+    );
     let output = dir.run(&["import", "nginx", "site.conf"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        output.out.contains("# not translated: site.conf:4: limit_req zone=a\n"),
+        output.out.contains("# not translated: site.conf:4: limit_req zone=a: "),
         "{output:?}"
     );
     assert!(
@@ -584,6 +608,8 @@ fn import_prints_a_configuration_that_check_accepts() {
     let json: serde_json::Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!(json["notes"][1]["line"], 4, "{json}");
     assert_eq!(json["notes"][1]["kind"], "not-translated", "{json}");
+    assert_eq!(json["notes"][1]["file"], "site.conf", "{json}");
+    assert_eq!(json["notes"][1]["restricts_access"], false, "{json}");
     for (file, code, message) in [
         ("broken.conf", 1, "broken.conf:2: `listen` does not end in `;`"),
         ("empty.conf", 1, "nothing was translated"),

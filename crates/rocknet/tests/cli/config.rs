@@ -23,13 +23,13 @@ fn home() -> ProgramFolder {
 
 /// Asserts that the program succeeded without messages, and returns its output.
 #[track_caller]
-fn success(output: ProgramOutput) -> String {
+pub fn success(output: ProgramOutput) -> String {
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
     output.out
 }
 
 /// Sends a request of the API, and returns the status and the JSON of the response.
-fn request(dir: &ProgramFolder, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub fn request(dir: &ProgramFolder, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let mut stream = UnixStream::connect(dir.path().join("control.sock")).unwrap();
     let body = if body.is_null() {
         String::new()
@@ -69,7 +69,8 @@ fn edits_are_loaded_and_undone() {
     assert!(server.get("/").contains("other"));
     let history = success(dir.run(&["config", "history"]));
     assert!(
-        history.starts_with("2  set site.default.root\n")
+        history.starts_with("2  ")
+            && history.contains(" GMT  set site.default.root\n")
             && history.contains("    -root = \"www\"\n    +root = \"other\"\n"),
         "{history}"
     );
@@ -84,20 +85,25 @@ fn edits_are_loaded_and_undone() {
     assert_eq!(success(dir.run(&["config", "show"])), FILE);
     let missing = dir.run(&["config", "undo", "99"]);
     assert_eq!(missing.code, Some(1));
-    assert!(missing.err.contains("there is no such change"), "{}", missing.err);
+    assert!(missing.err.contains("there is no change 99"), "{}", missing.err);
 
     // The history survives a restart.
     server.signal(Signal::TERM);
     server.wait();
     let _server = dir.serve(&["run"]);
-    assert!(success(dir.run(&["config", "history"])).starts_with("4  undo 1: set "));
+    let history = success(dir.run(&["config", "history"]));
+    assert!(
+        history.starts_with("4  ") && history.contains(" GMT  undo 1: set "),
+        "{history}"
+    );
 }
 
 #[test]
 fn sites_are_added_and_removed() {
     let dir = home();
     let server = dir.serve(&["run"]);
-    success(dir.run(&["config", "add-site", "b.test", "other"]));
+    let added = success(dir.run(&["config", "add-site", "b.test", "other"]));
+    assert!(added.lines().any(|line| line.ends_with("://b.test/")), "{added}");
     assert!(
         dir.read("rocknet.toml")
             .ends_with("[site.\"b.test\"]\nroot = \"other\"\n")
@@ -109,6 +115,17 @@ fn sites_are_added_and_removed() {
     success(dir.run(&["config", "remove-site", "b.test"]));
     assert_eq!(dir.read("rocknet.toml"), FILE);
     assert!(dir.path().join("other/index.html").exists());
+    // A folder is relative to the current folder, and is written relative to the file if it is inside.
+    let in_www = ["sh", "-c", "cd www && exec \"$@\"", "sh"];
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().to_str().unwrap();
+    for (folder, expected) in [("../other", "other"), (".", "www"), ("..", "."), (path, path)] {
+        success(dir.run_by(&in_www, &["config", "add-site", "b.test", folder]));
+        let text = dir.read("rocknet.toml");
+        let end = format!("[site.\"b.test\"]\nroot = \"{expected}\"\n");
+        assert!(text.ends_with(&end), "{folder}: {text}");
+        success(dir.run(&["config", "remove-site", "b.test"]));
+    }
     assert!(server.get("/").contains("home"));
 }
 
@@ -178,11 +195,140 @@ fn edits_by_other_programs_are_noticed_and_kept() {
     );
     assert_eq!((status, &saved["revision"]), (200, &json!(revision(&dir))), "{saved}");
     assert_eq!(dir.read("rocknet.toml"), text);
+}
 
-    // Undo does not discard an edit by hand that is not part of the change.
+#[test]
+fn undo_discards_edits_by_hand_only_on_request() {
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    let none = dir.run(&["config", "undo"]);
+    assert!(none.err.contains("there is no change to undo"), "{none:?}");
+    success(dir.run(&["config", "set", "site.default.root", "other"]));
+    success(dir.run(&["config", "set", "log.level", "debug"]));
+    let by_hand = format!("{}# by hand\n", dir.read("rocknet.toml"));
     dir.write("rocknet.toml", &by_hand);
-    let (status, error) = request(&dir, "POST", "/api/config/undo", &json!({}));
-    assert_eq!(status, 409, "{error}");
+    let diff = success(dir.run(&["config", "history"]));
+    assert!(
+        diff.contains("    +level = \"debug\"\n"),
+        "the difference is kept: {diff}"
+    );
+    for arguments in [&["config", "undo"][..], &["config", "undo", "1"]] {
+        let refused = dir.run(arguments);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
+        let command = format!("`rocknet {} --discard-edits` discards them", arguments.join(" "));
+        for part in ["    +# by hand\n", "edits that are not in the history", &command] {
+            assert!(refused.err.contains(part), "{part}: {}", refused.err);
+        }
+    }
+    // The revision of the present text alone does not permit it, and without the revision nothing is discarded.
+    let present = revision(&dir);
+    for (body, expected) in [
+        (json!({ "revision": present }), 409),
+        (json!({ "id": 1, "revision": present }), 409),
+        (json!({ "id": 1, "discard_edits": true }), 400),
+        (json!({ "revision": "0", "discard_edits": true }), 409),
+        (json!({ "id": 99, "revision": present, "discard_edits": true }), 404),
+    ] {
+        let (status, error) = request(&dir, "POST", "/api/config/undo", &body);
+        assert_eq!(status, expected, "{body}: {error}");
+        let has_diff = error["details"]
+            .as_str()
+            .is_some_and(|details| details.contains("+# by hand"));
+        assert_eq!(has_diff, body["discard_edits"].is_null(), "{error}");
+        assert_eq!(dir.read("rocknet.toml"), by_hand);
+    }
+    assert!(server.get("/").contains("other"));
+
+    // An edit by hand between two changes is lost with the earlier one only.
+    success(dir.run(&["config", "set", "log.level", "warn"]));
+    success(dir.run(&["config", "undo"]));
+    assert_eq!(dir.read("rocknet.toml"), by_hand);
+    let refused = dir.run(&["config", "undo", "2"]);
+    assert!(refused.err.contains("    +# by hand\n"), "{refused:?}");
+    success(dir.run(&["config", "undo", "1", "--discard-edits"]));
+    assert_eq!(dir.read("rocknet.toml"), FILE);
+    assert!(server.get("/").contains("home"));
+}
+
+#[test]
+fn a_change_that_is_not_recorded_is_not_undone_with_another_one() {
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    let set = |path: [&str; 2], value: &str| {
+        let edits = json!({ "edits": [{ "op": "set", "path": path, "value": value }] });
+        let (status, saved) = request(&dir, "POST", "/api/config/edit", &edits);
+        assert_eq!(status, 200, "{saved}");
+        saved
+    };
+    let recorded = set(["limits", "shutdown"], "\"3s\"");
+    assert_eq!(
+        (&recorded["can_undo"], &recorded["findings"]),
+        (&json!(true), &json!([]))
+    );
+    // A file in place of the folder: no file can be created in it.
+    let (history, moved) = (dir.path().join("state/admin/history"), dir.path().join("moved"));
+    fs::rename(&history, &moved).unwrap();
+    fs::write(&history, "").unwrap();
+    let lost = set(["log", "level"], "\"debug\"");
+    assert_eq!(
+        (&lost["can_undo"], &lost["findings"][0]["code"]),
+        (&json!(false), &json!("no-history")),
+        "{lost}"
+    );
+    server.logged("the change cannot be undone");
+    let warned = dir.run(&["config", "set", "log.level", "info"]);
+    assert!(warned.err.contains("the change cannot be undone"), "{warned:?}");
+    fs::remove_file(&history).unwrap();
+    fs::rename(&moved, &history).unwrap();
+
+    let text = dir.read("rocknet.toml");
+    for body in [json!({ "revision": revision(&dir) }), json!({})] {
+        let (status, error) = request(&dir, "POST", "/api/config/undo", &body);
+        assert_eq!(status, 409, "{error}");
+        assert_eq!(dir.read("rocknet.toml"), text);
+    }
+}
+
+#[test]
+fn edits_that_change_nothing_are_not_recorded() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    let (status, error) = request(&dir, "POST", "/api/config/edit", &json!({ "edits": [] }));
+    assert_eq!(status, 400, "{error}");
+    let edits = json!({ "edits": [{ "op": "set", "path": ["server", "workers"], "value": "1" }] });
+    let (status, saved) = request(&dir, "POST", "/api/config/edit", &edits);
+    assert_eq!((status, &saved["can_undo"]), (200, &json!(false)), "{saved}");
+    assert_eq!(dir.read("rocknet.toml"), FILE);
+    assert_eq!(success(dir.run(&["config", "history"])), "no changes\n");
+}
+
+#[test]
+fn keys_that_need_a_restart_are_reported() {
+    let dir = home();
+    let server = dir.serve(&["run"]);
+    let message = "`admin.listen`: the new value takes effect after a restart of the server";
+    let set = dir.run(&["config", "set", "admin.listen", "127.0.0.1:0"]);
+    assert_eq!(
+        (set.code, set.err.as_str()),
+        (Some(0), &*format!("warning: {message}\n"))
+    );
+    server.logged(message);
+    // As long as the server was not started again, every reload reports it.
+    let (status, done) = request(&dir, "POST", "/api/reload", &Value::Null);
+    assert_eq!(
+        (status, &done["findings"][0]["code"]),
+        (200, &json!("needs-restart")),
+        "{done}"
+    );
+    let reload = dir.run(&["reload"]);
+    assert_eq!((reload.code, reload.err), (Some(0), format!("warning: {message}\n")));
+    let other = json!({ "edits": [{ "op": "set", "path": ["server", "blocking_threads"], "value": "3" }] });
+    let (_, saved) = request(&dir, "POST", "/api/config/edit", &other);
+    let shown = saved["findings"][0]["message"].as_str().unwrap();
+    assert!(
+        shown.starts_with("`server.blocking_threads`, `admin.listen`: the new values"),
+        "{saved}"
+    );
 }
 
 #[test]

@@ -42,6 +42,13 @@ fn a_running_server_is_queried_and_controlled() {
     let status = json(&success(dir.run(&["status", "--json"])));
     assert_eq!(status["requests"], 1);
     assert_eq!(status["connections_total"], 1);
+    assert_eq!(status["protocols"]["http1"]["total"], 1, "{status}");
+    assert_eq!(status["protocols"]["http2"]["total"], 0, "{status}");
+    let load = &status["load"][0];
+    assert!(
+        load["requests_per_second"].as_f64().unwrap() > 0.0 && load["p99_us"].as_u64().is_some(),
+        "{status}"
+    );
 
     let sites = success(dir.run(&["sites"]));
     assert!(sites.starts_with("default  files  http://127.0.0.1:"), "{sites}");
@@ -58,6 +65,25 @@ fn a_running_server_is_queried_and_controlled() {
     assert_eq!(success(module), "debug\nrocknet_proxy::background trace\n");
     let json = success(dir.run(&["log-level", "--json"]));
     assert!(json.contains("\"rocknet_proxy::background\": \"trace\""), "{json}");
+    let removed = dir.run(&["log-level", "default", "--module", "rocknet_proxy::background"]);
+    assert_eq!(success(removed), "debug\n");
+    for (arguments, code, message) in [
+        (
+            &["default", "--module", "rocknet_proxy"][..],
+            1,
+            "rocknet_proxy has no level of its own",
+        ),
+        (
+            &["trace", "--module", "rocknet_nope"],
+            1,
+            "there is no module rocknet_nope: the path begins with one of rocknet, ",
+        ),
+        (&["default"], 2, "`default` needs --module"),
+    ] {
+        let refused = dir.run(&[&["log-level"], arguments].concat());
+        assert_eq!(refused.code, Some(code), "{refused:?}");
+        assert!(refused.err.contains(message), "{refused:?}");
+    }
     let invalid = dir.run(&["log-level", "trace", "--module", "a b"]);
     assert!(invalid.err.contains("must be a path"), "{}", invalid.err);
     let loud = dir.run(&["log-level", "loud"]);
@@ -168,8 +194,10 @@ fn a_reload_reports_that_the_addresses_of_the_api_stay() {
     let dir = home();
     let server = dir.serve(&["run"]);
     dir.write("rocknet.toml", &format!("[admin]\nsocket = \"off\"\n{SITE}"));
-    success(dir.run(&["reload"]));
-    server.logged("admin: the new value takes effect after a restart");
+    let reload = dir.run(&["reload"]);
+    let message = "`admin.socket`: the new value takes effect after a restart";
+    assert!(reload.code == Some(0) && reload.err.contains(message), "{reload:?}");
+    server.logged(message);
 }
 
 #[test]
@@ -485,6 +513,77 @@ fn php_is_listed_and_urls_are_explained() {
 }
 
 #[test]
+fn a_site_is_shown_with_the_settings_of_its_routes() {
+    let dir = home();
+    let routes = "[site.default.route.\"/api/*\"]\nproxy = \"http://127.0.0.1:9\"\nheaders = { \"X-Secret\" = \"s\" }\n\
+                  [site.default.route.\"/old\"]\nredirects = { \"/old\" = \"/\" }\n";
+    dir.write("rocknet.toml", &format!("{SITE}{routes}"));
+    let server = dir.serve(&["run"]);
+    let sites = json(&success(dir.run(&["sites", "--json"])));
+    let summaries: Vec<_> = (sites[0]["route_list"].as_array().unwrap().iter())
+        .map(|route| (route["pattern"].as_str().unwrap(), route["kind"].as_str().unwrap()))
+        .collect();
+    assert!(
+        summaries.contains(&("/api/*", "proxy")) && summaries.len() == 2,
+        "{sites}"
+    );
+    assert_eq!(sites[0]["route_list"][1]["position"]["line"], 4, "{sites}");
+    assert!(!sites.to_string().contains("X-Secret"), "{sites}");
+
+    let site = json(&success(dir.run(&["sites", "default", "--json"])));
+    let route = &site["routes"][1];
+    assert_eq!(
+        (&route["summary"]["pattern"], &route["leads_to"]),
+        (&"/api/*".into(), &"passed on to http://127.0.0.1:9".into()),
+        "{site}"
+    );
+    let setting = |settings: &serde_json::Value, key: &str| {
+        let mut all = settings.as_array().unwrap().iter();
+        all.find(|setting| setting["key"] == key).cloned()
+    };
+    assert_eq!(
+        setting(&route["settings"], "headers.X-Secret").unwrap()["position"]["line"],
+        6
+    );
+    assert!(setting(&site["settings"], "root").is_some() && setting(&route["settings"], "root").is_none());
+    // The settings are those that `explain` shows.
+    let explained = json(&success(dir.run(&["explain", "--json", "/api/x"])));
+    for setting in route["settings"].as_array().unwrap() {
+        assert!(explained["settings"].as_array().unwrap().contains(setting), "{setting}");
+    }
+    let shown = success(dir.run(&["sites", "default"]));
+    assert!(
+        shown.contains("\n/api/*  proxy  /") && shown.contains("  headers.X-Secret = \"s\"  /"),
+        "{shown}"
+    );
+    let missing = dir.run(&["sites", "other"]);
+    assert!(missing.err.contains("there is no site with this name"), "{missing:?}");
+
+    server.get("/api/x");
+    server.get("/");
+    let request = "GET /api/routes HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let response = exchange(&dir, request);
+    let routes = json(response.split_once("\r\n\r\n").unwrap().1);
+    let counted: Vec<_> = (routes.as_array().unwrap().iter())
+        .map(|route| {
+            let counts = route["duration_counts"].as_array().unwrap();
+            let last = counts.last().unwrap().as_u64();
+            (
+                route["route"].as_str().unwrap(),
+                route["responses"].as_u64(),
+                route["server_errors"].as_u64(),
+                last,
+            )
+        })
+        .collect();
+    assert_eq!(
+        counted,
+        [("/*", Some(1), Some(0), Some(1)), ("/api/*", Some(1), Some(1), Some(1))],
+        "{routes}"
+    );
+}
+
+#[test]
 fn certificates_and_upstreams_are_listed() {
     let dir = ProgramFolder::new(&[("www/index.html", "home")]);
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -528,14 +627,20 @@ fn certificates_and_upstreams_are_listed() {
         success(dir.run(&["upstreams", "--enable", &url])),
         format!("{url} gets requests\n")
     );
+    let without_scheme = url.strip_prefix("http://").unwrap();
+    assert_eq!(
+        success(dir.run(&["upstreams", "--drain", without_scheme])),
+        format!("{url} is drained\n")
+    );
     let unknown = dir.run(&["upstreams", "--drain", "http://a.test"]);
     assert_eq!(unknown.code, Some(1));
-    assert!(
-        unknown.err.contains("there is no upstream with this address"),
-        "{}",
-        unknown.err
-    );
+    let message = format!("there is no upstream with this address; there are {url}\n");
+    assert!(unknown.err.contains(&message), "{}", unknown.err);
     assert_eq!(success(dir.run(&["purge"])), "the file cache is empty\n");
+    for command in ["purge", "reload", "stop"] {
+        let done = json(&success(dir.run(&[command, "--json"])));
+        assert!(done["message"].is_string(), "{done}");
+    }
 }
 
 #[test]
@@ -548,6 +653,15 @@ fn the_load_is_printed_for_programs() {
     assert_eq!(samples.lines().count(), 1);
     assert!(sample["memory_bytes"].as_u64().unwrap() > 1_000_000, "{sample}");
     assert_eq!(sample["sites"][0]["site"], "default");
+    assert_eq!(
+        (&sample["routes"][0]["site"], &sample["routes"][0]["route"]),
+        (&"default".into(), &"/*".into()),
+        "{sample}"
+    );
+    assert!(
+        sample["latency"]["p50_us"].is_null(),
+        "no response in the interval: {sample}"
+    );
     let no_terminal = dir.run(&["top"]);
     assert_eq!(no_terminal.code, Some(1));
     assert!(

@@ -116,3 +116,22 @@ fn a_client_that_leaves_does_not_affect_others() {
     let invalid = Follower::new(&dir, "since=yesterday").rest();
     assert!(invalid.starts_with("HTTP/1.1 400 "), "{invalid}");
 }
+
+#[test]
+fn followers_beyond_the_maximum_are_rejected_until_one_leaves() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    let mut all: Vec<Follower> = (0..16).map(|_| Follower::new(&dir, "follow=true")).collect();
+    let rejected = Follower::new(&dir, "follow=true").rest();
+    assert!(
+        rejected.starts_with("HTTP/1.1 503 ") && rejected.contains("16 clients follow the logs"),
+        "{rejected}"
+    );
+    let recent = Follower::new(&dir, "follow=false").rest();
+    assert!(recent.starts_with("HTTP/1.1 200 "), "{recent}");
+    drop(all.pop());
+    // The server notices the end of a client when it polls the connection.
+    while Follower::new(&dir, "follow=true").received.starts_with("HTTP/1.1 503 ") {}
+    success(dir.run(&["reload"]));
+    all[0].wait_for("is reloaded");
+}

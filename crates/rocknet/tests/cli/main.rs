@@ -1,6 +1,7 @@
 //! Tests of the command line: arguments, exit codes, signals and console commands.
 
 mod accounts;
+mod api_guard;
 mod api_schema;
 mod certificates;
 mod commands;
@@ -11,6 +12,7 @@ mod error_log;
 mod failures;
 mod hardening;
 mod http3;
+mod includes;
 mod isolated;
 mod load;
 mod logs;

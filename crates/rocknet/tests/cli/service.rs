@@ -50,6 +50,10 @@ fn an_image_gets_the_files_of_the_service() {
     assert_eq!(dir.read(CONFIGURATION), "# edited\n");
     assert_eq!(dir.read("image/var/www/html/index.html"), "my page");
 
+    let planned = dir.run(&["service", "uninstall", "--root", "image", "--dry-run", "--json"]);
+    let planned: serde_json::Value = serde_json::from_str(&planned.out).unwrap();
+    assert_eq!(planned["steps"][0], format!("remove {UNIT}"), "{planned}");
+    assert!(dir.path().join(UNIT).exists());
     let output = dir.run(&["service", "uninstall", "--root", "image"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(

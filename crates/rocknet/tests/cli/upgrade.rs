@@ -1,9 +1,10 @@
 //! Upgrades of a running server: a new process takes over its sockets, or the old one continues.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
@@ -266,4 +267,39 @@ fn the_number_of_workers_and_the_addresses_may_change() {
         assert!(program.dir.path().join(format!("{workers}.sock")).exists());
     }
     assert!(!program.dir.path().join("4.sock").exists());
+}
+
+#[test]
+fn followed_logs_go_on_after_an_upgrade() {
+    let program = Upgradable::start("auto");
+    let mut logs = Command::new(env!("CARGO_BIN_EXE_rocknet"))
+        .args(["logs", "-f"])
+        .current_dir(program.dir.path())
+        .env("ROCKNET_SOCKET", program.dir.path().join("control.sock"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program");
+    let mut lines = BufReader::new(logs.stdout.take().expect("a pipe"))
+        .lines()
+        .map_while(Result::ok);
+    success(&program.dir, "reload");
+    assert!(lines.any(|line| line.contains("is reloaded")));
+    let second = program.upgrade();
+    assert!(lines.any(|line| line.contains(&format!("process {second} has taken over"))));
+    success(&program.dir, "reload");
+    assert!(lines.any(|line| line.contains("is reloaded")));
+    success(&program.dir, "stop");
+    let output = logs.wait_with_output().expect("the end");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        (output.status.code(), &*error),
+        (Some(1), "error: the server has stopped\n")
+    );
+}
+
+#[track_caller]
+fn success(dir: &ProgramFolder, command: &str) {
+    let output = dir.run(&[command]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
 }

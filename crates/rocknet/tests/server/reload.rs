@@ -1,7 +1,7 @@
 //! Configuration reloads: a configuration is applied completely or not at all, and no connection is cut.
 
 use std::io::{self, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -273,6 +273,77 @@ fn a_port_moves_from_one_address_to_all_and_back() {
             }
         });
     }
+}
+
+#[test]
+fn no_connection_is_reset_while_a_port_moves() {
+    const MOVES: usize = 20;
+    for workers in [1, 2] {
+        let text = |listen: &str| {
+            format!("[server]\nworkers = {workers}\n[site.default]\nroot = \"a\"\nlisten = \"http://{listen}\"\n")
+        };
+        let moved = (0..PORTS_TRIED).find_map(|_| {
+            let running = Running::start(folder(), &text("127.0.0.1:0"));
+            let port = running.address().port();
+            running.reload(&text(&port.to_string())).ok().map(|()| (running, port))
+        });
+        let (running, port) = moved.expect("a port that is free at all addresses");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let (over, rounds) = (AtomicBool::new(false), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        Client::to(address).get("/").expect("a new connection", 200, &[]);
+                        rounds.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            let started = Instant::now();
+            for number in 0..MOVES {
+                let before = rounds.load(Ordering::Relaxed);
+                let listen = if number % 2 == 0 {
+                    address.to_string()
+                } else {
+                    port.to_string()
+                };
+                running.reload(&text(&listen)).expect("a valid configuration");
+                while rounds.load(Ordering::Relaxed) < before + 10 && started.elapsed() < DEADLINE {
+                    std::thread::yield_now();
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+#[test]
+fn connections_of_a_removed_address_outlast_a_stop() {
+    let (handler, mut waiting) = Deferred::new();
+    // A stop would cut connections at once.
+    let limits = "[limits]\nshutdown = \"1ms\"\n";
+    let text = |listen: &[&str]| limits.to_owned() + &text("a", listen);
+    let server = Running::start_with(folder(), &text(&[HERE, THERE]), vec![mount("/waits/", handler)]);
+    let mut busy = Client::to(server.addresses()[1]);
+    busy.send(request("GET /waits/x", &[]));
+    let incoming = waiting.next();
+    server.reload(&text(&[HERE])).expect("a removed listener");
+    assert_eq!(server.server().status().snapshots, 2);
+    // Later reloads free the old configuration once the removed listener needs it no longer.
+    check("only the request in progress has the old configuration", "2", || {
+        server.reload(&text(&[HERE])).expect("the same configuration");
+        server.server().status().snapshots.to_string()
+    });
+    assert!(incoming.response("finished"), "the exchange was cut with its listener");
+    let response = busy.response();
+    assert_eq!(
+        response.expect("in flight", 200, &["Connection: close"]).text(),
+        "finished"
+    );
+    busy.assert_closed("in flight");
+    check("the old configuration is freed", "1", || {
+        server.server().status().snapshots.to_string()
+    });
 }
 
 /// Number of ports to try, more than other processes are likely to use.

@@ -22,6 +22,7 @@ mod http3_early_data;
 mod http3_early_hints;
 mod http3_hq;
 mod http3_qlog;
+mod http3_reload;
 mod http3_restart;
 mod http3_switch;
 mod http3_tunnels;

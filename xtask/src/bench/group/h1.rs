@@ -1,13 +1,13 @@
 //! HTTP/1.1 without TLS, compared with most other servers of the bench.
 
 use super::Group;
-use crate::bench::counted;
 use crate::bench::goals::Figure::{Beside, Counted, More, Rates, Ratio};
 use crate::bench::goals::{Goal, goal};
 use crate::bench::lane::{APACHE, FLOOR, FLOOR_FILE, H2O, LIGHTTPD, Lane, NGINX, NGINX_STOCK, ROCKNET, Variant};
 use crate::bench::load::Load;
 use crate::bench::row::Page::{File, Hello, Missing};
 use crate::bench::row::{GIB, KIB, MIB, Row, count, load};
+use crate::bench::{counted, metrics_cost};
 
 pub const GROUP: Group = Group {
     name: "h1",
@@ -63,6 +63,7 @@ const ROWS: &[Row] = &[
     count(COUNTED, ALL_SERVERS, ("start", "From start to the first response, and memory then", counted::start)),
     count(COUNTED, ALL_SERVERS, ("idle", "Memory of 10,000 idle keep-alive connections", counted::idle)),
     count(COUNTED, OURS, ("instructions", "Instructions per keep-alive request, by callgrind", counted::instructions)),
+    count(COUNTED, &[ROCKNET], ("metrics", "CPU time of the metrics of a ready response", metrics_cost::of_a_response)),
     count(COUNTED, ALL_SERVERS, ("system-calls", "System calls per keep-alive request, by strace", counted::system_calls)),
 ];
 
@@ -82,6 +83,8 @@ const GOALS: &[Goal] = &[
     // The rate with 10,000 connections must be within 10 % of the rate with 500.
     goal("requests/s of 500 connections, × those of 10,000", 1.11, Rates(("connections-500", US), ("connections-10k", US))),
     goal("access log, µs a request", 0.4, More("access-log", LOGGED.name, US)),
+    goal("metrics of a ready response, µs", 0.1, Counted("metrics", US, 0)),
+    goal("metrics of a ready response of 2,000 routes, µs", 0.1, Counted("metrics", US, 1)),
     // The cost must not depend on the number of sites, as far as one core and its CPU caches can show.
     goal("10,000 sites, × one site", 1.05, Beside("sites", MANY_SITES.name, ONE_SITE.name)),
     goal("ab, 500 at once: requests/s of Apache, × ours", 1.0, Rates(("ab-500", APACHE.name), ("ab-500", US))),

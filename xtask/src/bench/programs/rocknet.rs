@@ -58,6 +58,11 @@ fn find_with_handler() -> Option<PathBuf> {
     built("examples/echo")
 }
 
+/// Returns the path of the program that measures the cost of metrics; `None` if it is not built.
+pub fn metrics_program() -> Option<PathBuf> {
+    built("examples/metrics_cost")
+}
+
 fn built(name: &str) -> Option<PathBuf> {
     Some(repository::target().join(profile()).join(name)).filter(|path| path.exists())
 }

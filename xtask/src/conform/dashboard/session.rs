@@ -8,11 +8,12 @@ use std::fs;
 use std::path::Path;
 
 /// Paths of all views.
-pub const VIEWS: [&str; 11] = [
+pub const VIEWS: [&str; 12] = [
     "/",
     "/websites",
     "/websites/add",
     "/websites/edit?name=files.localhost",
+    "/websites/copy?name=shop.localhost",
     "/logs",
     "/upstreams",
     "/certificates",
@@ -131,6 +132,7 @@ impl DashboardSession {
         for (name, view, scheme) in [
             ("dashboard.png", "/", "light"),
             ("dashboard-websites.png", "/websites", "dark"),
+            ("dashboard-edit.png", "/websites/edit?name=files.localhost", "light"),
         ] {
             self.browser.prefer(scheme)?;
             self.open(view)?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Settings of every test: a state folder and ports of its own.
-const SETTINGS: &str = "# Comments are kept.\n[server]\nstate = \"state\"\n\n[admin]\nlisten = \"127.0.0.1:0\"\n";
+const SETTINGS: &str = "# Comments are kept.\ninclude = [\"sites/*.toml\"]\n[server]\nstate = \"state\"\n\n[admin]\nlisten = \"127.0.0.1:0\"\n";
 
 /// Three websites: files, another server, and HTTPS.
 const SITES: &str = r#"
@@ -30,6 +30,9 @@ tls = "local"
 [log]
 access = "stdout"
 "#;
+
+/// A website in a file of its own.
+const INCLUDED: &str = "# Included.\n[site.\"notes.localhost\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"../www\"\n";
 
 /// Requests that give the charts something to show.
 const REQUESTS: usize = 200;
@@ -69,13 +72,15 @@ impl DashboardSite {
         })
     }
 
-    /// Starts a server with three websites.
+    /// Starts a server with four websites.
     pub fn full(program: &Path) -> Result<DashboardSite, Failure> {
         let folder = tempfile::Builder::new().prefix("rocknet-").tempdir()?;
         let www = folder.path().join("www");
         fs::create_dir(&www)?;
         fs::create_dir(folder.path().join("garden"))?;
         fs::write(www.join("index.html"), "<title>Files</title>")?;
+        fs::create_dir(folder.path().join("sites"))?;
+        fs::write(folder.path().join("sites/notes.toml"), INCLUDED)?;
         let upstream = TcpListener::bind("127.0.0.1:0")?;
         let sites = SITES.replace("UPSTREAM", &format!("http://{}", upstream.local_addr()?));
         fs::write(folder.path().join("rocknet.toml"), format!("{SETTINGS}{sites}"))?;
@@ -134,6 +139,11 @@ impl DashboardSite {
     /// Returns the text of the configuration file.
     pub fn config(&self) -> Result<String, Failure> {
         Ok(fs::read_to_string(self.file())?)
+    }
+
+    /// Returns the path of the included file.
+    pub fn included(&self) -> PathBuf {
+        self.folder.path().join("sites/notes.toml")
     }
 
     /// Replaces the configuration file, as an editor does.

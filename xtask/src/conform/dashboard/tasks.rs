@@ -1,9 +1,12 @@
-//! Common tasks with the dashboard: adds, edits and removes a website, edits the text, undoes changes, drains an
-//! upstream.
+//! Common tasks with the dashboard: adds, edits, disables and removes a website, edits the text, undoes changes, drains
+//! an upstream.
 
+use super::assertions::{contains, expect};
+use super::form;
 use super::session::DashboardSession;
 use super::site::DashboardSite;
 use crate::Failure;
+use std::fs;
 use std::net::TcpListener;
 
 pub fn run(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
@@ -11,9 +14,11 @@ pub fn run(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), F
     let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let name = format!(":{free}");
     add(session, site, &name)?;
-    edit(session, site, &name)?;
+    form::run(session, site, &name)?;
+    disable(session, site, &name)?;
     remove(session, site, &name)?;
     text(session, site)?;
+    included(session, site)?;
     history(session, site)?;
     upstreams(session)?;
     logs(session, site)
@@ -84,23 +89,6 @@ fn add(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Resu
     session.no_errors("/websites/add")
 }
 
-fn edit(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Result<(), Failure> {
-    session.open("/websites")?;
-    session.click(&format!("[data-key='{name}'] a.button"))?;
-    session
-        .browser
-        .wait_for("document.querySelector('[data-mode=edit][data-ready]')")?;
-    session.fill("folder", "www")?;
-    session.click("form .actions button")?;
-    session.shows(&format!("{name} is changed."))?;
-    contains(site, "root = \"garden\"", false)?;
-    session.open("/websites/edit?name=files.localhost")?;
-    session.fill("aliases", "papers.localhost drawings.localhost")?;
-    session.click("form .actions button")?;
-    session.shows("files.localhost is changed.")?;
-    contains(site, "aliases = [\"papers.localhost\", \"drawings.localhost\"]", true)
-}
-
 /// Removes a website and undoes that.
 fn remove(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Result<(), Failure> {
     let row = format!("document.querySelector('[data-key=\"{name}\"]')");
@@ -114,6 +102,51 @@ fn remove(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> R
     session.browser.wait_for(&row)?;
     contains(site, name, true)?;
     session.no_errors("/websites")
+}
+
+/// Takes a website out of service, and puts it into service again.
+fn disable(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Result<(), Failure> {
+    let tag = |text: &str| format!("document.querySelector('[data-key=\"{name}\"] .tag').textContent === '{text}'");
+    session.open("/websites")?;
+    session.click(&format!("[data-key='{name}'] [data-do=disable]"))?;
+    session.shows(&format!("{name} is not served any more."))?;
+    session.browser.wait_for(&tag("◼ Disabled"))?;
+    contains(site, "enabled = false", true)?;
+    session.accessible("/websites with a disabled website")?;
+    session.click(&format!("[data-key='{name}'] [data-do=serve]"))?;
+    session.browser.wait_for(&tag("● Served"))?;
+    contains(site, "enabled = false", false)?;
+    session.no_errors("/websites")
+}
+
+/// Edits an included file, which has a history of its own.
+fn included(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
+    let file = site.included();
+    let before = fs::read_to_string(&file)?;
+    session.open("/settings")?;
+    session.accessible("/settings with several files")?;
+    session.click(".files li:last-child a")?;
+    session
+        .browser
+        .wait_for("document.getElementById('text')?.value.startsWith('# Included.')")?;
+    session
+        .browser
+        .wait_for("document.getElementById('verdict').dataset.state === 'valid'")?;
+    session.fill("text", &format!("{before}# More.\n"))?;
+    session.click("#settings .actions button")?;
+    session.shows("is reloaded")?;
+    if fs::read_to_string(&file)? != format!("{before}# More.\n") {
+        return Err("the included file is not saved".into());
+    }
+    session.open("/history")?;
+    session.shows("notes.toml")?;
+    session.click(".changes [data-do=undo]")?;
+    session.shows("The change is undone.")?;
+    if fs::read_to_string(&file)? != before {
+        return Err("the change of the included file is not undone".into());
+    }
+    contains(site, "# An end.", true)?;
+    session.no_errors("/settings with an included file")
 }
 
 /// Edits the text, with an error on the way.
@@ -160,15 +193,25 @@ fn text(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Fail
 fn history(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
     session.open("/history")?;
     session.shows("+# An end.")?;
+    // The changes of the included file come first. A change of the main file can be undone without them.
     expect(
         session,
         "document.querySelector('.changes time').dateTime.startsWith('20')",
     )?;
-    session.click(".changes [data-do=undo]")?;
+    let latest = latest_of_main(session)?;
+    session.click(&format!("li[data-key='{latest}'] [data-do=undo]"))?;
     session.shows("The change is undone.")?;
     contains(site, "# An end.", false)?;
     site.check()?;
     session.no_errors("/history")
+}
+
+/// Returns the number of the latest change of the main file.
+fn latest_of_main(session: &mut DashboardSession) -> Result<String, Failure> {
+    let script = "[...document.querySelectorAll('.changes > li')].find(one => \
+                  one.querySelector('code').textContent.endsWith('rocknet.toml')).dataset.key";
+    let key = session.browser.evaluate(script)?;
+    Ok(key.as_str().unwrap_or_default().to_owned())
 }
 
 fn upstreams(session: &mut DashboardSession) -> Result<(), Failure> {
@@ -204,19 +247,4 @@ fn logs(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Fail
     )?;
     session.shows("of the level debug")?;
     session.no_errors("/logs")
-}
-
-fn expect(session: &mut DashboardSession, condition: &str) -> Result<(), Failure> {
-    match session.browser.evaluate(condition)? {
-        found if found == true => Ok(()),
-        _ => Err(format!("`{condition}` is false").into()),
-    }
-}
-
-fn contains(site: &DashboardSite, text: &str, expected: bool) -> Result<(), Failure> {
-    let config = site.config()?;
-    if config.contains(text) == expected {
-        return Ok(());
-    }
-    Err(format!("{text:?} in the file, expected {expected}: {config}").into())
 }

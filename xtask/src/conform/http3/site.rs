@@ -110,7 +110,7 @@ fn write_files(folder: &Path) -> Result<(), Failure> {
 }
 
 /// Returns bytes of a linear congruential generator, the same in each run.
-fn noise(length: usize) -> Vec<u8> {
+pub fn noise(length: usize) -> Vec<u8> {
     let mut state: u64 = 7;
     let next = || {
         state = state

@@ -5,11 +5,14 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use rocknet_control::api::Done;
+use rocknet_control::config::{Checked, Finding, Saved};
 use rocknet_control::logs::LogFilter;
+use rocknet_control::site_form::{FieldInput, FieldWord, SiteField, SiteForm};
 use rocknet_handler::response::Stream;
 
 use super::*;
 use crate::ReplyFuture;
+use crate::dashboard::frame::VIEWS;
 
 /// Text that would be markup if it was not escaped.
 const HOSTILE: &str = "</td><script>alert('x')</script>\"><img src=x onerror=y>";
@@ -62,8 +65,27 @@ impl Control for FakeServer {
                 fault: Some(hostile()),
                 ..CertificateSummary::default()
             }])),
-            Request::Config => Ok(Reply::Config(Box::new(ConfigText {
+            Request::SiteForm(_) => Ok(Reply::SiteForm(Box::new(SiteForm {
+                name: hostile(),
                 file: HOSTILE.into(),
+                line: 1,
+                revision: hostile(),
+                fields: inputs().map(|(input, other)| field(input, other)).collect(),
+            }))),
+            Request::CheckEdits(_) => Ok(Reply::Checked(Checked {
+                is_valid: false,
+                findings: findings(),
+            })),
+            Request::EditConfig(_) => Ok(Reply::Saved(Saved {
+                message: hostile(),
+                file: HOSTILE.into(),
+                revision: hostile(),
+                can_undo: true,
+                findings: Vec::new(),
+            })),
+            Request::Config(_) => Ok(Reply::Config(Box::new(ConfigText {
+                file: HOSTILE.into(),
+                files: vec![HOSTILE.into(), "/other.toml".into()],
                 text: format!("</textarea>{HOSTILE}"),
                 revision: hostile(),
                 is_loaded: false,
@@ -71,6 +93,8 @@ impl Control for FakeServer {
             Request::ConfigHistory => Ok(Reply::ConfigHistory(vec![Change {
                 id: 1,
                 unix_time: 0,
+                file: HOSTILE.into(),
+                revision: hostile(),
                 what: hostile(),
                 diff: format!("+{HOSTILE}\n-{HOSTILE}\n"),
             }])),
@@ -89,9 +113,56 @@ impl Control for FakeServer {
         Box::pin(std::future::ready(reply))
     }
 
-    fn follow_logs(&self, _: LogFilter) -> Box<dyn Stream> {
+    fn follow_logs(&self, _: LogFilter) -> Result<Box<dyn Stream>, ApiError> {
         unreachable!("pages do not follow logs")
     }
+}
+
+/// Every kind of input, and a value that no input shows.
+fn inputs() -> impl Iterator<Item = (FieldInput, Option<String>)> {
+    let all = [
+        FieldInput::Switch,
+        FieldInput::Choice,
+        FieldInput::Text,
+        FieldInput::List,
+        FieldInput::Map,
+    ];
+    let other = [(FieldInput::Text, Some(HOSTILE.to_owned()))];
+    all.into_iter().map(|input| (input, None)).chain(other)
+}
+
+fn field(input: FieldInput, other: Option<String>) -> SiteField {
+    SiteField {
+        name: "root".to_owned(),
+        label: HOSTILE.to_owned(),
+        group: HOSTILE.to_owned(),
+        input,
+        words: vec![FieldWord {
+            text: HOSTILE.to_owned(),
+            help: HOSTILE.to_owned(),
+        }],
+        help: format!("{HOSTILE}. `{HOSTILE}`"),
+        default: HOSTILE.to_owned(),
+        example: HOSTILE.to_owned(),
+        text: HOSTILE.to_owned(),
+        other,
+    }
+}
+
+/// Findings about the website, about one of its fields, and about another part of the configuration.
+fn findings() -> Vec<Finding> {
+    [&["site", HOSTILE][..], &["site", HOSTILE, "root"], &["server"]]
+        .map(|key| Finding {
+            is_error: true,
+            code: HOSTILE.to_owned(),
+            message: HOSTILE.to_owned(),
+            help: Some(HOSTILE.to_owned()),
+            file: None,
+            line: 0,
+            column: 0,
+            key: key.iter().map(|part| (*part).to_owned()).collect(),
+        })
+        .to_vec()
 }
 
 fn page(page: PageKind, query: &str, permission: Permission, fails: bool) -> (u16, String) {
@@ -108,7 +179,7 @@ fn all() -> Vec<(PageKind, String)> {
     let name = format!("name={}", encoded(HOSTILE));
     let views = VIEWS.iter().map(|(kind, ..)| *kind);
     views
-        .chain([PageKind::AddWebsite, PageKind::EditWebsite])
+        .chain([PageKind::AddWebsite, PageKind::EditWebsite, PageKind::CopyWebsite])
         .map(|kind| (kind, name.clone()))
         .collect()
 }
@@ -139,11 +210,52 @@ fn every_page_that_has_data_shows_its_error() {
         assert_eq!(status, if has_data { 500 } else { 200 }, "{kind:?}");
         assert_eq!(text.contains("data-state=\"error\""), has_data, "{kind:?}: {text}");
     }
-    let (status, text) = page(PageKind::EditWebsite, "name=other", Permission::Full, false);
+    let (status, text) = page(PageKind::EditWebsite, "", Permission::Full, false);
     assert!(
         status == 404 && text.contains("there is no website with this name"),
         "{text}"
     );
+}
+
+/// Sends a form to the page that edits a website.
+fn sent(body: &str, permission: Permission, fails: bool) -> Result<String, (u16, String)> {
+    let (server, query) = (FakeServer { fails }, format!("name={}", encoded(HOSTILE)));
+    let sent = SentForm {
+        query: query.as_bytes(),
+        body: body.as_bytes(),
+        password_hash: None,
+    };
+    let submitted = pin!(submit(
+        PageKind::EditWebsite,
+        FormMode::Edit,
+        sent,
+        permission,
+        "/assets/0",
+        &server
+    ));
+    match submitted.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Submitted::Saved(location)) => Ok(location),
+        Poll::Ready(Submitted::Page(status, text)) => Err((status.code(), text)),
+        Poll::Pending => panic!("the replies are ready"),
+    }
+}
+
+#[test]
+fn a_form_with_problems_is_shown_as_it_was_filled_in() {
+    let body = format!("do=save&revision=1&root={0}&name={0}", encoded("<b>\"typed"));
+    let (status, text) = sent(&body, Permission::Full, false).unwrap_err();
+    assert_eq!(status, 422);
+    assert!(
+        text.contains("&#60;b&#62;&#34;typed") && !text.contains("<b>"),
+        "{text}"
+    );
+    let (status, text) = sent(&body.replace("save", "check"), Permission::Full, false).unwrap_err();
+    assert_eq!((status, text.contains("&#60;b&#62;&#34;typed")), (200, true));
+    assert!(!text.contains("<img"), "{text}");
+    for permission in [Permission::Full, Permission::Read] {
+        let (status, _) = sent(&body, permission, permission == Permission::Full).unwrap_err();
+        assert_eq!(status, if permission == Permission::Full { 500 } else { 403 });
+    }
 }
 
 #[test]
@@ -174,7 +286,7 @@ fn every_view_is_marked_in_the_navigation() {
             text.contains(&format!("<a href=\"{path}\" aria-current=\"page\">{name}</a>")),
             "{text}"
         );
-        assert_eq!(text.matches("aria-current").count(), 1);
+        assert_eq!(text.matches("aria-current=\"page\"").count(), 1);
         assert!(text.contains(&format!("<title>{name} · RockNet</title>")), "{text}");
     }
     for path in ["", "/x", "/login/", "/assets", "/api/status", "/metrics"] {

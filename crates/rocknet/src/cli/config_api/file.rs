@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use rocknet_control::config::MAX_TEXT;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 /// Bytes of the digest of a text that form its revision.
 const REVISION_BYTES: usize = 16;
@@ -113,6 +115,7 @@ struct NewFile {
 impl NewFile {
     /// Creates the file in the folder of the configuration file `beside`.
     fn create(beside: &Path) -> io::Result<NewFile> {
+        remove_abandoned(beside);
         let mut name = beside.file_name().unwrap_or_default().to_owned();
         // Two processes that edit the same file use different names. The name does not match an `include` of `*.toml`.
         name.push(format!(".{}.new", std::process::id()));
@@ -137,6 +140,25 @@ impl NewFile {
         self.path = None;
         let folder = target.parent().unwrap_or(Path::new("/"));
         File::open(folder)?.sync_all()
+    }
+}
+
+/// Removes the files that killed processes have left beside a configuration file. A process that this one cannot see,
+/// because it runs in another container, fails with an error and without a change if its file is removed.
+fn remove_abandoned(beside: &Path) {
+    let (Some(folder), Some(name)) = (beside.parent(), beside.file_name().and_then(|name| name.to_str())) else {
+        return;
+    };
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let found = entry.file_name();
+        let process = found.to_str().and_then(|found| {
+            let number = found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".new")?;
+            Pid::from_raw(number.parse().ok()?)
+        });
+        if process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH)) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -173,6 +195,30 @@ mod tests {
             .map(|entry| entry.unwrap().file_name())
             .collect();
         assert_eq!(names.len(), 2, "{names:?}");
+    }
+
+    #[test]
+    fn files_of_killed_processes_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.toml");
+        fs::write(&file, "old").unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let of = |name: &str| folder.path().join(name);
+        let abandoned = of(&format!("a.toml.{}.new", child.id()));
+        // Process 1 runs, and the others are no files of this program.
+        let kept = [
+            of("a.toml.1.new"),
+            of("a.toml.x.new"),
+            of("a.toml.0.new"),
+            of("b.toml.1.new"),
+        ];
+        for path in kept.iter().chain([&abandoned]) {
+            fs::write(path, "part").unwrap();
+        }
+        replace(&file, "old", "new").unwrap();
+        assert!(!abandoned.exists());
+        assert!(kept.iter().all(|path| path.exists()));
     }
 
     #[test]

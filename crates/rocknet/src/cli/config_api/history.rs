@@ -1,5 +1,6 @@
-//! Earlier texts of the configuration file, kept in the state folder.
+//! Earlier texts of the configuration files, kept in the state folder.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -45,6 +46,40 @@ pub struct StoredChange {
     pub before: String,
     /// Revision of the text after the change.
     pub after: String,
+    /// Text after the change; `None` in a record of an earlier version.
+    #[serde(default)]
+    pub text: Option<String>,
+}
+
+/// A change to undo, with the changes after it.
+#[derive(Debug)]
+pub struct UndoneChanges {
+    /// Number of the change.
+    pub id: u64,
+    /// The change.
+    pub change: StoredChange,
+    /// Changes after it, the latest first.
+    later: Vec<StoredChange>,
+}
+
+impl UndoneChanges {
+    /// Returns the edits without a record, which would be lost, as diffs; `None` if there is no such edit. `current`:
+    /// present text of the file.
+    pub fn unrecorded_edits(&self, current: &str) -> Option<String> {
+        let deadline = Instant::now() + DIFF_TIME;
+        let mut lost = None;
+        let mut next = current;
+        for change in self.later.iter().chain([&self.change]) {
+            if revision(next) != change.after {
+                let lost = lost.get_or_insert_with(String::new);
+                if let Some(text) = &change.text {
+                    lost.push_str(&diff(text, next, deadline));
+                }
+            }
+            next = &change.before;
+        }
+        lost
+    }
 }
 
 impl History {
@@ -62,7 +97,7 @@ impl History {
     /// Returns the error of the file system.
     pub fn record(&self, file: &Path, what: &str, before: &str, after: &str) -> io::Result<()> {
         let ids = self.ids()?;
-        let change = StoredChange {
+        let version = StoredChange {
             file: file.to_owned(),
             unix_time: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
@@ -70,8 +105,9 @@ impl History {
             what: what.to_owned(),
             before: before.to_owned(),
             after: revision(after),
+            text: Some(after.to_owned()),
         };
-        let bytes = serde_json::to_vec(&change).map_err(io::Error::other)?;
+        let bytes = serde_json::to_vec(&version).map_err(io::Error::other)?;
         let id = ids.last().map_or(1, |last| last + 1);
         self.storage.write(&name(id), &bytes, Access::Owner)?;
         for old in ids.iter().rev().skip(MAX_CHANGES - 1) {
@@ -80,56 +116,68 @@ impl History {
         Ok(())
     }
 
-    /// Returns a change of a file with its number: the change with the number `id`, or the last one if `id` is `None`.
+    /// Returns a change of one of these files by its number, or the last one, with the later changes of the file.
     /// Returns `None` if there is no such change.
     ///
     /// # Errors
     ///
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
-    pub fn stored(&self, file: &Path, id: Option<u64>) -> io::Result<Option<(u64, StoredChange)>> {
+    pub fn since(&self, files: &[PathBuf], id: Option<u64>) -> io::Result<Option<UndoneChanges>> {
+        let mut later: Vec<StoredChange> = Vec::new();
         for known in self.ids()?.into_iter().rev() {
-            if id.is_none_or(|id| id == known)
-                && let Some(change) = self.read(known)?
-                && change.file == file
-            {
-                return Ok(Some((known, change)));
+            let Some(change) = self.read(known)?.filter(|change| files.contains(&change.file)) else {
+                continue;
+            };
+            if id.is_none_or(|id| id == known) {
+                later.retain(|later| later.file == change.file);
+                return Ok(Some(UndoneChanges {
+                    id: known,
+                    change,
+                    later,
+                }));
             }
+            later.push(change);
         }
         Ok(None)
     }
 
-    /// Returns the changes of a file, the latest first. `current`: its present text.
+    /// Returns the changes of files, the latest first. `present`: returns the present text of a file; `None` for a file
+    /// whose changes are left out.
     ///
     /// # Errors
     ///
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
-    pub fn changes(&self, file: &Path, current: &str) -> io::Result<Vec<Change>> {
+    pub fn changes(&self, present: impl Fn(&Path) -> Option<String>) -> io::Result<Vec<Change>> {
         let mut changes = Vec::new();
-        let mut next = current.to_owned();
+        // Revision of the present text of each file, and its text before the changes that follow.
+        let mut texts: BTreeMap<PathBuf, Option<(String, String)>> = BTreeMap::new();
         let deadline = Instant::now() + DIFF_TIME;
         for id in self.ids()?.into_iter().rev() {
-            let Some(change) = self.read(id)?.filter(|change| change.file == file) else {
-                continue;
-            };
-            // `next` is the text before the following change, or the present text. If it is not the text after this
-            // change, the file was edited by hand in between. The text after this change is then unknown.
-            let diff = if revision(&next) == change.after {
-                diff(&change.before, &next, deadline)
-            } else {
-                String::new()
-            };
+            let Some(version) = self.read(id)? else { continue };
+            let text = texts
+                .entry(version.file.clone())
+                .or_insert_with(|| present(&version.file).map(|text| (revision(&text), text)));
+            let Some((present, next)) = text else { continue };
+            // A record of an earlier version has no text after the change. The text is then known only if no other
+            // program has edited the file before the next change.
+            let after = version
+                .text
+                .as_deref()
+                .or_else(|| (revision(next) == version.after).then_some(next.as_str()));
+            let diff = after.map_or_else(String::new, |after| diff(&version.before, after, deadline));
+            *next = version.before;
             changes.push(Change {
                 id,
-                unix_time: change.unix_time,
-                what: change.what,
+                unix_time: version.unix_time,
+                revision: present.clone(),
+                file: version.file,
+                what: version.what,
                 diff,
             });
-            next = change.before;
         }
         Ok(changes)
     }
 
-    /// Returns the change with this number; `None` if it is not stored.
     fn read(&self, id: u64) -> io::Result<Option<StoredChange>> {
         let Some(bytes) = self.storage.read(&name(id))? else {
             return Ok(None);
@@ -152,7 +200,6 @@ impl History {
     }
 }
 
-/// Returns the path of a stored change below the state folder.
 fn name(id: u64) -> String {
     format!("{FOLDER}/{id}.json")
 }
@@ -177,30 +224,94 @@ mod tests {
     fn changes_are_recorded_with_their_differences() {
         let folder = tempfile::tempdir().unwrap();
         let history = History::new(folder.path());
-        let file = Path::new("/etc/r.toml");
-        assert_eq!(history.changes(file, "a\n").unwrap(), []);
+        let (file, other) = (Path::new("/etc/r.toml"), Path::new("/etc/sites/a.toml"));
+        let changes = |text: &str, other_text: &str| {
+            let texts = [(file, text), (other, other_text)];
+            let present = |wanted: &Path| {
+                let found = texts.iter().find(|(file, _)| *file == wanted);
+                found.map(|(_, text)| (*text).to_owned())
+            };
+            history.changes(present).unwrap()
+        };
+        assert_eq!(changes("a\n", ""), []);
         history.record(file, "first", "a\n", "b\n").unwrap();
+        history.record(other, "included", "x\n", "y\n").unwrap();
         history.record(Path::new("/other.toml"), "other", "x\n", "y\n").unwrap();
         history.record(file, "second", "b\n", "c\n").unwrap();
-        let changes = history.changes(file, "c\n").unwrap();
-        let shown: Vec<_> = changes
+        let all = changes("c\n", "y\n");
+        let shown: Vec<_> = all
             .iter()
-            .map(|change| (change.id, change.what.as_str(), change.diff.as_str()))
+            .map(|change| {
+                (
+                    change.id,
+                    change.file.as_path(),
+                    change.what.as_str(),
+                    change.diff.as_str(),
+                )
+            })
             .collect();
         assert_eq!(
             shown,
             [
-                (3, "second", "@@ -1 +1 @@\n-b\n+c\n"),
-                (1, "first", "@@ -1 +1 @@\n-a\n+b\n")
+                (4, file, "second", "@@ -1 +1 @@\n-b\n+c\n"),
+                (2, other, "included", "@@ -1 +1 @@\n-x\n+y\n"),
+                (1, file, "first", "@@ -1 +1 @@\n-a\n+b\n")
             ]
         );
-        // The file was edited by hand after the last change.
-        let changes = history.changes(file, "d\n").unwrap();
-        assert_eq!((changes[0].diff.as_str(), changes[1].diff.is_empty()), ("", false));
-        let (id, change) = history.stored(file, None).unwrap().unwrap();
-        assert_eq!((id, change.before.as_str()), (3, "b\n"));
-        assert_eq!(history.stored(file, Some(1)).unwrap().unwrap().1.before, "a\n");
-        assert_eq!(history.stored(file, Some(2)).unwrap(), None);
+        assert_eq!(
+            (&all[0].revision, &all[1].revision),
+            (&revision("c\n"), &revision("y\n"))
+        );
+        assert_eq!(all[2].revision, revision("c\n"));
+        // An edit by hand after the last change alters no difference.
+        let after_edit = changes("d\n", "y\n");
+        assert_eq!(after_edit[0].diff, all[0].diff);
+        assert_eq!(after_edit[0].revision, revision("d\n"));
+        let files = [file.to_owned(), other.to_owned()];
+        let last = history.since(&files, None).unwrap().unwrap();
+        assert_eq!((last.id, last.change.before.as_str(), last.later.len()), (4, "b\n", 0));
+        let first = history.since(&files, Some(1)).unwrap().unwrap();
+        assert_eq!((first.change.before.as_str(), first.later.len()), ("a\n", 1));
+        let included = history.since(&files, Some(2)).unwrap().unwrap();
+        assert_eq!((included.change.file.as_path(), included.later.len()), (other, 0));
+        assert!(history.since(&files, Some(3)).unwrap().is_none());
+    }
+
+    #[test]
+    fn edits_without_a_record_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::new(folder.path());
+        let file = Path::new("/etc/r.toml");
+        history.record(file, "first", "a\n", "b\n").unwrap();
+        // By hand: b becomes c.
+        history.record(file, "second", "c\n", "d\n").unwrap();
+        let lost = |id, current: &str| {
+            history
+                .since(&[file.to_owned()], id)
+                .unwrap()
+                .unwrap()
+                .unrecorded_edits(current)
+        };
+        assert_eq!(lost(None, "d\n"), None);
+        assert_eq!(lost(Some(1), "d\n").unwrap(), "@@ -1 +1 @@\n-b\n+c\n");
+        assert_eq!(lost(None, "e\n").unwrap(), "@@ -1 +1 @@\n-d\n+e\n");
+        let both = lost(Some(1), "e\n").unwrap();
+        assert!(both.contains("-d\n+e\n") && both.contains("-b\n+c\n"), "{both}");
+        // A record of an earlier version has no text after the change.
+        let old = StoredChange {
+            text: None,
+            ..history.read(2).unwrap().unwrap()
+        };
+        let bytes = serde_json::to_vec(&old).unwrap();
+        history.storage.write(&name(2), &bytes, Access::Owner).unwrap();
+        assert_eq!(lost(None, "d\n"), None);
+        assert_eq!(lost(None, "e\n").unwrap(), "");
+        let diffs = |current: &str| {
+            history.changes(|_| Some(current.to_owned())).unwrap()[0]
+                .diff
+                .is_empty()
+        };
+        assert_eq!((diffs("d\n"), diffs("e\n")), (false, true));
     }
 
     #[test]
@@ -235,7 +346,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let history = History::new(folder.path());
         history.storage.write(&name(1), b"{", Access::Owner).unwrap();
-        let error = history.changes(Path::new("/r.toml"), "").unwrap_err();
+        let error = history.changes(|_| None).unwrap_err();
         assert!(error.to_string().contains("admin/history/1.json: "), "{error}");
     }
 }

@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::super::{Failure, print};
+use serde::Serialize;
+
+use super::super::Failure;
 
 /// Steps in order, and notes for the operator.
 #[derive(Default)]
@@ -43,18 +45,35 @@ impl Plan {
         self.notes.push(note);
     }
 
-    /// Carries out the steps and prints each of them. Stops at the first error.
-    pub fn carry_out(&self) -> Result<(), Failure> {
+    /// Carries out the steps, and passes each of them to `done` afterwards. Stops at the first error.
+    pub fn carry_out(&self, done: impl Fn(&Step)) -> Result<(), Failure> {
         for step in &self.steps {
             step.carry_out()
                 .map_err(|error| Failure::Failed(format!("cannot {step}: {error}")))?;
-            print(format_args!("{step}\n"));
-        }
-        for note in &self.notes {
-            print(format_args!("{note}\n"));
+            done(step);
         }
         Ok(())
     }
+
+    /// Returns the notes as lines.
+    pub fn notes(&self) -> String {
+        self.notes.iter().map(|note| format!("{note}\n")).collect()
+    }
+
+    /// Returns the steps and notes for programs.
+    pub fn summary(&self) -> PlanSummary<'_> {
+        PlanSummary {
+            steps: self.steps.iter().map(Step::to_string).collect(),
+            notes: &self.notes,
+        }
+    }
+}
+
+/// Steps and notes as JSON.
+#[derive(Serialize)]
+pub struct PlanSummary<'p> {
+    steps: Vec<String>,
+    notes: &'p [String],
 }
 
 impl Step {
@@ -102,10 +121,7 @@ impl fmt::Display for Plan {
         for step in &self.steps {
             writeln!(f, "{step}")?;
         }
-        for note in &self.notes {
-            writeln!(f, "{note}")?;
-        }
-        Ok(())
+        f.write_str(&self.notes())
     }
 }
 

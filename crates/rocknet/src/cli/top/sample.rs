@@ -1,17 +1,23 @@
 //! Rates between two states of a server.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use rocknet_control::Status;
+use rocknet_control::route::RouteTraffic;
+use rocknet_control::status::Protocols;
+use rocknet_control::{Status, durations};
 use serde::Serialize;
 
 /// Number of samples that a chart shows: two minutes of seconds.
 const MAX_SAMPLES: usize = 120;
 
+/// Maximum number of routes of a sample.
+const MAX_ROUTES: usize = 32;
+
 /// State of the server with the time at which it was queried.
 pub struct TimedStatus {
     pub status: Status,
+    pub routes: Vec<RouteTraffic>,
     pub at: Instant,
 }
 
@@ -24,14 +30,29 @@ pub struct Sample {
     pub bytes_per_second: f64,
     /// Responses with a status of 500 or above, per second.
     pub server_errors_per_second: f64,
+    /// Response times during the interval.
+    pub latency: Latency,
     /// CPU time in percent of one core.
     pub cpu_percent: f64,
     /// Resident memory in bytes at the end of the interval.
     pub memory_bytes: u64,
     /// Open connections at the end of the interval.
     pub connections_open: u64,
-    /// Sites by responses per second, the busiest first.
+    /// Open connections at the end of the interval by version of HTTP.
+    pub protocols: Protocols,
+    /// Sites with requests since the start of the server, the busiest of the interval first.
     pub sites: Vec<SiteSample>,
+    /// Routes with requests since the start of the server, the busiest of the interval first; at most 32.
+    pub routes: Vec<RouteSample>,
+}
+
+/// Response times during an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Latency {
+    /// Median in microseconds; `None` without a response.
+    pub p50_us: Option<u64>,
+    /// 99th percentile in microseconds; `None` without a response.
+    pub p99_us: Option<u64>,
 }
 
 /// Load of a site.
@@ -41,49 +62,100 @@ pub struct SiteSample {
     pub site: String,
     /// Responses per second.
     pub responses_per_second: f64,
-    /// Median of the response time since the start of the server, in microseconds.
-    pub p50_us: u64,
-    /// 99th percentile of the response time since the start of the server, in microseconds.
-    pub p99_us: u64,
+    /// Response times during the interval.
+    #[serde(flatten)]
+    pub latency: Latency,
+}
+
+/// Load of a route.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RouteSample {
+    /// Name of the site.
+    pub site: String,
+    /// Pattern as in the configuration; `/*` for paths without a route of their own.
+    pub route: String,
+    /// Responses per second.
+    pub responses_per_second: f64,
+    /// Response times during the interval.
+    #[serde(flatten)]
+    pub latency: Latency,
+}
+
+impl Latency {
+    /// Returns the percentiles of the counts of an interval.
+    fn of(counts: &[u64]) -> Latency {
+        Latency {
+            p50_us: durations::quantile(counts, 50),
+            p99_us: durations::quantile(counts, 99),
+        }
+    }
+}
+
+/// Responses and their times during an interval.
+#[derive(Default)]
+struct Interval {
+    responses: u64,
+    counts: Vec<u64>,
 }
 
 impl Sample {
     /// Returns the load between two states.
     pub fn between(before: &TimedStatus, now: &TimedStatus) -> Sample {
-        Sample::of(&before.status, &now.status, now.at.duration_since(before.at))
+        Sample::of(before, now, now.at.duration_since(before.at))
     }
 
-    fn of(before: &Status, now: &Status, interval: Duration) -> Sample {
+    fn of(before: &TimedStatus, now: &TimedStatus, interval: Duration) -> Sample {
         let seconds = interval.as_secs_f64();
-        // A server that was started again has smaller counters. The rates of that interval are zero.
-        let rate = |before: u64, now: u64| match seconds {
+        let per_second = |count: u64| match seconds {
             0.0 => 0.0,
-            seconds => now.saturating_sub(before) as f64 / seconds,
+            seconds => count as f64 / seconds,
         };
-        let responses_before = |site: &str| {
-            let known = before.durations.iter().find(|durations| durations.site == site);
-            known.map_or(0, |durations| durations.responses)
-        };
-        let mut sites: Vec<SiteSample> = now
-            .durations
-            .iter()
-            .map(|durations| SiteSample {
-                site: durations.site.clone(),
-                responses_per_second: rate(responses_before(&durations.site), durations.responses),
-                p50_us: durations.p50_us,
-                p99_us: durations.p99_us,
+        // A server that was started again has smaller counters. The rates of that interval are zero.
+        let rate = |before: u64, now: u64| per_second(now.saturating_sub(before));
+        let earlier: HashMap<(&str, &str), &RouteTraffic> = (before.routes.iter())
+            .map(|route| ((route.site.as_str(), route.route.as_str()), route))
+            .collect();
+        let mut by_site: BTreeMap<&str, Interval> = BTreeMap::new();
+        let mut routes = Vec::new();
+        for route in &now.routes {
+            let known = earlier.get(&(route.site.as_str(), route.route.as_str()));
+            let counts_before = known.map_or(&[][..], |known| &known.duration_counts);
+            let counts = durations::between(counts_before, &route.duration_counts);
+            let responses = route.responses.saturating_sub(known.map_or(0, |known| known.responses));
+            routes.push(RouteSample {
+                site: route.site.clone(),
+                route: route.route.clone(),
+                responses_per_second: per_second(responses),
+                latency: Latency::of(&counts),
+            });
+            let site = by_site.entry(&route.site).or_default();
+            site.responses += responses;
+            durations::add(&mut site.counts, &counts);
+        }
+        let mut sites: Vec<SiteSample> = by_site
+            .into_iter()
+            .map(|(site, interval)| SiteSample {
+                site: site.to_owned(),
+                responses_per_second: per_second(interval.responses),
+                latency: Latency::of(&interval.counts),
             })
             .collect();
         sites.sort_by(|one, other| other.responses_per_second.total_cmp(&one.responses_per_second));
+        routes.sort_by(|one, other| other.responses_per_second.total_cmp(&one.responses_per_second));
+        routes.truncate(MAX_ROUTES);
+        let (before, now) = (&before.status, &now.status);
         // 10 ms of CPU time per second are 1 % of a core.
         Sample {
             requests_per_second: rate(before.requests, now.requests),
             bytes_per_second: rate(before.bytes_sent, now.bytes_sent),
             server_errors_per_second: rate(before.responses.server_error, now.responses.server_error),
+            latency: Latency::of(&durations::between(&before.duration_counts, &now.duration_counts)),
             cpu_percent: rate(before.cpu_ms, now.cpu_ms) / 10.0,
             memory_bytes: now.memory_bytes,
             connections_open: now.connections_open,
+            protocols: now.protocols,
             sites,
+            routes,
         }
     }
 }
@@ -119,62 +191,92 @@ impl SampleHistory {
 
 #[cfg(test)]
 mod tests {
-    use rocknet_control::{Responses, SiteDurations};
+    use rocknet_control::Responses;
 
     use super::*;
 
-    fn status(requests: u64, sites: &[(&str, u64)]) -> Status {
-        Status {
-            requests,
-            bytes_sent: requests * 10,
-            cpu_ms: requests,
-            memory_bytes: 5,
-            responses: Responses {
-                server_error: requests / 100,
-                ..Responses::default()
+    /// Returns a state with routes: site, pattern and number of responses of 8 to 15 µs.
+    fn state(requests: u64, routes: &[(&str, &str, u64)]) -> TimedStatus {
+        TimedStatus {
+            status: Status {
+                requests,
+                bytes_sent: requests * 10,
+                cpu_ms: requests,
+                memory_bytes: 5,
+                responses: Responses {
+                    server_error: requests / 100,
+                    ..Responses::default()
+                },
+                duration_counts: vec![0, requests],
+                ..Status::default()
             },
-            durations: sites
+            routes: routes
                 .iter()
-                .map(|(site, responses)| SiteDurations {
+                .map(|(site, route, responses)| RouteTraffic {
                     site: (*site).to_owned(),
+                    route: (*route).to_owned(),
                     responses: *responses,
-                    ..SiteDurations::default()
+                    duration_counts: vec![0, *responses],
+                    ..RouteTraffic::default()
                 })
                 .collect(),
-            ..Status::default()
+            at: Instant::now(),
         }
     }
 
     #[test]
     fn rates_are_differences_per_second() {
-        let before = status(1_000, &[("a", 900)]);
-        let now = status(2_000, &[("a", 1_000), ("b", 400)]);
+        let before = state(1_000, &[("a", "/*", 900), ("a", "/x", 100)]);
+        let now = state(2_000, &[("a", "/*", 950), ("a", "/x", 150), ("b", "/*", 400)]);
         let sample = Sample::of(&before, &now, Duration::from_secs(2));
         assert_eq!((sample.requests_per_second, sample.bytes_per_second), (500.0, 5_000.0));
         assert_eq!((sample.cpu_percent, sample.server_errors_per_second), (50.0, 5.0));
-        let sites: Vec<_> = sample
-            .sites
-            .iter()
+        let latency = Latency {
+            p50_us: Some(12),
+            p99_us: Some(15),
+        };
+        assert_eq!(sample.latency, latency);
+        let sites: Vec<_> = (sample.sites.iter())
             .map(|site| (site.site.as_str(), site.responses_per_second))
             .collect();
         assert_eq!(sites, [("b", 200.0), ("a", 50.0)]);
+        let routes: Vec<_> = (sample.routes.iter())
+            .map(|route| (route.site.as_str(), route.route.as_str(), route.responses_per_second))
+            .collect();
+        assert_eq!(routes, [("b", "/*", 200.0), ("a", "/*", 25.0), ("a", "/x", 25.0)]);
+        assert_eq!(sample.sites[0].latency.p50_us, Some(12));
+        // No response in the interval: no latency, whatever was before.
+        let idle = Sample::of(&now, &now, Duration::from_secs(1));
+        assert_eq!(
+            (idle.latency, idle.routes[0].latency),
+            (Latency::default(), Latency::default())
+        );
         // After a restart, the counters are smaller.
         assert_eq!(
             Sample::of(&now, &before, Duration::from_secs(1)).requests_per_second,
             0.0
         );
         assert_eq!(Sample::of(&before, &now, Duration::ZERO).requests_per_second, 0.0);
+        let json = serde_json::to_value(&sample).unwrap();
+        assert_eq!(
+            (&json["routes"][0]["p50_us"], &json["latency"]["p99_us"]),
+            (&12.into(), &15.into())
+        );
+    }
+
+    #[test]
+    fn the_number_of_routes_is_bounded() {
+        let names: Vec<String> = (0..MAX_ROUTES + 5).map(|number| format!("/{number}")).collect();
+        let routes: Vec<(&str, &str, u64)> = names.iter().map(|name| ("a", name.as_str(), 1)).collect();
+        let sample = Sample::of(&state(0, &[]), &state(0, &routes), Duration::from_secs(1));
+        assert_eq!((sample.routes.len(), sample.sites.len()), (MAX_ROUTES, 1));
     }
 
     #[test]
     fn the_history_is_bounded() {
         let mut history = SampleHistory::default();
         for number in 0..MAX_SAMPLES as u64 + 5 {
-            history.push(Sample::of(
-                &status(0, &[]),
-                &status(number, &[]),
-                Duration::from_secs(1),
-            ));
+            history.push(Sample::of(&state(0, &[]), &state(number, &[]), Duration::from_secs(1)));
         }
         let values = history.values(usize::MAX, |sample| sample.requests_per_second);
         assert_eq!((values.len(), values[0]), (MAX_SAMPLES, 5));

@@ -5,9 +5,10 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
+use rocknet_control::status::{ProtocolConnections, Protocols};
 use rocknet_control::{Status, UpstreamSummary, text};
 
-use super::sample::{Sample, SampleHistory};
+use super::sample::{Latency, Sample, SampleHistory};
 
 /// Maximum number of characters of a name.
 const NAME: usize = 40;
@@ -22,9 +23,15 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
         0 => 0,
         count => u16::try_from(count).unwrap_or(u16::MAX).saturating_add(3).min(10),
     };
-    let [head, charts, sites, upstream_area, foot] = Layout::vertical([
-        Constraint::Length(2),
+    // A border above and below, and the names of the columns.
+    let site_lines = u16::try_from(sample.sites.len())
+        .unwrap_or(u16::MAX)
+        .saturating_add(3)
+        .min(10);
+    let [head, charts, sites, routes, upstream_area, foot] = Layout::vertical([
+        Constraint::Length(3),
         Constraint::Length(CHART),
+        Constraint::Length(site_lines),
         Constraint::Min(4),
         Constraint::Length(upstream_lines),
         Constraint::Length(1),
@@ -33,6 +40,7 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
     frame.render_widget(Paragraph::new(summary(status, sample)), head);
     draw_charts(frame, charts, history, sample);
     frame.render_widget(site_table(sample), sites);
+    frame.render_widget(route_table(sample), routes);
     frame.render_widget(upstream_table(upstreams), upstream_area);
     frame.render_widget(Paragraph::new("q: end").dim(), foot);
 }
@@ -47,29 +55,48 @@ fn summary<'t>(status: &Status, sample: &Sample) -> Vec<Line<'t>> {
         ))
         .bold(),
         Line::from(format!(
-            "{} connections, {} requests in all, {} per second sent, {:.1} server errors per second",
-            text::count(sample.connections_open),
+            "{} requests in all, {} per second sent, {:.1} server errors per second",
             text::count(status.requests),
             text::bytes(sample.bytes_per_second as u64),
             sample.server_errors_per_second
         )),
+        Line::from(format!(
+            "{} connections: {}",
+            text::count(sample.connections_open),
+            versions(sample)
+        )),
     ]
 }
 
+/// Returns the open connections by version of HTTP.
+fn versions(sample: &Sample) -> String {
+    let Protocols { http1, http2, http3 } = sample.protocols;
+    let open = |connections: ProtocolConnections| text::count(connections.open);
+    format!("HTTP/1 {}, HTTP/2 {}, HTTP/3 {}", open(http1), open(http2), open(http3))
+}
+
+/// Returns the percentiles, with a dash for an interval without a response.
+fn percentiles(latency: Latency) -> [String; 2] {
+    [latency.p50_us, latency.p99_us].map(|time| time.map_or("–".to_owned(), text::short_duration))
+}
+
 fn draw_charts(frame: &mut Frame<'_>, area: Rect, history: &SampleHistory, sample: &Sample) {
-    let thirds = Layout::horizontal([Constraint::Fill(1); 3]).areas::<3>(area);
+    let quarters = Layout::horizontal([Constraint::Fill(1); 4]).areas::<4>(area);
     let memory = text::bytes(sample.memory_bytes);
+    let [p50, p99] = percentiles(sample.latency);
     let titles = [
         format!("{:.0} requests/s", sample.requests_per_second),
+        format!("{p50}, 99 % {p99}"),
         format!("CPU {:.0} %", sample.cpu_percent),
         format!("memory {memory}"),
     ];
-    let values: [fn(&Sample) -> f64; 3] = [
+    let values: [fn(&Sample) -> f64; 4] = [
         |sample| sample.requests_per_second,
+        |sample| sample.latency.p99_us.unwrap_or(0) as f64,
         |sample| sample.cpu_percent,
         |sample| sample.memory_bytes as f64,
     ];
-    for ((area, title), value) in thirds.into_iter().zip(titles).zip(values) {
+    for ((area, title), value) in quarters.into_iter().zip(titles).zip(values) {
         let columns = usize::from(area.width.saturating_sub(2));
         let chart = Sparkline::default()
             .block(Block::bordered().title(title))
@@ -81,23 +108,38 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, history: &SampleHistory, sampl
 
 fn site_table<'t>(sample: &Sample) -> Table<'t> {
     let rows = sample.sites.iter().map(|site| {
-        Row::new([
-            text::sanitized(&site.site, NAME),
-            format!("{:.0}", site.responses_per_second),
-            text::short_duration(site.p50_us),
-            text::short_duration(site.p99_us),
-        ])
+        let [p50, p99] = percentiles(site.latency);
+        let name = text::sanitized(&site.site, NAME);
+        Row::new([name, format!("{:.0}", site.responses_per_second), p50, p99])
     });
+    load_table(rows.collect(), "site", "busiest sites")
+}
+
+fn route_table<'t>(sample: &Sample) -> Table<'t> {
+    let rows = sample.routes.iter().map(|route| {
+        let [p50, p99] = percentiles(route.latency);
+        let name = format!(
+            "{} {}",
+            text::sanitized(&route.site, NAME),
+            text::sanitized(&route.route, NAME)
+        );
+        Row::new([name, format!("{:.0}", route.responses_per_second), p50, p99])
+    });
+    load_table(rows.collect(), "route", "busiest routes")
+}
+
+/// Returns a table of names with responses per second and response times.
+fn load_table<'t>(rows: Vec<Row<'t>>, name: &'static str, title: &'static str) -> Table<'t> {
     let widths = [
         Constraint::Fill(1),
         Constraint::Length(12),
         Constraint::Length(10),
         Constraint::Length(10),
     ];
-    let head = Row::new(["site", "responses/s", "median", "99 %"]).bold();
+    let head = Row::new([name, "responses/s", "median", "99 %"]).bold();
     Table::new(rows, widths)
         .header(head)
-        .block(Block::bordered().title("busiest sites"))
+        .block(Block::bordered().title(title))
 }
 
 fn upstream_table<'t>(upstreams: &[UpstreamSummary]) -> Table<'t> {
@@ -121,24 +163,38 @@ mod tests {
     use ratatui::backend::TestBackend;
     use rocknet_control::UpstreamState;
 
-    use super::super::sample::SiteSample;
+    use super::super::sample::{RouteSample, SiteSample};
     use super::*;
 
     /// Returns the text of a terminal of this size.
     fn drawn(width: u16, height: u16) -> String {
         let mut history = SampleHistory::default();
+        let latency = Latency {
+            p50_us: Some(90),
+            p99_us: Some(12_000),
+        };
         history.push(Sample {
             requests_per_second: 1_234.4,
             bytes_per_second: 2_048.0,
             server_errors_per_second: 0.5,
             cpu_percent: 37.0,
             memory_bytes: 15 << 20,
+            latency,
             connections_open: 12,
+            protocols: Protocols {
+                http2: ProtocolConnections { open: 3, total: 4 },
+                ..Protocols::default()
+            },
             sites: vec![SiteSample {
                 site: "a\u{1b}.test".into(),
                 responses_per_second: 1_000.0,
-                p50_us: 90,
-                p99_us: 12_000,
+                latency,
+            }],
+            routes: vec![RouteSample {
+                site: "b.test".into(),
+                route: "/api\u{1b}/*".into(),
+                responses_per_second: 700.0,
+                latency: Latency::default(),
             }],
         });
         let status = Status {
@@ -165,12 +221,14 @@ mod tests {
         let shown = drawn(100, 30);
         for part in [
             "RockNet 0.1.0, process 7, up for 1 min 1 s",
-            "12 connections, 5,000 requests in all, 2.0 KiB per second sent, 0.5 server errors per second",
+            "12 connections: HTTP/1 0, HTTP/2 3, HTTP/3 0",
+            "5,000 requests in all, 2.0 KiB per second sent, 0.5 server errors per second",
             "1234 requests/s",
             "CPU 37 %",
             "memory 15.0 MiB",
             "a?.test",
-            "90 µs",
+            "90 µs, 99 % 12.0 ms",
+            "b.test /api?/*",
             "12.0 ms",
             "http://10.0.0.1:80",
             "drained",

@@ -107,7 +107,9 @@ impl Connection {
                 self.deadlines.begin(Wait::Send, config.ticks.send);
             }
             // The next round advances the drain.
-            Wait::Linger if !self.streams.is_empty() || self.lingers(config) => self.deadlines.begin(Wait::Linger, 1),
+            Wait::Linger if !self.streams.is_empty() || self.lingers(config) || self.may_be_reading(config) => {
+                self.deadlines.begin(Wait::Linger, 1);
+            }
             _ => self.close(ErrorCode::NoError),
         }
     }

@@ -82,6 +82,8 @@ pub struct Connection {
     pub(super) acknowledged_at: Tick,
     /// Tick at which the wait for acknowledgements began.
     pub(super) unacknowledged_since: Tick,
+    /// Tick at which the client last acknowledged the end of a response; `None` before the first one.
+    pub(super) last_delivered: Option<Tick>,
     /// Tick of the first GOAWAY.
     pub(super) drain_began: Option<Tick>,
     /// Tick of the last GOAWAY.
@@ -143,6 +145,7 @@ impl Connection {
             acknowledgements: 0,
             acknowledged_at: worker.wheel.now(),
             unacknowledged_since: worker.wheel.now(),
+            last_delivered: None,
             drain_began: None,
             drain_finished: None,
             round_bytes: 0,
@@ -211,6 +214,7 @@ impl Connection {
                     let stream = StreamId::new(id.into());
                     if let Some(position) = self.unacknowledged.iter().position(|known| *known == stream) {
                         self.unacknowledged.swap_remove(position);
+                        self.last_delivered = Some(worker.wheel.now());
                     }
                 }
                 // The next round writes to every stream that has output.
@@ -266,7 +270,7 @@ impl Connection {
         progressed |= self.resume_blocked(worker);
         progressed |= self.poll_exchanges(context, worker, &config);
         self.write_critical();
-        if self.is_drained() {
+        if self.is_drained(&config) {
             self.close(ErrorCode::NoError);
             progressed = true;
         }

@@ -11,6 +11,10 @@ use crate::worker::{Worker, WorkerConfig};
 /// the time is two round trips. By then all requests have arrived that the client sent before it read the first GOAWAY.
 const ANNOUNCEMENT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
+/// Time that a client has to read its last response and to close the connection, unless the server stops. A client
+/// acknowledges data that its application has not read yet, and some discard it when the server closes the connection.
+const READ_GRACE: Duration = Duration::from_secs(10);
+
 /// Minimum ticks from the last GOAWAY to the close of the connection, which discards all bytes that are not sent yet.
 const FINAL_TICKS: u32 = 1;
 
@@ -82,8 +86,21 @@ impl Connection {
         age < config.ticks.linger || is_active
     }
 
+    /// Returns true while the client may still read a response that it has acknowledged.
+    pub(super) fn may_be_reading(&self, config: &WorkerConfig) -> bool {
+        let worker = self.open.worker();
+        let grace = match worker.tunnel_close_grace() {
+            // Tunnels are closed by the server after this time, and their connections have as much time left.
+            Some(ticks) if worker.is_hurried() => config.ticks.linger.min(ticks / 2),
+            _ => worker.wheel.ticks(READ_GRACE),
+        };
+        let now = worker.wheel.now();
+        self.last_delivered
+            .is_some_and(|delivered| now.since(delivered) < grace)
+    }
+
     /// Returns true if no request is accepted any more, and the client has all responses.
-    pub(super) fn is_drained(&self) -> bool {
+    pub(super) fn is_drained(&self, config: &WorkerConfig) -> bool {
         let now = self.open.worker().wheel.now();
         let has_finished = self
             .drain_finished
@@ -93,6 +110,7 @@ impl Connection {
             && self.streams.is_empty()
             && self.heads.is_empty()
             && self.unacknowledged.is_empty()
+            && !self.may_be_reading(config)
     }
 }
 

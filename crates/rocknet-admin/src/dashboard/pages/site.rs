@@ -1,0 +1,190 @@
+//! Page with the form of a website, and what a browser sends with it.
+
+use askama::Template;
+use form_urlencoded::parse;
+use rocknet_control::api::{ApiError, Reply, Request};
+use rocknet_control::config::{Checked, Edit, Saved};
+use rocknet_control::route::SiteName;
+use rocknet_control::site_form::{FieldInput, SiteForm};
+use rocknet_proto::Status;
+
+use crate::Control;
+use crate::dashboard::frame::{Frame, encoded, other_reply, rendered};
+use crate::dashboard::site_form::{FilledField, FilledForm, FormMode};
+
+/// A form that a browser has sent.
+pub struct SentForm<'s> {
+    /// Query of the page.
+    pub query: &'s [u8],
+    /// Fields.
+    pub body: &'s [u8],
+    /// Hash of the password of a new user, or the reason why the user cannot be added; `None` if no user is added.
+    pub password_hash: Option<Result<String, String>>,
+}
+
+/// Result of a form that a browser has sent.
+pub enum Submitted {
+    /// Page with the form, and with the problems in it.
+    Page(Status, String),
+    /// Location of the page that reports the change.
+    Saved(String),
+}
+
+#[derive(Template)]
+#[template(path = "site.html")]
+struct SitePage<'a> {
+    frame: Frame<'a>,
+    form: FilledForm,
+    /// Revision of the text that the form has just been saved as; empty otherwise.
+    saved: String,
+    /// True if the browser wanted to save a form without changes.
+    is_unchanged: bool,
+}
+
+/// Renders the form with the values of the file, and with the present findings.
+pub async fn view<C: Control>(mode: FormMode, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
+    let mut form = FilledForm::new(mode, queried(query, control).await?);
+    if mode == FormMode::Edit {
+        let checked = check(&form, Vec::new(), control).await;
+        form.place(checked.map(|checked| checked.findings).unwrap_or_default());
+    }
+    Ok(rendered(&SitePage {
+        frame,
+        form,
+        saved: parameter(query, "saved").unwrap_or_default(),
+        is_unchanged: false,
+    }))
+}
+
+/// Checks the form that a browser has sent, and saves it unless the browser wants nothing but the check. A form with a
+/// problem is rendered again as it was filled in.
+pub async fn submit<C: Control>(
+    mode: FormMode,
+    sent: SentForm<'_>,
+    frame: Frame<'_>,
+    control: &C,
+) -> Result<Submitted, ApiError> {
+    let SentForm { query, body, .. } = sent;
+    let current = queried(query, control).await?;
+    let present_revision = current.revision.clone();
+    let mut form = FilledForm::new(mode, current);
+    form.fill(body);
+    if let Some(hash) = sent.password_hash {
+        form.add_user(hash);
+    }
+    let is_saving = parameter(body, "do").as_deref() == Some("save");
+    let is_complete = form.is_complete();
+    let edits = form.edits();
+    let is_unchanged = is_saving && edits.is_empty() && !form.has_errors();
+    if is_complete && !edits.is_empty() {
+        match check(&form, edits.clone(), control).await {
+            Ok(checked) => form.place(checked.findings),
+            Err(error) => form.refuse(&error, &edits),
+        }
+    }
+    if is_saving && !edits.is_empty() && !form.has_errors() {
+        match control
+            .execute(Request::EditConfig(form.request(edits.clone(), true)))
+            .await
+        {
+            Ok(Reply::Saved(Saved { revision, .. })) => {
+                let (name, revision) = (encoded(&form.name), encoded(&revision));
+                return Ok(Submitted::Saved(format!("/websites/edit?name={name}&saved={revision}")));
+            }
+            Ok(_) => return Err(other_reply()),
+            Err(error) => {
+                // After a conflict, the visitor decides whether the form replaces the other change.
+                form.revision.clone_from(&present_revision);
+                form.refuse(&error, &edits);
+            }
+        }
+    }
+    let status = if is_saving && form.has_errors() {
+        Status::UNPROCESSABLE_CONTENT
+    } else {
+        Status::OK
+    };
+    let page = SitePage {
+        frame,
+        form,
+        saved: String::new(),
+        is_unchanged,
+    };
+    Ok(Submitted::Page(status, rendered(&page)))
+}
+
+async fn queried<C: Control>(query: &[u8], control: &C) -> Result<SiteForm, ApiError> {
+    let missing = || ApiError::new(404, "there is no website with this name");
+    let name = parameter(query, "name").ok_or_else(missing)?;
+    match control.execute(Request::SiteForm(SiteName { name })).await? {
+        Reply::SiteForm(form) => Ok(*form),
+        _ => Err(other_reply()),
+    }
+}
+
+async fn check<C: Control>(form: &FilledForm, edits: Vec<Edit>, control: &C) -> Result<Checked, ApiError> {
+    match control.execute(Request::CheckEdits(form.request(edits, false))).await? {
+        Reply::Checked(checked) => Ok(checked),
+        _ => Err(other_reply()),
+    }
+}
+
+fn parameter(text: &[u8], wanted: &str) -> Option<String> {
+    parse(text).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
+}
+
+/// Returns the attribute `id` of a field.
+fn id(filled: &FilledField) -> String {
+    filled.field.name.replace('.', "-")
+}
+
+/// Returns the number of rows of a field with several lines.
+fn rows(filled: &FilledField) -> usize {
+    filled.text.lines().count().clamp(1, 8) + 1
+}
+
+/// Returns an example or the default, for an empty field.
+fn placeholder(filled: &FilledField) -> &str {
+    let field = &filled.field;
+    let text = if field.default.is_empty() {
+        &field.example
+    } else {
+        &field.default
+    };
+    match field.input {
+        FieldInput::Text => text.lines().next().unwrap_or_default(),
+        _ => text,
+    }
+}
+
+/// Splits the documentation of a key into its first sentence and the rest.
+fn summary(help: &str) -> (&str, &str) {
+    let mut is_code = false;
+    for (at, c) in help.char_indices() {
+        is_code ^= c == '`';
+        if c == '.' && !is_code && help[at + 1..].starts_with(' ') {
+            return (&help[..=at], help[at + 1..].trim_start());
+        }
+    }
+    (help, "")
+}
+
+/// Splits a text at its backquotes into pieces, which are code or not.
+fn pieces(text: &str) -> impl Iterator<Item = (bool, &str)> {
+    let numbered = text.split('`').enumerate();
+    numbered.map(|(at, piece)| (at % 2 == 1, piece))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documentation_has_a_summary_and_code() {
+        let text = "Runs `a. b`. More of it.";
+        assert_eq!(summary(text), ("Runs `a. b`.", "More of it."));
+        assert_eq!(summary("One."), ("One.", ""));
+        let split: Vec<_> = pieces("Runs `a. b`.").collect();
+        assert_eq!(split, [(false, "Runs "), (true, "a. b"), (false, ".")]);
+    }
+}

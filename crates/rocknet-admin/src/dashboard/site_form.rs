@@ -1,0 +1,364 @@
+//! Form of a website as it is filled in: the texts of its fields, the edits that they make, and the problems that the
+//! server has found.
+
+use std::collections::BTreeMap;
+
+use form_urlencoded::parse;
+use rocknet_control::api::ApiError;
+use rocknet_control::config::{Edit, Edits, Finding};
+use rocknet_control::site_form::{FieldInput, SiteField, SiteForm};
+
+/// Purpose of the form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormMode {
+    Edit,
+    Copy,
+}
+
+/// Content of a website, which decides what fields it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentKind {
+    Files,
+    Php,
+    Proxy,
+    Redirects,
+    /// Keys that the form does not have.
+    Other,
+}
+
+/// Kinds with the word in the form, the label, and the fields that they show.
+const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
+    (ContentKind::Files, "files", "Files of a folder", &["root"]),
+    (ContentKind::Php, "php", "PHP scripts of a folder", &["root", "php"]),
+    (ContentKind::Proxy, "proxy", "Another server", &["proxy"]),
+    (ContentKind::Redirects, "redirects", "Redirects only", &["redirects"]),
+    (ContentKind::Other, "other", "What its text says", &[]),
+];
+
+/// Fields of which a kind shows some.
+const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
+
+/// Fields that are used with certificate files only.
+const OF_FILES: [&str; 2] = ["tls.cert", "tls.key"];
+
+/// Problem that the server has found, or that keeps the form from being sent to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub is_error: bool,
+    pub text: String,
+}
+
+impl Problem {
+    fn error(text: impl Into<String>) -> Problem {
+        Problem {
+            is_error: true,
+            text: text.into(),
+        }
+    }
+}
+
+/// Field with its text in the form.
+#[derive(Debug)]
+pub struct FilledField {
+    pub field: SiteField,
+    /// Text that is filled in.
+    pub text: String,
+    pub problems: Vec<Problem>,
+}
+
+/// Form as it is filled in.
+#[derive(Debug)]
+pub struct FilledForm {
+    pub mode: FormMode,
+    /// Present name of the website, or the name of the website that is copied.
+    pub site: String,
+    /// Name that is filled in.
+    pub name: String,
+    pub name_problems: Vec<Problem>,
+    pub kind: ContentKind,
+    /// Kind of the file.
+    present_kind: ContentKind,
+    pub file: String,
+    pub line: usize,
+    /// Revision of the text that the form was made of.
+    pub revision: String,
+    pub fields: Vec<FilledField>,
+    /// Name of a user that is added, with a password that only the request has.
+    pub new_user: String,
+    pub new_user_problems: Vec<Problem>,
+    /// Problems that are not about a field.
+    pub problems: Vec<Problem>,
+}
+
+impl FilledForm {
+    /// Creates a form with the values of the file.
+    pub fn new(mode: FormMode, form: SiteForm) -> FilledForm {
+        let fields: Vec<FilledField> = form
+            .fields
+            .into_iter()
+            .map(|mut field| {
+                if mode == FormMode::Copy && field.name == "aliases" {
+                    // Two websites cannot have the same names.
+                    (field.text, field.other) = (String::new(), None);
+                }
+                FilledField {
+                    text: present(&field),
+                    field,
+                    problems: Vec::new(),
+                }
+            })
+            .collect();
+        let kind = kind(&fields);
+        FilledForm {
+            mode,
+            name: match mode {
+                FormMode::Edit => form.name.clone(),
+                FormMode::Copy => String::new(),
+            },
+            site: form.name,
+            name_problems: Vec::new(),
+            kind,
+            present_kind: kind,
+            file: form.file.to_string_lossy().into_owned(),
+            line: form.line,
+            revision: form.revision,
+            fields,
+            new_user: String::new(),
+            new_user_problems: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Fills in the fields of a form that a browser has sent. Fields that are missing in it keep their values, except
+    /// switches, which browsers send only if they are on.
+    pub fn fill(&mut self, body: &[u8]) {
+        let sent: BTreeMap<_, _> = parse(body).into_owned().collect();
+        for filled in self.fields.iter_mut().filter(|filled| filled.field.other.is_none()) {
+            let text = sent.get(&filled.field.name);
+            match (filled.field.input, text) {
+                (FieldInput::Switch, text) => filled.text = text.is_some().to_string(),
+                (_, Some(text)) => filled.text = text.replace("\r\n", "\n"),
+                (_, None) => {}
+            }
+        }
+        if let Some(name) = sent.get("name") {
+            self.name = name.trim().to_owned();
+        }
+        if let Some(user) = sent.get("new-user") {
+            self.new_user = user.trim().to_owned();
+        }
+        if let Some(revision) = sent.get("revision") {
+            self.revision.clone_from(revision);
+        }
+        let kind = sent.get("kind");
+        if let Some((kind, ..)) = KINDS.iter().find(|(_, word, ..)| kind.is_some_and(|kind| kind == word)) {
+            self.kind = *kind;
+        }
+    }
+
+    /// Adds the new user with the hash of the password. A user of this name gets the new password.
+    pub fn add_user(&mut self, hash: Result<String, String>) {
+        let (name, hash) = match hash {
+            Ok(hash) => (std::mem::take(&mut self.new_user), hash),
+            Err(message) => return self.new_user_problems.push(Problem::error(message)),
+        };
+        if let Some(auth) = self.fields.iter_mut().find(|filled| filled.field.name == "auth") {
+            let is_other = |line: &&str| line.split('=').next().is_some_and(|user| user.trim() != name);
+            let mut lines: Vec<&str> = auth.text.lines().filter(is_other).collect();
+            let added = format!("{name} = {hash}");
+            lines.push(&added);
+            auth.text = lines.join("\n");
+        }
+    }
+
+    /// Returns the kinds that the form offers: kind, word and label.
+    pub fn kinds(&self) -> impl Iterator<Item = (ContentKind, &'static str, &'static str)> {
+        let present = self.present_kind;
+        KINDS
+            .into_iter()
+            .filter(move |(kind, ..)| *kind != ContentKind::Other || present == ContentKind::Other)
+            .map(|(kind, word, label, _)| (kind, word, label))
+    }
+
+    /// Returns the groups of fields, each with its heading.
+    pub fn groups(&self) -> Vec<(&str, &[FilledField])> {
+        let groups = self.fields.chunk_by(|one, next| one.field.group == next.field.group);
+        groups
+            .filter_map(|fields| Some((fields.first()?.field.group.as_str(), fields)))
+            .collect()
+    }
+
+    /// Returns the edits that make the file as the form is filled in.
+    pub fn edits(&self) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        let (from, to) = (self.site.clone(), self.name.clone());
+        match self.mode {
+            FormMode::Copy => edits.push(Edit::CopySite { from, to }),
+            FormMode::Edit if from != to => edits.push(Edit::RenameSite { from, to }),
+            FormMode::Edit => {}
+        }
+        for filled in self.fields.iter().filter(|filled| filled.field.other.is_none()) {
+            let Some(text) = self.wanted(filled) else { continue };
+            if text.trim() != present(&filled.field).trim() {
+                edits.push(Edit::SetField {
+                    site: self.name.clone(),
+                    field: filled.field.name.clone(),
+                    text,
+                });
+            }
+        }
+        edits
+    }
+
+    /// Returns the edits as a request. `revision`: true if the file must have the revision of the form.
+    pub fn request(&self, edits: Vec<Edit>, has_revision: bool) -> Edits {
+        Edits {
+            edits,
+            revision: has_revision.then(|| self.revision.clone()),
+            file: Some(self.file.clone().into()),
+        }
+    }
+
+    /// Returns the text that a key should get; `None` if the form says nothing about it.
+    fn wanted(&self, filled: &FilledField) -> Option<String> {
+        let name = filled.field.name.as_str();
+        if OF_FILES.contains(&name) && self.text("tls") != "files" {
+            return None;
+        }
+        if !OF_KINDS.contains(&name) || self.shows(name) {
+            let text = filled.text.trim();
+            if name == "php" && self.kind == ContentKind::Php && ["", "false"].contains(&text) {
+                return Some("auto".to_owned());
+            }
+            return Some(filled.text.clone());
+        }
+        // The keys of the kind before would still have an effect.
+        (self.kind != self.present_kind).then(String::new)
+    }
+
+    /// Returns true if the kind of the form shows a field.
+    fn shows(&self, name: &str) -> bool {
+        let (.., fields) = KINDS[self.kind as usize];
+        fields.contains(&name) || self.kind == ContentKind::Other
+    }
+
+    fn text(&self, name: &str) -> &str {
+        let found = self.fields.iter().find(|filled| filled.field.name == name);
+        found.map_or("", |filled| &filled.text)
+    }
+
+    /// Adds a problem to each field that is needed and empty. Returns true if all such fields are filled in.
+    pub fn is_complete(&mut self) -> bool {
+        if self.name.is_empty() {
+            self.name_problems.push(Problem::error(FILL_IN));
+        }
+        let (.., of_kind) = KINDS[self.kind as usize];
+        let has_files = self.text("tls") == "files";
+        let mut is_complete = !self.name.is_empty();
+        for filled in &mut self.fields {
+            let name = filled.field.name.as_str();
+            let is_needed = of_kind.contains(&name) && name != "php" || name == "tls.cert" && has_files;
+            if is_needed && filled.text.trim().is_empty() && filled.field.other.is_none() {
+                filled.problems.push(Problem::error(FILL_IN));
+                is_complete = false;
+            }
+        }
+        is_complete
+    }
+
+    /// Places the findings of the server beside the fields that they are about. Warnings about other parts of the
+    /// configuration are left out.
+    pub fn place(&mut self, findings: Vec<Finding>) {
+        for finding in findings {
+            let problem = Problem {
+                is_error: finding.is_error,
+                text: match &finding.help {
+                    Some(help) => format!("{}: {help}", finding.message),
+                    None => finding.message.clone(),
+                },
+            };
+            match finding.key.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ["site", site] if site == self.name => self.name_problems.push(problem),
+                ["site", site, ref key @ ..] if site == self.name => match self.field_of(key) {
+                    Some(filled) => filled.problems.push(problem),
+                    None => self.problems.push(problem),
+                },
+                _ if finding.is_error => self.problems.push(problem),
+                _ => {}
+            }
+        }
+    }
+
+    /// Places the error of a request.
+    pub fn refuse(&mut self, error: &ApiError, edits: &[Edit]) {
+        let about = edits.iter().find_map(|edit| {
+            let rest = error.error.strip_prefix(&format!("cannot {edit}: "))?;
+            Some((edit, Problem::error(rest)))
+        });
+        match about {
+            Some((Edit::SetField { field, .. }, problem)) => {
+                let field: Vec<&str> = field.split('.').collect();
+                if let Some(filled) = self.field_of(&field) {
+                    filled.problems.push(problem);
+                }
+            }
+            Some((_, problem)) => self.name_problems.push(problem),
+            None => self.problems.push(Problem::error(match &error.details {
+                Some(details) => format!("{}\n{details}", error.error),
+                None => error.error.clone(),
+            })),
+        }
+    }
+
+    /// Returns the field of a key of the site, or of a table that contains the key.
+    fn field_of(&mut self, key: &[&str]) -> Option<&mut FilledField> {
+        let depth = |filled: &FilledField| {
+            let parts: Vec<&str> = filled.field.name.split('.').collect();
+            key.starts_with(&parts).then_some(parts.len())
+        };
+        let found = self.fields.iter_mut().filter(|filled| depth(filled).is_some());
+        found.max_by_key(|filled| depth(filled))
+    }
+
+    /// Returns true if a field or the form has an error.
+    pub fn has_errors(&self) -> bool {
+        let of_fields = self.fields.iter().flat_map(|filled| &filled.problems);
+        let mut all = of_fields
+            .chain(&self.name_problems)
+            .chain(&self.new_user_problems)
+            .chain(&self.problems);
+        all.any(|problem| problem.is_error)
+    }
+}
+
+const FILL_IN: &str = "Fill in this field.";
+
+/// Returns the text of a field before it is filled in. A switch shows its default.
+fn present(field: &SiteField) -> String {
+    match field.input {
+        FieldInput::Switch if field.text.is_empty() => field.default.clone(),
+        _ => field.text.clone(),
+    }
+}
+
+fn kind(fields: &[FilledField]) -> ContentKind {
+    let is_set = |name: &str| {
+        let found = fields
+            .iter()
+            .map(|filled| &filled.field)
+            .find(|field| field.name == name);
+        found.is_some_and(|field| field.other.is_some() || !["", "false"].contains(&field.text.as_str()))
+    };
+    [
+        ("proxy", ContentKind::Proxy),
+        ("php", ContentKind::Php),
+        ("root", ContentKind::Files),
+        ("redirects", ContentKind::Redirects),
+    ]
+    .into_iter()
+    .find_map(|(name, kind)| is_set(name).then_some(kind))
+    .unwrap_or(ContentKind::Other)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Tests of the form of a website: the edits of what is filled in, and the places of findings.
+
+use super::*;
+
+fn form(fields: &[(&str, FieldInput, &str)]) -> SiteForm {
+    let field = |(name, input, text): &(&str, FieldInput, &str)| SiteField {
+        name: (*name).to_owned(),
+        input: *input,
+        default: if *input == FieldInput::Switch { "true" } else { "" }.to_owned(),
+        text: (*text).to_owned(),
+        ..SiteField::default()
+    };
+    SiteForm {
+        name: "a.test".to_owned(),
+        file: "/r.toml".into(),
+        line: 3,
+        revision: "r1".to_owned(),
+        fields: fields.iter().map(field).collect(),
+    }
+}
+
+/// A site with files.
+fn files() -> SiteForm {
+    form(&[
+        ("enabled", FieldInput::Switch, ""),
+        ("aliases", FieldInput::List, "b.test"),
+        ("root", FieldInput::Text, "/a"),
+        ("php", FieldInput::Text, ""),
+        ("proxy", FieldInput::List, ""),
+        ("redirects", FieldInput::Map, ""),
+        ("tls", FieldInput::Choice, ""),
+        ("tls.cert", FieldInput::List, ""),
+        ("compress", FieldInput::Switch, "false"),
+    ])
+}
+
+/// Returns the edits of a form after a browser has sent a body, as texts.
+fn edits(mode: FormMode, form: SiteForm, body: &str) -> Vec<String> {
+    let mut filled = FilledForm::new(mode, form);
+    filled.fill(body.as_bytes());
+    let text = |edit: &Edit| match edit {
+        Edit::SetField { field, text, .. } => format!("{field}={text}"),
+        edit => edit.to_string(),
+    };
+    filled.edits().iter().map(text).collect()
+}
+
+const UNCHANGED: &str =
+    "name=a.test&kind=files&enabled=on&aliases=b.test&root=%2Fa&php=&proxy=&redirects=&tls=&tls.cert=";
+
+#[test]
+fn only_changed_fields_are_edited() {
+    assert_eq!(edits(FormMode::Edit, files(), UNCHANGED), [""; 0]);
+    let body = UNCHANGED
+        .replace("root=%2Fa", "root=%2Fb")
+        .replace("aliases=b.test", "aliases=b.test%0D%0Ac.test")
+        .replace("enabled=on&", "");
+    assert_eq!(
+        edits(FormMode::Edit, files(), &(body + "&compress=on")),
+        ["enabled=false", "aliases=b.test\nc.test", "root=/b", "compress=true"]
+    );
+    let renamed = UNCHANGED.replace("name=a.test", "name=+c.test+");
+    assert_eq!(
+        edits(FormMode::Edit, files(), &renamed),
+        ["rename site a.test to c.test"]
+    );
+    // A form without most of its fields changes nothing about them.
+    assert_eq!(edits(FormMode::Edit, files(), "enabled=on&root=/b"), ["root=/b"]);
+}
+
+#[test]
+fn a_copy_has_no_names_of_the_original() {
+    let body = UNCHANGED
+        .replace("aliases=b.test", "aliases=")
+        .replace("name=a.test", "name=c.test");
+    assert_eq!(edits(FormMode::Copy, files(), &body), ["copy site a.test to c.test"]);
+    let form = FilledForm::new(FormMode::Copy, files());
+    assert_eq!((form.name.as_str(), form.text("aliases")), ("", ""));
+}
+
+#[test]
+fn another_kind_removes_the_keys_of_the_kind_before() {
+    for (kind, more, expected) in [
+        ("php", "", &["php=auto"][..]),
+        ("php", "8.2", &["php=8.2"]),
+        ("proxy", "", &["root="]),
+        ("redirects", "", &["root="]),
+        ("nonsense", "", &[]),
+    ] {
+        let body = UNCHANGED
+            .replace("kind=files", &format!("kind={kind}"))
+            .replace("php=", &format!("php={more}"));
+        assert_eq!(edits(FormMode::Edit, files(), &body), expected, "{kind}");
+    }
+    // A hidden key stays while the kind does.
+    let both = form(&[
+        ("root", FieldInput::Text, "/a"),
+        ("proxy", FieldInput::List, "http://b"),
+    ]);
+    assert_eq!(
+        edits(FormMode::Edit, both, "kind=proxy&root=&proxy=http://c"),
+        ["proxy=http://c"]
+    );
+}
+
+#[test]
+fn certificate_files_are_used_with_their_own_choice_only() {
+    let with = |tls: &str| UNCHANGED.replace("tls=&tls.cert=", &format!("tls={tls}&tls.cert=c.pem"));
+    assert_eq!(edits(FormMode::Edit, files(), &with("auto")), ["tls=auto"]);
+    assert_eq!(
+        edits(FormMode::Edit, files(), &with("files")),
+        ["tls=files", "tls.cert=c.pem"]
+    );
+}
+
+#[test]
+fn needed_fields_are_not_empty() {
+    for (body, wrong) in [
+        ("name=a.test&kind=files&root=/a", None),
+        ("name=+&root=/a", Some("name")),
+        ("kind=files&root=+", Some("root")),
+        ("kind=proxy&proxy=", Some("proxy")),
+        ("kind=redirects", Some("redirects")),
+        ("kind=php&php=", None),
+        ("tls=files", Some("tls.cert")),
+    ] {
+        let mut filled = FilledForm::new(FormMode::Edit, files());
+        filled.fill(body.as_bytes());
+        assert_eq!(filled.is_complete(), wrong.is_none(), "{body}");
+        let field = filled.fields.iter().find(|filled| !filled.problems.is_empty());
+        let found = match field {
+            Some(filled) => Some(filled.field.name.as_str()),
+            None => (!filled.name_problems.is_empty()).then_some("name"),
+        };
+        assert_eq!(found, wrong, "{body}");
+        assert_eq!(filled.has_errors(), wrong.is_some());
+    }
+}
+
+fn finding(key: &[&str], is_error: bool) -> Finding {
+    Finding {
+        is_error,
+        code: "bad-value".to_owned(),
+        message: "it is wrong".to_owned(),
+        help: Some("correct it".to_owned()),
+        file: None,
+        line: 1,
+        column: 1,
+        key: key.iter().map(|part| (*part).to_owned()).collect(),
+    }
+}
+
+#[test]
+fn findings_are_beside_their_fields() {
+    let mut filled = FilledForm::new(FormMode::Edit, files());
+    filled.place(vec![
+        finding(&["site", "a.test"], true),
+        finding(&["site", "a.test", "root"], true),
+        finding(&["site", "a.test", "tls", "cert"], true),
+        finding(&["site", "a.test", "tls", "min"], false),
+        finding(&["site", "a.test", "unknown"], false),
+        finding(&["site", "b.test", "root"], true),
+        finding(&["server"], false),
+    ]);
+    let count = |name: &str| {
+        let found = filled.fields.iter().find(|filled| filled.field.name == name);
+        found.unwrap().problems.len()
+    };
+    assert_eq!(
+        (count("root"), count("tls"), count("tls.cert"), count("php")),
+        (1, 1, 1, 0)
+    );
+    assert_eq!((filled.name_problems.len(), filled.problems.len()), (1, 2));
+    assert_eq!(filled.name_problems[0].text, "it is wrong: correct it");
+}
+
+#[test]
+fn refused_edits_are_beside_their_fields() {
+    let mut filled = FilledForm::new(FormMode::Edit, files());
+    filled.fill(b"name=c.test&redirects=x");
+    let edits = filled.edits();
+    filled.refuse(
+        &ApiError::new(422, "cannot set site.c.test.redirects: it is wrong"),
+        &edits,
+    );
+    filled.refuse(
+        &ApiError::new(422, "cannot rename site a.test to c.test: it exists"),
+        &edits,
+    );
+    filled.refuse(&ApiError::new(409, "changed"), &edits);
+    let redirects = filled.fields.iter().find(|filled| filled.field.name == "redirects");
+    assert_eq!(redirects.unwrap().problems[0].text, "it is wrong");
+    assert_eq!(
+        (&*filled.name_problems[0].text, &*filled.problems[0].text),
+        ("it exists", "changed")
+    );
+}
+
+#[test]
+fn a_new_user_is_added_with_a_hash() {
+    let auth = || {
+        form(&[
+            ("root", FieldInput::Text, "/a"),
+            ("auth", FieldInput::Map, "ann = $1\nbob = $2\n"),
+        ])
+    };
+    for (user, hash, expected) in [
+        ("eve", Ok("$3"), "ann = $1\nbob = $2\neve = $3"),
+        ("ann", Ok("$3"), "bob = $2\nann = $3"),
+        ("eve", Err("the password is empty"), "ann = $1\nbob = $2\n"),
+    ] {
+        let mut filled = FilledForm::new(FormMode::Edit, auth());
+        filled.fill(format!("new-user={user}").as_bytes());
+        filled.add_user(hash.map(str::to_owned).map_err(str::to_owned));
+        assert_eq!(filled.text("auth"), expected, "{user}");
+        assert_eq!(
+            (filled.has_errors(), filled.new_user.is_empty()),
+            (hash.is_err(), hash.is_ok()),
+            "{user}"
+        );
+    }
+}

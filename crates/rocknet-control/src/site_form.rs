@@ -1,0 +1,91 @@
+//! Form of a site: its common keys as fields, which a client shows and edits as text.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Form of a site.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SiteForm {
+    /// Name of the site.
+    pub name: String,
+    /// File that defines the site.
+    pub file: PathBuf,
+    /// Line of the site in the file, from 1.
+    pub line: usize,
+    /// Revision of the file.
+    pub revision: String,
+    /// Fields, in the order of the form. Fields of a group follow each other.
+    pub fields: Vec<SiteField>,
+}
+
+/// Field of a form: a key of the site. Every other key is edited as text.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SiteField {
+    /// Path of the key below the site, with dots: `root`, `limits.body_size`.
+    pub name: String,
+    /// Label in the words of an operator.
+    pub label: String,
+    /// Heading of the group of the field.
+    pub group: String,
+    /// Input that suits the key.
+    pub input: FieldInput,
+    /// Words of a choice, or words that a client may propose in place of another text.
+    pub words: Vec<FieldWord>,
+    /// Documentation of the key. The first sentence is the summary.
+    pub help: String,
+    /// Text of the default; empty without a default.
+    pub default: String,
+    /// Text of an example; empty without an example.
+    pub example: String,
+    /// Text of the value; empty if the key is not written.
+    pub text: String,
+    /// Value as TOML, if it has a form that the field cannot show. Such a value is edited as text of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<String>,
+}
+
+/// Input that suits a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum FieldInput {
+    /// `true` or `false`.
+    Switch,
+    /// One of the words of the field.
+    Choice,
+    /// One element on each line.
+    List,
+    /// One `name = value` on each line.
+    Map,
+    /// One line of text, also for an input that only a newer server knows.
+    #[default]
+    #[serde(other)]
+    Text,
+}
+
+/// Word that a field accepts.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct FieldWord {
+    /// The word.
+    pub text: String,
+    /// Description of its effect: a phrase.
+    pub help: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_newer_servers_are_read() {
+        let field: SiteField = serde_json::from_str(r#"{"name": "a", "input": "wheel", "moons": 2}"#).unwrap();
+        assert_eq!((field.name.as_str(), field.input), ("a", FieldInput::Text));
+    }
+}

@@ -1,0 +1,169 @@
+//! Access control of routes, which inherit it from their site, and not from each other.
+
+use crate::directive::Directive;
+use crate::document::{Notes, Site};
+use crate::note::shown;
+use crate::settings::Settings;
+use crate::value::Value;
+
+/// Keys of access control.
+const KEYS: [&str; 3] = ["allow", "deny", "auth"];
+
+/// Returns the access control of settings.
+pub(crate) fn access_of(settings: &Settings) -> Settings {
+    let mut access = Settings::default();
+    for (key, setting) in settings.in_order() {
+        if KEYS.contains(&key) {
+            access.set(key, setting.value.clone(), setting.line);
+        }
+    }
+    access
+}
+
+/// Returns true if a route for a prefix would also apply to the paths of another pattern.
+pub(crate) fn covers(route: &str, pattern: &str) -> bool {
+    let prefix = route.strip_suffix('*').filter(|prefix| !prefix.contains('*'));
+    route != pattern && prefix.is_some_and(|prefix| pattern.starts_with(prefix))
+}
+
+/// Adds access control to the routes that it covers. `base`: settings of the site that all routes inherit, whose lists
+/// are combined with those of the routes. `restricted`: patterns with their access control.
+pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(String, Settings)]) {
+    let own = access_of(base);
+    let mut closed = Vec::new();
+    for route in &mut site.routes {
+        let mut is_combined = true;
+        for (_, access) in restricted.iter().filter(|(pattern, _)| covers(pattern, &route.pattern)) {
+            is_combined &= combine(&mut route.settings, access, true);
+        }
+        is_combined &= combine(&mut route.settings, &own, false);
+        if !is_combined {
+            closed.push(Directive::new("route", vec![route.pattern.clone()], route.line));
+        }
+    }
+    for directive in closed {
+        let message = "two lists of allowed clients apply here, so `deny = \"all\"` closes the place: write `allow` with \
+             the clients in both";
+        site.skip(&directive, message);
+    }
+}
+
+/// Adds the restrictions of another place to settings, so that both apply. `adds`: also the keys that the settings do
+/// not have. Returns false if two lists cannot be combined, and the place is closed.
+pub(crate) fn combine(settings: &mut Settings, access: &Settings, adds: bool) -> bool {
+    let mut is_combined = true;
+    for (key, setting) in access.in_order() {
+        match settings.get(key).filter(|value| !is_open(key, value)).cloned() {
+            None if adds || settings.has(key) => settings.set(key, setting.value.clone(), setting.line),
+            Some(value) if key == "deny" => {
+                settings.set(key, union(&value, &setting.value), setting.line);
+            }
+            Some(value) if key == "allow" && value != setting.value && !is_open(key, &setting.value) => {
+                settings.close(setting.line);
+                is_combined = false;
+            }
+            _ => {}
+        }
+    }
+    if settings.is_closed() {
+        settings.remove("allow");
+    }
+    is_combined
+}
+
+/// Returns true if a value permits every client.
+fn is_open(key: &str, value: &Value) -> bool {
+    match value {
+        Value::Flag(false) => true,
+        Value::Text(text) => key == "allow" && text == "all",
+        Value::List(list) => list.is_empty(),
+        _ => false,
+    }
+}
+
+/// Returns the entries of two lists. `all` needs no other entry.
+fn union(left: &Value, right: &Value) -> Value {
+    let entries = |value: &Value| match value {
+        Value::List(list) => list.clone(),
+        single => vec![single.clone()],
+    };
+    let mut all = entries(left);
+    for entry in entries(right) {
+        if !all.contains(&entry) {
+            all.push(entry);
+        }
+    }
+    match all.contains(&Value::text("all")) {
+        true => Value::text("all"),
+        false => Value::one_or_list(all),
+    }
+}
+
+/// Notes the routes for prefixes, which take precedence over routes for names with restrictions.
+pub(crate) fn note_shadowed(site: &mut Site) {
+    let prefixes: Vec<String> = site
+        .routes
+        .iter()
+        .filter(|route| route.pattern.starts_with('/') && route.pattern.ends_with("/*") && !route.settings.is_closed())
+        .map(|route| route.pattern.clone())
+        .collect();
+    let shadowed: Vec<Directive> = site
+        .routes
+        .iter()
+        .filter(|route| route.pattern.starts_with('*') && route.settings.restricts())
+        .map(|route| Directive::new("route", vec![route.pattern.clone()], route.line))
+        .collect();
+    for directive in shadowed.iter().filter(|_| !prefixes.is_empty()) {
+        let routes = shown(&prefixes.join(" "));
+        site.weakens(
+            directive,
+            &format!("these routes take precedence, so restrict them too: {routes}"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(key: &str, values: &[&str]) -> Settings {
+        let mut settings = Settings::default();
+        settings.set(key, Value::texts(values.iter().copied()), 1);
+        settings
+    }
+
+    #[test]
+    fn restrictions_of_two_places_both_apply() {
+        let mut settings = list("deny", &["10.0.0.1"]);
+        assert!(combine(&mut settings, &list("deny", &["10.0.0.2"]), true));
+        assert_eq!(settings.get("deny"), Some(&Value::texts(["10.0.0.1", "10.0.0.2"])));
+        let mut settings = list("allow", &["10.0.0.1"]);
+        assert!(combine(&mut settings, &list("allow", &["10.0.0.1"]), true) && !settings.is_closed());
+        assert!(!combine(&mut settings, &list("allow", &["10.0.0.2"]), true) && settings.is_closed());
+        let mut settings = list("allow", &["all"]);
+        assert!(combine(&mut settings, &list("allow", &["10.0.0.2"]), false));
+        assert_eq!(settings.get("allow"), Some(&Value::text("10.0.0.2")));
+        let mut settings = Settings::default();
+        assert!(combine(&mut settings, &list("allow", &["10.0.0.2"]), false) && settings.is_empty());
+    }
+
+    #[test]
+    fn covered_routes_are_restricted_too() {
+        let mut site = Site::default();
+        for pattern in ["/a/*", "/a/b/*", "/c/*", "*.zip"] {
+            site.route(pattern, 1).set("browse", Value::Flag(true), 1);
+        }
+        restrict_covered(
+            &mut site,
+            &Settings::default(),
+            &[("/a/*".to_owned(), list("deny", &["10.0.0.1"]))],
+        );
+        let restricted: Vec<&str> = site
+            .routes
+            .iter()
+            .filter(|route| route.settings.restricts())
+            .map(|route| route.pattern.as_str())
+            .collect();
+        assert_eq!(restricted, ["/a/b/*"]);
+    }
+}

@@ -1,0 +1,59 @@
+//! Files that `Include` and `IncludeOptional` name.
+
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::{Environment, FileKind};
+
+use crate::directive::{Directive, SyntaxError};
+use crate::include::{IncludeRequest, IncludeRules, root_folder};
+
+use super::context::ServerContext;
+
+/// Rules for `Include` and `IncludeOptional`.
+pub(crate) struct ApacheIncludes<'a> {
+    environment: &'a dyn Environment,
+    /// Folder of relative paths, unless `ServerRoot` names another one.
+    folder: PathBuf,
+}
+
+impl<'a> ApacheIncludes<'a> {
+    pub fn new(environment: &'a dyn Environment, file: &Path) -> ApacheIncludes<'a> {
+        let folder = root_folder(environment, file, &["apache2.conf", "httpd.conf", "conf/httpd.conf"]);
+        // Red Hat has conf/httpd.conf below the root.
+        let folder = match folder.ends_with("conf") {
+            true => folder.parent().unwrap_or(&folder).to_owned(),
+            false => folder,
+        };
+        ApacheIncludes { environment, folder }
+    }
+}
+
+impl IncludeRules for ApacheIncludes<'_> {
+    fn read(&self, text: &str) -> Result<Vec<Directive>, SyntaxError> {
+        super::read(text)
+    }
+
+    fn request(&self, directive: &Directive, known: &[Directive]) -> Option<IncludeRequest> {
+        let is_include = directive.is("Include") || directive.is("IncludeOptional");
+        let [path] = directive.words()[..] else { return None };
+        if !is_include {
+            return None;
+        }
+        let path = ServerContext::collect(known).expand(path)?;
+        let root = known.iter().rev().find(|known| known.is("ServerRoot"));
+        let root = root.map_or(Path::new(""), |root| Path::new(root.argument(0)));
+        // A configuration that was copied from another machine has another root here.
+        let path = match self.environment.kind(root) {
+            Some(FileKind::Directory) => root.join(path).to_string_lossy().into_owned(),
+            _ => path,
+        };
+        Some(IncludeRequest {
+            path,
+            is_uncertain: false,
+        })
+    }
+
+    fn folder(&self, _file: &Path) -> PathBuf {
+        self.folder.clone()
+    }
+}

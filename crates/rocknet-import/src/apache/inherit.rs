@@ -1,0 +1,142 @@
+//! Inheritance of access control between sections, which routes of RockNet inherit from their site only.
+
+use crate::access::{access_of, covers, note_shadowed};
+use crate::document::Site;
+use crate::settings::Settings;
+use crate::value::Value;
+
+/// Keys of access control, with the values that cancel those of the site.
+const ACCESS: [(&str, Value); 3] = [
+    ("allow", Value::Text(String::new())),
+    ("deny", Value::List(Vec::new())),
+    ("auth", Value::Flag(false)),
+];
+
+fn cancelling(key: &str, value: &Value) -> Value {
+    match key {
+        "allow" => Value::text("all"),
+        _ => value.clone(),
+    }
+}
+
+/// Adds the settings of a section to the route of a pattern. `decides`: the section has access control, which replaces
+/// that of the sections before it for the same paths.
+pub(super) fn add(site: &mut Site, pattern: &str, line: usize, settings: &Settings, decides: bool) {
+    if pattern != "/*" && !site.has_route(pattern) && !decides {
+        let inherited = covering(site, pattern).map(|at| access_of(&site.routes[at].settings));
+        if let Some(inherited) = inherited {
+            site.route(pattern, line).merge(inherited);
+        }
+    }
+    if !decides {
+        return site.route(pattern, line).merge(settings.clone());
+    }
+    let access = decided(settings, line);
+    if let Some(prefix) = pattern.strip_suffix('*').filter(|prefix| !prefix.contains('*')) {
+        for route in &mut site.routes {
+            if prefix == "/" || route.pattern.starts_with(prefix) && route.pattern != pattern {
+                replace_access(&mut route.settings, &access);
+            }
+        }
+    }
+    let route = site.route(pattern, line);
+    replace_access(route, &access);
+    let mut rest = settings.clone();
+    ACCESS.iter().for_each(|(key, _)| drop(rest.remove(key)));
+    route.merge(rest);
+}
+
+/// Completes the routes: removes what cancels nothing, and notes the routes that take precedence over restrictions.
+pub(super) fn finish(site: &mut Site) {
+    remove_needless(site);
+    note_shadowed(site);
+}
+
+fn remove_needless(site: &mut Site) {
+    // A route that opens a part of a restricted place keeps `auth = false`, which states that this is intended.
+    let is_opening: Vec<bool> = site
+        .routes
+        .iter()
+        .map(|route| {
+            let covering = covering(site, &route.pattern).map(|at| &site.routes[at].settings);
+            route.settings.has("auth") && !route.settings.restricts() && covering.is_some_and(Settings::restricts)
+        })
+        .collect();
+    let own = access_of(&site.settings);
+    for (key, value) in &ACCESS {
+        let value = cancelling(key, value);
+        if site.settings.get(key) == Some(&value) {
+            site.settings.remove(key);
+        }
+        let has_key = own.get(key).is_some_and(|own| *own != value);
+        for (route, is_opening) in site.routes.iter_mut().zip(&is_opening) {
+            let is_kept = has_key || *is_opening && *key == "auth";
+            if !is_kept && route.settings.get(key) == Some(&value) {
+                route.settings.remove(key);
+            }
+        }
+    }
+    for at in (0..site.routes.len()).rev() {
+        if site.routes[at].settings.is_empty() {
+            site.remove_route(at);
+        }
+    }
+}
+
+/// Returns the index of the longest prefix route that covers a pattern.
+fn covering(site: &Site, pattern: &str) -> Option<usize> {
+    (0..site.routes.len())
+        .filter(|at| covers(&site.routes[*at].pattern, pattern))
+        .max_by_key(|at| site.routes[*at].pattern.len())
+}
+
+/// Returns the access control of a section, in which keys without a value cancel those of the site.
+fn decided(settings: &Settings, line: usize) -> Settings {
+    let mut access = access_of(settings);
+    if !access.is_closed() {
+        for (key, value) in &ACCESS {
+            access.set_default(key, cancelling(key, value), line);
+        }
+    }
+    access
+}
+
+fn replace_access(settings: &mut Settings, access: &Settings) {
+    ACCESS.iter().for_each(|(key, _)| drop(settings.remove(key)));
+    settings.merge(access.clone());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(key: &str, value: Value) -> Settings {
+        let mut settings = Settings::default();
+        settings.set(key, value, 1);
+        settings
+    }
+
+    #[test]
+    fn access_control_is_inherited_replaced_and_cancelled() {
+        let mut site = Site::default();
+        add(&mut site, "/*", 1, &section("deny", Value::text("10.0.0.9")), true);
+        add(&mut site, "/a/*", 2, &section("allow", Value::text("10.0.0.1")), true);
+        add(&mut site, "/a/b/*", 3, &section("browse", Value::Flag(true)), false);
+        add(&mut site, "/a/open/*", 4, &Settings::default(), true);
+        finish(&mut site);
+        let get = |pattern: &str, key: &str| {
+            let route = site.routes.iter().find(|route| route.pattern == pattern);
+            route.and_then(|route| route.settings.get(key)).cloned()
+        };
+        assert_eq!(get("/a/b/*", "allow"), Some(Value::text("10.0.0.1")));
+        assert_eq!(get("/a/b/*", "deny"), Some(Value::List(Vec::new())));
+        assert_eq!((get("/a/b/*", "auth"), get("/a/*", "auth")), (None, None));
+        assert_eq!(get("/a/open/*", "auth"), Some(Value::Flag(false)));
+        assert_eq!(get("/a/open/*", "allow"), None);
+        assert_eq!(get("/a/open/*", "deny"), Some(Value::List(Vec::new())));
+        // A later section for the whole site, such as `<Location />`, decides for all paths.
+        add(&mut site, "/*", 5, &section("deny", Value::text("all")), true);
+        let is_closed = |route: &crate::document::SiteRoute| route.settings.is_closed();
+        assert!(site.settings.is_closed() && site.routes.iter().all(is_closed));
+    }
+}

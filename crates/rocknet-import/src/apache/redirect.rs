@@ -1,0 +1,116 @@
+//! Translates `Redirect`, `RedirectMatch` and similar directives.
+
+use crate::directive::Directive;
+use crate::document::{Notes, Site};
+use crate::hosts::HostDraft;
+use crate::value::Value;
+
+use super::path::prefix;
+
+/// Translates `Redirect`, `RedirectMatch` and similar directives.
+pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
+    let Some((code, from, to)) = parse(directive) else {
+        return false;
+    };
+    let is_match = directive.is("RedirectMatch");
+    let site = &mut host.site;
+    if (400..600).contains(&code) {
+        let patterns = match is_match {
+            true => crate::regex::patterns(from).map(|mut found| {
+                found.patterns.append(&mut found.beginnings);
+                if let Some(difference) = found.difference {
+                    site.weakens(directive, difference);
+                }
+                found.patterns
+            }),
+            false => Some(prefix(from)),
+        };
+        match patterns {
+            Some(patterns) => site.rule(directive, keys(patterns, code)),
+            None => site.skip_restriction(
+                directive,
+                "patterns cannot express the expression: write a rule with `respond`",
+            ),
+        }
+        return true;
+    }
+    if is_match {
+        match crate::regex::rewrite(from, to) {
+            Some((patterns, target)) => {
+                for pattern in patterns {
+                    site.redirect(&pattern, &target, code, directive.line);
+                }
+            }
+            None => site.skip(directive, "patterns cannot express the expression: write `redirects`"),
+        }
+        return true;
+    }
+    // The rest of the path is added to the target.
+    if let ("/", Some(name)) = (from, to.strip_prefix("https://"))
+        && let Some(name) = name.strip_suffix('/').or(Some(name).filter(|name| !name.contains('/')))
+        && !name.contains(['/', '%', '$'])
+    {
+        host.https_redirect = Some(name.to_owned());
+        site.redirect("/*", &format!("https://{name}/{{*}}"), code, directive.line);
+        return true;
+    }
+    let base = to.strip_suffix('/').unwrap_or(to);
+    match from.strip_suffix('/') {
+        Some(prefix) => site.redirect(&format!("{prefix}/*"), &format!("{base}/{{*}}"), code, directive.line),
+        None => {
+            site.redirect(from, to, code, directive.line);
+            site.redirect(&format!("{from}/*"), &format!("{base}/{{*}}"), code, directive.line);
+        }
+    }
+    true
+}
+
+/// Translates a refusal, such as `Redirect 403 /`, in a section. Returns false for other directives.
+pub(super) fn refusal(directive: &Directive, patterns: &[String], site: &mut Site) -> bool {
+    let Some((code @ 400..600, from, _)) = parse(directive) else {
+        return false;
+    };
+    if directive.is("RedirectMatch") && !matches!(from, "^" | "^/" | ".*" | "^.*$" | "^/.*$") {
+        site.skip_restriction(directive, "write a rule with `path` and `respond`");
+        return true;
+    }
+    let paths = match from {
+        path if path.starts_with('/') && path.len() > 1 && directive.is("Redirect") => prefix(path),
+        _ => patterns.to_vec(),
+    };
+    site.rule(directive, keys(paths, code));
+    true
+}
+
+/// Returns the keys of a rule that responds with a status.
+fn keys(patterns: Vec<String>, code: u64) -> Vec<(&'static str, Value)> {
+    let mut keys = vec![("respond", Value::Number(code))];
+    if !patterns.iter().any(|pattern| pattern == "/*") {
+        keys.insert(0, ("path", Value::texts(patterns)));
+    }
+    keys
+}
+
+/// Returns status, path and target of a redirect. A status alone applies to every path.
+fn parse(directive: &Directive) -> Option<(u64, &str, &str)> {
+    let status = |word: &str| match word {
+        "permanent" => Some(301),
+        "temp" => Some(302),
+        "seeother" => Some(303),
+        "gone" => Some(410),
+        word => word.parse::<u64>().ok(),
+    };
+    let words = directive.words();
+    let (code, from, to) = match (directive.name.to_ascii_lowercase().as_str(), &words[..]) {
+        ("redirect" | "redirectmatch", [code, from, rest @ ..]) if status(code).is_some() && rest.len() < 2 => (
+            status(code).unwrap_or(302),
+            *from,
+            rest.first().copied().unwrap_or_default(),
+        ),
+        ("redirect", [code]) if status(code).is_some() => (status(code).unwrap_or(302), "/", ""),
+        ("redirect" | "redirectmatch" | "redirecttemp", [from, to]) => (302, *from, *to),
+        ("redirectpermanent", [from, to]) => (301, *from, *to),
+        _ => return None,
+    };
+    Some((code, from, to))
+}

@@ -1,0 +1,174 @@
+//! Translates the directives `SSL…` of a host.
+
+use crate::directive::Directive;
+use crate::document::Notes;
+use crate::hosts::HostDraft;
+use crate::settings::Settings;
+use crate::units;
+use crate::value::Value;
+
+use super::context::ServerContext;
+use super::inherit;
+
+/// Beginnings of the names of directives that RockNet does not need, in lower case.
+const UNNEEDED: [&str; 14] = [
+    "sslciphersuite",
+    "sslhonorcipherorder",
+    "sslprotocol",
+    "sslsession",
+    "sslcompression",
+    "sslusestapling",
+    "sslstapling",
+    "sslrandomseed",
+    "sslopensslconfcmd",
+    "sslinsecurerenegotiation",
+    "sslcryptodevice",
+    "sslstrictsnivhostcheck",
+    "sslproxyengine",
+    "sslpolicy",
+];
+
+/// Directives `SSL…` of a host.
+#[derive(Default)]
+pub(super) struct ApacheTls {
+    /// True if `SSLEngine` is on.
+    pub on: bool,
+    certificates: Vec<String>,
+    keys: Vec<String>,
+    rest: Vec<(String, Value)>,
+    /// `SSLVerifyClient`, unless it is `none`.
+    verify: Option<Directive>,
+    client_ca: Option<String>,
+    /// The first restriction that has no counterpart, such as a list of revoked certificates.
+    unknown: Option<Directive>,
+}
+
+impl ApacheTls {
+    /// Reads a directive. Returns false if it does not concern TLS.
+    pub fn read(&mut self, directive: &Directive, host: &mut HostDraft, context: &ServerContext) -> bool {
+        let words: Vec<String> = directive
+            .arguments
+            .iter()
+            .filter_map(|word| context.expand(word))
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match (directive.name.to_ascii_lowercase().as_str(), &words[..]) {
+            ("sslengine", [on]) => self.on = on.eq_ignore_ascii_case("on"),
+            ("sslcertificatefile", [file]) => self.certificates.push((*file).to_owned()),
+            ("sslcertificatekeyfile", [file]) => self.keys.push((*file).to_owned()),
+            ("sslcertificatechainfile", [_]) => {
+                host.site.skip(
+                    directive,
+                    "`cert` contains the chain: append this file to it, or name fullchain.pem",
+                );
+            }
+            ("sslcacertificatefile", [file]) => self.client_ca = Some((*file).to_owned()),
+            ("sslverifyclient", [mode]) => {
+                self.verify = (!mode.eq_ignore_ascii_case("none")).then(|| directive.clone());
+            }
+            ("sslrequire" | "sslcarevocationfile" | "sslcarevocationpath", _) => {
+                self.unknown.get_or_insert_with(|| directive.clone());
+            }
+            ("sslrequiressl", _) => {
+                let keys = vec![("scheme", Value::text("http")), ("respond", Value::Number(403))];
+                host.site.rule(directive, keys);
+            }
+            ("sslprotocol", words)
+                if words
+                    .last()
+                    .is_some_and(|word| *word == "TLSv1.3" || *word == "+TLSv1.3") =>
+            {
+                if words.iter().all(|word| word.ends_with("TLSv1.3") || *word == "-all") {
+                    self.rest.push(("min".to_owned(), Value::text("1.3")));
+                }
+            }
+            ("header", ["always", "set", name, value] | ["set", name, value])
+                if name.eq_ignore_ascii_case("Strict-Transport-Security") =>
+            {
+                match units::hsts(value) {
+                    Some((age, has_more)) => {
+                        if has_more {
+                            let message = "only `max-age` is sent, without includeSubDomains and preload";
+                            host.site.differs(directive, message);
+                        }
+                        self.rest.retain(|(key, _)| key != "hsts");
+                        self.rest.push(("hsts".to_owned(), Value::Text(units::duration(age))));
+                    }
+                    None => host.site.skip(directive, "write `tls.hsts`"),
+                }
+            }
+            (name, _) if UNNEEDED.iter().any(|start| name.starts_with(start)) => {
+                host.site
+                    .unneeded(directive, "RockNet selects versions, ciphers and sessions itself");
+            }
+            (name, _) if name.starts_with("sslproxy") => {
+                host.site
+                    .skip(directive, "see docs/proxy.md for the settings of `proxy`");
+            }
+            (name, _) if name.starts_with("ssl") => {
+                host.site.skip(directive, "see docs/https.md for the settings of `tls`");
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Requires client certificates. Without the authority, a host with TLS is closed.
+    pub fn verify_clients(&mut self, host: &mut HostDraft) {
+        if !self.on {
+            return;
+        }
+        let is_verified = self.verify.is_some();
+        if let Some(directive) = self.unknown.take().filter(|d| is_verified || d.is("SSLRequire")) {
+            close(host, directive.line);
+            let message = "this restriction has no counterpart, so `deny = \"all\"` closes the site";
+            host.site.skip(&directive, message);
+        }
+        let Some(directive) = self.verify.take() else { return };
+        let mode = directive.argument(0).to_ascii_lowercase();
+        match (mode.as_str(), self.client_ca.take()) {
+            (mode @ ("require" | "optional"), Some(file)) => {
+                self.rest.push(("client_ca".to_owned(), Value::Text(file)));
+                if mode == "optional" {
+                    self.rest.push(("client".to_owned(), Value::text("optional")));
+                }
+            }
+            ("optional" | "optional_no_ca", _) => host.site.skip_restriction(
+                &directive,
+                "write `client_ca` and `client` of `tls`: applications get no certificate",
+            ),
+            _ => {
+                close(host, directive.line);
+                let message = "no `SSLCACertificateFile` is named, so `deny = \"all\"` closes the site: write \
+                     `client_ca` of `tls`";
+                host.site.skip(&directive, message);
+            }
+        }
+    }
+
+    /// Returns the settings of the key `tls`.
+    pub fn keys(self) -> Vec<(String, Value)> {
+        let mut keys = Vec::new();
+        if !self.certificates.is_empty() {
+            keys.push(("cert".to_owned(), Value::texts(self.certificates)));
+            if !self.keys.is_empty() {
+                keys.push(("key".to_owned(), Value::texts(self.keys)));
+            }
+        }
+        let has_hsts = self.rest.iter().any(|(key, _)| key == "hsts");
+        keys.extend(self.rest);
+        if !has_hsts {
+            // RockNet sends the field by default, and browsers would remember it.
+            keys.push(("hsts".to_owned(), Value::text("0s")));
+        }
+        keys.push(("redirect".to_owned(), Value::Flag(false)));
+        keys
+    }
+}
+
+/// Closes a host with all its routes, because TLS restricts each of them.
+fn close(host: &mut HostDraft, line: usize) {
+    let mut closed = Settings::default();
+    closed.close(line);
+    inherit::add(&mut host.site, "/*", line, &closed, true);
+}

@@ -1,0 +1,216 @@
+//! Reads the files that a configuration includes, and puts their directives in the place of the directive.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::{Environment, FileKind};
+
+use crate::directive::{Directive, SyntaxError};
+use crate::document::Notes;
+use crate::imported::ImportError;
+use crate::note::{MAY_RESTRICT_ACCESS, Note};
+use crate::source::SourceMap;
+
+/// Maximum depth of included files. Configurations in use have about three levels.
+const MAX_DEPTH: usize = 8;
+
+/// Maximum number of bytes of all files.
+const MAX_TOTAL_BYTES: usize = 4 * crate::MAX_BYTES;
+
+/// Maximum number of directives that are inserted. A file counts each time that it is included.
+const MAX_INSERTED: usize = 100_000;
+
+/// A directive that includes files.
+pub(crate) struct IncludeRequest {
+    /// Path of a file or folder, or a pattern. Relative paths are relative to the folder of the reader.
+    pub path: String,
+    /// True if the directive has another meaning when no file matches, so that it is kept.
+    pub is_uncertain: bool,
+}
+
+/// Differences between the languages.
+pub(crate) trait IncludeRules {
+    fn read(&self, text: &str) -> Result<Vec<Directive>, SyntaxError>;
+    /// Returns the files that a directive includes; `None` for other directives. `known`: directives read so far.
+    fn request(&self, directive: &Directive, known: &[Directive]) -> Option<IncludeRequest>;
+    /// Returns the folder of relative paths. `file`: the file with the directive.
+    fn folder(&self, file: &Path) -> PathBuf;
+    /// Adapts the directives of a file to the arguments of the directive that includes it.
+    fn adapt(&self, directives: Vec<Directive>, _include: &Directive) -> Vec<Directive> {
+        directives
+    }
+}
+
+/// Reader of included files.
+pub(crate) struct IncludeReader<'a> {
+    environment: &'a dyn Environment,
+    rules: &'a dyn IncludeRules,
+    pub sources: SourceMap,
+    /// Notes about files that were not read.
+    pub notes: Vec<Note>,
+    /// Directives of the files that have been read.
+    read: HashMap<PathBuf, Vec<Directive>>,
+    /// Files that are being read, from the outermost to the innermost.
+    open: Vec<PathBuf>,
+    bytes: usize,
+    inserted: usize,
+}
+
+impl<'a> IncludeReader<'a> {
+    pub fn new(environment: &'a dyn Environment, rules: &'a dyn IncludeRules) -> IncludeReader<'a> {
+        IncludeReader {
+            environment,
+            rules,
+            sources: SourceMap::default(),
+            notes: Vec::new(),
+            read: HashMap::new(),
+            open: Vec::new(),
+            bytes: 0,
+            inserted: 0,
+        }
+    }
+
+    /// Reads a file with its includes.
+    pub fn read(&mut self, file: &Path, text: &str) -> Result<Vec<Directive>, ImportError> {
+        let name = file.display().to_string();
+        let offset = self.sources.add(&name, text);
+        self.bytes += text.len();
+        let mut tree = self.rules.read(text).map_err(|error| ImportError {
+            file: name,
+            ..ImportError::from(error)
+        })?;
+        shift(&mut tree, offset);
+        self.open.push(file.to_owned());
+        let expanded = self.expand(tree, file);
+        self.open.pop();
+        expanded
+    }
+
+    fn expand(&mut self, tree: Vec<Directive>, file: &Path) -> Result<Vec<Directive>, ImportError> {
+        let mut all: Vec<Directive> = Vec::with_capacity(tree.len());
+        for mut directive in tree {
+            if let Some(request) = self.rules.request(&directive, &all) {
+                match self.files(&directive, &request, file) {
+                    Some(files) => {
+                        for file in files {
+                            all.extend(self.insert(&directive, &file)?);
+                        }
+                    }
+                    None if request.is_uncertain => all.push(directive),
+                    None => {}
+                }
+                continue;
+            }
+            if let Some(block) = directive.block.take() {
+                directive.block = Some(self.expand(block, file)?);
+            }
+            all.push(directive);
+        }
+        Ok(all)
+    }
+
+    /// Returns the files of a request; `None`, with a note unless it is uncertain, if there is no such file.
+    fn files(&mut self, directive: &Directive, request: &IncludeRequest, file: &Path) -> Option<Vec<PathBuf>> {
+        let path = self.rules.folder(file).join(&request.path);
+        let found = match self.environment.kind(&path) {
+            Some(FileKind::File) => Ok(vec![path.clone()]),
+            Some(FileKind::Directory) => {
+                let levels = ["*", "*/*", "*/*/*"].map(|below| self.environment.matching(&path.join(below)));
+                levels
+                    .into_iter()
+                    .collect::<Result<Vec<_>, _>>()
+                    .map(|levels| levels.concat())
+            }
+            _ => self.environment.matching(&path),
+        };
+        match found {
+            Ok(files) if !files.is_empty() => return Some(files),
+            _ if request.is_uncertain => {}
+            Err(error) => self.skip(directive, &error.to_string()),
+            Ok(_) => {
+                let is_pattern = request.path.contains(['*', '?']) && !request.path.contains('[');
+                let folder = path
+                    .parent()
+                    .filter(|folder| !folder.to_string_lossy().contains(['*', '?']));
+                let has_folder =
+                    folder.is_some_and(|folder| self.environment.kind(folder) == Some(FileKind::Directory));
+                if is_pattern && has_folder {
+                    self.notes.unneeded(directive, "no file matches");
+                } else {
+                    self.skip(directive, "there is no such file");
+                }
+            }
+        }
+        None
+    }
+
+    fn skip(&mut self, directive: &Directive, reason: &str) {
+        self.notes.skip(
+            directive,
+            &format!("{MAY_RESTRICT_ACCESS}: the file was not read: {reason}"),
+        );
+    }
+
+    /// Returns the directives of a file that is included.
+    fn insert(&mut self, include: &Directive, file: &Path) -> Result<Vec<Directive>, ImportError> {
+        if self.open.iter().any(|open| open == file) || self.open.len() > MAX_DEPTH {
+            self.skip(
+                include,
+                &format!("it includes itself, or the depth exceeds {MAX_DEPTH}"),
+            );
+            return Ok(Vec::new());
+        }
+        if !self.read.contains_key(file) {
+            let text = match self.environment.read(file) {
+                Ok(text) if self.bytes + text.len() <= MAX_TOTAL_BYTES => text,
+                Ok(_) => {
+                    let limit = MAX_TOTAL_BYTES >> 20;
+                    self.skip(include, &format!("{}: all files exceed {limit} MiB", file.display()));
+                    return Ok(Vec::new());
+                }
+                Err(error) => {
+                    self.skip(include, &format!("{}: {error}", file.display()));
+                    return Ok(Vec::new());
+                }
+            };
+            let tree = self.read(file, &text)?;
+            self.read.insert(file.to_owned(), tree);
+        }
+        let tree = self.read.get(file).cloned().unwrap_or_default();
+        self.inserted += size(&tree);
+        if self.inserted > MAX_INSERTED {
+            self.skip(
+                include,
+                &format!("included files have more than {MAX_INSERTED} directives"),
+            );
+            return Ok(Vec::new());
+        }
+        Ok(self.rules.adapt(tree, include))
+    }
+}
+
+/// Returns the nearest folder above a file that contains one of the files; otherwise the folder of the
+/// file.
+pub(crate) fn root_folder(environment: &dyn Environment, file: &Path, markers: &[&str]) -> PathBuf {
+    let is_root = |folder: &&Path| {
+        markers
+            .iter()
+            .any(|marker| environment.kind(&folder.join(marker)) == Some(FileKind::File))
+    };
+    let folder = file.ancestors().skip(1).find(is_root).or(file.parent());
+    folder.unwrap_or(Path::new("")).to_owned()
+}
+
+/// Returns the number of directives in a list, with their blocks.
+pub(crate) fn size(directives: &[Directive]) -> usize {
+    directives.iter().map(|directive| 1 + size(directive.children())).sum()
+}
+
+fn shift(directives: &mut [Directive], offset: usize) {
+    for directive in directives {
+        directive.line += offset;
+        if let Some(block) = &mut directive.block {
+            shift(block, offset);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Files that `include` names.
+
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::{Environment, FileKind};
+
+use crate::directive::{Directive, SyntaxError};
+use crate::include::{IncludeRequest, IncludeRules, root_folder};
+
+/// Files of distributions whose settings RockNet does not need.
+const COVERED: [&str; 5] = [
+    "mime.types",
+    "fastcgi_params",
+    "fastcgi.conf",
+    "fastcgi-php.conf",
+    "options-ssl-nginx.conf",
+];
+
+/// Files of distributions that are not needed if they do not exist on this machine.
+const STANDARD: &str = "proxy_params";
+
+/// Returns true if the settings of an included file are not needed.
+pub(super) fn is_covered(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    COVERED.contains(&name) || name == STANDARD
+}
+
+/// Rules for `include`.
+pub(crate) struct NginxIncludes<'a> {
+    environment: &'a dyn Environment,
+    /// Folder of `nginx.conf`, which relative paths of all files are relative to.
+    folder: PathBuf,
+}
+
+impl<'a> NginxIncludes<'a> {
+    pub fn new(environment: &'a dyn Environment, file: &Path) -> NginxIncludes<'a> {
+        NginxIncludes {
+            environment,
+            folder: root_folder(environment, file, &["nginx.conf"]),
+        }
+    }
+}
+
+impl IncludeRules for NginxIncludes<'_> {
+    fn read(&self, text: &str) -> Result<Vec<Directive>, SyntaxError> {
+        super::read(text)
+    }
+
+    fn request(&self, directive: &Directive, _known: &[Directive]) -> Option<IncludeRequest> {
+        let ("include", [path]) = (directive.name.as_str(), &directive.words()[..]) else {
+            return None;
+        };
+        let is_standard = path.ends_with(STANDARD);
+        let exists = || self.environment.kind(&self.folder.join(path)) == Some(FileKind::File);
+        let is_read = !is_covered(path) || is_standard && exists();
+        is_read.then(|| IncludeRequest {
+            path: (*path).to_owned(),
+            is_uncertain: false,
+        })
+    }
+
+    fn folder(&self, _file: &Path) -> PathBuf {
+        self.folder.clone()
+    }
+}

@@ -1,0 +1,140 @@
+//! Files of a configuration while they are read: one of them may have another text, and the revisions of all are
+//! recorded.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding};
+use rocknet_config::model::{CertificateFiles, HostPattern};
+
+use super::file::{read, revision};
+
+/// Revisions of the texts that the server has loaded, by file.
+#[derive(Debug, Default)]
+pub struct LoadedRevisions(RefCell<BTreeMap<PathBuf, String>>);
+
+impl LoadedRevisions {
+    /// Reads the revisions of files. A file that cannot be read, or is too large to be edited, has none.
+    pub fn read(files: impl IntoIterator<Item = PathBuf>) -> LoadedRevisions {
+        let revisions = files.into_iter().filter_map(|file| {
+            let revision = read(&file).ok().map(|text| revision(&text))?;
+            Some((file, revision))
+        });
+        LoadedRevisions(RefCell::new(revisions.collect()))
+    }
+
+    /// Returns true if the server has loaded this text of a file.
+    pub fn contains(&self, file: &Path, revision: &str) -> bool {
+        self.0.borrow().get(file).is_some_and(|loaded| loaded == revision)
+    }
+
+    /// Replaces the revisions by those of the texts that were read in an environment. `files`: the files of the
+    /// configuration.
+    pub fn replace(&self, read: ConfigFiles<'_>, files: &[PathBuf]) {
+        let mut revisions = read.revisions.into_inner();
+        let loaded = files.iter().filter_map(|file| revisions.remove_entry(file));
+        self.0.replace(loaded.collect());
+    }
+}
+
+/// Environment in which the files of a configuration are read.
+pub struct ConfigFiles<'e> {
+    inner: &'e dyn Environment,
+    /// File with another text than on disk.
+    replaced: Option<(&'e Path, &'e str)>,
+    /// Revisions of the texts that were read. They include files that variables name.
+    revisions: RefCell<BTreeMap<PathBuf, String>>,
+}
+
+impl<'e> ConfigFiles<'e> {
+    /// Reads the files on disk.
+    pub fn new(inner: &'e dyn Environment) -> ConfigFiles<'e> {
+        ConfigFiles {
+            inner,
+            replaced: None,
+            revisions: RefCell::default(),
+        }
+    }
+
+    /// Reads the files on disk, except one that has another text.
+    pub fn with_text(inner: &'e dyn Environment, file: &'e Path, text: &'e str) -> ConfigFiles<'e> {
+        ConfigFiles {
+            replaced: Some((file, text)),
+            ..ConfigFiles::new(inner)
+        }
+    }
+}
+
+impl Environment for ConfigFiles<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.inner.variable(name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        let text = match self.replaced {
+            Some((file, text)) if file == path => text.to_owned(),
+            _ => self.inner.read(path)?,
+        };
+        self.revisions.borrow_mut().insert(path.to_owned(), revision(&text));
+        Ok(text)
+    }
+
+    fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        self.inner.matching(pattern)
+    }
+
+    fn kind(&self, path: &Path) -> Option<FileKind> {
+        self.inner.kind(path)
+    }
+
+    fn current_dir(&self) -> PathBuf {
+        self.inner.current_dir()
+    }
+
+    fn certificate_findings(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFinding> {
+        self.inner.certificate_findings(files, names)
+    }
+
+    fn password_file_findings(&self, file: &Path) -> Vec<PasswordFileFinding> {
+        self.inner.password_file_findings(file)
+    }
+
+    fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
+        self.inner.ca_certificates_error(files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::environment::MemoryEnvironment;
+
+    use super::*;
+
+    #[test]
+    fn the_revisions_of_the_texts_that_were_read_are_known() {
+        let mut memory = MemoryEnvironment {
+            any_directory: true,
+            ..MemoryEnvironment::default()
+        };
+        let main = Path::new("/etc/r.toml");
+        let site = Path::new("/etc/sites/a.toml");
+        memory
+            .files
+            .insert(main.into(), "include = [\"sites/*.toml\"]\n".into());
+        memory
+            .files
+            .insert(site.into(), "[site.\":80\"]\nroot = \"${file:/key}\"\n".into());
+        memory.files.insert("/key".into(), "/secret".into());
+        let text = "[site.\":81\"]\nroot = \"${file:/key}\"\n";
+        let files = ConfigFiles::with_text(&memory, site, text);
+        let config = rocknet_config::check(main, &files).unwrap().config;
+        assert_eq!(config.sites[0].name, ":81");
+        let loaded = LoadedRevisions::default();
+        loaded.replace(files, &config.files);
+        assert!(loaded.contains(site, &revision(text)));
+        assert!(loaded.contains(main, &revision("include = [\"sites/*.toml\"]\n")));
+        assert!(!loaded.contains(Path::new("/key"), &revision("/secret")));
+    }
+}

@@ -1,0 +1,151 @@
+//! Listener that accepts no connections any more, because its address was removed or the server ends. Its workers serve
+//! their open connections.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rocknet_io::socket::Address;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::command::{WorkerCommand, WorkerHandle};
+use crate::accept_loop::StopTimes;
+use crate::snapshot::Snapshot;
+use crate::transport::quic::{QuicSocket, WeakQuicSocket};
+
+/// Time after the close of idle connections in which every worker has closed them.
+const CLOSE_MARGIN: Duration = Duration::from_secs(1);
+
+/// A listener that is stopping. Its connections are cut when it is dropped.
+pub struct StoppingListener {
+    /// Bound address.
+    address: Address,
+    commands: Vec<UnboundedSender<WorkerCommand>>,
+    threads: Vec<JoinHandle<bool>>,
+    /// UDP sockets of the workers, as long as they are open; empty once the workers use those of another listener.
+    quic: Vec<WeakQuicSocket>,
+    /// Numbers of the workers that may have QUIC connections.
+    numbers: Vec<u16>,
+    /// Moment from which no request begins, so that the configuration is needed no longer.
+    idle_closed: Instant,
+    /// Never receives a value. The channel is closed once all workers have closed their listening sockets.
+    all_released: mpsc::Receiver<()>,
+}
+
+impl StoppingListener {
+    /// Stops the workers of an address. Connections that have not finished at the end of `times` are cut.
+    pub(super) fn new(
+        address: Address,
+        workers: impl IntoIterator<Item = WorkerHandle>,
+        quic: &[QuicSocket],
+        times: StopTimes,
+    ) -> StoppingListener {
+        let (released, all_released) = mpsc::channel();
+        let (mut commands, mut threads) = (Vec::new(), Vec::new());
+        for worker in workers {
+            let released = released.clone();
+            let _ = worker.commands.send(WorkerCommand::Stop { times, released });
+            commands.push(worker.commands);
+            threads.push(worker.thread);
+        }
+        StoppingListener {
+            address,
+            commands,
+            threads,
+            quic: quic.iter().map(QuicSocket::downgrade).collect(),
+            numbers: quic.iter().map(QuicSocket::number).collect(),
+            idle_closed: Instant::now() + times.idle_grace + CLOSE_MARGIN,
+            all_released,
+        }
+    }
+
+    /// Returns the address that was bound.
+    pub fn bound(&self) -> &Address {
+        &self.address
+    }
+
+    /// Returns true once all workers have ended.
+    pub fn is_finished(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Returns duplicates of the open UDP sockets of this listener; none if its workers use those of another one.
+    pub fn udp_sockets(&self) -> Vec<OwnedFd> {
+        self.quic.iter().filter_map(WeakQuicSocket::duplicate).collect()
+    }
+
+    /// Returns true if the workers have open UDP sockets that were bound for them.
+    pub fn has_own_udp(&self) -> bool {
+        self.quic.iter().any(WeakQuicSocket::is_open)
+    }
+
+    /// Returns the numbers of the workers that may have QUIC connections.
+    pub fn quic_workers(&self) -> &[u16] {
+        &self.numbers
+    }
+
+    fn send(&self, command: impl Fn() -> WorkerCommand) {
+        for worker in &self.commands {
+            // A worker that has ended needs no command.
+            let _ = worker.send(command());
+        }
+    }
+
+    /// Lets the workers read their UDP sockets, or leave the datagrams to the workers of another listener with the same
+    /// sockets. `applied` is dropped by each worker once it does so.
+    pub fn receive_quic(&self, receives: bool, applied: &mpsc::Sender<()>) {
+        self.send(|| WorkerCommand::ReceiveQuic {
+            receives,
+            applied: applied.clone(),
+        });
+    }
+
+    /// Lets the workers use the UDP socket of another listener, which passes on their datagrams, and close their own.
+    pub fn replace_quic(&mut self, socket: &QuicSocket) {
+        self.forget_udp_sockets();
+        self.send(|| WorkerCommand::ReplaceQuic(socket.clone()));
+    }
+
+    /// Records that the workers use the UDP sockets of another listener.
+    pub fn forget_udp_sockets(&mut self) {
+        self.quic.clear();
+    }
+
+    /// Lets the workers use a new configuration, so that the old one is freed. Without effect while requests may begin,
+    /// because the new one does not contain the address.
+    pub fn swap(&self, snapshot: &Arc<Snapshot>, connections: usize) {
+        if Instant::now() >= self.idle_closed {
+            self.send(|| WorkerCommand::Swap {
+                snapshot: Arc::clone(snapshot),
+                connections,
+                quic: None,
+            });
+        }
+    }
+
+    /// Stops the workers again. The times can only become shorter.
+    pub fn stop(&self, times: StopTimes) {
+        let (released, _) = mpsc::channel();
+        self.send(|| WorkerCommand::Stop {
+            times,
+            released: released.clone(),
+        });
+    }
+
+    /// Takes the worker threads, which can be joined while this value exists.
+    pub fn take_threads(&mut self) -> Vec<JoinHandle<bool>> {
+        std::mem::take(&mut self.threads)
+    }
+
+    /// Waits until another process can bind the address, at most for `limit`.
+    pub fn wait_for_address(&self, limit: Duration) {
+        let _ = self.all_released.recv_timeout(limit);
+    }
+}
+
+impl Drop for StoppingListener {
+    fn drop(&mut self) {
+        self.stop(Duration::ZERO.into());
+    }
+}

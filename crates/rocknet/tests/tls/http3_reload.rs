@@ -1,0 +1,135 @@
+//! HTTP/3 when reloads remove addresses and add them again: connections of removed addresses continue, and new
+//! connections reach the new listener.
+
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+
+use bytes::Buf;
+use quinn::VarInt;
+
+use super::certs::{Authority, Kind};
+use super::client::TlsClient;
+use super::http3_client::{Http3Client, get};
+use super::support::{Folder, Running};
+
+const LARGE: usize = 4 << 20;
+/// Window of the slow download, so that the server cannot send ahead.
+const WINDOW: u32 = 64 << 10;
+
+/// Returns a configuration that listens at one more address. Without the drain time of removed addresses, their
+/// connections would be cut at once.
+fn text(more: &[&str]) -> String {
+    let listen: Vec<String> = more.iter().map(|more| format!(", \"https://{more}\"")).collect();
+    format!(
+        "[server]\nworkers = 2\n[limits]\nshutdown = \"1ms\"\n[site.\"a.test\"]\nroot = \"www\"\n\
+         listen = [\"https://127.0.0.1:0\"{}]\ntls = {{ cert = \"a.pem\", key = \"a.key\" }}\n",
+        listen.concat()
+    )
+}
+
+/// Returns a port that is free for TCP and UDP at all addresses.
+fn free_port() -> u16 {
+    std::iter::repeat_with(|| TcpListener::bind("0.0.0.0:0").and_then(|socket| socket.local_addr()))
+        .take(100)
+        .filter_map(Result::ok)
+        .find(|address| UdpSocket::bind(address).is_ok())
+        .expect("a port")
+        .port()
+}
+
+#[test]
+fn connections_of_removed_addresses_continue() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[("www/index.html", "home")]);
+    folder.write("www/large.bin", vec![7; LARGE]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    let server = Running::start(folder, &text(&[]));
+    let port = free_port();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let (one, all) = (address.to_string(), port.to_string());
+    let tls = || TlsClient::new(authority.roots(), "a.test");
+
+    let mut downloads = Vec::new();
+    // Each address is removed and added with connections of earlier listeners at the same port.
+    for more in [
+        &[&*one][..],
+        &[],
+        &[&*one],
+        &[&*all],
+        &[&*one],
+        &[],
+        &[&*all],
+        &[],
+        &[&*all],
+        &[&*one],
+        &[],
+    ] {
+        server.reload(&text(more)).expect("a valid configuration");
+        if !more.is_empty() {
+            let fresh = Http3Client::open(&tls(), address).expect("a connection");
+            assert_eq!(fresh.get("https://a.test/").body, b"home", "{more:?}");
+            let mut transport = quinn::TransportConfig::default();
+            transport.stream_receive_window(VarInt::from_u32(WINDOW));
+            let client = Http3Client::open_with(&tls(), address, transport).expect("a connection");
+            let mut sender = client.sender();
+            let stream = client.block_on(async {
+                let mut stream = sender
+                    .send_request(get("https://a.test/large.bin"))
+                    .await
+                    .expect("a stream");
+                stream.finish().await.expect("an open stream");
+                assert_eq!(stream.recv_response().await.expect("a response").status(), 200);
+                stream
+            });
+            downloads.push((client, sender, stream, 0));
+        }
+        // Each piece needs datagrams of the client, which permit the next one.
+        for (client, _, stream, received) in &mut downloads {
+            let goal = *received + WINDOW as usize;
+            while *received < goal {
+                let piece = client.block_on(stream.recv_data()).expect("an open stream");
+                *received += piece.expect("more data").remaining();
+            }
+        }
+    }
+    for (client, _sender, mut stream, mut received) in downloads {
+        while let Some(piece) = client.block_on(stream.recv_data()).expect("a whole response") {
+            received += piece.remaining();
+        }
+        assert_eq!(received, LARGE);
+    }
+}
+
+#[test]
+fn a_client_may_read_its_response_after_it_has_acknowledged_it() {
+    const SMALL: usize = 20_000;
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[]);
+    folder.write("www/small.bin", vec![7; SMALL]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    let port = free_port();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let server = Running::start(folder, &text(&[&address.to_string()]));
+    let tls = || TlsClient::new(authority.roots(), "a.test");
+
+    let unused = Http3Client::open(&tls(), address).expect("a connection");
+    let client = Http3Client::open(&tls(), address).expect("a connection");
+    let mut sender = client.sender();
+    let mut stream = client.block_on(async {
+        let mut stream = sender
+            .send_request(get("https://a.test/small.bin"))
+            .await
+            .expect("a stream");
+        stream.finish().await.expect("an open stream");
+        assert_eq!(stream.recv_response().await.expect("a response").status(), 200);
+        stream
+    });
+    server.reload(&text(&[])).expect("a valid configuration");
+    // Both connections end in the same way, but this one has no response that could be unread.
+    unused.block_on(unused.connection.closed());
+    assert!(client.connection.close_reason().is_none());
+    let mut received = 0;
+    while let Some(piece) = client.block_on(stream.recv_data()).expect("a whole response") {
+        received += piece.remaining();
+    }
+    assert_eq!(received, SMALL);
+}
