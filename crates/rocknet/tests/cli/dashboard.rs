@@ -433,7 +433,7 @@ fn a_website_is_edited_by_a_form() {
     // The file has been changed since the form was loaded.
     let late = send("/websites/edit?name=default", &body("root=www&browse=on&do=save"));
     assert!(
-        late.status == 422 && late.body.contains("was changed in the meantime"),
+        late.status == 422 && late.body.contains("was changed by another program in the meantime"),
         "{}",
         late.body
     );
