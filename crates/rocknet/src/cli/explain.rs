@@ -388,7 +388,7 @@ fn status(status: Status) -> String {
     format!("{} {}", status.code(), status.reason())
 }
 
-/// Renders the result: what the URL leads to and the problems, and below them three columns with key, value and
+/// Renders the result: the destination of the URL and the problems, and below them three columns with key, value and
 /// configuration line.
 fn render(explanation: &UrlExplanation) -> String {
     // A configuration that was built in memory has no lines.
