@@ -48,15 +48,12 @@ pub fn needs_restart(keys: &[&str]) -> Option<Finding> {
     let keys = rest
         .iter()
         .fold(format!("`{first}`"), |text, key| format!("{text}, `{key}`"));
-    let what = if rest.is_empty() {
-        "the new value takes"
+    let message = if rest.is_empty() {
+        format!("{keys}: the new value takes effect after a restart of the server")
     } else {
-        "the new values take"
+        format!("{keys}: the new values take effect after a restart of the server")
     };
-    Some(Finding::warning(
-        "needs-restart",
-        format!("{keys}: {what} effect after a restart of the server"),
-    ))
+    Some(Finding::warning("needs-restart", message))
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ fn sighup_applies_a_valid_file_and_refuses_an_invalid_one() {
     server.signal(Signal::HUP);
     let waiting = server.logged("takes effect after a restart");
     assert!(
-        waiting.contains("server.blocking_threads: ") && !waiting.contains("server.workers"),
+        waiting.contains("`server.blocking_threads`: ") && !waiting.contains("server.workers"),
         "{waiting}"
     );
     server.logged("is reloaded, sites: 1");
