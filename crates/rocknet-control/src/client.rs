@@ -19,13 +19,20 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 /// Maximum size of a reply in bytes: the sites of a server with 50,000 of them.
 const MAX_REPLY: usize = 32 << 20;
 
+/// Maximum number of times that a request is sent. A process that ends after an upgrade closes connections that it has
+/// accepted; its successor serves the next one.
+const MAX_ATTEMPTS: u32 = 3;
+
 /// Connection to a server.
 #[derive(Debug)]
 pub struct Client {
+    socket: PathBuf,
     stream: UnixStream,
     engine: ClientConnection,
     /// Bytes that follow the last reply.
     unread: Vec<u8>,
+    /// True if bytes of the reply to the last request were received.
+    has_reply: bool,
 }
 
 /// Reason why a server could not be queried.
@@ -58,9 +65,11 @@ impl Client {
         stream.set_read_timeout(Some(REPLY_TIMEOUT)).map_err(ClientError::Io)?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT)).map_err(ClientError::Io)?;
         Ok(Client {
+            socket: socket.to_owned(),
             stream,
             engine: ClientConnection::new(),
             unread: Vec::new(),
+            has_reply: false,
         })
     }
 
@@ -118,8 +127,24 @@ impl Client {
         Err(rejected(status, &received))
     }
 
-    /// Sends a request, and passes the bytes of the reply to `take`. Returns the status.
+    /// Sends a request, and passes the bytes of the reply to `take`. Returns the status. If the server closes the
+    /// connection without having read the request, connects again and repeats it.
     fn exchange(&mut self, request: &Request, take: &mut Take<'_>) -> Result<u16, ClientError> {
+        for _ in 1..MAX_ATTEMPTS {
+            match self.attempt(request, take) {
+                Err(ClientError::Io(error)) if !self.has_reply && is_unread(&error) => {
+                    let timeout = self.stream.read_timeout().map_err(ClientError::Io)?;
+                    *self = Client::connect(&self.socket)?;
+                    self.stream.set_read_timeout(timeout).map_err(ClientError::Io)?;
+                }
+                result => return result,
+            }
+        }
+        self.attempt(request, take)
+    }
+
+    fn attempt(&mut self, request: &Request, take: &mut Take<'_>) -> Result<u16, ClientError> {
+        self.has_reply = false;
         let (endpoint, body) = (request.endpoint(), request.body());
         let target = match request.query() {
             Some(query) => format!("{}?{query}", endpoint.path),
@@ -189,7 +214,10 @@ impl Client {
                     match self.stream.read(&mut buffer).map_err(ClientError::Io)? {
                         0 if self.engine.closed() == Ok(true) => return Ok(status),
                         0 => return Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into())),
-                        count => self.unread.extend_from_slice(&buffer[..count]),
+                        count => {
+                            self.has_reply = true;
+                            self.unread.extend_from_slice(&buffer[..count]);
+                        }
                     }
                 }
             }
@@ -199,6 +227,11 @@ impl Client {
 
 /// Receiver of the bytes of a reply.
 type Take<'t> = dyn FnMut(&[u8]) -> Result<(), ClientError> + 't;
+
+/// Returns true for an error of a Unix socket whose other end was closed before it had read all bytes.
+fn is_unread(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
 
 fn is_successful(status: u16) -> bool {
     (200..300).contains(&status)
@@ -254,6 +287,22 @@ mod tests {
             }
             all
         })
+    }
+
+    #[test]
+    fn a_request_that_was_not_read_is_repeated_over_another_connection() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("s");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let mut client = Client::connect(&socket).expect("a connection");
+        drop(listener.accept().expect("the first connection"));
+        let server = serve(
+            listener,
+            vec!["HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"level\":\"debug\"}"],
+        );
+        let level: LogLevel = client.call(&Request::LogLevel).expect("a reply");
+        assert_eq!(level.level, Level::Debug);
+        assert!(server.join().expect("a server").starts_with("GET /api/log-level "));
     }
 
     #[test]
