@@ -37,6 +37,16 @@ impl FdChannel {
         Err(unsupported())
     }
 
+    /// Fails with `Unsupported`.
+    pub fn from_socket(_: OwnedFd) -> io::Result<FdChannel> {
+        Err(unsupported())
+    }
+
+    /// Fails with `Unsupported`.
+    pub fn wait_any(_: &[&FdChannel], _: Option<Duration>) -> io::Result<Vec<usize>> {
+        Err(unsupported())
+    }
+
     /// Cannot be called.
     pub fn send(&self, _: &[u8], _: Option<BorrowedFd<'_>>, _: Blocking) -> io::Result<()> {
         match self.0 {}
