@@ -88,7 +88,7 @@ enum Action {
     History,
     /// Restore the text before a change, which also undoes later changes
     ///
-    /// It is refused if it would discard edits by hand, and shows them.
+    /// If this would discard edits by hand, nothing changes, and the edits are printed.
     Undo {
         /// The number of the change; by default the last one
         id: Option<u64>,

@@ -53,7 +53,7 @@ fn the_state_folder_is_chosen_before_privileges_are_dropped() {
     // This path leads into the server's mount namespace.
     let state = format!("/proc/{}/root/var/lib/rocknet", server.id());
     let found = fs::metadata(&state).expect("a state folder");
-    // The server runs as `nobody`, whose user ID is 65534. Only this account may enter the folder.
+    // The folder belongs to `nobody` (user ID 65534), as which the server runs, and only its owner may enter it.
     assert_eq!((found.uid(), found.mode() & 0o777), (65_534, 0o700));
     assert!(
         !dir.path().join(".local").exists(),
