@@ -1,4 +1,4 @@
-//! Parses the TLS keys of a proxy: trusted authorities, server name, and client certificate.
+//! Reads the configuration keys for TLS of a proxy: trusted authorities, server name, and client certificate.
 
 use crate::context::Check;
 use crate::environment::FileKind;
@@ -21,7 +21,7 @@ const MAX_FILES: usize = 64;
 /// Keys that have an effect only with TLS.
 const KEYS: [&str; 5] = ["ca", "server_name", "verify", "cert", "key"];
 
-/// Reads the TLS keys of a proxy. `to`: its upstreams.
+/// Reads the configuration keys for TLS of a proxy. `to`: its upstreams.
 pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[WeightedUpstream]) -> UpstreamTls {
     if !to.iter().any(|to| to.upstream.is_secure) {
         for key in KEYS {

@@ -36,7 +36,7 @@ impl RecordSize {
         self.last = Some(now);
     }
 
-    /// Returns the plaintext size of the next record, with `waiting` bytes in the queue.
+    /// Returns the maximum plaintext size of the next record if `waiting` bytes are in the queue.
     pub fn next(&self, waiting: u64) -> usize {
         if waiting <= INITIAL_WINDOW || self.sent >= WARM_AFTER {
             MAX_RECORD_PLAINTEXT

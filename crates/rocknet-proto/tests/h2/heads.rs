@@ -286,7 +286,7 @@ fn heads_above_a_limit_are_refused() {
     );
     fits(&with(":path", Some("/abc")), "/abc @a");
     refused_with(&limits, &with(":path", Some("/abcd")), "TargetTooLong", 414);
-    // This path exceeds the size of the head, too.
+    // With this path, the head is larger than its limit, too.
     refused_with(
         &limits,
         &with(":path", Some("/far beyond the size of any head")),

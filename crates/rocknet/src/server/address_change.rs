@@ -14,12 +14,12 @@ use crate::listener::{ActiveListener, ListenerSockets, StoppingListener};
 use crate::takeover::AdoptedSockets;
 use crate::transport::quic::QuicSocket;
 
-/// Maximum wait until the workers of a removed address leave their UDP sockets to those of a new one. A running worker
-/// does so in its next poll.
+/// Maximum wait until the workers of a removed address stop reading their UDP sockets, so that the workers of a new
+/// address read them instead. A running worker stops in its next poll.
 const LEAVE_GRACE: Duration = Duration::from_secs(1);
 
-/// Listeners whose addresses the new configuration does not contain: those that it removes, and those that earlier ones
-/// have removed and that still serve connections.
+/// Listeners whose addresses the new configuration does not contain: those that it removes, and those that an earlier
+/// configuration has removed and that still serve connections.
 pub(super) struct RemovedAddresses<'s> {
     pub removed: Vec<&'s ActiveListener>,
     pub stopping: &'s [StoppingListener],
@@ -114,8 +114,8 @@ impl RemovedAddresses<'_> {
     }
 }
 
-/// Stops a listener whose address was removed. If another listener covers the address, as all addresses of a port cover
-/// each of them, it accepts the connections that wait at the sockets.
+/// Stops a listener whose address was removed. If another listener covers the address (as `*:443` covers
+/// `127.0.0.1:443`), it accepts the connections that wait at the sockets.
 pub(super) fn stop_removed(
     listener: ActiveListener,
     listeners: &mut BTreeMap<Address, ActiveListener>,
