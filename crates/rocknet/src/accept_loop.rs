@@ -129,7 +129,7 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
-    /// Uses a UDP socket that other workers read.
+    /// Uses another UDP socket at the same port.
     pub fn replace_quic_socket(&mut self, socket: UdpSocket) {
         if let Some(endpoint) = &mut self.quic {
             endpoint.replace_socket(socket);

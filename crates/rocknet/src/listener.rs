@@ -201,7 +201,7 @@ impl ActiveListener {
         }
     }
 
-    /// Lets the workers use the UDP socket of another listener, which passes on their datagrams, and close their own.
+    /// Lets the workers use the UDP socket of a listener whose address covers theirs, and close their own.
     pub fn replace_quic(&self, socket: &QuicSocket) {
         for worker in &self.workers {
             let _ = worker.commands.send(WorkerCommand::ReplaceQuic(socket.clone()));
@@ -350,12 +350,11 @@ impl WorkerSlot {
         }
     }
 
-    /// Uses the UDP socket of a worker of another address, which reads it.
+    /// Uses the UDP socket of a worker of another address.
     fn use_quic_of(&mut self, other: &QuicSocket) {
         if let Some(quic) = &mut self.quic {
             quic.use_socket_of(other);
         }
-        self.receives_quic = false;
     }
 
     fn run(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {

@@ -21,7 +21,7 @@ pub struct AdoptedSockets {
     generation: u16,
     /// Channels to older processes, which get the datagrams of their own QUIC connections.
     relays: Vec<Relay>,
-    /// Addresses of other UDP sockets of this process.
+    /// Addresses of UDP sockets that this process has.
     udp_neighbours: Vec<Address>,
 }
 
@@ -92,12 +92,12 @@ impl AdoptedSockets {
         }
     }
 
-    /// Names the addresses of other UDP sockets of this process. New sockets may overlap with them.
+    /// Names the addresses of UDP sockets that this process has. New sockets may overlap with them.
     pub fn set_udp_neighbours(&mut self, addresses: Vec<Address>) {
         self.udp_neighbours = addresses;
     }
 
-    /// Returns true if an address overlaps with that of another UDP socket of this process.
+    /// Returns true if an address overlaps with that of a UDP socket of this process.
     pub fn has_udp_neighbour(&self, address: &Address) -> bool {
         self.udp_neighbours.iter().any(|other| other.overlaps(address))
     }

@@ -33,8 +33,6 @@ pub struct QuicSocket {
     inbox: WorkerInbox,
     keys: SharedKeys,
     relays: Relays,
-    /// Numbers of the workers that have served the port before.
-    predecessors: Arc<[u16]>,
 }
 
 impl QuicSocket {
@@ -50,37 +48,38 @@ impl QuicSocket {
         is_shared: bool,
     ) -> io::Result<Vec<QuicSocket>> {
         let sockets = match is_shared {
+            _ if workers == 0 => Vec::new(),
             true => udp::bind_overlapping(address, workers)?,
             false => udp::bind(address, workers)?,
         };
-        QuicSocket::adopt(sockets, keys, &Relays::default())
+        QuicSocket::adopt(address, sockets, keys, &Relays::default())
     }
 
-    /// Takes over UDP sockets of one address, one for each worker. `relays` lead to the processes that served them.
+    /// Takes over UDP sockets of the bound address `address`, one for each worker. `relays` lead to the processes that
+    /// served them.
     ///
     /// # Errors
     ///
     /// Fails if the server has more workers than connection IDs can name.
-    pub fn adopt(sockets: Vec<OwnedFd>, keys: &GenerationKeys<'_>, relays: &Relays) -> io::Result<Vec<QuicSocket>> {
+    pub fn adopt(
+        address: &Address,
+        sockets: Vec<OwnedFd>,
+        keys: &GenerationKeys<'_>,
+        relays: &Relays,
+    ) -> io::Result<Vec<QuicSocket>> {
         let adopt = |socket| {
             Ok(QuicSocket {
                 socket: Arc::new(socket),
                 generation: keys.generation,
                 inbox: keys
                     .forwarding
-                    .register()
+                    .register(address)
                     .ok_or_else(|| io::Error::other("too many workers serve HTTP/3"))?,
                 keys: keys.keys.clone(),
                 relays: relays.clone(),
-                predecessors: Arc::default(),
             })
         };
         sockets.into_iter().map(adopt).collect()
-    }
-
-    /// Returns the number of the worker.
-    pub fn number(&self) -> u16 {
-        self.inbox.number()
     }
 
     /// Returns a reference that does not keep the socket open.
@@ -91,11 +90,6 @@ impl QuicSocket {
     /// Uses the socket of another worker at the same port, and closes the own one with its last reference.
     pub fn use_socket_of(&mut self, other: &QuicSocket) {
         self.socket = Arc::clone(&other.socket);
-    }
-
-    /// Names the workers that have served the port before, and that may still have connections.
-    pub fn set_predecessors(&mut self, predecessors: &Arc<[u16]>) {
-        self.predecessors = Arc::clone(predecessors);
     }
 
     /// Creates a socket for the event loop of this thread.
@@ -115,7 +109,6 @@ impl QuicSocket {
     pub fn endpoint(&self, worker: &Rc<Worker>) -> io::Result<QuicEndpoint> {
         let (socket, inbox) = (self.udp_socket()?, self.inbox.clone());
         let mut endpoint = QuicEndpoint::new(socket, self.generation, &self.keys, inbox, selector(worker))?;
-        endpoint.set_predecessors(self.predecessors.to_vec());
         endpoint.set_traces(traces(worker));
         endpoint.set_relays(self.relays.clone());
         Ok(endpoint)
