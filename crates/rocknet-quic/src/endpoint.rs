@@ -160,6 +160,12 @@ impl QuicEndpoint {
         self.relays = relays;
     }
 
+    /// Returns true if this endpoint receives datagrams of older processes that have not ended.
+    pub fn serves_relays(&mut self) -> bool {
+        self.relays.retain_running();
+        self.receives && !self.relays.is_empty()
+    }
+
     /// Uses another socket at the same port from now on. The caller has to poll afterwards.
     pub fn replace_socket(&mut self, socket: UdpSocket) {
         *self.shared.socket.borrow_mut() = socket;

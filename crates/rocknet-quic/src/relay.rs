@@ -231,9 +231,14 @@ impl Relays {
         self.all.is_empty()
     }
 
-    /// Forgets the processes that have ended.
+    /// Forgets the processes that are known to have ended.
     pub(crate) fn retain_open(&mut self) {
         self.all.retain(Relay::is_open);
+    }
+
+    /// Forgets the processes that have ended, and asks the kernel about the others.
+    pub(crate) fn retain_running(&mut self) {
+        self.all.retain(Relay::check);
     }
 
     /// Sends a datagram to the process of its owner. Returns false if that process has ended, or if no relay leads to

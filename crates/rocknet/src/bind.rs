@@ -52,7 +52,7 @@ pub fn bind_all(
                 tcp.len().saturating_sub(sockets.len()),
                 has_neighbour || !sockets.is_empty(),
             );
-            match QuicSocket::bind(bound, missing, &keys, is_shared) {
+            match QuicSocket::bind(bound, missing, &keys, is_shared, &relays) {
                 Ok(added) => sockets.extend(added),
                 Err(error) if sockets.is_empty() => return Err(error),
                 // The kernel lets no process add sockets to those of another user. Workers without a UDP socket serve

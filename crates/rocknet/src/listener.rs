@@ -445,10 +445,15 @@ impl WorkerSlot {
                     Some(WorkerCommand::ReplaceQuic(other)) => {
                         accept_loop.accept_quic(context);
                         match other.udp_socket() {
-                            Ok(socket) => accept_loop.replace_quic_socket(socket),
-                            Err(error) => return Poll::Ready(LoopExit::Failed(error)),
+                            Ok(socket) => {
+                                accept_loop.replace_quic_socket(socket);
+                                self.use_quic_of(&other);
+                            }
+                            // Without a free descriptor, the worker continues with its own socket.
+                            Err(error) => {
+                                tracing::warn!(address = %self.address, "the UDP socket is not replaced: {error}");
+                            }
                         }
-                        self.use_quic_of(&other);
                     }
                     Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),

@@ -13,7 +13,7 @@ use rocknet_config::model::{Config, Log};
 use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, Listener};
-use rocknet_quic::Relay;
+use rocknet_quic::{Relay, Relays};
 
 use crate::accept_loop::StopTimes;
 use crate::backend::BackendChoice;
@@ -404,7 +404,9 @@ impl Server {
             Some(kept) if !kept.has_quic() => {
                 let keys = self.quic_keys.get();
                 let is_shared = with_udp.iter().any(|other| other.overlaps(kept.bound()));
-                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys, is_shared));
+                let relays = Relays::new(address.to_string(), self.relays.clone());
+                let sockets =
+                    keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys, is_shared, &relays));
                 let sockets = quic_or_none(sockets, address, &mut quic_failures);
                 let is_bound = !sockets.is_empty();
                 added_quic.insert(address.clone(), sockets);
@@ -440,6 +442,7 @@ impl Server {
         };
         let mut adopted = changes.sockets_for(&new).map_err(StartError::Io)?;
         adopted.set_udp_neighbours(with_udp);
+        self.relays.iter().cloned().for_each(|relay| adopted.add_relay(relay));
         let bound = bind_all(
             &new,
             workers,
@@ -474,16 +477,15 @@ impl Server {
         };
         // If a listener fails to start, the listeners started before it are dropped, which stops them.
         let started: io::Result<Vec<_>> = bound.into_iter().map(start).collect();
-        let started = started.map_err(|error| {
+        let applied = started.and_then(|started| {
+            self.shared.certificates.manage(&snapshot.config)?;
+            self.php.apply(php_plan)?;
+            Ok(started)
+        });
+        let started = applied.map_err(|error| {
             let _ = self.apply_log(&state.snapshot);
             StartError::Io(error)
         })?;
-
-        self.shared
-            .certificates
-            .manage(&snapshot.config)
-            .map_err(StartError::Io)?;
-        self.php.apply(php_plan).map_err(StartError::Io)?;
 
         // No later step can fail.
         state.listeners.extend(started);

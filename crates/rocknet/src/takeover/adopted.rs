@@ -97,9 +97,11 @@ impl AdoptedSockets {
         self.udp_neighbours = addresses;
     }
 
-    /// Returns true if an address overlaps with that of a UDP socket of this process.
+    /// Returns true if an address overlaps with that of a UDP socket of this process, or of one that was not taken.
     pub fn has_udp_neighbour(&self, address: &Address) -> bool {
-        self.udp_neighbours.iter().any(|other| other.overlaps(address))
+        let adopted = self.addresses.iter().filter(|(_, sockets)| !sockets.udp.is_empty());
+        let mut others = adopted.map(|(other, _)| other).chain(&self.udp_neighbours);
+        others.any(|other| other.overlaps(address))
     }
 
     /// Adds a relay to an older process, which still serves its QUIC connections.

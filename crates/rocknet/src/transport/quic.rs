@@ -37,6 +37,7 @@ pub struct QuicSocket {
 
 impl QuicSocket {
     /// Binds a socket for each of `workers` workers. `is_shared`: true if the server has other sockets at this port.
+    /// `relays` lead to older processes, whose connections may use the port.
     ///
     /// # Errors
     ///
@@ -46,13 +47,14 @@ impl QuicSocket {
         workers: usize,
         keys: &GenerationKeys<'_>,
         is_shared: bool,
+        relays: &Relays,
     ) -> io::Result<Vec<QuicSocket>> {
         let sockets = match is_shared {
             _ if workers == 0 => Vec::new(),
             true => udp::bind_overlapping(address, workers)?,
             false => udp::bind(address, workers)?,
         };
-        QuicSocket::adopt(address, sockets, keys, &Relays::default())
+        QuicSocket::adopt(address, sockets, keys, relays)
     }
 
     /// Takes over UDP sockets of the bound address `address`, one for each worker. `relays` lead to the processes that
