@@ -31,11 +31,10 @@ use tokio::sync::mpsc::{Sender, channel};
 use super::config_api::LoadedRevisions;
 use super::control::{self, ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
+use super::event_sources::{EventQueues, MAX_EVENTS, catch_signals, read_commands, schedule_retries, schedule_samples};
 use super::launch::{ConfigSource, LaunchOptions};
 use super::log_feed::FollowerCount;
-use super::main_loop::{
-    EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands, schedule_retries, schedule_samples,
-};
+use super::main_loop::MainLoop;
 use super::notifier::Notifier;
 use super::reload::{self, StartSettings};
 use super::sandbox::{ActiveSandbox, SandboxPlan};
