@@ -15,10 +15,11 @@ use crate::listener::{ActiveListener, StoppingListener, join_within};
 use crate::takeover::{OfferedSocket, SocketKind};
 use crate::worker::Shared;
 
-/// Time for worker threads to end after the workers' own deadline.
+/// Time for threads to end: for worker threads after the workers' own deadline, for others after the call that stops
+/// them. Also the maximum wait until workers have applied a change.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
-/// Time for the processes of isolated controllers to end after the last request: one second more than a library has for
-/// its `drop` function.
+/// Time for the threads and processes of the registries to end after the last request: one second more than an isolated
+/// library has for its `drop` function.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
 impl Server {
@@ -141,8 +142,8 @@ impl Server {
     }
 
     /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Workers
-    /// of the addresses `unused` are left out, because no other process reads their sockets. Returns when all workers
-    /// have done so, at the latest after a second.
+    /// of the addresses `unused` are left out, because no other process reads their sockets. Returns when all other
+    /// workers have applied the change, at the latest after a second.
     pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
         for (address, listener) in &self.state().listeners {
