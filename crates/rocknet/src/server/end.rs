@@ -15,10 +15,11 @@ use crate::listener::{ActiveListener, StoppingListener, join_within};
 use crate::takeover::{OfferedSocket, SocketKind};
 use crate::worker::Shared;
 
-/// Time for worker threads to end after the workers' own deadline.
+/// Time for threads to end: for worker threads after the workers' own deadline, for others after the call that stops
+/// them. Also the maximum wait until workers have applied a change.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
-/// Time for the processes of isolated controllers to end after the last request: one second more than a library has for
-/// its `drop` function.
+/// Time for the threads and processes of the registries to end after the last request: one second more than an isolated
+/// library has for its `drop` function.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
 impl Server {

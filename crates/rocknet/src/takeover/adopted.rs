@@ -119,7 +119,7 @@ impl AdoptedSockets {
         &self.relays
     }
 
-    /// Returns a listening socket of each address of the previous process that was not taken.
+    /// Returns one listening socket for each address of the previous process whose sockets were not taken.
     pub fn listeners(&self) -> impl Iterator<Item = &Listener> {
         self.addresses.values().filter_map(|address| address.streams.first())
     }
@@ -148,6 +148,7 @@ impl AdoptedSockets {
     /// Closes the sockets that were not taken, and removes the files of those of the previous process. The connections
     /// in their queues are accepted by that process, which closes the sockets later.
     pub fn close_rest(self) {
+        // A listener that owns its socket file removes the file when it is dropped.
         let rest = self.addresses.values().flat_map(|address| &address.streams);
         rest.for_each(Listener::own_socket_file);
     }

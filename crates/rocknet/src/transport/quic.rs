@@ -31,7 +31,9 @@ pub struct QuicSocket {
     /// Receives datagrams of the worker's connections from other workers. Its number identifies the worker in the
     /// connection IDs that it issues.
     inbox: WorkerInbox,
+    /// Keys, which are the same for all processes of the server.
     keys: SharedKeys,
+    /// Channels to older processes, for the datagrams of their connections.
     relays: Relays,
 }
 
@@ -89,7 +91,8 @@ impl QuicSocket {
         WeakQuicSocket(Arc::downgrade(&self.socket))
     }
 
-    /// Uses the socket of another worker at the same port, and closes the own one with its last reference.
+    /// Uses the socket of another worker at the same port. The previous socket of this worker is closed with the last
+    /// reference to it.
     pub fn use_socket_of(&mut self, other: &QuicSocket) {
         self.socket = Arc::clone(&other.socket);
     }
@@ -190,6 +193,7 @@ impl SelectConfig for SiteSelector {
             return None;
         }
         let secure = self.snapshot.sites.get(site as usize)?.secure.as_ref()?;
+        // Only a name of the site selects one of its certificates.
         let name = name.as_deref().filter(|_| is_own);
         let config = secure.quic_config(&self.certificates.store, name)?;
         Some(SelectedConfig {
