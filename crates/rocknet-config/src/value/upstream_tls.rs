@@ -1,4 +1,5 @@
-//! Reads the configuration keys for TLS of a proxy: trusted authorities, server name, and client certificate.
+//! Reads the configuration keys for TLS of a proxy: trusted authorities, server name, verification, and client
+//! certificate.
 
 use crate::context::Check;
 use crate::environment::FileKind;
