@@ -84,10 +84,7 @@ enum FpmState {
         ready: bool,
     },
     /// The process was signalled to end, and is killed at this time.
-    Ending {
-        process: Process,
-        at: Instant,
-    },
+    Ending { process: Process, at: Instant },
     /// The process has ended and is not restarted.
     Gone,
 }
