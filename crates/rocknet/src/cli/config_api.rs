@@ -3,10 +3,8 @@
 //! A change of a file is checked together with the other files, written and loaded. If the server cannot load it, the
 //! file gets its old text again.
 
-mod file;
 mod files;
 mod history;
-mod loaded;
 mod site_form;
 
 use std::io;
@@ -22,13 +20,12 @@ use rocknet_control::config::{
 };
 use rocknet_control::site_form::SiteForm;
 
+use super::config_file::{self, ReplaceError, revision};
 use super::findings;
 use super::launch::ConfigSource;
+use super::loaded_files::{ConfigFiles, LoadedRevisions};
 use super::reload::{self, Reloaded, StartSettings};
-use file::{ReplaceError, revision};
 use history::History;
-
-pub use loaded::{ConfigFiles, LoadedRevisions};
 
 /// The configuration files of a running server.
 pub struct ConfigApi<'s> {
@@ -184,7 +181,7 @@ impl<'s> ConfigApi<'s> {
         // A change of an included file that cannot be read cannot be undone.
         let present = |file: &Path| {
             let is_included = files.iter().any(|known| known == file);
-            is_included.then(|| file::read(file).ok()).flatten()
+            is_included.then(|| config_file::read(file).ok()).flatten()
         };
         self.history.changes(present).map_err(|error| history_failed(&error))
     }
@@ -306,12 +303,12 @@ impl<'s> ConfigApi<'s> {
 }
 
 fn read(file: &Path) -> Result<String, ApiError> {
-    file::read(file).map_err(|error| ApiError::new(500, format!("cannot read {}: {error}", file.display())))
+    config_file::read(file).map_err(|error| ApiError::new(500, format!("cannot read {}: {error}", file.display())))
 }
 
 /// Replaces the text `before` of a file.
 fn write(file: &Path, before: &str, after: &str) -> Result<(), ApiError> {
-    file::replace(file, before, after).map_err(|error| {
+    config_file::replace(file, before, after).map_err(|error| {
         let ReplaceError::Io(error) = error else {
             return changed(file);
         };

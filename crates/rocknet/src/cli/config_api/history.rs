@@ -10,7 +10,7 @@ use rocknet_control::config::Change;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
-use super::file::revision;
+use super::super::config_file::revision;
 
 /// Folder of the history in the state folder.
 const FOLDER: &str = "admin/history";
