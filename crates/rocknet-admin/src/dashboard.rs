@@ -3,6 +3,7 @@
 //! A page is rendered by the server with its data. Its scripts replace the data without loading the page again, and
 //! give instructions by requests to the API with the cookie of the session.
 
+mod arrival;
 mod assets;
 mod feed;
 mod frame;
@@ -30,6 +31,7 @@ use crate::guard::{AllowedHosts, DASHBOARD_HOST, Origin};
 use crate::tcp_access::TcpAccess;
 use feed::{SharedSamples, StatusFeed};
 pub use frame::PageKind;
+use frame::prefers_pages;
 use pages::{SentForm, Submitted};
 use session::Sessions;
 
@@ -134,15 +136,23 @@ impl Dashboard {
         let exchange = request.exchange;
         let view = exchange.request.view();
         let method = view.method.as_str().unwrap_or_default();
-        if !page.methods().contains(&method) {
-            let error = ApiError::new(405, "the page does not support this method");
-            return failed(&error).with("Allow", page.methods().join(", "));
-        }
         let secret = session::secret_in(view.fields.by_name(b"cookie"));
         let visitor = secret.and_then(|secret| {
             let permission = self.sessions.permission(secret, Instant::now())?;
             Some(Visitor { secret, permission })
         });
+        if !page.methods().contains(&method) {
+            let error = ApiError::new(405, "the page does not support this method");
+            let response = match visitor {
+                _ if !prefers_pages(exchange) => failed(&error),
+                Some(visitor) => {
+                    let (status, text) = pages::error(page, visitor.permission, self.assets(), &error);
+                    self.html(status, text)
+                }
+                None => return see_other("/login"),
+            };
+            return response.with("Allow", page.methods().join(", "));
+        }
         match (page, visitor) {
             (PageKind::Asset, _) => match assets::find(&exchange.path) {
                 Some(asset) => asset.response(&exchange.path, self.assets()),
@@ -169,7 +179,10 @@ impl Dashboard {
                 }
             }
             (PageKind::Events, _) => failed(&ApiError::new(401, "the page is not signed in")),
-            (_, None) => see_other("/login"),
+            (_, None) => match arrival::target(&view) {
+                Some(target) => self.html(Status::OK, pages::arrival(self.assets(), &target)),
+                None => see_other("/login"),
+            },
             (page, Some(visitor)) => {
                 let query = view.query.unwrap_or_default();
                 if let Some(mode) = page.form()

@@ -1,6 +1,7 @@
 //! Uses the dashboard in headless Chromium: each view with data and in the states empty, loading, error and
 //! disconnected, by keyboard, on a small screen, and judged by axe-core in light and dark colours.
 
+mod arrival;
 mod assertions;
 mod form;
 mod session;
@@ -38,6 +39,8 @@ pub fn run(program: &Path, pictures: Option<&Path>) -> Result<(), Failure> {
     if let Some(folder) = pictures {
         session.pictures(folder, &site)?;
     }
+    arrival::run(&mut session, &site)?;
+    println!("links of other sites and unknown addresses lead to pages");
     states::loading(&mut session)?;
     states::errors(&mut session, &site)?;
     states::read_only(&mut session, &site)?;

@@ -2,8 +2,12 @@
 
 use askama::Template;
 use form_urlencoded::byte_serialize;
-use rocknet_control::api::{ApiError, Permission};
+use rocknet_control::api::{ApiError, ENDPOINTS, Permission};
+use rocknet_handler::exchange::Exchange;
+use rocknet_proto::KnownField;
+use rocknet_proto::semantics::negotiation::preferred_media_type;
 
+use super::assets;
 use super::site_form::FormMode;
 
 /// Kinds of requests of the dashboard.
@@ -27,6 +31,8 @@ pub enum PageKind {
     Events,
     /// A script, the style sheet or the icon.
     Asset,
+    /// No address of the dashboard, opened in a browser.
+    Unknown,
 }
 
 /// Views with their paths and their names in the navigation.
@@ -43,6 +49,22 @@ pub const VIEWS: [(PageKind, &str, &str); 9] = [
 ];
 
 impl PageKind {
+    /// Returns the kind of a request; `None` if a program has sent it, or if it is one of the API.
+    pub fn of(exchange: &Exchange) -> Option<PageKind> {
+        let path: &str = &exchange.path;
+        let found = PageKind::find(path);
+        let is_data = match found {
+            Some(PageKind::Asset) => assets::find(path).is_none(),
+            Some(PageKind::Events) => true,
+            Some(_) => false,
+            None => !is_of_api(path),
+        };
+        if is_data && prefers_pages(exchange) {
+            return Some(PageKind::Unknown);
+        }
+        found
+    }
+
     /// Returns the kind of a path; `None` if the path is not one of the dashboard.
     pub fn find(path: &str) -> Option<PageKind> {
         let view = VIEWS.iter().find(|(_, known, _)| *known == path);
@@ -56,6 +78,11 @@ impl PageKind {
             _ if path.starts_with("/assets/") => Some(PageKind::Asset),
             _ => view.map(|(page, ..)| *page),
         }
+    }
+
+    /// Returns true if a page of another site may lead to the page. Its scripts and its data are for itself.
+    pub fn takes_links(self) -> bool {
+        !matches!(self, PageKind::Logout | PageKind::Events | PageKind::Asset)
     }
 
     /// Returns the methods of requests of this kind.
@@ -89,6 +116,17 @@ impl PageKind {
                 | PageKind::History
         )
     }
+}
+
+/// Returns true if a client prefers a page to JSON, as browsers do when a user opens an address.
+pub fn prefers_pages(exchange: &Exchange) -> bool {
+    let accept = exchange.request.view().fields.get(KnownField::Accept);
+    accept.is_some_and(|accept| preferred_media_type(accept, &["application/json", "text/html"]) == Some(1))
+}
+
+/// Returns true if a path belongs to the API, which sends no pages.
+fn is_of_api(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/") || ENDPOINTS.iter().any(|endpoint| endpoint.path == path)
 }
 
 /// Parts that all pages have.
@@ -125,6 +163,7 @@ fn title(page: PageKind) -> &'static str {
         PageKind::AddWebsite => "Add a website",
         PageKind::EditWebsite => "Edit a website",
         PageKind::CopyWebsite => "Duplicate a website",
+        PageKind::Unknown | PageKind::Logout => "Not found",
         _ => VIEWS
             .iter()
             .find(|(known, ..)| *known == page)

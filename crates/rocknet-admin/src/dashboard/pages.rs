@@ -56,6 +56,14 @@ struct LoginPage<'a> {
     error: Option<&'a ApiError>,
 }
 
+#[derive(Template)]
+#[template(path = "arrival.html")]
+struct ArrivalPage<'a> {
+    assets: &'a str,
+    /// Address to which the browser is led.
+    target: &'a str,
+}
+
 /// Renders the page for signing in.
 pub fn login(assets: &str) -> String {
     rendered(&LoginPage {
@@ -72,6 +80,16 @@ pub fn refused(assets: &str, error: &ApiError) -> String {
         script: "",
         error: Some(error),
     })
+}
+
+/// Renders the page that leads a browser to the same address of the dashboard once more.
+pub fn arrival(assets: &str, target: &str) -> String {
+    rendered(&ArrivalPage { assets, target })
+}
+
+/// Renders the page of an error that concerns no data.
+pub fn error(page: PageKind, permission: Permission, assets: &str, error: &ApiError) -> (Status, String) {
+    failed(Frame::new(page, permission, assets), error)
 }
 
 /// Renders a view with its data. If the data cannot be queried, the page shows the error.
@@ -126,7 +144,7 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
     if let Some(mode) = page.form() {
         return site::view(mode, query, frame, control).await;
     }
-    let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no such page"))?;
+    let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no page with this address"))?;
     let request = match request {
         ViewData::None => return Ok(rendered(&AddPage { frame })),
         ViewData::Of(request) => request,
@@ -174,7 +192,8 @@ fn request(page: PageKind, query: &[u8]) -> Option<ViewData> {
         | PageKind::Login
         | PageKind::Logout
         | PageKind::Events
-        | PageKind::Asset => return None,
+        | PageKind::Asset
+        | PageKind::Unknown => return None,
     }))
 }
 

@@ -8,6 +8,8 @@ mod commands;
 mod config;
 mod control;
 mod dashboard;
+mod dashboard_client;
+mod dashboard_pages;
 mod error_log;
 mod failures;
 mod hardening;
