@@ -24,6 +24,7 @@ mod reload_load;
 mod running;
 mod sandbox;
 mod service;
+mod service_image;
 mod service_manager;
 mod trust;
 mod upgrade;
