@@ -8,6 +8,7 @@ mod assets;
 mod feed;
 mod frame;
 mod new_user;
+mod new_website;
 mod pages;
 mod samples;
 mod session;

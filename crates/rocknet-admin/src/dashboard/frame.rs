@@ -88,7 +88,9 @@ impl PageKind {
     /// Returns the methods of requests of this kind.
     pub fn methods(self) -> &'static [&'static str] {
         match self {
-            PageKind::Login | PageKind::EditWebsite | PageKind::CopyWebsite => &["GET", "HEAD", "POST"],
+            PageKind::Login | PageKind::AddWebsite | PageKind::EditWebsite | PageKind::CopyWebsite => {
+                &["GET", "HEAD", "POST"]
+            }
             PageKind::Logout => &["POST"],
             _ => &["GET", "HEAD"],
         }
@@ -97,6 +99,7 @@ impl PageKind {
     /// Returns the purpose of the form that browsers send to this page; `None` if the page takes no form.
     pub fn form(self) -> Option<FormMode> {
         match self {
+            PageKind::AddWebsite => Some(FormMode::Add),
             PageKind::EditWebsite => Some(FormMode::Edit),
             PageKind::CopyWebsite => Some(FormMode::Copy),
             _ => None,

@@ -36,7 +36,6 @@ macro_rules! page {
 
 page!(OverviewPage, "overview.html", status: ServerStatus);
 page!(WebsitesPage, "websites.html", sites: Vec<SiteSummary>);
-page!(AddPage, "add.html");
 page!(LogsPage, "logs.html", level: Level);
 page!(UpstreamsPage, "upstreams.html", upstreams: Vec<UpstreamSummary>);
 page!(CertificatesPage, "certificates.html", certificates: Vec<CertificateSummary>);
@@ -145,10 +144,6 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
         return site::view(mode, query, frame, control).await;
     }
     let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no page with this address"))?;
-    let request = match request {
-        ViewData::None => return Ok(rendered(&AddPage { frame })),
-        ViewData::Of(request) => request,
-    };
     Ok(match control.execute(request).await? {
         Reply::Status(status) => rendered(&OverviewPage { frame, status: *status }),
         Reply::Sites(sites) => rendered(&WebsitesPage { frame, sites }),
@@ -163,19 +158,10 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
     })
 }
 
-/// Data of a view.
-enum ViewData {
-    /// The view shows nothing of the server.
-    None,
-    /// The view shows the reply to a request.
-    Of(Request),
-}
-
 /// Returns the request for the data of a view; `None` if there is no such view.
-fn request(page: PageKind, query: &[u8]) -> Option<ViewData> {
+fn request(page: PageKind, query: &[u8]) -> Option<Request> {
     let parameter = |wanted: &str| parse(query).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
-    Some(ViewData::Of(match page {
-        PageKind::AddWebsite => return Some(ViewData::None),
+    Some(match page {
         PageKind::Overview => Request::Status,
         PageKind::Websites => Request::Sites,
         PageKind::Logs => Request::LogLevel,
@@ -187,14 +173,15 @@ fn request(page: PageKind, query: &[u8]) -> Option<ViewData> {
         PageKind::History => Request::ConfigHistory,
         PageKind::Php => Request::PhpPools,
         PageKind::Doctor => Request::Doctor,
-        PageKind::EditWebsite
+        PageKind::AddWebsite
+        | PageKind::EditWebsite
         | PageKind::CopyWebsite
         | PageKind::Login
         | PageKind::Logout
         | PageKind::Events
         | PageKind::Asset
         | PageKind::Unknown => return None,
-    }))
+    })
 }
 
 // The parameters of the functions below are borrowed or not: a template passes fields as references, and results of

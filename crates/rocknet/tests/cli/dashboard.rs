@@ -29,7 +29,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Returns true for the pages that browsers send a form to.
 fn takes_form(page: &str) -> bool {
-    page.starts_with("/websites/edit") || page.starts_with("/websites/copy")
+    page.starts_with("/websites/")
 }
 
 struct Dashboard {

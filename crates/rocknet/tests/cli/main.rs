@@ -8,6 +8,7 @@ mod commands;
 mod config;
 mod control;
 mod dashboard;
+mod dashboard_add;
 mod dashboard_client;
 mod dashboard_pages;
 mod error_log;

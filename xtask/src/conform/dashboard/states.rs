@@ -78,7 +78,7 @@ pub fn errors(session: &mut DashboardSession, site: &DashboardSite) -> Result<()
         session.accessible(&format!("{view} with an error"))?;
     }
     session.open("/websites/add")?;
-    session.fill("folder", "www")?;
+    session.fill("root", "www")?;
     session.browser.press("Enter")?;
     session.shows("cannot read")?;
     session.open("/doctor")?;
@@ -163,13 +163,13 @@ pub fn disconnected(session: &mut DashboardSession, site: DashboardSite) -> Resu
             .wait_for("document.body.dataset.connection === 'live'")?;
     }
     session.open("/websites/add")?;
-    session.fill("folder", "typed before")?;
+    session.fill("root", "typed before")?;
     drop(site);
     session
         .browser
         .wait_for("document.body.dataset.connection === 'lost'")?;
     session.shows("What you see is from")?;
-    let kept = session.browser.evaluate("document.getElementById('folder').value")?;
+    let kept = session.browser.evaluate("document.getElementById('root').value")?;
     if kept != "typed before" {
         return Err(format!("the input is lost: {kept}").into());
     }

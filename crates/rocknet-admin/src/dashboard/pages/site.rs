@@ -30,6 +30,14 @@ pub enum Submitted {
     Saved(String),
 }
 
+/// Page with the form of a new website.
+#[derive(Template)]
+#[template(path = "add.html")]
+struct AddPage<'a> {
+    frame: Frame<'a>,
+    form: FilledForm,
+}
+
 #[derive(Template)]
 #[template(path = "site.html")]
 struct SitePage<'a> {
@@ -43,6 +51,10 @@ struct SitePage<'a> {
 
 /// Renders the form with the values of the file, and with the present findings.
 pub async fn view<C: Control>(mode: FormMode, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
+    if mode == FormMode::Add {
+        let form = FilledForm::for_new_website();
+        return Ok(rendered(&AddPage { frame, form }));
+    }
     let mut form = FilledForm::new(mode, queried(query, control).await?);
     if mode == FormMode::Edit {
         let checked = check(&form, Vec::new(), control).await;
@@ -65,18 +77,29 @@ pub async fn submit<C: Control>(
     control: &C,
 ) -> Result<Submitted, ApiError> {
     let SentForm { query, body, .. } = sent;
-    let current = queried(query, control).await?;
-    let present_revision = current.revision.clone();
-    let mut form = FilledForm::new(mode, current);
+    let mut form = match mode {
+        FormMode::Add => FilledForm::for_new_website(),
+        FormMode::Edit | FormMode::Copy => FilledForm::new(mode, queried(query, control).await?),
+    };
+    let present_revision = form.revision.clone();
     form.fill(body);
     if let Some(hash) = sent.password_hash {
         form.add_user(hash);
     }
     let is_saving = parameter(body, "do").as_deref() == Some("save");
     let is_complete = form.is_complete();
+    if mode == FormMode::Add {
+        if !is_saving {
+            form.forget_missing();
+        }
+        if is_complete && is_known(&form.name, control).await {
+            form.refuse_name();
+        }
+    }
     let edits = form.edits();
     let is_unchanged = is_saving && edits.is_empty() && !form.has_errors();
-    if is_complete && !edits.is_empty() {
+    let is_refused = mode == FormMode::Add && form.has_errors();
+    if is_complete && !edits.is_empty() && !is_refused {
         match check(&form, edits.clone(), control).await {
             Ok(checked) => form.place(checked.findings),
             Err(error) => form.refuse(&error, &edits),
@@ -104,13 +127,22 @@ pub async fn submit<C: Control>(
     } else {
         Status::OK
     };
-    let page = SitePage {
-        frame,
-        form,
-        saved: String::new(),
-        is_unchanged,
+    let text = match mode {
+        FormMode::Add => rendered(&AddPage { frame, form }),
+        FormMode::Edit | FormMode::Copy => rendered(&SitePage {
+            frame,
+            form,
+            saved: String::new(),
+            is_unchanged,
+        }),
     };
-    Ok(Submitted::Page(status, rendered(&page)))
+    Ok(Submitted::Page(status, text))
+}
+
+/// Returns true if the configuration has a website with this name.
+async fn is_known<C: Control>(name: &str, control: &C) -> bool {
+    let site = SiteName { name: name.to_owned() };
+    control.execute(Request::SiteForm(site)).await.is_ok()
 }
 
 async fn queried<C: Control>(query: &[u8], control: &C) -> Result<SiteForm, ApiError> {
