@@ -58,7 +58,9 @@ pub struct Proxy {
     pub(super) mirror: Option<Mirror>,
     /// Creates links that replace sockets; `None` if sockets are used.
     pub(super) dialer: Option<Arc<dyn Dialer>>,
+    /// Rules by which the breaker takes an upstream out of rotation.
     rules: Rules,
+    /// Time in milliseconds during which the weight of a recovered upstream rises; 0 disables this.
     slow_start_ms: u64,
     /// Maximum number of concurrent requests at one upstream.
     max_requests: usize,
@@ -180,7 +182,7 @@ impl Proxy {
     /// # Errors
     ///
     /// Returns [`ProxyError::NoCapacity`] if the wait timed out or too many requests wait, and
-    /// [`ProxyError::NoHealthyUpstream`] if no upstream passes its health checks.
+    /// [`ProxyError::NoHealthyUpstream`] if no upstream passes its health checks, or only those that are being drained.
     pub(super) async fn acquire(
         &self,
         selection: &Selection<'_>,
@@ -214,6 +216,7 @@ impl Proxy {
         Ok(permit)
     }
 
+    /// Selects an upstream for the request without waiting. The arguments and errors are those of [`Proxy::acquire`].
     fn select(
         &self,
         selection: &Selection<'_>,
@@ -307,6 +310,7 @@ impl Proxy {
         Some(&self.members[drawn])
     }
 
+    /// Returns a member as a candidate for the balance. `index`: its position in the list that the caller selects from.
     fn candidate(&self, index: usize, member: &Member, now_ms: u64) -> Candidate {
         Candidate {
             index,
@@ -316,6 +320,7 @@ impl Proxy {
         }
     }
 
+    /// Returns the index of the candidate that the balance selects; `None` if there are no candidates.
     fn balance_among(&self, candidates: &[Candidate], key: Option<&[u8]>, draw: impl Fn() -> u64) -> Option<usize> {
         match (&self.balance, key) {
             (Balance::RoundRobin, _) => {
@@ -325,13 +330,15 @@ impl Proxy {
                 balance::least_loaded(candidates, self.next_index.fetch_add(1, Ordering::Relaxed))
             }
             (Balance::IpHash | Balance::Uri | Balance::Header(_), Some(key)) => balance::rendezvous(candidates, key),
-            // Requests without a key go to any upstream.
+            // The balance `random_two`, and requests without the key by which the balance selects.
             _ => balance::random_two(candidates, draw),
         }
     }
 
+    /// Returns a permit for the upstream of a member, if it has capacity, and records the start of the request.
     fn admit(&self, member: &Member, priority: Priority, now_ms: u64) -> Result<Permit, ProxyError> {
         let upstream = &member.upstream;
+        // `try_acquire` alone would let the request overtake waiting ones.
         if !upstream.limit.has_capacity(self.max_requests, priority, now_ms) {
             return Err(ProxyError::NoCapacity);
         }

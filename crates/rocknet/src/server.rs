@@ -1,45 +1,37 @@
 //! The server as a whole: binds addresses, starts workers, and replaces the configuration.
 
+mod accessors;
 mod address_change;
 mod end;
+mod start;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rocknet_config::model::{Config, Log};
-use rocknet_control::{SiteSummary, Status};
-use rocknet_io::descriptors;
+use rocknet_config::model::Config;
 use rocknet_io::socket::{Address, BindError, Listener};
-use rocknet_quic::Relay;
+use rocknet_quic::{Relay, Relays};
 
 use crate::accept_loop::StopTimes;
 use crate::backend::BackendChoice;
 use crate::bind::{QuicFailure, bind_all, quic_or_none, siblings};
-use crate::blocking::Pool;
-use crate::capacity::{check_descriptors, connections_per_worker, worker_count};
-use crate::certificates::resumption::{SessionStores, TicketSecrets};
-use crate::certificates::{CertificateManager, state_folder};
-use crate::clock::uptime_ms;
-use crate::files::cache::FileCache;
+use crate::capacity::{connections_per_worker, worker_count};
 use crate::gateway::accounts;
 use crate::gateway::php;
 use crate::listener::{ActiveListener, ListenerSockets, StoppingListener, WorkerStart};
-use crate::log::Logger;
 use crate::metrics::Metrics;
 use crate::protocol::remembered_settings;
-use crate::registries::Registries;
-use crate::report;
 use crate::snapshot::{Mount, Snapshot, quic_addresses};
-use crate::spool;
-use crate::takeover::AdoptedSockets;
 use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 use crate::worker::Shared;
 
-use self::address_change::{RemovedAddresses, assign_udp, stop_removed};
+use self::address_change::{RemovedAddresses, release_covered_udp, stop_removed, udp_addresses};
+
+pub use self::start::StartHooks;
 
 /// Maximum wait until all workers have closed the sockets of a removed address. A running worker closes its socket in
 /// its next poll. A failed worker is restarted within this time, and then closes its socket.
@@ -90,263 +82,9 @@ impl ServerState {
     }
 }
 
-/// Steps of a start that the program takes part in. `()` takes part in none.
-pub trait StartHooks {
-    /// Returns the sockets that the server adopts from a previous process or from the service manager. Called first,
-    /// and once. Sockets of the service manager that no site listens on are closed, with a warning.
-    fn adopted_sockets(&mut self) -> AdoptedSockets {
-        AdoptedSockets::default()
-    }
-
-    /// Returns the secrets of the session tickets of a previous process; `None` to create new ones. Called once.
-    fn ticket_secrets(&mut self) -> Option<TicketSecrets> {
-        None
-    }
-
-    /// Called after the addresses are bound and before threads are started, so that it can drop privileges.
-    ///
-    /// # Errors
-    ///
-    /// The message with which the start fails.
-    fn before_threads(&mut self) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Called once the logs are open, before anything is logged.
-    fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
-
-    /// Called when everything but the workers has started. Afterwards the server accepts connections. `sessions` gets
-    /// those of a previous process. `unused_udp`: its addresses whose UDP sockets this server does not read.
-    ///
-    /// # Errors
-    ///
-    /// The message with which the start fails.
-    fn before_serving(&mut self, _sessions: &SessionStores, _unused_udp: &[Address]) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-impl StartHooks for () {}
-
 impl Server {
-    /// Binds every address and starts the workers.
-    ///
-    /// # Errors
-    ///
-    /// Fails if an address cannot be bound, [`StartHooks::before_threads`] fails, the configuration cannot be applied,
-    /// or a thread cannot be started.
-    pub fn start(mut config: Config, mounts: Vec<Mount>, hooks: &mut dyn StartHooks) -> Result<Server, StartError> {
-        // The uptime counts from here.
-        uptime_ms();
-        descriptors::raise();
-        let mut adopted = hooks.adopted_sockets();
-        let addresses = crate::snapshot::addresses(&config);
-        // Determined once, because the default is another folder after `before_threads` has changed the user.
-        let state_folder = state_folder(&config);
-        let quic = quic_addresses(&config);
-        let (quic_keys, mut quic_failures) = (QuicKeys::new(&state_folder, adopted.generation()), Vec::new());
-        if !quic.is_empty() {
-            // Loaded with the privileges of the start, which may be necessary to create the state folder.
-            quic_keys.get().map_err(StartError::Io)?;
-        }
-        let workers = worker_count(&config, addresses.len());
-        check_descriptors(workers * addresses.len()).map_err(StartError::Setup)?;
-        let mut bound = bind_all(
-            &addresses,
-            workers,
-            &[],
-            &mut adopted,
-            &quic,
-            &quic_keys,
-            &mut quic_failures,
-        )
-        .map_err(StartError::Bind)?;
-        let quic: BTreeSet<Address> = bound
-            .iter()
-            .filter(|(_, sockets)| !sockets.quic.is_empty())
-            .map(|(address, _)| address.clone())
-            .collect();
-        let secrets = hooks.ticket_secrets();
-        let certificates = CertificateManager::start(&config, &state_folder, secrets).map_err(StartError::Setup)?;
-        // Private keys are read before privileges are dropped. The variable keeps them in memory until the snapshot
-        // refers to them.
-        let _files = certificates.read_files(&config);
-        hooks.before_threads().map_err(StartError::Setup)?;
-        // Checked with the privileges that the workers will have.
-        let backend = BackendChoice::new(config.server.backend).map_err(StartError::Setup)?;
-
-        let logger =
-            Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
-        hooks.log_opened(&config.log, &logger);
-        quic_keys.log_warning();
-        quic_failures.iter().for_each(QuicFailure::log);
-        for unused in adopted.close_unused() {
-            tracing::warn!("a socket of the service manager is not used: {unused}");
-        }
-        // The processes that run PHP are started with the privileges of the workers.
-        accounts::apply_default(&mut config);
-        let php = php::PhpManager::new(state_folder);
-        let php_plan = php.plan(&mut config).map_err(StartError::Setup)?;
-        let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
-        let remembered = remembered_settings(&config.limits);
-        let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic, &remembered)
-            .map_err(StartError::Setup)?;
-        if adopted.is_takeover() {
-            // A site that the previous process serves would lose TLS.
-            check_certificates(&snapshot)?;
-        }
-        let snapshot = Arc::new(snapshot);
-        let config = &snapshot.config;
-        // The pool starts even without files in the configuration, because a reload may add some.
-        let pool = Pool::new(config.server.blocking_threads.max(1));
-        let cache = FileCache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
-        certificates.manage(config).map_err(StartError::Io)?;
-        php.apply(php_plan).map_err(StartError::Io)?;
-        let shared = Shared {
-            backend: backend.backend,
-            spool: spool::Store::new(pool.clone()),
-            pool,
-            cache,
-            logger,
-            certificates,
-            registries,
-        };
-        let threads = bound.values().map(|sockets| sockets.tcp.len()).sum::<usize>().max(1);
-        let connections = connections_per_worker(&snapshot, threads);
-
-        hooks
-            .before_serving(&shared.certificates.sessions, &adopted.unused_udp())
-            .map_err(StartError::Setup)?;
-        bound
-            .values()
-            .flat_map(|sockets| &sockets.tcp)
-            .for_each(Listener::own_socket_file);
-        let relays = adopted.all_relays().to_vec();
-        adopted.close_rest();
-        let metrics = Metrics::default();
-        let start = WorkerStart {
-            connections,
-            shared: &shared,
-            metrics: &metrics,
-            snapshot: &snapshot,
-        };
-        let mut listeners = BTreeMap::new();
-        while let Some((address, sockets)) = bound.pop_first() {
-            let listener = ActiveListener::start(&address, sockets, &start).map_err(StartError::Io)?;
-            listeners.insert(address, listener);
-        }
-        let state = Mutex::new(ServerState {
-            snapshot,
-            listeners,
-            stopping: Vec::new(),
-            reloads: 0,
-            failed_reloads: 0,
-            last_reload_error: None,
-        });
-        Ok(Server {
-            backend,
-            shared,
-            metrics,
-            quic_keys,
-            mounts,
-            state,
-            php,
-            relays,
-        })
-    }
-
     fn state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the configuration in use.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.state().snapshot)
-    }
-
-    /// Returns the current state and counters of the server.
-    pub fn status(&self) -> Status {
-        self.close_ended_relays();
-        let bound = self.listeners();
-        let state = self.state();
-        let served = quic_addresses(&state.snapshot.config);
-        let served = |address: &Address| served.contains(address);
-        let http3_ports: BTreeSet<u16> = state
-            .listeners
-            .iter()
-            .filter(|(configured, listener)| listener.has_quic() && served(configured))
-            .filter_map(|(_, listener)| listener.bound().port())
-            .collect();
-        let http3_ports = http3_ports.into_iter().collect();
-        Status {
-            reloads: state.reloads,
-            snapshots: self.shared.registries.snapshots() as u64,
-            last_reload_error: state.last_reload_error.clone(),
-            log_drops: self.shared.logger.drops(),
-            http3_ports,
-            ..report::status(
-                &state.snapshot,
-                &bound,
-                (&self.metrics, &self.shared.registries.routes),
-                self.shared.cache.status(),
-            )
-        }
-    }
-
-    /// Returns the counters of all workers.
-    pub fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
-    /// Returns the number of configurations that were refused since the start.
-    pub fn failed_reloads(&self) -> u64 {
-        self.state().failed_reloads
-    }
-
-    /// Returns the PHP that the server runs itself.
-    pub fn php(&self) -> &php::PhpManager {
-        &self.php
-    }
-
-    /// Returns the sites with their URLs and handlers.
-    pub fn sites(&self) -> Vec<SiteSummary> {
-        report::sites(&self.snapshot(), &self.listeners())
-    }
-
-    /// Removes all files from the file cache, and waits until that is done. Returns false if the cache was too busy to
-    /// do it in time; it does it later.
-    pub fn purge_file_cache(&self) -> bool {
-        self.shared.cache.purge()
-    }
-
-    /// Returns the I/O back end and the reason for it.
-    pub fn backend(&self) -> &BackendChoice {
-        &self.backend
-    }
-
-    /// Returns the certificate manager.
-    pub fn certificates(&self) -> &Arc<CertificateManager> {
-        &self.shared.certificates
-    }
-
-    /// Returns the registries of this server.
-    pub fn registries(&self) -> &Arc<Registries> {
-        &self.shared.registries
-    }
-
-    /// Returns the logger of this server.
-    pub fn logger(&self) -> &Logger {
-        &self.shared.logger
-    }
-
-    /// Returns each configured address with the bound address and its number of workers.
-    pub fn listeners(&self) -> Vec<(Address, Address, usize)> {
-        let state = self.state();
-        state
-            .listeners
-            .iter()
-            .map(|(configured, listener)| (configured.clone(), listener.bound().clone(), listener.workers()))
-            .collect()
     }
 
     /// Replaces the configuration, completely or not at all. Connections of addresses that the new configuration does
@@ -399,10 +137,14 @@ impl Server {
         // A kept address gets UDP sockets at the first reload that requires them, and keeps them.
         let mut added_quic = BTreeMap::new();
         let mut quic_failures = Vec::new();
+        let with_udp = udp_addresses(&state.listeners, &state.stopping);
         quic.retain(|address| match state.listeners.get(address) {
             Some(kept) if !kept.has_quic() => {
                 let keys = self.quic_keys.get();
-                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys, false));
+                let is_shared = with_udp.iter().any(|other| other.overlaps(kept.bound()));
+                let relays = Relays::new(address.to_string(), self.relays.clone());
+                let sockets =
+                    keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys, is_shared, &relays));
                 let sockets = quic_or_none(sockets, address, &mut quic_failures);
                 let is_bound = !sockets.is_empty();
                 added_quic.insert(address.clone(), sockets);
@@ -437,7 +179,9 @@ impl Server {
             stopping: &state.stopping,
         };
         let mut adopted = changes.sockets_for(&new).map_err(StartError::Io)?;
-        let mut bound = bind_all(
+        adopted.set_udp_neighbours(with_udp);
+        self.relays.iter().cloned().for_each(|relay| adopted.add_relay(relay));
+        let bound = bind_all(
             &new,
             workers,
             &held,
@@ -447,7 +191,6 @@ impl Server {
             &mut quic_failures,
         )
         .map_err(StartError::Bind)?;
-        changes.name_predecessors(&mut bound);
         self.quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
         let kept = state
@@ -470,22 +213,17 @@ impl Server {
             let listener = ActiveListener::start(&address, sockets, &worker_start)?;
             Ok((address, listener))
         };
-        let with_quic = bound.iter().filter(|(_, sockets)| !sockets.quic.is_empty());
-        let with_quic: Vec<Address> = with_quic.map(|(address, _)| address.clone()).collect();
-        changes.leave_udp(&with_quic, true);
         // If a listener fails to start, the listeners started before it are dropped, which stops them.
         let started: io::Result<Vec<_>> = bound.into_iter().map(start).collect();
-        let started = started.map_err(|error| {
-            changes.leave_udp(&with_quic, false);
+        let applied = started.and_then(|started| {
+            self.shared.certificates.manage(&snapshot.config)?;
+            self.php.apply(php_plan)?;
+            Ok(started)
+        });
+        let started = applied.map_err(|error| {
             let _ = self.apply_log(&state.snapshot);
             StartError::Io(error)
         })?;
-
-        self.shared
-            .certificates
-            .manage(&snapshot.config)
-            .map_err(StartError::Io)?;
-        self.php.apply(php_plan).map_err(StartError::Io)?;
 
         // No later step can fail.
         state.listeners.extend(started);
@@ -503,7 +241,7 @@ impl Server {
                 state.stopping.push(stopping);
             }
         }
-        assign_udp(&mut state.stopping, &state.listeners);
+        release_covered_udp(&state.stopping, &state.listeners);
         for (address, listener) in &mut state.listeners {
             listener.swap(&snapshot, connections, added_quic.remove(address).unwrap_or_default());
             let missing = workers.saturating_sub(listener.sockets().len());

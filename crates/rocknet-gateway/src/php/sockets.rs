@@ -51,6 +51,7 @@ impl PhpSockets {
         *lock(&self.names) = names;
     }
 
+    /// Returns the progress of the pool at `socket`.
     pub(super) fn progress(&self, socket: &Path) -> PoolProgress {
         lock(&self.progress).get(socket).copied().unwrap_or_default()
     }

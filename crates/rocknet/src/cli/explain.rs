@@ -1,33 +1,26 @@
 //! `rocknet explain`: shows the site and route of a URL, what the URL leads to, and the configuration lines that apply
 //! to it. Guards are not applied, because they depend on the client.
 
+mod target;
+mod text;
 mod url;
 
-use std::error::Error;
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use rocknet::certificates::ServerEnvironment;
-use rocknet::endpoint::{Endpoint, EndpointContext};
-use rocknet::files::disk_lookup::DiskLookup;
-use rocknet::files::resolve::{self, Target};
-use rocknet::gateway::cgi;
-use rocknet::gateway::php;
-use rocknet::handlers;
-use rocknet::registries::Registries;
-use rocknet::route::{ServerSettings, SiteLabel};
-use rocknet::routing::{RequestTarget, RuleOutcome, Rules};
+use rocknet::routing::{RuleOutcome, Rules};
 use rocknet::site::redirect_port;
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, EffectiveSetting, Explanation};
-use rocknet_config::model::{CertificateSource, Listen, Php, PhpVersion, Settings, Site, SourceSpan};
+use rocknet_config::model::{CertificateSource, Listen, Site, SourceSpan};
 use rocknet_config::{Config, Loaded, Severity};
 use rocknet_control::explanation::{ConfigPosition, ExplainedSetting, UrlExplanation};
 use rocknet_proto::request::{OwnedRequest, Version};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
 
+use self::target::{leads_to, status};
+use self::text::render;
 use self::url::Url;
 use super::remote::print_json;
 use super::{Failure, print, search};
@@ -279,172 +272,3 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
         settings: explain::effective_settings(site, route),
     })
 }
-
-/// Describes what a path leads to, determined by the code that serves requests.
-fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
-    // Builds the endpoint without the controller, whose library would be loaded, and without the user, whose check
-    // needs root privileges. The handler is chosen by the complete settings below.
-    let reduced_settings = Settings {
-        controller: None,
-        user: None,
-        ..settings.clone()
-    };
-    let endpoint = endpoint(&reduced_settings).map_err(|error| Failure::Failed(error.to_string()))?;
-    if settings.internal {
-        let status = status(Status::NOT_FOUND);
-        return Ok(format!(
-            "{status}: `internal` files are sent only if an application names them"
-        ));
-    }
-    let mut location = Vec::new();
-    let target = RequestTarget {
-        path,
-        raw_path: url.path.as_bytes(),
-        query: url.query.map(str::as_bytes),
-    };
-    if let Some(code) = endpoint.route.redirects.find(&target, &mut location) {
-        return Ok(format!("redirect {code} to {}", String::from_utf8_lossy(&location)));
-    }
-    if let Some(text) = (handlers::choose(settings).describe)(settings) {
-        return Ok(text);
-    }
-    let Some(tree) = &endpoint.tree else {
-        return Ok(format!(
-            "{}: nothing is served here, because there is no `root`",
-            status(Status::NOT_FOUND)
-        ));
-    };
-    let location = |relative: &[u8]| {
-        let relative = String::from_utf8_lossy(relative);
-        // `..` is resolved in the path of the folder. Links keep their names, so that a link is visible in the output.
-        let folder = search::resolved(tree.folder());
-        folder
-            .join(&*relative)
-            .components()
-            .collect::<PathBuf>()
-            .display()
-            .to_string()
-    };
-    if endpoint.entry_for(path).name == "cgi" {
-        return Ok(match cgi::program(tree, path) {
-            Ok(file) => format!("the program {}", search::resolved(&file).display()),
-            Err(failed) => status(failed),
-        });
-    }
-    Ok(match resolve::resolve(&DiskLookup::blocking(), tree, path) {
-        Target::File { relative, .. } => format!("the file {}", location(&relative)),
-        Target::Script(script) => {
-            let script_file = String::from_utf8_lossy(&script.file()).into_owned();
-            let runner = settings.php.as_ref().map(runner).unwrap_or_default();
-            match &*script.path_info {
-                "" => format!("the script {script_file}{runner}"),
-                info => format!("the script {script_file} with the path {info}{runner}"),
-            }
-        }
-        Target::Directory { relative } => format!("a list of the folder {}", location(&relative)),
-        Target::WithoutSlash => "redirect 308 to the same path with a slash, because it is a folder".to_owned(),
-        Target::Failed(_) if tree.root().is_err() => {
-            format!(
-                "nothing: the folder {} cannot be opened",
-                search::resolved(tree.folder()).display()
-            )
-        }
-        Target::Failed(failed) => match settings.errors.get(&failed.code()) {
-            Some(page) => format!("{}, with the page {page}", status(failed)),
-            None => status(failed),
-        },
-    })
-}
-
-/// Builds the endpoint of a route without a server.
-fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
-    let context = EndpointContext {
-        label: &SiteLabel::default(),
-        server: &Arc::new(ServerSettings::default()),
-        max_cached_file: 0,
-        registries: &Registries::default(),
-        config_file: None,
-        // There is no request for guards to check.
-        is_unguarded: true,
-    };
-    Endpoint::new(None, settings, settings.headers.clone(), &context)
-}
-
-/// Describes the PHP that runs a script. The result is appended to the description of the script.
-fn runner(php: &Php) -> String {
-    let Php::Managed { version, .. } = php else {
-        return format!(", run by the php-fpm at {php}");
-    };
-    let installed = php::installed();
-    match (php::choose(&installed, *version), version) {
-        (Some(found), PhpVersion::Newest) => format!(", run by PHP {}, the newest that is installed", found.version()),
-        (Some(found), _) => format!(", run by PHP {}", found.version()),
-        (None, PhpVersion::Newest) => ", but no PHP is installed to run it".to_owned(),
-        (None, _) => format!(", but PHP {version}, which is to run it, is not installed"),
-    }
-}
-
-fn status(status: Status) -> String {
-    format!("{} {}", status.code(), status.reason())
-}
-
-/// Renders the result: the destination of the URL and the problems, and below them three columns with key, value and
-/// configuration line.
-fn render(explanation: &UrlExplanation) -> String {
-    // A configuration that was built in memory has no lines.
-    let line = |position: &ConfigPosition| match position.line {
-        0 => String::new(),
-        line => format!("{}:{line}", position.file.display()),
-    };
-    let at = |position: &Option<ConfigPosition>| position.as_ref().map(line).unwrap_or_default();
-    let mut rows = vec![(
-        "site".to_owned(),
-        explanation.site.clone(),
-        at(&explanation.site_position),
-    )];
-    if let Some(route) = &explanation.route {
-        rows.push(("route".to_owned(), route.clone(), at(&explanation.route_position)));
-    }
-    for setting in &explanation.settings {
-        let location = setting.position.as_ref().map_or("default".to_owned(), line);
-        rows.push((setting.key.clone(), setting.value.clone(), location));
-    }
-    let longest = |cell: fn(&(String, String, String)) -> &String| {
-        rows.iter()
-            .map(|row| cell(row).chars().count())
-            .max()
-            .unwrap_or_default()
-            .min(MAX_COLUMN)
-    };
-    let (keys, values) = (longest(|row| &row.0).max(LEADS_TO.len()), longest(|row| &row.1));
-    let mut out = format!("{LEADS_TO:keys$}  {}\n", without_controls(&explanation.leads_to));
-    for problem in &explanation.problems {
-        let _ = writeln!(out, "{PROBLEM:keys$}  {}", without_controls(problem));
-    }
-    out.push('\n');
-    for (key, value, location) in &rows {
-        let _ = writeln!(
-            out,
-            "{:keys$}  {:values$}  {}",
-            without_controls(key),
-            without_controls(value),
-            without_controls(location)
-        );
-    }
-    out
-}
-
-/// Replaces control characters of names and values, so that they cannot control the terminal.
-fn without_controls(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
-}
-
-// Keys of the lines before the table.
-const LEADS_TO: &str = "leads to";
-const PROBLEM: &str = "problem";
-
-/// Maximum width to which the cells of a column are padded, so that one long value does not push the next column of all
-/// rows off the screen.
-const MAX_COLUMN: usize = 60;

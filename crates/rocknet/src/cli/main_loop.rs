@@ -1,35 +1,30 @@
 //! The main loop of a server in the foreground: handles signals, typed commands and requests of the control API until
 //! the server has stopped.
 
+mod requests;
+
 use std::cell::RefCell;
-use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::thread;
 
-use rocknet::inventory;
 use rocknet::log::ErrorLog;
-use rocknet::metrics::SAMPLE_INTERVAL;
 use rocknet::server::Server;
-use rocknet_control::api::{ApiError, Done, LogLevelChange, OPEN_API, Reply, Request};
-use rocknet_control::config::Saved;
+use rocknet_control::Command;
+use rocknet_control::api::{ApiError, Done, Reply, Request};
 use rocknet_control::upgrade::UpgradeOrder;
-use rocknet_control::{Command, Status};
 use rocknet_io::child;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 use rustix::process::Signal;
-use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::{Receiver, Sender};
-use tokio::time;
+use tokio::sync::mpsc::Sender;
 
-use super::config_api::{ConfigApi, LoadedRevisions};
-use super::control::{ControlServers, RETRY_INTERVAL};
+use super::config_api::LoadedRevisions;
+use super::control::ControlServers;
 use super::event::Event;
+use super::event_sources::EventQueues;
 use super::handover::{Handover, HandoverContext};
 use super::inspection;
 use super::launch::ConfigSource;
-use super::log_level;
 use super::notifier::Notifier;
 use super::reload::{self, ReloadError, Reloaded, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
@@ -177,84 +172,6 @@ impl MainLoop {
         Ok(())
     }
 
-    /// Carries out a request of the control API.
-    fn reply(&self, request: &Request, server: &Server) -> Result<Reply, ApiError> {
-        match request {
-            Request::Status => Ok(Reply::Status(Box::new(Status {
-                config_file: match &self.source {
-                    ConfigSource::File(file) => Some(file.clone()),
-                    ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
-                },
-                sandbox: self.start_settings.sandbox.to_string(),
-                ..server.status()
-            }))),
-            Request::Sites => Ok(Reply::Sites(server.sites())),
-            Request::Routes => Ok(Reply::Routes(inventory::routes(server))),
-            Request::Reload => self
-                .reload(server)
-                .map(|reloaded| Reply::Done(reloaded.into()))
-                .map_err(|error| ApiError {
-                    details: error.findings,
-                    ..ApiError::new(422, error.message)
-                }),
-            // The API serves these requests without the main loop.
-            Request::Logs(_) | Request::DashboardLink => Err(ApiError::new(500, "the API has to serve this request")),
-            Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
-            // `run` starts a thread for these requests.
-            Request::Doctor | Request::Explain(_) | Request::Site(_) => {
-                Err(ApiError::new(500, "the request was not started"))
-            }
-            // `run` handles these requests, because they end the server.
-            Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "the server is stopping")),
-            Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
-            Request::LogLevel => self.log_level(None),
-            Request::SetLogLevel(level) => self.log_level(Some(level)),
-            Request::Config(name) => {
-                let text = self.config(server)?.text(name.file.as_deref())?;
-                Ok(Reply::Config(Box::new(text)))
-            }
-            Request::SiteForm(site) => {
-                let form = self.config(server)?.site_form(&site.name)?;
-                Ok(Reply::SiteForm(Box::new(form)))
-            }
-            Request::CheckConfig(candidate) => self.config(server)?.check(candidate).map(Reply::Checked),
-            Request::CheckEdits(edits) => self.config(server)?.check_edits(edits).map(Reply::Checked),
-            Request::ReplaceConfig(replacement) => self.save(server, |config| config.replace(replacement)),
-            Request::EditConfig(edits) => self.save(server, |config| config.edit(edits)),
-            Request::ConfigHistory => self.config(server)?.changes().map(Reply::ConfigHistory),
-            Request::UndoConfig(undo) => self.save(server, |config| config.undo(undo)),
-            Request::Certificates => Ok(Reply::Certificates(inventory::certificates(server))),
-            Request::Upstreams => Ok(Reply::Upstreams(inventory::upstreams(server))),
-            Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
-            Request::EnableUpstream(upstream) => set_drained(server, &upstream.address, false),
-            Request::PhpPools => Ok(Reply::PhpPools(inventory::php_pools(server))),
-            Request::RestartPhpPool(pool) => match server.php().restart(&pool.name) {
-                0 => Err(ApiError::new(404, "there is no pool of PHP with this name")),
-                _ => Ok(done("PHP is restarting; the old processes complete their requests")),
-            },
-            Request::PurgeFileCache => {
-                if !server.purge_file_cache() {
-                    return Err(ApiError::new(503, "the file cache is busy; it will be emptied later"));
-                }
-                Ok(done("the file cache is empty"))
-            }
-        }
-    }
-
-    fn config<'s>(&'s self, server: &'s Server) -> Result<ConfigApi<'s>, ApiError> {
-        ConfigApi::new(server, &self.source, &self.start_settings, &self.loaded, &self.state)
-    }
-
-    /// Changes the configuration.
-    fn save(
-        &self,
-        server: &Server,
-        change: impl FnOnce(&ConfigApi<'_>) -> Result<Saved, ApiError>,
-    ) -> Result<Reply, ApiError> {
-        let config = self.config(server)?;
-        self.as_reload(server, || change(&config)).map(Reply::Saved)
-    }
-
     fn reload(&self, server: &Server) -> Result<Reloaded, ReloadError> {
         let reload = || reload::reload(server, &self.source, &self.start_settings, &self.loaded);
         self.as_reload(server, reload)
@@ -294,18 +211,6 @@ impl MainLoop {
         if is_complete {
             self.notifier.ready(&self.status_line(server));
         }
-    }
-
-    /// Changes the level of the error log if a change is given, and returns the current levels.
-    fn log_level(&self, change: Option<&LogLevelChange>) -> Result<Reply, ApiError> {
-        let log = self
-            .error_log
-            .as_ref()
-            .ok_or_else(|| ApiError::new(500, "the server has no error log"))?;
-        if let Some(change) = change {
-            log_level::change(log, change)?;
-        }
-        Ok(Reply::LogLevel(log_level::levels(log)))
     }
 
     /// Stops on a separate thread, so that a second signal takes effect immediately.
@@ -390,140 +295,6 @@ fn changes(request: &Request) -> bool {
     )
 }
 
-/// Drains the upstreams with an address, or ends the drain if `is_drained` is false. The scheme may be left out.
-fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply, ApiError> {
-    let upstreams = &server.registries().upstreams;
-    let candidates = [
-        address.to_owned(),
-        format!("http://{address}"),
-        format!("https://{address}"),
-    ];
-    let found = candidates
-        .into_iter()
-        .find(|candidate| upstreams.set_drained(candidate, is_drained));
-    let Some(address) = found else {
-        return Err(ApiError::new(404, unknown_upstream(server)));
-    };
-    let what = if is_drained { "is drained" } else { "gets requests" };
-    tracing::info!(upstream = address, "{what} by request of an operator");
-    Ok(done(&format!("{address} {what}")))
-}
-
-/// Returns the error for an address that no upstream has, with some of the addresses that exist.
-fn unknown_upstream(server: &Server) -> String {
-    let mut known: Vec<String> = inventory::upstreams(server)
-        .into_iter()
-        .map(|upstream| upstream.address)
-        .collect();
-    known.dedup();
-    let more = if known.len() > MAX_NAMED_UPSTREAMS { ", …" } else { "" };
-    known.truncate(MAX_NAMED_UPSTREAMS);
-    match &known[..] {
-        [] => "there is no upstream with this address, because the server has none".to_owned(),
-        known => format!(
-            "there is no upstream with this address; there are {}{more}",
-            known.join(", ")
-        ),
-    }
-}
-
-/// Maximum number of upstreams that an error names.
-const MAX_NAMED_UPSTREAMS: usize = 10;
-
-/// Queues of events. Signals have their own, so that they never wait for requests of the control API.
-pub struct EventQueues {
-    /// Signals.
-    pub signals: Receiver<Event>,
-    /// Other events.
-    pub others: Receiver<Event>,
-}
-
-impl EventQueues {
-    /// Waits for the next event; signals come first. Returns `None` if no sender is left.
-    async fn next(&mut self) -> Option<Event> {
-        tokio::select! {
-            biased;
-            Some(event) = self.signals.recv() => Some(event),
-            event = self.others.recv() => event,
-        }
-    }
-}
-
 fn done(message: &str) -> Reply {
     Reply::Done(Done::new(message))
 }
-
-/// Spawns tasks that send an event for each signal received.
-///
-/// # Errors
-///
-/// Fails if a signal handler cannot be installed.
-pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()> {
-    let _inside = runtime.enter();
-    let table: [(SignalKind, fn() -> Event); 5] = [
-        (SignalKind::terminate(), || Event::Stop),
-        (SignalKind::interrupt(), || Event::Stop),
-        (SignalKind::hangup(), || Event::Reload),
-        (SignalKind::user_defined1(), || Event::Reopen),
-        (SignalKind::user_defined2(), || Event::Upgrade),
-    ];
-    for (kind, event) in table {
-        let (mut signals, events) = (signal(kind)?, events.clone());
-        runtime.spawn(async move {
-            while signals.recv().await.is_some() {
-                if events.send(event()).await.is_err() {
-                    return;
-                }
-            }
-        });
-    }
-    Ok(())
-}
-
-/// Sends an event whenever the control API is to be tried again.
-pub async fn schedule_retries(events: Sender<Event>) {
-    loop {
-        time::sleep(RETRY_INTERVAL).await;
-        if events.send(Event::RetryControl).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Sends an event whenever the counters are to be recorded.
-pub async fn schedule_samples(events: Sender<Event>) {
-    let mut interval = time::interval_at(time::Instant::now() + SAMPLE_INTERVAL, SAMPLE_INTERVAL);
-    // After a long reload one sample is enough.
-    interval.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-    loop {
-        interval.tick().await;
-        if events.send(Event::SampleLoad).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Starts a thread that sends an event for each typed line. The thread is not joined, because it may still wait for
-/// input when the program ends. The program continues if the thread ends.
-///
-/// # Errors
-///
-/// Fails if the thread cannot be started.
-pub fn read_commands(events: Sender<Event>) -> io::Result<()> {
-    let read = move || {
-        console::read(console::TerminalInput, |line| {
-            events.blocking_send(Event::Line(line)).is_ok()
-        });
-    };
-    thread::Builder::new()
-        .name("rn-console".to_owned())
-        .stack_size(CONSOLE_STACK)
-        .spawn(read)
-        .map(drop)
-}
-
-/// Maximum number of events in each queue; further senders block.
-pub const MAX_EVENTS: usize = 16;
-
-/// Stack size in bytes of the console thread, which only splits lines and compares words.
-const CONSOLE_STACK: usize = 128 * 1024;

@@ -10,6 +10,7 @@ mod control;
 pub mod dashboard;
 pub mod doctor;
 mod event;
+mod event_sources;
 mod exit;
 pub mod explain;
 mod findings;

@@ -1,5 +1,8 @@
 //! Start of a server in the foreground: signals, privileges and the start-up block.
 
+mod hooks;
+mod messages;
+
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
@@ -7,40 +10,31 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rocknet::certificates::resumption::{SessionStores, TicketSecrets};
 use rocknet::certificates::state_folder;
-use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
 use rocknet::gateway::php;
-use rocknet::log::{ErrorLog, Logger, init_errors};
-use rocknet::report::MAX_FOLDERS_CHECKED;
-use rocknet::server::{Server, StartError, StartHooks};
-use rocknet::takeover::{AdoptedSockets, Predecessor};
-use rocknet_config::model::{Log, LogTarget};
-use rocknet_config::{Code, Config, Report};
+use rocknet::log::ErrorLog;
+use rocknet::server::{Server, StartError};
+use rocknet::takeover::Predecessor;
+use rocknet_config::Config;
 use rocknet_control::SiteSummary;
-use rocknet_io::inherited_sockets::InheritedSockets;
-use rocknet_io::machine;
-use rocknet_io::privileges::{self, User};
 use rocknet_io::service_manager::ServiceEnvironment;
-use rocknet_io::socket::Address;
-use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
+use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
 
+use self::hooks::{ProgramStart, StateFolder};
 use super::config_api::LoadedRevisions;
-use super::control::{self, ControlAddresses, ControlServers, MainLoopControl};
+use super::control::{ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
+use super::event_sources::{EventQueues, MAX_EVENTS, catch_signals, read_commands, schedule_retries, schedule_samples};
 use super::launch::{ConfigSource, LaunchOptions};
 use super::log_feed::FollowerCount;
-use super::main_loop::{
-    EventQueues, MAX_EVENTS, MainLoop, catch_signals, read_commands, schedule_retries, schedule_samples,
-};
+use super::main_loop::MainLoop;
 use super::notifier::Notifier;
-use super::reload::{self, StartSettings};
+use super::reload::StartSettings;
 use super::sandbox::{ActiveSandbox, SandboxPlan};
-use super::search::resolved;
-use super::{Failure, banner, browser, print, print_report, print_warning, trust};
+use super::{Failure, browser, print_warning};
 
 /// The reason why a server could not be started.
 pub enum NotStarted {
@@ -190,53 +184,6 @@ fn announce_ready(predecessor: Option<&Predecessor>, service: &ServiceEnvironmen
     }
 }
 
-/// Steps of the program during the start of its server.
-struct ProgramStart<'a> {
-    /// Account to switch to.
-    user: Option<&'a str>,
-    state: &'a StateFolder,
-    scripts: &'a accounts::AccountPlan,
-    config: &'a Config,
-    predecessor: Option<&'a Predecessor>,
-    /// Sockets of the service manager.
-    sockets: InheritedSockets,
-    /// `None` once the sandbox is entered.
-    sandbox: Option<SandboxPlan>,
-    active_sandbox: ActiveSandbox,
-    /// Set once the logs are open.
-    error_log: Option<ErrorLog>,
-}
-
-impl StartHooks for ProgramStart<'_> {
-    fn adopted_sockets(&mut self) -> AdoptedSockets {
-        let previous = self.predecessor.map(Predecessor::sites).unwrap_or_default();
-        previous.with_activated(std::mem::take(&mut self.sockets))
-    }
-
-    fn before_threads(&mut self) -> Result<(), String> {
-        let Some(sandbox) = self.sandbox.take() else {
-            return Ok(());
-        };
-        sandbox.prepare()?;
-        become_user(self.user, self.state, self.scripts, self.config)?;
-        self.active_sandbox = sandbox.enter()?;
-        Ok(())
-    }
-
-    fn log_opened(&mut self, log: &Log, logger: &Logger) {
-        self.error_log = Some(init_errors(log, logger));
-    }
-
-    fn ticket_secrets(&mut self) -> Option<TicketSecrets> {
-        self.predecessor?.ticket_secrets()
-    }
-
-    fn before_serving(&mut self, sessions: &SessionStores, unused_udp: &[Address]) -> Result<(), String> {
-        self.predecessor
-            .map_or(Ok(()), |predecessor| predecessor.prepared(sessions, unused_udp))
-    }
-}
-
 impl RunningServer {
     /// Serves until a signal or command stops the server.
     pub fn serve(self) -> Result<(), Failure> {
@@ -297,123 +244,6 @@ impl RunningServer {
         registries.programs.stop(Instant::now() + CGI_STOP_TIMEOUT);
         served
     }
-
-    fn print_start(&self, sites: &[SiteSummary]) {
-        let mut notes = self.options.notes.clone();
-        if self.options.shows_addresses {
-            notes.extend(banner::other_machines(
-                sites,
-                &self.server.snapshot().config,
-                &machine::addresses(),
-            ));
-        }
-        let file = match &self.options.source {
-            ConfigSource::File(file) => Some(file.as_path()),
-            ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
-        };
-        notes.extend(trust::hint(&self.server.snapshot().config, file));
-        let is_upgrade = self.options.predecessor.is_some();
-        if !is_upgrade {
-            print(banner::start_block(sites, &notes, shows_colour(StandardStream::Output)));
-        }
-        // Warnings are also written to the error log, unless it is standard error.
-        let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
-        for warning in self.warnings() {
-            if to_log {
-                tracing::warn!("{warning}");
-            }
-            print_warning(warning);
-        }
-        if !self.options.warnings.is_empty() {
-            if to_log {
-                reload::log_findings(&self.options.warnings);
-            }
-            print_report(&Report {
-                findings: self.options.warnings.clone(),
-                omitted: 0,
-            });
-        }
-        let has_file = matches!(self.options.source, ConfigSource::File(_));
-        if !is_upgrade {
-            print(banner::stop_hint(self.has_console, has_file));
-        }
-    }
-
-    /// Returns the warnings that only the start can determine.
-    fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let snapshot = self.server.snapshot();
-        let from_file = matches!(self.options.source, ConfigSource::File(_));
-        match (&snapshot.config.server.user, privileges::is_root()) {
-            (Some(user), _) if self.start_settings.user_ignored => {
-                warnings.push(format!("`user` is ignored: only root can become {user}"));
-            }
-            (None, true) if from_file => warnings.push(
-                "running as root: `useradd --system rocknet` creates an account that RockNet switches to once its ports are open \
-                 (or name one as `user` below [server])"
-                    .to_owned(),
-            ),
-            (None, true) => warnings.push("running as root, which is not needed here: start it as an ordinary user".to_owned()),
-            _ => {}
-        }
-        if self.start_settings.script_user_ignored {
-            warnings.push("`script_user` is ignored: only root can run scripts as another user".to_owned());
-        }
-        warnings.extend(accounts::warning(accounts::runs_scripts(&snapshot.config)));
-        warnings.extend(php::missing(&snapshot.config));
-        warnings.extend(snapshot.spool_trouble());
-        // If the check of the configuration found anything missing, it has reported missing folders too.
-        let is_known_finding = |error: &io::Error| {
-            error.kind() == io::ErrorKind::NotFound
-                && self
-                    .options
-                    .warnings
-                    .iter()
-                    .any(|finding| finding.code == Code::Missing)
-        };
-        for (site, folder, error) in snapshot.missing_folders(MAX_FOLDERS_CHECKED) {
-            if !is_known_finding(&error) {
-                warnings.push(format!(
-                    "site {site}: its folder {} cannot be opened: {error}",
-                    resolved(folder).display()
-                ));
-            }
-        }
-        warnings
-    }
-}
-
-/// The state folder, which is given to the account that the server switches to.
-struct StateFolder {
-    folder: PathBuf,
-    /// True if the configuration stores certificates or PHP files in the folder. If this is false, the folder changes
-    /// its owner nevertheless, because a reload may need it later. An error is then ignored.
-    is_needed: bool,
-}
-
-/// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user. In
-/// each case, programs that the server starts inherit no capability.
-fn become_user(
-    user: Option<&str>,
-    state: &StateFolder,
-    scripts: &accounts::AccountPlan,
-    config: &Config,
-) -> Result<(), String> {
-    let Some(user) = user.filter(|_| privileges::is_root()) else {
-        // A service manager passes the capability for low ports in the ambient set.
-        return privileges::stop_inheritance().map_err(|error| error.to_string());
-    };
-    let user = User::find(user).map_err(|error| error.to_string())?;
-    let changed_owner = FileStorage::new(&state.folder).chown(user.uid, user.gid);
-    if let Err(error) = changed_owner
-        && state.is_needed
-    {
-        return Err(format!("the state folder {}: {error}", state.folder.display()));
-    }
-    control::prepare_folder(config, &user);
-    // The helper that starts scripts is created before privileges are dropped, because it needs root privileges.
-    accounts::prepare(scripts, &user).map_err(|error| format!("scripts cannot run: {error}"))?;
-    privileges::drop_to(&user).map_err(|error| error.to_string())
 }
 
 fn open_browser(sites: &[SiteSummary]) {

@@ -180,6 +180,12 @@ impl Helper {
         })
     }
 
+    /// Sends a request with descriptors, and returns the number in the reply. Logs the first failure of the helper.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error in the reply, `BrokenPipe` if the helper has ended, or `TimedOut` if it is not available for
+    /// another reason.
     fn call(&self, request: HelperRequest, fds: &[BorrowedFd<'_>]) -> io::Result<u64> {
         let replied = match self.lock_connection() {
             Some(mut connection) => {
@@ -261,6 +267,7 @@ enum HelperError {
 }
 
 impl HelperConnection {
+    /// Sends a request with descriptors, and returns the number in the reply.
     fn call(&mut self, request: HelperRequest, fds: &[BorrowedFd<'_>], timeout: Duration) -> Result<u64, HelperError> {
         // While an earlier reply is overdue, the call fails without waiting.
         self.receive_late_reply(Duration::ZERO)?;
@@ -304,6 +311,7 @@ impl HelperConnection {
         if !self.channel.wait_readable(timeout) {
             return Err(HelperError::Unavailable(io::ErrorKind::TimedOut.into()));
         }
+        // One byte more than a message, so that a longer message is recognized as invalid.
         let mut buffer = [0; MESSAGE_SIZE + 1];
         let received = self
             .channel
@@ -344,7 +352,7 @@ impl HelperConnection {
 }
 
 impl HelperProcess {
-    /// Returns the process ID, which the number of the helper contains.
+    /// Returns the process ID, which is the lower half of the helper's number; `None` if the ID is unknown.
     pub fn id(&self) -> Option<u32> {
         Some(self.number as u32).filter(|pid| *pid != 0)
     }
@@ -405,8 +413,8 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Wait status of programs whose helper has ended: "killed by SIGTERM", the parent-death signal that the system sends
-/// to php-fpm.
+/// Wait status that is reported for programs whose helper has ended, because the true one is lost: "killed by SIGTERM"
+/// (15), the parent-death signal that the system sends to php-fpm.
 const ENDED_WITH_HELPER: i32 = 15;
 
 #[cfg(test)]
@@ -419,7 +427,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_secs(20);
 
-    /// Creates a helper and the helper's end of its channel.
+    /// Creates a helper without a process, and the helper's end of its channel. The child is only a placeholder.
     fn helper(timeout: Duration) -> (Helper, FdChannel) {
         let (ours, theirs) = FdChannel::pair().unwrap();
         let child = Command::new("true").spawn().unwrap();
@@ -439,6 +447,7 @@ mod tests {
         }
     }
 
+    /// Returns a request to start a program.
     fn start() -> HelperRequest {
         HelperRequest::Start {
             account: 0,
@@ -448,6 +457,7 @@ mod tests {
         }
     }
 
+    /// Receives a request at the helper's end, with its sequence number.
     fn receive(theirs: &FdChannel) -> (u32, HelperRequest) {
         let mut buffer = [0; MESSAGE_SIZE + 1];
         assert!(theirs.wait_readable(LONG), "no request");
@@ -455,6 +465,7 @@ mod tests {
         HelperRequest::read(&buffer[..size]).unwrap()
     }
 
+    /// Sends a reply from the helper's end.
     fn reply(theirs: &FdChannel, sequence: u32, reply: HelperReply) {
         theirs
             .send(&protocol::write_reply(sequence, reply), None, Blocking::No)
@@ -463,6 +474,7 @@ mod tests {
 
     #[test]
     fn every_call_fails_immediately_until_an_overdue_reply_arrives() {
+        // The overdue reply: program 7 was started, or the start failed with error number 2 (ENOENT).
         for late in [Ok(7), Err(2)] {
             let (mut helper, theirs) = helper(SHORT);
             assert!(helper.call(start(), &[]).is_err());
@@ -533,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undelivered_forget_is_sent_later() {
+    fn without_replies_a_forget_is_kept_and_a_group_counts_as_running() {
         let (helper, theirs) = helper(SHORT);
         let helper: &'static Helper = Box::leak(Box::new(helper));
         drop(HelperProcess {
@@ -544,13 +556,13 @@ mod tests {
         assert_eq!(*lock(&helper.to_forget), [9]);
         let (sequence, _) = receive(&theirs);
         reply(&theirs, sequence, Ok(0));
-        let left = HelperProcess {
+        let other = HelperProcess {
             helper,
             number: 8,
             status: None,
         };
-        assert!(left.group_has_members(), "the state of the group is unknown");
+        assert!(other.group_has_members(), "the state of the group is unknown");
         drop(theirs);
-        until(|| !left.group_has_members());
+        until(|| !other.group_has_members());
     }
 }

@@ -1,0 +1,144 @@
+//! Requests of the control API that the main loop carries out.
+
+use rocknet::inventory;
+use rocknet::server::Server;
+use rocknet_control::Status;
+use rocknet_control::api::{ApiError, LogLevelChange, OPEN_API, Reply, Request};
+use rocknet_control::config::Saved;
+
+use super::super::config_api::ConfigApi;
+use super::super::launch::ConfigSource;
+use super::super::log_level;
+use super::{MainLoop, done};
+
+impl MainLoop {
+    /// Carries out a request of the control API.
+    pub(super) fn reply(&self, request: &Request, server: &Server) -> Result<Reply, ApiError> {
+        match request {
+            Request::Status => Ok(Reply::Status(Box::new(Status {
+                config_file: match &self.source {
+                    ConfigSource::File(file) => Some(file.clone()),
+                    ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
+                },
+                sandbox: self.start_settings.sandbox.to_string(),
+                ..server.status()
+            }))),
+            Request::Sites => Ok(Reply::Sites(server.sites())),
+            Request::Routes => Ok(Reply::Routes(inventory::routes(server))),
+            Request::Reload => self
+                .reload(server)
+                .map(|reloaded| Reply::Done(reloaded.into()))
+                .map_err(|error| ApiError {
+                    details: error.findings,
+                    ..ApiError::new(422, error.message)
+                }),
+            // The API serves these requests without the main loop.
+            Request::Logs(_) | Request::DashboardLink => Err(ApiError::new(500, "the API has to serve this request")),
+            Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
+            // `run` starts a thread for these requests.
+            Request::Doctor | Request::Explain(_) | Request::Site(_) => {
+                Err(ApiError::new(500, "the request was not started"))
+            }
+            // `run` handles these requests, because they end the server.
+            Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "the server is stopping")),
+            Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
+            Request::LogLevel => self.log_level(None),
+            Request::SetLogLevel(level) => self.log_level(Some(level)),
+            Request::Config(name) => {
+                let text = self.config(server)?.text(name.file.as_deref())?;
+                Ok(Reply::Config(Box::new(text)))
+            }
+            Request::SiteForm(site) => {
+                let form = self.config(server)?.site_form(&site.name)?;
+                Ok(Reply::SiteForm(Box::new(form)))
+            }
+            Request::CheckConfig(candidate) => self.config(server)?.check(candidate).map(Reply::Checked),
+            Request::CheckEdits(edits) => self.config(server)?.check_edits(edits).map(Reply::Checked),
+            Request::ReplaceConfig(replacement) => self.save(server, |config| config.replace(replacement)),
+            Request::EditConfig(edits) => self.save(server, |config| config.edit(edits)),
+            Request::ConfigHistory => self.config(server)?.changes().map(Reply::ConfigHistory),
+            Request::UndoConfig(undo) => self.save(server, |config| config.undo(undo)),
+            Request::Certificates => Ok(Reply::Certificates(inventory::certificates(server))),
+            Request::Upstreams => Ok(Reply::Upstreams(inventory::upstreams(server))),
+            Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
+            Request::EnableUpstream(upstream) => set_drained(server, &upstream.address, false),
+            Request::PhpPools => Ok(Reply::PhpPools(inventory::php_pools(server))),
+            Request::RestartPhpPool(pool) => match server.php().restart(&pool.name) {
+                0 => Err(ApiError::new(404, "there is no pool of PHP with this name")),
+                _ => Ok(done("PHP is restarting; the old processes complete their requests")),
+            },
+            Request::PurgeFileCache => {
+                if !server.purge_file_cache() {
+                    return Err(ApiError::new(503, "the file cache is busy; it will be emptied later"));
+                }
+                Ok(done("the file cache is empty"))
+            }
+        }
+    }
+
+    fn config<'s>(&'s self, server: &'s Server) -> Result<ConfigApi<'s>, ApiError> {
+        ConfigApi::new(server, &self.source, &self.start_settings, &self.loaded, &self.state)
+    }
+
+    /// Changes the configuration.
+    fn save(
+        &self,
+        server: &Server,
+        change: impl FnOnce(&ConfigApi<'_>) -> Result<Saved, ApiError>,
+    ) -> Result<Reply, ApiError> {
+        let config = self.config(server)?;
+        self.as_reload(server, || change(&config)).map(Reply::Saved)
+    }
+
+    /// Changes the level of the error log if a change is given, and returns the current levels.
+    fn log_level(&self, change: Option<&LogLevelChange>) -> Result<Reply, ApiError> {
+        let log = self
+            .error_log
+            .as_ref()
+            .ok_or_else(|| ApiError::new(500, "the server has no error log"))?;
+        if let Some(change) = change {
+            log_level::change(log, change)?;
+        }
+        Ok(Reply::LogLevel(log_level::levels(log)))
+    }
+}
+
+/// Drains the upstreams with an address, or ends the drain if `is_drained` is false. The scheme may be left out.
+fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply, ApiError> {
+    let upstreams = &server.registries().upstreams;
+    let candidates = [
+        address.to_owned(),
+        format!("http://{address}"),
+        format!("https://{address}"),
+    ];
+    let found = candidates
+        .into_iter()
+        .find(|candidate| upstreams.set_drained(candidate, is_drained));
+    let Some(address) = found else {
+        return Err(ApiError::new(404, unknown_upstream(server)));
+    };
+    let what = if is_drained { "is drained" } else { "gets requests" };
+    tracing::info!(upstream = address, "{what} by request of an operator");
+    Ok(done(&format!("{address} {what}")))
+}
+
+/// Returns the error for an address that no upstream has, with some of the addresses that exist.
+fn unknown_upstream(server: &Server) -> String {
+    let mut known: Vec<String> = inventory::upstreams(server)
+        .into_iter()
+        .map(|upstream| upstream.address)
+        .collect();
+    known.dedup();
+    let more = if known.len() > MAX_NAMED_UPSTREAMS { ", …" } else { "" };
+    known.truncate(MAX_NAMED_UPSTREAMS);
+    match &known[..] {
+        [] => "there is no upstream with this address, because the server has none".to_owned(),
+        known => format!(
+            "there is no upstream with this address; there are {}{more}",
+            known.join(", ")
+        ),
+    }
+}
+
+/// Maximum number of upstreams that an error names.
+const MAX_NAMED_UPSTREAMS: usize = 10;

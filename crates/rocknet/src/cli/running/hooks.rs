@@ -1,0 +1,99 @@
+//! Steps of the program during the start of its server: sockets and secrets of a previous process, the sandbox, the
+//! switch to another account, and the error log.
+
+use std::path::PathBuf;
+
+use rocknet::certificates::resumption::{SessionStores, TicketSecrets};
+use rocknet::certificates::storage::FileStorage;
+use rocknet::gateway::accounts;
+use rocknet::log::{ErrorLog, Logger, init_errors};
+use rocknet::server::StartHooks;
+use rocknet::takeover::{AdoptedSockets, Predecessor};
+use rocknet_config::Config;
+use rocknet_config::model::Log;
+use rocknet_io::inherited_sockets::InheritedSockets;
+use rocknet_io::privileges::{self, User};
+use rocknet_io::socket::Address;
+
+use super::super::control;
+use super::super::sandbox::{ActiveSandbox, SandboxPlan};
+
+/// Steps of the program during the start of its server.
+pub(super) struct ProgramStart<'a> {
+    /// Account to switch to.
+    pub(super) user: Option<&'a str>,
+    pub(super) state: &'a StateFolder,
+    pub(super) scripts: &'a accounts::AccountPlan,
+    pub(super) config: &'a Config,
+    pub(super) predecessor: Option<&'a Predecessor>,
+    /// Sockets of the service manager.
+    pub(super) sockets: InheritedSockets,
+    /// `None` once the sandbox is entered.
+    pub(super) sandbox: Option<SandboxPlan>,
+    pub(super) active_sandbox: ActiveSandbox,
+    /// Set once the logs are open.
+    pub(super) error_log: Option<ErrorLog>,
+}
+
+impl StartHooks for ProgramStart<'_> {
+    fn adopted_sockets(&mut self) -> AdoptedSockets {
+        let previous = self.predecessor.map(Predecessor::sites).unwrap_or_default();
+        previous.with_activated(std::mem::take(&mut self.sockets))
+    }
+
+    fn before_threads(&mut self) -> Result<(), String> {
+        let Some(sandbox) = self.sandbox.take() else {
+            return Ok(());
+        };
+        sandbox.prepare()?;
+        become_user(self.user, self.state, self.scripts, self.config)?;
+        self.active_sandbox = sandbox.enter()?;
+        Ok(())
+    }
+
+    fn log_opened(&mut self, log: &Log, logger: &Logger) {
+        self.error_log = Some(init_errors(log, logger));
+    }
+
+    fn ticket_secrets(&mut self) -> Option<TicketSecrets> {
+        self.predecessor?.ticket_secrets()
+    }
+
+    fn before_serving(&mut self, sessions: &SessionStores, unused_udp: &[Address]) -> Result<(), String> {
+        self.predecessor
+            .map_or(Ok(()), |predecessor| predecessor.prepared(sessions, unused_udp))
+    }
+}
+
+/// The state folder, which is given to the account that the server switches to.
+pub(super) struct StateFolder {
+    pub(super) folder: PathBuf,
+    /// True if the configuration stores certificates or PHP files in the folder. If this is false, the folder changes
+    /// its owner nevertheless, because a reload may need it later. An error is then ignored.
+    pub(super) is_needed: bool,
+}
+
+/// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user. In
+/// each case, programs that the server starts inherit no capability.
+fn become_user(
+    user: Option<&str>,
+    state: &StateFolder,
+    scripts: &accounts::AccountPlan,
+    config: &Config,
+) -> Result<(), String> {
+    let Some(user) = user.filter(|_| privileges::is_root()) else {
+        // A service manager passes the capability for low ports in the ambient set.
+        return privileges::stop_inheritance().map_err(|error| error.to_string());
+    };
+    let user = User::find(user).map_err(|error| error.to_string())?;
+    let changed_owner = FileStorage::new(&state.folder).chown(user.uid, user.gid);
+    if let Err(error) = changed_owner
+        && state.is_needed
+    {
+        return Err(format!("the state folder {}: {error}", state.folder.display()));
+    }
+    control::prepare_folder(config, &user);
+    // The helper that starts scripts is created before privileges are dropped, because it needs root privileges.
+    accounts::prepare(scripts, &user).map_err(|error| format!("scripts cannot run: {error}"))?;
+    privileges::drop_to(&user).map_err(|error| error.to_string())
+}

@@ -1,0 +1,137 @@
+//! Limits and handler of a request, phases 4 and 7.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_proto::request::OwnedRequest;
+use rocknet_proto::status::Status;
+
+use super::admission;
+use super::context::RequestContext;
+use super::finish::{refuse, respond};
+use super::immediate;
+use super::incoming::IncomingRequest;
+use super::interface::{PipelineIo, ResponseState, StartedExchange};
+use super::not_found_log;
+use super::pending::PendingResponse;
+use super::route;
+use crate::exchange::{CacheKey, Exchange, RequestBody};
+use crate::files::cache::l1::AFTER_RULES;
+use crate::handler::ExchangeRef;
+use crate::interim::InterimSender;
+use crate::preload;
+use crate::site::SiteRoutes;
+use crate::traces;
+use crate::upgrade;
+use crate::worker::{Worker, WorkerConfig};
+
+/// Runs phases 4 and 7 for the route that the rules have selected. The handler of files also looks up the path in the
+/// worker cache (phase 6). `key`: number of the site, with [`AFTER_RULES`] if its rules were applied.
+pub(super) fn handle<F, R>(
+    worker: &Rc<Worker>,
+    config: &Rc<WorkerConfig>,
+    incoming: &IncomingRequest<'_, F>,
+    key: u32,
+    routes: &SiteRoutes,
+    resolved: route::Resolved<'_>,
+    user: Option<Arc<str>>,
+    io: &mut R,
+) -> StartedExchange
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: PipelineIo,
+{
+    let route::Resolved {
+        endpoint,
+        path,
+        is_file_path,
+    } = resolved;
+    let (request, site, route) = (incoming.request, key & !AFTER_RULES, &endpoint.route);
+    let mut context = RequestContext::new(
+        config,
+        Some(site),
+        Some(endpoint.into()),
+        incoming.local_and_tls(),
+        &incoming.owned,
+    );
+    context.set_user(user.clone());
+    if incoming.has_body
+        && let Err(refusal) = io.limit_body(route.body_size)
+    {
+        return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
+    }
+    let (handler, client) = (endpoint.handler(&path), incoming.client(worker));
+    let secure = incoming.secure.map(|handshake| handshake.tls_info());
+    let route_response = immediate::route_response(endpoint, request, &path);
+    let is_from_handler = route_response.is_none();
+    let response = route_response.or_else(|| {
+        handler.handle_now(&ExchangeRef {
+            services: worker,
+            request,
+            has_body: incoming.has_body,
+            path: &path,
+            is_file_path,
+            client,
+            tls: secure.map(|secure| &**secure),
+            user: user.as_deref(),
+        })
+    });
+    if let Some(mut response) = response {
+        if response.status == Status::NOT_FOUND {
+            not_found_log::log_route(&context, endpoint, &path);
+        }
+        if is_from_handler {
+            upgrade::enforce(request, &mut response);
+            immediate::cache_endpoint(worker, key, request, endpoint, routes, (&path, is_file_path));
+        }
+        return respond(worker, Rc::new(context), Some(request), response);
+    }
+    let body = match incoming.has_body {
+        true => io.open_body(),
+        false => RequestBody::empty(),
+    };
+    let mut owned = (incoming.owned)();
+    if let Some(tracer) = &config.tracer {
+        let trace = tracer.begin(request);
+        owned = traces::with_context(&owned, &trace);
+        let _ = context.trace.set(Box::new(trace));
+    }
+    context.request = Some(Rc::clone(&owned));
+    context.client = Some(client);
+    let context = Rc::new(context);
+    // Preloads are announced before the handler responds, so this is done only if no further guard can reject the
+    // request.
+    let preloads = route
+        .preloads(&path)
+        .filter(|_| handler.may_take_long() && preload::is_first_visit(request) && admission::is_final(endpoint))
+        .cloned();
+    let interim = InterimSender::default();
+    let interim_channel = interim.channel();
+    let exchange = Exchange {
+        services: Rc::clone(worker.services()),
+        client,
+        peer: incoming.peer,
+        request: owned,
+        body,
+        interim,
+        path: path.into(),
+        is_file_path,
+        route: Arc::clone(route),
+        cache_key: CacheKey {
+            site: key,
+            generation: config.snapshot.generation,
+        },
+        tls: secure.cloned(),
+        user,
+    };
+    let work = admission::handle(worker, &context, endpoint, handler, exchange);
+    let mut pending = PendingResponse::handler(worker, &context, work).with_interim(interim_channel);
+    pending.preloads = preloads;
+    pending.timeout_ticks = Some(handler.timeout_ticks(&worker.wheel, route));
+    pending.allows_accel_redirect = handler.supports_accel_redirect();
+    StartedExchange {
+        context,
+        state: ResponseState::Pending(pending),
+        close: false,
+    }
+}

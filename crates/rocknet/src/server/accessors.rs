@@ -1,0 +1,109 @@
+//! Status, configuration, addresses and components of a running server.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rocknet_control::{SiteSummary, Status};
+use rocknet_io::socket::Address;
+
+use super::Server;
+use crate::backend::BackendChoice;
+use crate::certificates::CertificateManager;
+use crate::gateway::php;
+use crate::log::Logger;
+use crate::metrics::Metrics;
+use crate::registries::Registries;
+use crate::report;
+use crate::snapshot::{Snapshot, quic_addresses};
+
+impl Server {
+    /// Returns the configuration in use.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.state().snapshot)
+    }
+
+    /// Returns the current state and counters of the server.
+    pub fn status(&self) -> Status {
+        self.close_ended_relays();
+        let bound = self.listeners();
+        let state = self.state();
+        let served = quic_addresses(&state.snapshot.config);
+        let served = |address: &Address| served.contains(address);
+        let http3_ports: BTreeSet<u16> = state
+            .listeners
+            .iter()
+            .filter(|(configured, listener)| listener.has_quic() && served(configured))
+            .filter_map(|(_, listener)| listener.bound().port())
+            .collect();
+        let http3_ports = http3_ports.into_iter().collect();
+        Status {
+            reloads: state.reloads,
+            snapshots: self.shared.registries.snapshots() as u64,
+            last_reload_error: state.last_reload_error.clone(),
+            log_drops: self.shared.logger.drops(),
+            http3_ports,
+            ..report::status(
+                &state.snapshot,
+                &bound,
+                (&self.metrics, &self.shared.registries.routes),
+                self.shared.cache.status(),
+            )
+        }
+    }
+
+    /// Returns the counters of all workers.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Returns the number of configurations that were refused since the start.
+    pub fn failed_reloads(&self) -> u64 {
+        self.state().failed_reloads
+    }
+
+    /// Returns the PHP that the server runs itself.
+    pub fn php(&self) -> &php::PhpManager {
+        &self.php
+    }
+
+    /// Returns the sites with their URLs and handlers.
+    pub fn sites(&self) -> Vec<SiteSummary> {
+        report::sites(&self.snapshot(), &self.listeners())
+    }
+
+    /// Removes all files from the file cache, and waits until that is done. Returns false if the cache was too busy to
+    /// do it in time; it does it later.
+    pub fn purge_file_cache(&self) -> bool {
+        self.shared.cache.purge()
+    }
+
+    /// Returns the I/O back end and the reason for it.
+    pub fn backend(&self) -> &BackendChoice {
+        &self.backend
+    }
+
+    /// Returns the certificate manager.
+    pub fn certificates(&self) -> &Arc<CertificateManager> {
+        &self.shared.certificates
+    }
+
+    /// Returns the registries of this server.
+    pub fn registries(&self) -> &Arc<Registries> {
+        &self.shared.registries
+    }
+
+    /// Returns the logger of this server.
+    pub fn logger(&self) -> &Logger {
+        &self.shared.logger
+    }
+
+    /// Returns each configured address with the bound address and its number of workers.
+    pub fn listeners(&self) -> Vec<(Address, Address, usize)> {
+        let state = self.state();
+        state
+            .listeners
+            .iter()
+            .map(|(configured, listener)| (configured.clone(), listener.bound().clone(), listener.workers()))
+            .collect()
+    }
+}
