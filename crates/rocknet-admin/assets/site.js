@@ -85,10 +85,6 @@ document.addEventListener("keydown", (event) => {
 });
 // Only a website that exists has a revision, and changes that could be lost.
 addEventListener("beforeunload", (event) => changed && form.elements.revision.value && event.preventDefault());
-// A reload of the page must not report the change again.
-const url = new URL(location);
-url.searchParams.delete("saved");
-history.replaceState(null, "", url);
 for (const found of form.querySelectorAll(".problem:has(.bad)"))
   document.getElementById(found.id.replace("-problem", ""))?.setAttribute("aria-invalid", "true");
 form.dataset.ready = "";

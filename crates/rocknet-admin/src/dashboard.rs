@@ -7,8 +7,10 @@ mod arrival;
 mod assets;
 mod feed;
 mod frame;
+mod instruction;
 mod new_user;
 mod new_website;
+mod notice;
 mod pages;
 mod samples;
 mod session;
@@ -32,7 +34,8 @@ use crate::guard::{AllowedHosts, DASHBOARD_HOST, Origin};
 use crate::tcp_access::TcpAccess;
 use feed::{SharedSamples, StatusFeed};
 pub use frame::PageKind;
-use frame::prefers_pages;
+use frame::{parameter, prefers_pages};
+use instruction::Outcome;
 use pages::{SentForm, Submitted};
 use session::Sessions;
 
@@ -209,10 +212,37 @@ impl Dashboard {
                         Submitted::Saved(location) => see_other(&location),
                     };
                 }
-                let (status, text) = pages::render(page, query, visitor.permission, self.assets(), control).await;
+                if page.takes_instructions() && method == "POST" {
+                    return self.instruct(page, request.body, &visitor, control).await;
+                }
+                let notice = parameter(query, "result").and_then(|number| {
+                    let number = number.parse().ok()?;
+                    self.sessions.notice(visitor.secret, number, Instant::now())
+                });
+                let (status, text) =
+                    pages::render(page, query, visitor.permission, self.assets(), control, notice).await;
                 self.html(status, text)
             }
         }
+    }
+
+    /// Carries out the instruction in a form, and leads to the page that reports the result.
+    async fn instruct<C: Control>(&self, page: PageKind, form: &[u8], visitor: &Visitor<'_>, control: &C) -> Response {
+        if visitor.permission != Permission::Full {
+            let (status, text) = pages::error(page, visitor.permission, self.assets(), &pages::needs_full_token());
+            return self.html(status, text);
+        }
+        let (notice, input) = match instruction::carry_out(page, form, control).await {
+            Ok(Outcome::TakenOver(message)) => {
+                return self.html(Status::OK, pages::taken_over(self.assets(), &message));
+            }
+            Ok(Outcome::Reported(notice)) => (notice, String::new()),
+            Err(error) => (error.into(), instruction::input(form)),
+        };
+        let number = self.sessions.leave_notice(visitor.secret, notice, Instant::now());
+        let separator = if input.is_empty() { "" } else { "&" };
+        let query = format!("?result={}{separator}{input}", number.unwrap_or_default());
+        see_other(&format!("{}{query}", frame::path(page)))
     }
 
     /// Begins a session for a token, for the password, or for the code of a link.

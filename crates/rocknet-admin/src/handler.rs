@@ -112,7 +112,7 @@ impl<C: Control> Shared<C> {
 
     /// Responds to a request of the dashboard.
     async fn page(&self, page: PageKind, mut exchange: Exchange) -> Response {
-        let content = SentContent::new(!exchange.body.is_empty(), page.form().is_some());
+        let content = SentContent::new(!exchange.body.is_empty(), page.takes_form());
         let view = exchange.request.view();
         let checked = match page.takes_links() {
             true => guard::check_page(&view, content, self.hosts()),

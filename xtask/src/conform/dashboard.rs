@@ -4,6 +4,7 @@
 mod arrival;
 mod assertions;
 mod form;
+mod maintenance;
 mod session;
 mod site;
 mod states;
@@ -39,6 +40,8 @@ pub fn run(program: &Path, pictures: Option<&Path>) -> Result<(), Failure> {
     if let Some(folder) = pictures {
         session.pictures(folder, &site)?;
     }
+    maintenance::run(&mut session)?;
+    println!("instructions are given by forms, with and without scripts");
     arrival::run(&mut session, &site)?;
     println!("links of other sites and unknown addresses lead to pages");
     states::loading(&mut session)?;

@@ -1,13 +1,14 @@
 //! Views of the dashboard with their paths, and the parts that all pages have.
 
 use askama::Template;
-use form_urlencoded::byte_serialize;
+use form_urlencoded::{byte_serialize, parse};
 use rocknet_control::api::{ApiError, ENDPOINTS, Permission};
 use rocknet_handler::exchange::Exchange;
 use rocknet_proto::KnownField;
 use rocknet_proto::semantics::negotiation::preferred_media_type;
 
 use super::assets;
+use super::notice::Notice;
 use super::site_form::FormMode;
 
 /// Kinds of requests of the dashboard.
@@ -25,6 +26,8 @@ pub enum PageKind {
     History,
     Php,
     Doctor,
+    Maintenance,
+    Explain,
     Login,
     Logout,
     /// Server-sent events with the state of the server.
@@ -36,7 +39,7 @@ pub enum PageKind {
 }
 
 /// Views with their paths and their names in the navigation.
-pub const VIEWS: [(PageKind, &str, &str); 9] = [
+pub const VIEWS: [(PageKind, &str, &str); 10] = [
     (PageKind::Overview, "/", "Overview"),
     (PageKind::Websites, "/websites", "Websites"),
     (PageKind::Logs, "/logs", "Logs"),
@@ -46,6 +49,7 @@ pub const VIEWS: [(PageKind, &str, &str); 9] = [
     (PageKind::Settings, "/settings", "Settings"),
     (PageKind::History, "/history", "History"),
     (PageKind::Doctor, "/doctor", "Doctor"),
+    (PageKind::Maintenance, "/maintenance", "Maintenance"),
 ];
 
 impl PageKind {
@@ -72,6 +76,7 @@ impl PageKind {
             "/websites/add" => Some(PageKind::AddWebsite),
             "/websites/edit" => Some(PageKind::EditWebsite),
             "/websites/copy" => Some(PageKind::CopyWebsite),
+            "/explain" => Some(PageKind::Explain),
             "/login" => Some(PageKind::Login),
             "/logout" => Some(PageKind::Logout),
             "/events" => Some(PageKind::Events),
@@ -88,9 +93,7 @@ impl PageKind {
     /// Returns the methods of requests of this kind.
     pub fn methods(self) -> &'static [&'static str] {
         match self {
-            PageKind::Login | PageKind::AddWebsite | PageKind::EditWebsite | PageKind::CopyWebsite => {
-                &["GET", "HEAD", "POST"]
-            }
+            page if page.takes_form() || page == PageKind::Login => &["GET", "HEAD", "POST"],
             PageKind::Logout => &["POST"],
             _ => &["GET", "HEAD"],
         }
@@ -106,6 +109,16 @@ impl PageKind {
         }
     }
 
+    /// Returns true if browsers send instructions to the page by forms.
+    pub fn takes_instructions(self) -> bool {
+        matches!(self, PageKind::Maintenance | PageKind::Php)
+    }
+
+    /// Returns true if browsers send forms to the page.
+    pub fn takes_form(self) -> bool {
+        self.takes_instructions() || self.form().is_some()
+    }
+
     /// Returns true if the view is only for visitors who may change the server: it shows the configuration, its history
     /// or the logs, which may contain secrets, or has no other purpose than a change.
     pub fn needs_full_permission(self) -> bool {
@@ -114,6 +127,7 @@ impl PageKind {
             PageKind::AddWebsite
                 | PageKind::EditWebsite
                 | PageKind::CopyWebsite
+                | PageKind::Explain
                 | PageKind::Logs
                 | PageKind::Settings
                 | PageKind::History
@@ -143,6 +157,8 @@ pub struct Frame<'a> {
     pub views: &'static [(PageKind, &'static str, &'static str)],
     /// True if the visitor may change the server.
     pub can_change: bool,
+    /// Report about the last instruction.
+    pub notice: Option<Notice>,
 }
 
 impl<'a> Frame<'a> {
@@ -153,6 +169,7 @@ impl<'a> Frame<'a> {
             current: path(page),
             views: &VIEWS,
             can_change: permission == Permission::Full,
+            notice: None,
         }
     }
 }
@@ -168,6 +185,7 @@ fn title(page: PageKind) -> &'static str {
         PageKind::AddWebsite => "Add a website",
         PageKind::EditWebsite => "Edit a website",
         PageKind::CopyWebsite => "Duplicate a website",
+        PageKind::Explain => "Explain an address",
         PageKind::Unknown | PageKind::Logout => "Not found",
         _ => VIEWS
             .iter()
@@ -177,14 +195,20 @@ fn title(page: PageKind) -> &'static str {
 }
 
 /// Returns the path of the entry of the navigation that a view belongs to; empty for a request that is not a view.
-fn path(page: PageKind) -> &'static str {
+/// Returns the path of the view in the navigation that a page belongs to.
+pub fn path(page: PageKind) -> &'static str {
     match page {
-        PageKind::AddWebsite | PageKind::EditWebsite | PageKind::CopyWebsite => "/websites",
+        PageKind::AddWebsite | PageKind::EditWebsite | PageKind::CopyWebsite | PageKind::Explain => "/websites",
         _ => VIEWS
             .iter()
             .find(|(known, ..)| *known == page)
             .map_or("", |(_, path, _)| path),
     }
+}
+
+/// Returns a parameter of a query, or a field of a form.
+pub fn parameter(text: &[u8], wanted: &str) -> Option<String> {
+    parse(text).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
 }
 
 /// Encodes text for the query of a URL.

@@ -1,11 +1,12 @@
 //! Pages of the dashboard: queries the data of a view and renders its template.
 
+mod explain;
+mod maintenance;
 mod site;
 
 use std::borrow::Borrow;
 
 use askama::Template;
-use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Level, LogLevel, Permission, Reply, Request};
 use rocknet_control::config::{Change, ConfigFileName, ConfigText};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
@@ -16,7 +17,8 @@ use rocknet_control::{
 };
 use rocknet_proto::Status;
 
-use super::frame::{Frame, PageKind, encoded, other_reply, rendered};
+use super::frame::{Frame, PageKind, encoded, other_reply, parameter, rendered};
+use super::notice::Notice;
 use super::site_form::FormMode;
 use crate::Control;
 use crate::content::status;
@@ -63,6 +65,13 @@ struct ArrivalPage<'a> {
     target: &'a str,
 }
 
+#[derive(Template)]
+#[template(path = "taken_over.html")]
+struct TakenOverPage<'a> {
+    assets: &'a str,
+    message: &'a str,
+}
+
 /// Renders the page for signing in.
 pub fn login(assets: &str) -> String {
     rendered(&LoginPage {
@@ -86,6 +95,11 @@ pub fn arrival(assets: &str, target: &str) -> String {
     rendered(&ArrivalPage { assets, target })
 }
 
+/// Renders the page of a server that another process has replaced. It has no script, because the session has ended.
+pub fn taken_over(assets: &str, message: &str) -> String {
+    rendered(&TakenOverPage { assets, message })
+}
+
 /// Renders the page of an error that concerns no data.
 pub fn error(page: PageKind, permission: Permission, assets: &str, error: &ApiError) -> (Status, String) {
     failed(Frame::new(page, permission, assets), error)
@@ -98,10 +112,17 @@ pub async fn render<C: Control>(
     permission: Permission,
     assets: &str,
     control: &C,
+    notice: Option<Notice>,
 ) -> (Status, String) {
-    let frame = || Frame::new(page, permission, assets);
+    let frame = || Frame {
+        notice: notice.clone(),
+        ..Frame::new(page, permission, assets)
+    };
     if page.needs_full_permission() && permission != Permission::Full {
         return failed(frame(), &needs_full_token());
+    }
+    if page == PageKind::Explain {
+        return explain::view(query, frame(), control).await;
     }
     match view(page, query, frame(), control).await {
         Ok(text) => (Status::OK, text),
@@ -130,7 +151,8 @@ pub async fn submit<C: Control>(
 }
 
 /// Returns the error for a visitor who may only read.
-fn needs_full_token() -> ApiError {
+/// Returns the error of a request that the read token does not permit.
+pub fn needs_full_token() -> ApiError {
     let message = "this view needs the full token; you are signed in with the read token";
     ApiError::new(403, message)
 }
@@ -148,6 +170,9 @@ fn failed(frame: Frame<'_>, error: &ApiError) -> (Status, String) {
 async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
     if let Some(mode) = page.form() {
         return site::view(mode, query, frame, control).await;
+    }
+    if page == PageKind::Maintenance {
+        return maintenance::view(query, frame, control).await;
     }
     let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no page with this address"))?;
     Ok(match control.execute(request).await? {
@@ -167,7 +192,6 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
 /// Returns the request for the data of a view without a form; `None` for views with a form, and for pages that are not
 /// views.
 fn request(page: PageKind, query: &[u8]) -> Option<Request> {
-    let parameter = |wanted: &str| parse(query).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
     Some(match page {
         PageKind::Overview => Request::Status,
         PageKind::Websites => Request::Sites,
@@ -175,7 +199,7 @@ fn request(page: PageKind, query: &[u8]) -> Option<Request> {
         PageKind::Upstreams => Request::Upstreams,
         PageKind::Certificates => Request::Certificates,
         PageKind::Settings => Request::Config(ConfigFileName {
-            file: parameter("file").map(Into::into),
+            file: parameter(query, "file").map(Into::into),
         }),
         PageKind::History => Request::ConfigHistory,
         PageKind::Php => Request::PhpPools,
@@ -183,6 +207,8 @@ fn request(page: PageKind, query: &[u8]) -> Option<Request> {
         PageKind::AddWebsite
         | PageKind::EditWebsite
         | PageKind::CopyWebsite
+        | PageKind::Maintenance
+        | PageKind::Explain
         | PageKind::Login
         | PageKind::Logout
         | PageKind::Events

@@ -19,7 +19,7 @@ pub const FROM_OTHER_SITE: &str =
 /// A server with a dashboard, and the browser that uses it.
 pub struct DashboardClient {
     pub dir: ProgramFolder,
-    _server: Server,
+    pub server: Server,
     address: String,
     /// Header field with the cookie of the session.
     pub cookie: String,
@@ -57,7 +57,7 @@ impl DashboardClient {
         let port = host.strip_prefix("rocknet.localhost:").unwrap();
         let mut client = DashboardClient {
             dir,
-            _server: server,
+            server,
             address: format!("127.0.0.1:{port}"),
             cookie: String::new(),
         };

@@ -10,6 +10,7 @@ mod control;
 mod dashboard;
 mod dashboard_add;
 mod dashboard_client;
+mod dashboard_instructions;
 mod dashboard_pages;
 mod error_log;
 mod failures;

@@ -130,14 +130,14 @@ pub fn read_only(session: &mut DashboardSession, site: &DashboardSite) -> Result
     session.fill("token", &token)?;
     session.browser.press("Enter")?;
     session.shows("Read only")?;
-    for view in ["/logs", "/settings", "/history", "/websites/add"] {
+    for view in ["/logs", "/settings", "/history", "/websites/add", "/explain"] {
         session.browser.open(&format!("{}{view}", session.url))?;
         session.shows("this view needs the full token")?;
         session.accessible(&format!("{view} without permission"))?;
     }
-    for view in ["/", "/websites", "/upstreams"] {
+    for view in ["/", "/websites", "/upstreams", "/php", "/maintenance"] {
         session.open(view)?;
-        let changes = "document.querySelector('[data-do]:not([data-do=logout]), #written') === null";
+        let changes = "document.querySelector('[data-do]:not([data-do=logout]), #written, [method=post]') === null";
         if session.browser.evaluate(changes)? != true {
             return Err(format!("{view} offers changes to a session that only reads").into());
         }

@@ -1,7 +1,6 @@
 //! Page with the form of a website, and what a browser sends with it.
 
 use askama::Template;
-use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Reply, Request};
 use rocknet_control::config::{Checked, Edit, Saved};
 use rocknet_control::route::SiteName;
@@ -9,7 +8,7 @@ use rocknet_control::site_form::{FieldInput, SiteForm};
 use rocknet_proto::Status;
 
 use crate::Control;
-use crate::dashboard::frame::{Frame, encoded, other_reply, rendered};
+use crate::dashboard::frame::{Frame, encoded, other_reply, parameter, rendered};
 use crate::dashboard::site_form::{FilledField, FilledForm, FormMode};
 
 /// A form that a browser has sent.
@@ -166,10 +165,6 @@ async fn check<C: Control>(form: &FilledForm, edits: Vec<Edit>, control: &C) -> 
 }
 
 /// Returns the first value with the name `wanted` in a query or form.
-fn parameter(text: &[u8], wanted: &str) -> Option<String> {
-    parse(text).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
-}
-
 /// Returns the attribute `id` of a field.
 fn id(filled: &FilledField) -> String {
     filled.field.name.replace('.', "-")
