@@ -83,11 +83,8 @@ form.addEventListener("submit", async (event) => {
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key === "s") event.preventDefault(), form.requestSubmit();
 });
-addEventListener("beforeunload", (event) => changed && event.preventDefault());
-// A reload of the page must not report the change again.
-const url = new URL(location);
-url.searchParams.delete("saved");
-history.replaceState(null, "", url);
+// Only a website that exists has a revision, and changes that could be lost.
+addEventListener("beforeunload", (event) => changed && form.elements.revision.value && event.preventDefault());
 for (const found of form.querySelectorAll(".problem:has(.bad)"))
   document.getElementById(found.id.replace("-problem", ""))?.setAttribute("aria-invalid", "true");
 form.dataset.ready = "";

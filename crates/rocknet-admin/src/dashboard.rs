@@ -3,10 +3,14 @@
 //! A page is rendered by the server with its data. Its scripts update the data without loading the page again, and
 //! change the server by requests to the API with the cookie of the session.
 
+mod arrival;
 mod assets;
 mod feed;
 mod frame;
+mod instruction;
 mod new_user;
+mod new_website;
+mod notice;
 mod pages;
 mod samples;
 mod session;
@@ -30,6 +34,8 @@ use crate::guard::{AllowedHosts, DASHBOARD_HOST, Origin};
 use crate::tcp_access::TcpAccess;
 use feed::{SharedSamples, StatusFeed};
 pub use frame::PageKind;
+use frame::{parameter, prefers_pages};
+use instruction::Outcome;
 use pages::{SentForm, Submitted};
 use session::Sessions;
 
@@ -137,15 +143,23 @@ impl Dashboard {
         let exchange = request.exchange;
         let view = exchange.request.view();
         let method = view.method.as_str().unwrap_or_default();
-        if !page.methods().contains(&method) {
-            let error = ApiError::new(405, "the page does not support this method");
-            return failed(&error).with("Allow", page.methods().join(", "));
-        }
         let secret = session::secret_in(view.fields.by_name(b"cookie"));
         let visitor = secret.and_then(|secret| {
             let permission = self.sessions.permission(secret, Instant::now())?;
             Some(Visitor { secret, permission })
         });
+        if !page.methods().contains(&method) {
+            let error = ApiError::new(405, "the page does not support this method");
+            let response = match visitor {
+                _ if !prefers_pages(exchange) => failed(&error),
+                Some(visitor) => {
+                    let (status, text) = pages::error(page, visitor.permission, self.assets(), &error);
+                    self.html(status, text)
+                }
+                None => return see_other("/login"),
+            };
+            return response.with("Allow", page.methods().join(", "));
+        }
         match (page, visitor) {
             (PageKind::Asset, _) => match assets::find(&exchange.path) {
                 Some(asset) => asset.response(&exchange.path, self.assets()),
@@ -173,7 +187,10 @@ impl Dashboard {
                 }
             }
             (PageKind::Events, _) => failed(&ApiError::new(401, "the page is not signed in")),
-            (_, None) => see_other("/login"),
+            (_, None) => match arrival::target(&view) {
+                Some(target) => self.html(Status::OK, pages::arrival(self.assets(), &target)),
+                None => see_other("/login"),
+            },
             (page, Some(visitor)) => {
                 let query = view.query.unwrap_or_default();
                 if let Some(mode) = page.form()
@@ -195,10 +212,37 @@ impl Dashboard {
                         Submitted::Saved(location) => see_other(&location),
                     };
                 }
-                let (status, text) = pages::render(page, query, visitor.permission, self.assets(), control).await;
+                if page.takes_instructions() && method == "POST" {
+                    return self.instruct(page, request.body, &visitor, control).await;
+                }
+                let notice = parameter(query, "result").and_then(|number| {
+                    let number = number.parse().ok()?;
+                    self.sessions.notice(visitor.secret, number, Instant::now())
+                });
+                let (status, text) =
+                    pages::render(page, query, visitor.permission, self.assets(), control, notice).await;
                 self.html(status, text)
             }
         }
+    }
+
+    /// Carries out the instruction in a form, and leads to the page that reports the result.
+    async fn instruct<C: Control>(&self, page: PageKind, form: &[u8], visitor: &Visitor<'_>, control: &C) -> Response {
+        if visitor.permission != Permission::Full {
+            let (status, text) = pages::error(page, visitor.permission, self.assets(), &pages::needs_full_token());
+            return self.html(status, text);
+        }
+        let (notice, input) = match instruction::carry_out(page, form, control).await {
+            Ok(Outcome::TakenOver(message)) => {
+                return self.html(Status::OK, pages::taken_over(self.assets(), &message));
+            }
+            Ok(Outcome::Reported(notice)) => (notice, String::new()),
+            Err(error) => (error.into(), instruction::input(form)),
+        };
+        let number = self.sessions.leave_notice(visitor.secret, notice, Instant::now());
+        let separator = if input.is_empty() { "" } else { "&" };
+        let query = format!("?result={}{separator}{input}", number.unwrap_or_default());
+        see_other(&format!("{}{query}", frame::path(page)))
     }
 
     /// Begins a session for a token, for the password, or for the code of a link.

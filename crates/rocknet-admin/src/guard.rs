@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use rocknet_control::api::{ApiError, JSON};
+use rocknet_proto::Method;
 use rocknet_proto::request::Request;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
@@ -81,6 +82,49 @@ impl SentContent {
 ///
 /// Status 403 because of the host or the page, 415 because of the media type.
 pub fn check(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) -> Result<Origin, ApiError> {
+    check_site(request, content, hosts, false)
+}
+
+/// Checks a request for a page like [`check`], but accepts a link of another site: a page changes nothing when it is
+/// opened, and the browser shows it to the user alone.
+///
+/// # Errors
+///
+/// Status 403 or 415.
+pub fn check_page(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) -> Result<Origin, ApiError> {
+    check_site(
+        request,
+        content,
+        hosts,
+        content == SentContent::Empty && is_link(request),
+    )
+}
+
+/// Returns true for a navigation of a whole browser tab that changes nothing. A frame, a script or an image of another
+/// site has another destination, and a form that changes something has another method.
+fn is_link(request: &Request<'_>) -> bool {
+    let is_only = |name: &[u8], wanted: &[u8]| {
+        let mut values = request.fields.by_name(name);
+        values.next() == Some(wanted) && values.next().is_none()
+    };
+    matches!(request.method, Method::Get | Method::Head)
+        && is_only(b"sec-fetch-mode", b"navigate")
+        && is_only(b"sec-fetch-dest", b"document")
+}
+
+/// Returns true if the browser says that a page of another site has led to this request.
+pub fn is_from_other_site(request: &Request<'_>) -> bool {
+    let mut sites = request.fields.by_name(b"sec-fetch-site");
+    sites.any(|site| site == b"cross-site" || site == b"same-site")
+}
+
+/// Checks a request. `takes_links`: true if a page of another site may lead to it.
+fn check_site(
+    request: &Request<'_>,
+    content: SentContent,
+    hosts: &AllowedHosts,
+    takes_links: bool,
+) -> Result<Origin, ApiError> {
     if !hosts.contain(request.authority) {
         let message = "the host of the request is not this machine; `hosts` below [admin] names others";
         return Err(ApiError::new(403, message));
@@ -98,6 +142,7 @@ pub fn check(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) 
         match site {
             b"same-origin" => own = Origin::Own,
             b"none" => {}
+            b"cross-site" | b"same-site" if takes_links => {}
             _ => return Err(other_origin()),
         }
     }

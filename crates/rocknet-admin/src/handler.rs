@@ -55,7 +55,7 @@ impl<C: Control> Handler for AdminHandler<C> {
         respond_with(async move {
             // Only browsers use the dashboard, and no browser connects to a Unix socket.
             if exchange.peer != Client::Local
-                && let Some(page) = PageKind::find(&exchange.path)
+                && let Some(page) = PageKind::of(&exchange)
             {
                 return shared.page(page, exchange).await;
             }
@@ -112,8 +112,13 @@ impl<C: Control> Shared<C> {
 
     /// Responds to a request of the dashboard.
     async fn page(&self, page: PageKind, mut exchange: Exchange) -> Response {
-        let content = SentContent::new(!exchange.body.is_empty(), page.form().is_some());
-        let origin = match guard::check(&exchange.request.view(), content, self.hosts()) {
+        let content = SentContent::new(!exchange.body.is_empty(), page.takes_form());
+        let view = exchange.request.view();
+        let checked = match page.takes_links() {
+            true => guard::check_page(&view, content, self.hosts()),
+            false => guard::check(&view, content, self.hosts()),
+        };
+        let origin = match checked {
             Ok(origin) => origin,
             Err(error) => return self.dashboard.refused(&error),
         };

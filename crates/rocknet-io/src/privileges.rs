@@ -63,6 +63,13 @@ pub fn stop_inheritance() -> Result<(), PrivilegeError> {
     system::stop_inheritance()
 }
 
+/// Returns the names of the effective capabilities of the calling thread, such as `CAP_NET_BIND_SERVICE`, separated by
+/// spaces. The text is `none` without capabilities, and `all` with all that the kernel has. `None` on systems other than
+/// Linux, or if the system call fails.
+pub fn capabilities() -> Option<String> {
+    system::capabilities()
+}
+
 /// Lets the program that the calling thread executes next have the capability to bind ports below 1024, if this process
 /// has it. To be called between fork and exec. An error is ignored: the program then cannot bind such ports.
 #[cfg(target_os = "linux")]

@@ -82,7 +82,7 @@ fn main() -> ExitCode {
         Some(Command::Trust(options)) => cli::trust::run(&options),
         Some(Command::Untrust(options)) => cli::trust::run_untrust(&options),
         Some(Command::Doctor(options)) => cli::doctor::run(&options),
-        Some(Command::Service(options)) => cli::service::run(&options),
+        Some(Command::Service(options)) => cli::service::run(&options, Arguments::command()),
         Some(Command::Completions(options)) => cli::completions::run(&options, Arguments::command()),
         Some(Command::Man(options)) => cli::man::run(&options, Arguments::command()),
     };

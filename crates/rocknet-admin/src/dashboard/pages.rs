@@ -1,11 +1,12 @@
 //! Pages of the dashboard: queries the data of a view and renders its template.
 
+mod explain;
+mod maintenance;
 mod site;
 
 use std::borrow::Borrow;
 
 use askama::Template;
-use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Level, LogLevel, Permission, Reply, Request};
 use rocknet_control::config::{Change, ConfigFileName, ConfigText};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
@@ -16,7 +17,8 @@ use rocknet_control::{
 };
 use rocknet_proto::Status;
 
-use super::frame::{Frame, PageKind, encoded, other_reply, rendered};
+use super::frame::{Frame, PageKind, encoded, other_reply, parameter, rendered};
+use super::notice::Notice;
 use super::site_form::FormMode;
 use crate::Control;
 use crate::content::status;
@@ -36,7 +38,6 @@ macro_rules! page {
 
 page!(OverviewPage, "overview.html", status: ServerStatus);
 page!(WebsitesPage, "websites.html", sites: Vec<SiteSummary>);
-page!(AddPage, "add.html");
 page!(LogsPage, "logs.html", level: Level);
 page!(UpstreamsPage, "upstreams.html", upstreams: Vec<UpstreamSummary>);
 page!(CertificatesPage, "certificates.html", certificates: Vec<CertificateSummary>);
@@ -54,6 +55,21 @@ struct LoginPage<'a> {
     script: &'static str,
     /// Error that is shown in place of the form.
     error: Option<&'a ApiError>,
+}
+
+#[derive(Template)]
+#[template(path = "arrival.html")]
+struct ArrivalPage<'a> {
+    assets: &'a str,
+    /// Address to which the browser is led.
+    target: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "taken_over.html")]
+struct TakenOverPage<'a> {
+    assets: &'a str,
+    message: &'a str,
 }
 
 /// Renders the page for signing in.
@@ -74,6 +90,21 @@ pub fn refused(assets: &str, error: &ApiError) -> String {
     })
 }
 
+/// Renders the page that leads a browser to the same address of the dashboard once more.
+pub fn arrival(assets: &str, target: &str) -> String {
+    rendered(&ArrivalPage { assets, target })
+}
+
+/// Renders the page of a server that another process has replaced. It has no script, because the session has ended.
+pub fn taken_over(assets: &str, message: &str) -> String {
+    rendered(&TakenOverPage { assets, message })
+}
+
+/// Renders the page of an error that concerns no data.
+pub fn error(page: PageKind, permission: Permission, assets: &str, error: &ApiError) -> (Status, String) {
+    failed(Frame::new(page, permission, assets), error)
+}
+
 /// Renders a view with its data. If the data cannot be queried, the page shows the error.
 pub async fn render<C: Control>(
     page: PageKind,
@@ -81,10 +112,17 @@ pub async fn render<C: Control>(
     permission: Permission,
     assets: &str,
     control: &C,
+    notice: Option<Notice>,
 ) -> (Status, String) {
-    let frame = || Frame::new(page, permission, assets);
+    let frame = || Frame {
+        notice: notice.clone(),
+        ..Frame::new(page, permission, assets)
+    };
     if page.needs_full_permission() && permission != Permission::Full {
         return failed(frame(), &needs_full_token());
+    }
+    if page == PageKind::Explain {
+        return explain::view(query, frame(), control).await;
     }
     match view(page, query, frame(), control).await {
         Ok(text) => (Status::OK, text),
@@ -113,7 +151,8 @@ pub async fn submit<C: Control>(
 }
 
 /// Returns the error for a visitor who may only read.
-fn needs_full_token() -> ApiError {
+/// Returns the error of a request that the read token does not permit.
+pub fn needs_full_token() -> ApiError {
     let message = "this view needs the full token; you are signed in with the read token";
     ApiError::new(403, message)
 }
@@ -132,11 +171,10 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
     if let Some(mode) = page.form() {
         return site::view(mode, query, frame, control).await;
     }
-    let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no such page"))?;
-    let request = match request {
-        ViewData::None => return Ok(rendered(&AddPage { frame })),
-        ViewData::Of(request) => request,
-    };
+    if page == PageKind::Maintenance {
+        return maintenance::view(query, frame, control).await;
+    }
+    let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no page with this address"))?;
     Ok(match control.execute(request).await? {
         Reply::Status(status) => rendered(&OverviewPage { frame, status: *status }),
         Reply::Sites(sites) => rendered(&WebsitesPage { frame, sites }),
@@ -151,37 +189,32 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
     })
 }
 
-/// Data of a view.
-enum ViewData {
-    /// The view shows nothing of the server.
-    None,
-    /// The view shows the reply to a request.
-    Of(Request),
-}
-
-/// Returns the data of a view without a form; `None` for views with a form, and for pages that are not views.
-fn request(page: PageKind, query: &[u8]) -> Option<ViewData> {
-    let parameter = |wanted: &str| parse(query).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
-    Some(ViewData::Of(match page {
-        PageKind::AddWebsite => return Some(ViewData::None),
+/// Returns the request for the data of a view without a form; `None` for views with a form, and for pages that are not
+/// views.
+fn request(page: PageKind, query: &[u8]) -> Option<Request> {
+    Some(match page {
         PageKind::Overview => Request::Status,
         PageKind::Websites => Request::Sites,
         PageKind::Logs => Request::LogLevel,
         PageKind::Upstreams => Request::Upstreams,
         PageKind::Certificates => Request::Certificates,
         PageKind::Settings => Request::Config(ConfigFileName {
-            file: parameter("file").map(Into::into),
+            file: parameter(query, "file").map(Into::into),
         }),
         PageKind::History => Request::ConfigHistory,
         PageKind::Php => Request::PhpPools,
         PageKind::Doctor => Request::Doctor,
-        PageKind::EditWebsite
+        PageKind::AddWebsite
+        | PageKind::EditWebsite
         | PageKind::CopyWebsite
+        | PageKind::Maintenance
+        | PageKind::Explain
         | PageKind::Login
         | PageKind::Logout
         | PageKind::Events
-        | PageKind::Asset => return None,
-    }))
+        | PageKind::Asset
+        | PageKind::Unknown => return None,
+    })
 }
 
 // The functions below format values in templates. Their parameters are borrowed or not, because a template passes

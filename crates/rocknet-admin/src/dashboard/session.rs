@@ -7,6 +7,8 @@ use aws_lc_rs::rand;
 use rocknet_control::api::Permission;
 use subtle::ConstantTimeEq;
 
+use super::notice::Notice;
+
 /// Name of the cookie with the secret of a session.
 const COOKIE: &str = "rocknet_session";
 
@@ -44,6 +46,8 @@ struct Session {
     permission: Permission,
     began: Instant,
     used: Instant,
+    /// Number and text of the report about the last instruction.
+    notice: (u64, Option<Notice>),
 }
 
 struct Link {
@@ -70,6 +74,7 @@ impl Sessions {
             permission,
             began: now,
             used: now,
+            notice: (0, None),
         });
         Some(secret)
     }
@@ -83,6 +88,24 @@ impl Sessions {
             .find(|session| is_same(&session.secret, secret))?;
         session.used = now;
         Some(session.permission)
+    }
+
+    /// Keeps a report for the next page of a session, in place of an earlier one. Returns its number; `None` if no
+    /// session has the secret.
+    pub fn leave_notice(&self, secret: &str, notice: Notice, now: Instant) -> Option<u64> {
+        let mut table = self.lock(now);
+        let mut sessions = table.sessions.iter_mut();
+        let session = sessions.find(|session| is_same(&session.secret, secret))?;
+        session.notice = (session.notice.0 + 1, Some(notice));
+        Some(session.notice.0)
+    }
+
+    /// Returns the report with a number; `None` if a later one has replaced it.
+    pub fn notice(&self, secret: &str, number: u64, now: Instant) -> Option<Notice> {
+        let table = self.lock(now);
+        let mut sessions = table.sessions.iter();
+        let session = sessions.find(|session| is_same(&session.secret, secret))?;
+        session.notice.1.clone().filter(|_| session.notice.0 == number)
     }
 
     /// Ends a session.
@@ -199,6 +222,21 @@ mod tests {
         assert!(is_known(&all[0]) && !is_known(&all[1]) && is_known(&all[2]));
         sessions.end(&all[2], at(MAX_SESSIONS + 2));
         assert!(!is_known(&all[2]));
+    }
+
+    #[test]
+    fn reports_belong_to_their_session() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let [one, other] = [(); 2].map(|()| sessions.begin(Permission::Full, now).unwrap());
+        let first = sessions.leave_notice(&one, Notice::good("first"), now).unwrap();
+        assert_eq!(sessions.notice(&one, first, now), Some(Notice::good("first")));
+        // A page that is loaded again shows its report again.
+        assert_eq!(sessions.notice(&one, first, now), Some(Notice::good("first")));
+        assert_eq!(sessions.notice(&other, first, now), None);
+        let second = sessions.leave_notice(&one, Notice::good("second"), now).unwrap();
+        assert_eq!(sessions.notice(&one, first, now), None);
+        assert_eq!(sessions.notice(&one, second, now), Some(Notice::good("second")));
+        assert_eq!(sessions.leave_notice("none", Notice::good("third"), now), None);
     }
 
     #[test]

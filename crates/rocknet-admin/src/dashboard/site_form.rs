@@ -8,9 +8,13 @@ use rocknet_control::api::ApiError;
 use rocknet_control::config::{Edit, Edits, Finding};
 use rocknet_control::site_form::{FieldInput, SiteField, SiteForm};
 
+use super::new_website::{self, NewContent};
+
 /// Purpose of the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormMode {
+    /// Adds a website.
+    Add,
     /// Edits a website.
     Edit,
     /// Adds a copy of a website.
@@ -37,6 +41,9 @@ const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
     (ContentKind::Redirects, "redirects", "Redirects only", &["redirects"]),
     (ContentKind::Other, "other", "What its text says", &[]),
 ];
+
+/// Kinds that the form of a new website offers. All others are chosen afterwards, in the form that edits it.
+const OF_NEW: [ContentKind; 3] = [ContentKind::Files, ContentKind::Php, ContentKind::Proxy];
 
 /// Fields that are shown only with a kind that needs them. The field `redirects` is shown with every kind.
 const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
@@ -116,7 +123,7 @@ impl FilledForm {
             mode,
             name: match mode {
                 FormMode::Edit => form.name.clone(),
-                FormMode::Copy => String::new(),
+                FormMode::Add | FormMode::Copy => String::new(),
             },
             site: form.name,
             name_problems: Vec::new(),
@@ -129,6 +136,14 @@ impl FilledForm {
             new_user: String::new(),
             new_user_problems: Vec::new(),
             problems: Vec::new(),
+        }
+    }
+
+    /// Creates the empty form of a new website.
+    pub fn for_new_website() -> FilledForm {
+        FilledForm {
+            kind: ContentKind::Files,
+            ..FilledForm::new(FormMode::Add, new_website::form())
         }
     }
 
@@ -178,9 +193,11 @@ impl FilledForm {
     /// Returns the kinds that the form offers, each with its value in the form and its label.
     pub fn kinds(&self) -> impl Iterator<Item = (ContentKind, &'static str, &'static str)> {
         let present = self.present_kind;
+        let is_added = self.mode == FormMode::Add;
         KINDS
             .into_iter()
             .filter(move |(kind, ..)| *kind != ContentKind::Other || present == ContentKind::Other)
+            .filter(move |(kind, ..)| !is_added || OF_NEW.contains(kind))
             .map(|(kind, word, label, _)| (kind, word, label))
     }
 
@@ -197,6 +214,7 @@ impl FilledForm {
         let mut edits = Vec::new();
         let (from, to) = (self.site.clone(), self.name.clone());
         match self.mode {
+            FormMode::Add => return self.edits_of_new(),
             FormMode::Copy => edits.push(Edit::CopySite { from, to }),
             FormMode::Edit if from != to => edits.push(Edit::RenameSite { from, to }),
             FormMode::Edit => {}
@@ -214,12 +232,24 @@ impl FilledForm {
         edits
     }
 
+    fn edits_of_new(&self) -> Vec<Edit> {
+        let content = match self.kind {
+            ContentKind::Proxy => NewContent::Proxy(self.text("proxy").trim()),
+            kind => NewContent::Folder {
+                root: self.text("root").trim(),
+                has_php: kind == ContentKind::Php,
+            },
+        };
+        new_website::edits(&self.name, content)
+    }
+
     /// Returns the edits as a request. `has_revision`: true if the file must have the revision of the form.
     pub fn request(&self, edits: Vec<Edit>, has_revision: bool) -> Edits {
         Edits {
             edits,
-            revision: has_revision.then(|| self.revision.clone()),
-            file: Some(self.file.clone().into()),
+            revision: (has_revision && self.mode != FormMode::Add).then(|| self.revision.clone()),
+            // The server chooses the file of a new website.
+            file: (self.mode != FormMode::Add).then(|| self.file.clone().into()),
         }
     }
 
@@ -326,6 +356,20 @@ impl FilledForm {
         };
         let found = self.fields.iter_mut().filter(|filled| depth(filled).is_some());
         found.max_by_key(|filled| depth(filled))
+    }
+
+    /// Reports that a website with the name exists.
+    pub fn refuse_name(&mut self) {
+        let text = "There is a website with this name already.";
+        self.name_problems.push(Problem::error(text));
+    }
+
+    /// Removes the reports of fields that are not filled in, because the visitor has not come to them yet.
+    pub fn forget_missing(&mut self) {
+        let of_fields = self.fields.iter_mut().map(|filled| &mut filled.problems);
+        for problems in of_fields.chain([&mut self.name_problems]) {
+            problems.retain(|problem| problem.text != FILL_IN);
+        }
     }
 
     /// Returns true if a field or the form has an error.

@@ -112,6 +112,9 @@ impl fmt::Display for Status {
         if !self.sandbox.is_empty() {
             row("sandbox", text::sanitized(&self.sandbox, MAX_SHOWN))?;
         }
+        if !self.capabilities.is_empty() {
+            row("rights", text::sanitized(&self.capabilities, MAX_SHOWN))?;
+        }
         row("reloads", text::count(self.reloads))?;
         if self.log_drops > 0 {
             row(
@@ -175,6 +178,7 @@ mod tests {
             mode: Mode::Dev,
             config_file: Some("/etc/rocknet/rocknet.toml".into()),
             sandbox: "programs are limited (seccomp)".into(),
+            capabilities: "CAP_NET_BIND_SERVICE".into(),
             listeners: vec!["http://0.0.0.0:80".into(), "http://[::]:80".into()],
             workers: 8,
             worker_restarts: 0,
@@ -259,6 +263,7 @@ durations    a.test: 50 % within 1 µs, 99 % within 12.2 ms
              b.test: 50 % within 106.4 ms, 99 % within 1.5 s
 cache        42 files, 1.5 MiB, 90.0 % hits
 sandbox      programs are limited (seccomp)
+rights       CAP_NET_BIND_SERVICE
 reloads      3
 ";
         assert_eq!(sample().to_string(), expected);

@@ -119,6 +119,12 @@ impl PhpManager {
                 socket.clone_from(path);
             }
         }
+        let known = state.pools.iter().chain(&pools);
+        self.sockets.set_names(
+            known
+                .map(|(number, known)| (pool::socket(&folder, *number), name(known)))
+                .collect(),
+        );
         Ok(PhpPlan(pools))
     }
 

@@ -67,6 +67,27 @@ pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
+pub(super) fn capabilities() -> Option<String> {
+    let sets = thread::capabilities(None).ok()?;
+    // A thread of root has those that the kernel knows, which may be fewer than this program knows.
+    let last = fs::read_to_string("/proc/sys/kernel/cap_last_cap").ok();
+    let last: Option<u32> = last.and_then(|number| number.trim().parse().ok());
+    let effective = sets.effective.bits();
+    if last.is_some_and(|last| u64::from(effective.count_ones()) == u64::from(last) + 1) {
+        return Some("all".to_owned());
+    }
+    let names: Vec<String> = sets
+        .effective
+        .iter_names()
+        .map(|(name, _)| format!("CAP_{name}"))
+        .collect();
+    Some(if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(" ")
+    })
+}
+
 pub(super) fn stop_inheritance() -> Result<(), PrivilegeError> {
     clear_ambient_set()?;
     let sets = named("capget", thread::capabilities(None))?;

@@ -16,6 +16,10 @@ pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     Err(PrivilegeError::System("capset", io::ErrorKind::Unsupported.into()))
 }
 
+pub(super) fn capabilities() -> Option<String> {
+    None
+}
+
 /// Nothing is inherited on these systems.
 #[allow(clippy::unnecessary_wraps)] // Linux returns an error
 pub(super) fn stop_inheritance() -> Result<(), PrivilegeError> {

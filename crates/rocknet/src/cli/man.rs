@@ -15,6 +15,18 @@ pub struct Options {
     pub command: Option<String>,
 }
 
+/// Returns the page of RockNet itself. `root` is the definition of the whole command line.
+///
+/// # Errors
+///
+/// Returns the error of the writer, which a buffer in memory does not have.
+pub fn page(mut root: clap::Command) -> io::Result<String> {
+    root.build();
+    let mut page = Vec::new();
+    whole(root, &mut page)?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
+}
+
 /// Prints a page. `root` is the definition of the whole command line.
 pub fn run(options: &Options, mut root: clap::Command) -> Result<(), Failure> {
     // Fills in the arguments that commands inherit.
@@ -121,6 +133,15 @@ const SECTIONS: [Section; 4] = [
                 "ROCKNET_LOG",
                 "The level of the error log: error, warn, info, debug or trace. Overrides the configuration.",
             ),
+            (
+                "ROCKNET_SOCKET",
+                "The path of the control socket, or off for none. Overrides the configuration, for the server and for the \
+                 commands that control it.",
+            ),
+            (
+                "ROCKNET_BACKEND",
+                "The kernel interface for sockets: auto, epoll or io_uring. Overrides the configuration.",
+            ),
             ("NO_COLOR", "Turns colour off."),
         ],
     ),
@@ -130,6 +151,13 @@ const SECTIONS: [Section; 4] = [
 mod tests {
     use super::super::ExitStatus;
     use super::*;
+
+    #[test]
+    fn the_page_names_the_variables_that_the_server_reads() {
+        let (_, rows) = SECTIONS.iter().find(|(name, _)| *name == "ENVIRONMENT").unwrap();
+        let names: Vec<_> = rows.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["ROCKNET_LOG", "ROCKNET_SOCKET", "ROCKNET_BACKEND", "NO_COLOR"]);
+    }
 
     #[test]
     fn the_page_names_every_terminal_command_and_exit_code() {

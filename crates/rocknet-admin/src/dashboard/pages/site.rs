@@ -1,7 +1,6 @@
 //! Page with the form of a website, and what a browser sends with it.
 
 use askama::Template;
-use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Reply, Request};
 use rocknet_control::config::{Checked, Edit, Saved};
 use rocknet_control::route::SiteName;
@@ -9,7 +8,7 @@ use rocknet_control::site_form::{FieldInput, SiteForm};
 use rocknet_proto::Status;
 
 use crate::Control;
-use crate::dashboard::frame::{Frame, encoded, other_reply, rendered};
+use crate::dashboard::frame::{Frame, encoded, other_reply, parameter, rendered};
 use crate::dashboard::site_form::{FilledField, FilledForm, FormMode};
 
 /// A form that a browser has sent.
@@ -30,6 +29,14 @@ pub enum Submitted {
     Saved(String),
 }
 
+/// Page with the form of a new website.
+#[derive(Template)]
+#[template(path = "add.html")]
+struct AddPage<'a> {
+    frame: Frame<'a>,
+    form: FilledForm,
+}
+
 #[derive(Template)]
 #[template(path = "site.html")]
 struct SitePage<'a> {
@@ -44,6 +51,10 @@ struct SitePage<'a> {
 /// Renders the form with the values of the file. A form that edits a website also shows the findings about the present
 /// file; none if the check of the file fails.
 pub async fn view<C: Control>(mode: FormMode, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
+    if mode == FormMode::Add {
+        let form = FilledForm::for_new_website();
+        return Ok(rendered(&AddPage { frame, form }));
+    }
     let mut form = FilledForm::new(mode, queried(query, control).await?);
     if mode == FormMode::Edit {
         let checked = check(&form, Vec::new(), control).await;
@@ -66,18 +77,29 @@ pub async fn submit<C: Control>(
     control: &C,
 ) -> Result<Submitted, ApiError> {
     let SentForm { query, body, .. } = sent;
-    let current = queried(query, control).await?;
-    let present_revision = current.revision.clone();
-    let mut form = FilledForm::new(mode, current);
+    let mut form = match mode {
+        FormMode::Add => FilledForm::for_new_website(),
+        FormMode::Edit | FormMode::Copy => FilledForm::new(mode, queried(query, control).await?),
+    };
+    let present_revision = form.revision.clone();
     form.fill(body);
     if let Some(hash) = sent.password_hash {
         form.add_user(hash);
     }
     let is_saving = parameter(body, "do").as_deref() == Some("save");
     let is_complete = form.is_complete();
+    if mode == FormMode::Add {
+        if !is_saving {
+            form.forget_missing();
+        }
+        if is_complete && is_known(&form.name, control).await {
+            form.refuse_name();
+        }
+    }
     let edits = form.edits();
     let is_unchanged = is_saving && edits.is_empty() && !form.has_errors();
-    if is_complete && !edits.is_empty() {
+    let is_refused = mode == FormMode::Add && form.has_errors();
+    if is_complete && !edits.is_empty() && !is_refused {
         match check(&form, edits.clone(), control).await {
             Ok(checked) => form.place(checked.findings),
             Err(error) => form.refuse(&error, &edits),
@@ -106,13 +128,22 @@ pub async fn submit<C: Control>(
     } else {
         Status::OK
     };
-    let page = SitePage {
-        frame,
-        form,
-        saved: String::new(),
-        is_unchanged,
+    let text = match mode {
+        FormMode::Add => rendered(&AddPage { frame, form }),
+        FormMode::Edit | FormMode::Copy => rendered(&SitePage {
+            frame,
+            form,
+            saved: String::new(),
+            is_unchanged,
+        }),
     };
-    Ok(Submitted::Page(status, rendered(&page)))
+    Ok(Submitted::Page(status, text))
+}
+
+/// Returns true if the configuration has a website with this name.
+async fn is_known<C: Control>(name: &str, control: &C) -> bool {
+    let site = SiteName { name: name.to_owned() };
+    control.execute(Request::SiteForm(site)).await.is_ok()
 }
 
 /// Returns the form of the website that the query names.
@@ -134,10 +165,6 @@ async fn check<C: Control>(form: &FilledForm, edits: Vec<Edit>, control: &C) -> 
 }
 
 /// Returns the first value with the name `wanted` in a query or form.
-fn parameter(text: &[u8], wanted: &str) -> Option<String> {
-    parse(text).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
-}
-
 /// Returns the attribute `id` of a field.
 fn id(filled: &FilledField) -> String {
     filled.field.name.replace('.', "-")

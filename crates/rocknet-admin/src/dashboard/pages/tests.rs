@@ -170,7 +170,7 @@ fn findings() -> Vec<Finding> {
 /// Renders a page, and returns its status and text. `fails`: true if the server fails.
 fn page(page: PageKind, query: &str, permission: Permission, fails: bool) -> (u16, String) {
     let server = FakeServer { fails };
-    let rendered = pin!(render(page, query.as_bytes(), permission, "/assets/0", &server));
+    let rendered = pin!(render(page, query.as_bytes(), permission, "/assets/0", &server, None));
     match rendered.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready((status, text)) => (status.code(), text),
         Poll::Pending => panic!("the replies are ready"),

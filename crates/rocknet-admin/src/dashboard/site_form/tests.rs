@@ -225,3 +225,60 @@ fn a_new_user_is_added_with_a_hash() {
         );
     }
 }
+
+fn filled_new(body: &str) -> FilledForm {
+    let mut form = FilledForm::for_new_website();
+    form.fill(body.as_bytes());
+    form
+}
+
+#[test]
+fn each_kind_of_a_new_website_has_its_edits() {
+    let shown = |form: &FilledForm| {
+        let edits = form.edits();
+        edits.iter().map(|edit| format!("{edit:?}")).collect::<Vec<_>>()
+    };
+    let files = filled_new("kind=files&name=a.test&root=+www+&proxy=http%3A%2F%2Fx");
+    assert_eq!(shown(&files), [r#"AddSite { name: "a.test", root: "www" }"#]);
+    let php = filled_new("kind=php&name=a.test&root=www");
+    assert_eq!(
+        shown(&php),
+        [
+            r#"AddSite { name: "a.test", root: "www" }"#,
+            r#"Set { path: ["site", "a.test", "php"], value: "\"auto\"" }"#
+        ]
+    );
+    let proxy = filled_new("kind=proxy&name=a.test&root=www&proxy=http%3A%2F%2F%22x%7F");
+    assert_eq!(
+        shown(&proxy),
+        [r#"Set { path: ["site", "a.test", "proxy"], value: "\"http://\\\"x\\u007f\"" }"#]
+    );
+    let request = files.request(files.edits(), true);
+    assert_eq!((request.file, request.revision), (None, None));
+}
+
+#[test]
+fn a_new_website_needs_the_fields_of_its_kind_only() {
+    let missing = |body: &str| {
+        let mut form = filled_new(body);
+        let is_complete = form.is_complete();
+        let mut names: Vec<String> = form
+            .fields
+            .iter()
+            .filter(|filled| !filled.problems.is_empty())
+            .map(|filled| filled.field.name.clone())
+            .collect();
+        names.extend((!form.name_problems.is_empty()).then(|| "name".to_owned()));
+        assert_eq!(is_complete, names.is_empty(), "{body}");
+        form.forget_missing();
+        assert!(!form.has_errors(), "{body}");
+        names
+    };
+    assert_eq!(missing("kind=files&name=a"), ["root"]);
+    assert_eq!(missing("kind=php&name=a&root=+"), ["root"]);
+    assert_eq!(missing("kind=proxy&root=x"), ["proxy", "name"]);
+    assert_eq!(missing("kind=proxy&proxy=x&name=a"), Vec::<String>::new());
+    // A kind that the form does not offer is that of files.
+    let words: Vec<_> = filled_new("").kinds().map(|(_, word, _)| word).collect();
+    assert_eq!(words, ["files", "php", "proxy"]);
+}

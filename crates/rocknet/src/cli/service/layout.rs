@@ -48,6 +48,19 @@ impl Layout {
         self.root.join("etc/systemd/system").join(UNIT_NAME)
     }
 
+    /// Returns the link that starts the unit with the system, and its target in the system.
+    pub fn start_link(&self) -> (PathBuf, PathBuf) {
+        let link = self
+            .root
+            .join("etc/systemd/system/multi-user.target.wants")
+            .join(UNIT_NAME);
+        (link, Path::new("/etc/systemd/system").join(UNIT_NAME))
+    }
+
+    pub fn man_page(&self) -> PathBuf {
+        self.root.join("usr/local/share/man/man1/rocknet.1")
+    }
+
     /// Returns the unit with the path of a program without a package.
     pub fn unit_text(&self) -> String {
         UNIT.replace(PACKAGED_PROGRAM, PROGRAM)
@@ -76,7 +89,12 @@ impl Layout {
     }
 
     pub fn configuration(&self) -> PathBuf {
-        self.root.join("etc/rocknet/rocknet.toml")
+        self.configuration_folder().join("rocknet.toml")
+    }
+
+    /// Returns the folder of the configuration.
+    pub fn configuration_folder(&self) -> PathBuf {
+        self.root.join("etc/rocknet")
     }
 
     /// Returns the folder that the configuration of a new installation serves.
@@ -103,6 +121,11 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_link_is_that_of_the_section_install() {
+        assert!(UNIT.ends_with("\n[Install]\nWantedBy=multi-user.target\n"));
+    }
 
     #[test]
     fn the_unit_starts_the_copied_program() {

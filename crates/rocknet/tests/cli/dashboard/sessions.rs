@@ -71,7 +71,8 @@ fn the_read_token_shows_no_secrets_and_changes_nothing() {
     let own = format!("{cookie}Sec-Fetch-Site: same-origin\r\n");
     for page in PAGES {
         let reply = dashboard.send("GET", page, &cookie, "");
-        let is_secret = ["/logs", "/settings", "/history"].contains(&page) || page.starts_with("/websites/");
+        let is_secret =
+            ["/logs", "/settings", "/history", "/explain"].contains(&page) || page.starts_with("/websites/");
         assert_eq!(reply.status, if is_secret { 403 } else { 200 }, "{page}");
         // Controls that change the server, and the text of the configuration.
         let forbidden = [

@@ -1,0 +1,39 @@
+//! View of the tasks that keep a server running: the file cache, the version, the levels of the log, and the limits of
+//! the process.
+
+use askama::Template;
+use rocknet_control::Status;
+use rocknet_control::api::{ApiError, Level, LogLevel, Reply, Request};
+
+use super::{bytes, count, duration, share};
+use crate::Control;
+use crate::dashboard::frame::{Frame, other_reply, parameter, rendered};
+use crate::dashboard::instruction::DEFAULT_LEVEL;
+
+#[derive(Template)]
+#[template(path = "maintenance.html")]
+struct MaintenancePage<'a> {
+    frame: Frame<'a>,
+    status: Status,
+    levels: LogLevel,
+    /// Input of a form that was refused.
+    binary: String,
+    module: String,
+}
+
+/// Renders the view. `query` may have the input of a form that was refused.
+pub async fn view<C: Control>(query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
+    let Reply::Status(status) = control.execute(Request::Status).await? else {
+        return Err(other_reply());
+    };
+    let Reply::LogLevel(levels) = control.execute(Request::LogLevel).await? else {
+        return Err(other_reply());
+    };
+    Ok(rendered(&MaintenancePage {
+        frame,
+        status: *status,
+        levels,
+        binary: parameter(query, "binary").unwrap_or_default(),
+        module: parameter(query, "module").unwrap_or_default(),
+    }))
+}
