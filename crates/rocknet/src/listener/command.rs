@@ -26,17 +26,18 @@ pub enum WorkerCommand {
     /// Stops accepting, and ends the worker once its connections have finished or the times are over.
     Stop {
         times: StopTimes,
-        /// Dropped once the worker has closed its listening socket.
+        /// Dropped once the worker has closed its listening sockets.
         released: mpsc::Sender<()>,
     },
     /// Reads the UDP socket, or leaves its datagrams to another process.
     ReceiveQuic {
+        /// True if the worker reads the socket.
         receives: bool,
-        /// Dropped once the worker does so.
+        /// Dropped once the worker has applied the command.
         applied: mpsc::Sender<()>,
     },
-    /// Uses the UDP socket of a worker of another address at the same port, which passes on the datagrams of this
-    /// worker's connections, and closes the own one.
+    /// Uses the UDP socket of a worker of another address at the same port, and closes the UDP socket of this worker.
+    /// The other worker passes on the datagrams of this worker's connections.
     ReplaceQuic(QuicSocket),
     /// Marks the heartbeat as received.
     Heartbeat(BeatNumber),
