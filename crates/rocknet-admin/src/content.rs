@@ -1,4 +1,4 @@
-//! Bodies: reads those of requests and creates those of responses.
+//! Reads request bodies, and creates responses with their bodies.
 
 use rocknet_control::api::{ApiError, JSON, MAX_REQUEST_BODY};
 use rocknet_handler::exchange::RequestBody;
@@ -9,7 +9,7 @@ use rocknet_proto::Status;
 ///
 /// # Errors
 ///
-/// Status 413 if it is larger than [`MAX_REQUEST_BODY`], or the status of the failed transfer.
+/// Status 413 if the body is larger than [`MAX_REQUEST_BODY`] bytes, or the status of the failed transfer.
 pub async fn read(body: &mut RequestBody) -> Result<Vec<u8>, ApiError> {
     let mut all = Vec::new();
     loop {
@@ -30,7 +30,7 @@ pub async fn read(body: &mut RequestBody) -> Result<Vec<u8>, ApiError> {
     }
 }
 
-/// Creates a response with a JSON body.
+/// Creates a response with a JSON body. The body is empty if the value cannot be serialized.
 pub fn json(status: Status, value: &impl serde::Serialize) -> Response {
     with_type(status, JSON, serde_json::to_vec(value).unwrap_or_default())
 }
@@ -45,7 +45,7 @@ pub fn status(code: u16) -> Status {
     Status::new(code).unwrap_or(Status::INTERNAL_SERVER_ERROR)
 }
 
-/// Creates a response that no cache may store.
+/// Creates a response that no cache may store, and whose body no error page replaces.
 pub fn with_type(status: Status, media_type: &str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(status)
         .with("Content-Type", media_type)

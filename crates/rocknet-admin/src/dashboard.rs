@@ -1,7 +1,7 @@
 //! The dashboard: pages for browsers on the same address as the API, with sessions in place of tokens.
 //!
-//! A page is rendered by the server with its data. Its scripts replace the data without loading the page again, and
-//! give instructions by requests to the API with the cookie of the session.
+//! A page is rendered by the server with its data. Its scripts update the data without loading the page again, and
+//! change the server by requests to the API with the cookie of the session.
 
 mod assets;
 mod feed;
@@ -33,8 +33,8 @@ pub use frame::PageKind;
 use pages::{SentForm, Submitted};
 use session::Sessions;
 
-/// `Content-Security-Policy` of every page. Scripts, styles and connections are those of the dashboard itself, and no
-/// other page may embed it.
+/// `Content-Security-Policy` of every page. Scripts, styles, images, connections and forms are those of the dashboard
+/// itself; images may also be in `data:` URLs. No page may embed a page of the dashboard.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                                        connect-src 'self'; form-action 'self'; base-uri 'none'; \
                                        frame-ancestors 'none'";
@@ -53,12 +53,15 @@ pub struct Dashboard {
 /// A request of the dashboard that the guard has accepted.
 pub struct DashboardRequest<'r> {
     pub exchange: &'r Exchange,
+    /// Origin that the guard has found.
     pub origin: Origin,
+    /// Whole body of the request.
     pub body: &'r [u8],
+    /// Credentials of the server; `None` if the server accepts neither tokens nor a password.
     pub access: Option<&'r TcpAccess>,
 }
 
-/// Body of a request that begins a session: one of the two.
+/// Body of a request that begins a session: a token or a code, but not both.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Login {
@@ -68,7 +71,7 @@ struct Login {
     code: Option<String>,
 }
 
-/// Session of a request.
+/// Session that a request belongs to.
 struct Visitor<'r> {
     secret: &'r str,
     permission: Permission,
@@ -80,12 +83,12 @@ impl Dashboard {
         Arc::new(Dashboard::default())
     }
 
-    /// Records that the dashboard is served at a port, to clients of these hosts. Links lead to the first of their
-    /// names, or to a name of this machine that no site has.
+    /// Records that the dashboard is served at `port`, to clients that address it by one of `hosts`. Links contain the
+    /// first of the names in `hosts`; without names, they contain `rocknet.localhost`, which no site has.
     pub fn listens_at(&self, port: u16, hosts: &AllowedHosts) {
         let scheme = if hosts.is_secure { "https" } else { "http" };
         let host = hosts.names.first().map_or(DASHBOARD_HOST, String::as_str);
-        // The URL is set once, when the server has bound its address.
+        // The URL is set once, when the server has bound its address. Later calls change nothing.
         let _ = self.url.set(format!("{scheme}://{host}:{port}"));
     }
 
@@ -113,7 +116,7 @@ impl Dashboard {
         })
     }
 
-    /// Returns the permission of the session that a request belongs to.
+    /// Returns the permission of the session that a request belongs to; `None` if the request belongs to no session.
     pub(crate) fn permission(&self, request: &Request<'_>, now: Instant) -> Option<Permission> {
         let secret = session::secret_in(request.fields.by_name(b"cookie"))?;
         self.sessions.permission(secret, now)
@@ -156,6 +159,7 @@ impl Dashboard {
                 }
                 json(Status::OK, &value!({ "message": "signed out" })).with("Set-Cookie", session::clear_cookie())
             }
+            // Only a script of the dashboard may open the stream.
             (PageKind::Events, Some(visitor)) if request.origin == Origin::Own => {
                 match StatusFeed::open(
                     &self.sessions,
@@ -175,7 +179,7 @@ impl Dashboard {
                 if let Some(mode) = page.form()
                     && method == "POST"
                 {
-                    // A hash costs so much that only those get one who can save it.
+                    // A hash takes tens of milliseconds, so it is computed only for visitors who may save the form.
                     let password_hash = match visitor.permission {
                         Permission::Full => new_user::hash_of_password(request.body, exchange).await,
                         Permission::Read => None,
@@ -225,6 +229,7 @@ impl Dashboard {
         let Some(permission) = permission else {
             let now_ms = request.exchange.services.clock.uptime_ms();
             let error = request.access.map(|access| access.failures.count(now_ms));
+            // After too many failures, `error` has status 429. Otherwise `message` names the cause.
             return failed(&match error {
                 Some(error) if error.status != 401 => error,
                 _ => ApiError::new(401, message),

@@ -18,12 +18,12 @@ pub const DASHBOARD_HOST: &str = "rocknet.localhost";
 /// (RFC 6761 §6.3), so that no DNS server can change them.
 const LOCAL_HOSTS: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", DASHBOARD_HOST];
 
-/// Evidence about the page that has made a request.
+/// Evidence of the page that has made a request: the fields `Origin` and `Sec-Fetch-Site`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The browser says that a page of this origin has made the request.
+    /// A page of this server, which is the dashboard, has made the request.
     Own,
-    /// The client says nothing, or a user has typed the address.
+    /// No evidence: the client sends neither field, or a user has typed the address (`Sec-Fetch-Site: none`).
     Unknown,
 }
 
@@ -40,6 +40,7 @@ pub struct AllowedHosts {
 }
 
 impl AllowedHosts {
+    /// Returns true if the host of `authority` is allowed. The port is ignored.
     fn contain(&self, authority: &[u8]) -> bool {
         let mut buffer = [0; HOST_BUFFER];
         let Some(parsed) = Authority::parse(authority) else {
@@ -51,19 +52,19 @@ impl AllowedHosts {
     }
 }
 
-/// Content of a request, of which the guard judges the media type.
+/// Body of a request, with the media types that the guard accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SentContent {
     /// No body.
     Empty,
-    /// A body, which must be JSON.
+    /// A body that must be JSON.
     Json,
-    /// A body, which is JSON, or the fields of a form of a page of the own origin.
+    /// A body that must be JSON, or the fields of a form that a page of the dashboard has sent.
     Form,
 }
 
 impl SentContent {
-    /// Returns the kind of the body of a request. `takes_form`: true if the resource takes forms.
+    /// Returns the kind of the body of a request. `takes_form`: true if the requested page takes the fields of forms.
     pub fn new(has_body: bool, takes_form: bool) -> SentContent {
         match (has_body, takes_form) {
             (false, _) => SentContent::Empty,
@@ -73,11 +74,12 @@ impl SentContent {
     }
 }
 
-/// Rejects requests of pages of other origins, and bodies of another media type than expected.
+/// Rejects requests with a host that is not allowed, requests of pages of other origins, and bodies of another media
+/// type than expected. Returns the evidence about the page.
 ///
 /// # Errors
 ///
-/// Status 403 or 415.
+/// Status 403 because of the host or the page, 415 because of the media type.
 pub fn check(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) -> Result<Origin, ApiError> {
     if !hosts.contain(request.authority) {
         let message = "the host of the request is not this machine; `hosts` below [admin] names others";
@@ -102,9 +104,10 @@ pub fn check(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) 
     let has_type = |media_type| fields.by_name(b"content-type").any(|value| is_type(value, media_type));
     match content {
         SentContent::Empty => Ok(own),
-        // A form cannot send JSON, and a script of another origin only after a preflight request, which gets 405.
+        // A form cannot send JSON. A script of another origin can send JSON only after a preflight request, which is
+        // rejected.
         _ if has_type(JSON) => Ok(own),
-        // Every browser says which page has sent a form. A form without that evidence may be of any page.
+        // Every browser sends the evidence with a form. A form without evidence may be of any page.
         SentContent::Form if has_type(FORM) && own == Origin::Own => Ok(own),
         SentContent::Form if has_type(FORM) => Err(other_origin()),
         SentContent::Json | SentContent::Form => Err(ApiError::new(415, format!("the body must be {JSON}"))),
@@ -132,7 +135,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the status of a request with this host and these fields; 200 if it is accepted.
+    /// Returns the status of a request with this host and these fields; 200 if the request is accepted. `has_body`:
+    /// true if the request has a body, which must be JSON.
     fn status(host: &str, fields: &str, has_body: bool) -> u16 {
         let bytes = format!("GET /api/status HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n");
         let mut index = RequestIndex::default();

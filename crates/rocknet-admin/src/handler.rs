@@ -26,8 +26,9 @@ pub struct AdminHandler<C> {
 
 struct Shared<C> {
     control: C,
+    /// Credentials and hosts for requests over TCP; `None` at a Unix socket.
     access: Option<TcpAccess>,
-    /// Hosts at a Unix socket.
+    /// Hosts of requests if `access` is `None`.
     local_hosts: AllowedHosts,
     dashboard: Arc<Dashboard>,
 }
@@ -91,9 +92,10 @@ enum Content {
     Events(Box<dyn Stream>),
 }
 
-/// Error of a request. `allow`: the methods of the path, for 405.
+/// Error of a request.
 struct Rejected {
     error: ApiError,
+    /// Value of the field `Allow`: the methods of the endpoint. `None` unless the status is 405.
     allow: Option<String>,
 }
 
@@ -128,6 +130,7 @@ impl<C: Control> Shared<C> {
         self.dashboard.respond(page, &request, &self.control).await
     }
 
+    /// Executes a request of the API.
     async fn reply(&self, mut exchange: Exchange) -> Result<Content, Rejected> {
         let request = exchange.request.view();
         let method = exchange.request.view().method.as_str().unwrap_or_default();
@@ -169,7 +172,8 @@ impl<C: Control> Shared<C> {
         {
             return Ok(permission);
         }
-        // The browser sends the cookie with every request to this host. Only a script of the dashboard may use it.
+        // A browser sends the cookie with every request to this host. The cookie counts only in requests of a script of
+        // the dashboard.
         if origin == Origin::Own
             && authorization.is_none()
             && let Some(permission) = self.dashboard.permission(&exchange.request.view(), Instant::now())
@@ -180,6 +184,11 @@ impl<C: Control> Shared<C> {
     }
 }
 
+/// Returns the endpoint with a method and path.
+///
+/// # Errors
+///
+/// Status 404 if no endpoint has the path, 405 if none of those with the path has the method.
 fn find(method: &str, path: &str) -> Result<&'static Endpoint, Rejected> {
     let mut allow = Vec::new();
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.path == path) {

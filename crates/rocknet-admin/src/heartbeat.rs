@@ -1,4 +1,5 @@
-//! Comments in a stream of events that has nothing to send, so that neither side takes the silence for an error.
+//! Comments in a stream of server-sent events. They are sent while there is no event, so that neither side takes the
+//! silence for an error.
 
 use std::future::Future;
 use std::io;
@@ -10,16 +11,19 @@ use rocknet_handler::response::Stream;
 use rocknet_handler::services::Services;
 use rocknet_io::wheel::Deadline;
 
-/// Silence after which a comment is sent. The server cuts a response off after `limits.answer_timeout` without a piece.
+/// Silence after which a comment is sent. It has to be shorter than `limits.answer_timeout` (60 s by default), after
+/// which the server cuts off a response without a new chunk.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// A comment of server-sent events, which clients ignore.
 const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
-/// A stream of events with comments in its silence. Dropping the future of a piece must not lose events.
+/// A stream of events with comments in its silence. When a comment is due, the future of the next event is dropped.
+/// Dropping this future must not lose the event.
 pub struct Heartbeat {
     events: Box<dyn Stream>,
     deadline: Deadline,
+    /// [`SILENCE`] in ticks of the timer wheel.
     silence_ticks: u32,
 }
 
@@ -38,8 +42,8 @@ impl Stream for Heartbeat {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
         Box::pin(async {
             self.deadline.set(self.silence_ticks);
-            let piece = self.deadline.within(self.events.next()).await;
-            piece.unwrap_or(Some(Ok(COMMENT)))
+            let chunk = self.deadline.within(self.events.next()).await;
+            chunk.unwrap_or(Some(Ok(COMMENT)))
         })
     }
 }
@@ -54,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// Yields events, and then nothing.
+    /// Stream of these events. The text `end` ends the stream; without it, the stream is pending after the last event.
     struct Events(VecDeque<&'static str>);
 
     impl Stream for Events {
@@ -77,6 +81,7 @@ mod tests {
         };
         let mut context = Context::from_waker(Waker::noop());
         let mut stream = heartbeat(&["data"]);
+        // Polls the next chunk, and again after each of `ticks` ticks. The chunk must be pending before the last tick.
         let mut poll = |stream: &mut Heartbeat, ticks| {
             let mut next = stream.next();
             let mut polled = next.as_mut().poll(&mut context);
@@ -85,7 +90,7 @@ mod tests {
                 wheel.advance();
                 polled = next.as_mut().poll(&mut context);
             }
-            polled.map(|piece| piece.map(Result::unwrap))
+            polled.map(|chunk| chunk.map(Result::unwrap))
         };
         assert_eq!(poll(&mut stream, 0), Poll::Ready(Some("data".into())));
         assert_eq!(poll(&mut stream, 0), Poll::Pending);

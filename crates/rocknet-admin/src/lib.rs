@@ -2,10 +2,13 @@
 //! replies as JSON or as pages.
 //!
 //! ```text
-//! request ─▶ guard.rs: host, origin, media type ─▶ tcp_access.rs, except on a Unix socket
-//!         │                                        or dashboard/session.rs: the cookie of a browser
-//!         ├─▶ endpoints of rocknet-control ─▶ Control::execute ─▶ reply as JSON
-//!         └─▶ dashboard.rs: pages, assets and events ─▶ Control::execute ─▶ HTML
+//! request ─▶ guard.rs: checks the host, the origin and the media type
+//!   │
+//!   ├─▶ API: token or password (tcp_access.rs), cookie (dashboard/session.rs), or a Unix socket
+//!   │     └─▶ endpoint of rocknet-control ─▶ Control::execute ─▶ reply as JSON
+//!   │
+//!   └─▶ dashboard (dashboard.rs): cookie (dashboard/session.rs), except for assets and the login
+//!         └─▶ view or events ─▶ Control::execute ─▶ HTML or server-sent events
 //! ```
 //! The requests and replies are those of `rocknet-control`. The program implements [`Control`].
 #![deny(missing_docs)]
@@ -41,8 +44,8 @@ pub trait Control: Clone + Send + Sync + 'static {
     /// Executes a request. The future is dropped if the client disconnects.
     fn execute(&self, request: Request) -> ReplyFuture;
 
-    /// Returns a stream of server-sent events with the log lines that a filter selects. A future of the stream that is
-    /// dropped must not lose lines.
+    /// Returns a stream of server-sent events with the log lines that a filter selects. Dropping the future of the next
+    /// event must not lose lines.
     ///
     /// # Errors
     ///

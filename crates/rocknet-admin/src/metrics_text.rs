@@ -3,8 +3,8 @@
 /// Media type of the older text format.
 pub const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Returns true if a client accepts the older format and does not accept OpenMetrics. A client without preference gets
-/// OpenMetrics. `accept`: the values of its fields `Accept`.
+/// Returns true if a client accepts the older format and does not accept OpenMetrics. A client that names neither gets
+/// OpenMetrics. `accept`: the values of its fields `Accept`. Parameters such as `q` are ignored.
 pub fn is_preferred<'v>(accept: impl Iterator<Item = &'v [u8]>) -> bool {
     let (mut open_metrics, mut plain) = (false, false);
     for range in accept.flat_map(|value| value.split(|&byte| byte == b',')) {
@@ -20,7 +20,7 @@ pub fn is_preferred<'v>(accept: impl Iterator<Item = &'v [u8]>) -> bool {
 /// units, no type `info`, and no mark of the end.
 pub fn from_open_metrics(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // Suffix of the samples of the current family.
+    // Suffix that the names of samples have in the current family, and that OpenMetrics omits in the metadata.
     let mut suffix = "";
     for line in text.lines() {
         if line.starts_with("# UNIT ") || line == "# EOF" {

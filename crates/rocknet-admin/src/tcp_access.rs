@@ -9,21 +9,22 @@ use rocknet_handler::exchange::{Client, Exchange};
 use crate::guard::AllowedHosts;
 use crate::tokens::{Failures, Tokens};
 
-/// User name of the password.
+/// User name that belongs to the password.
 const USER: &str = "admin";
 
 /// Credentials that a server accepts at a TCP address, and the hosts by which clients may address it.
 pub struct TcpAccess {
     tokens: Tokens,
+    /// Verifies the password; `None` if no password is configured.
     password: Option<Access>,
-    /// Counter of wrong credentials.
+    /// Counter of requests without valid credentials.
     pub(crate) failures: Failures,
     pub(crate) hosts: AllowedHosts,
 }
 
 impl TcpAccess {
-    /// Creates the access by tokens, and by a password if its hash is given. `key`: random bytes, by which verified
-    /// passwords are remembered.
+    /// Creates the access by tokens, and by a password if its hash is given. `key`: random bytes, the key of
+    /// the fingerprints by which verified passwords are remembered.
     pub fn new(tokens: Tokens, password: Option<PasswordHash>, hosts: AllowedHosts, key: [u8; 32]) -> TcpAccess {
         let basic = |hash| {
             let settings = Settings {
@@ -34,7 +35,7 @@ impl TcpAccess {
                 }),
                 ..Settings::default()
             };
-            // `Access::new` fails only without users.
+            // `Access::new` fails only without users, and there is one.
             Access::new(&settings, &State::new(key)).ok().flatten()
         };
         TcpAccess {
@@ -46,7 +47,7 @@ impl TcpAccess {
     }
 
     /// Returns the permission of a value of `Authorization`: that of a token (RFC 6750 §2.1), or the full one for the
-    /// user `admin` with the password (RFC 7617). `None` if it is wrong.
+    /// user `admin` with the password (RFC 7617). `None` if the value is neither.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ impl TcpAccess {
         let services = &exchange.services;
         let decision = match password.check(services.clock.uptime_ms(), client, Some(authorization)) {
             Check::Decided(decision) => decision,
-            // A verification takes tens of milliseconds.
+            // A verification takes tens of milliseconds, so the thread pool runs it. The pool may be full.
             Check::Verify(pending) => {
                 let job = services.pool.spawn(Priority::Low, move || pending.run());
                 job.await.unwrap_or(Decision::Unavailable { retry_after_s: 1 })
@@ -86,7 +87,7 @@ impl TcpAccess {
         }
     }
 
-    /// Returns the permission of what a user has typed: a token or the password.
+    /// Returns the permission of a text that a user has typed: a token or the password. `None` if the text is neither.
     ///
     /// # Errors
     ///

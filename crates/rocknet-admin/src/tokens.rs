@@ -1,17 +1,17 @@
-//! Tokens that clients without a Unix socket present, and the throttle of wrong ones.
+//! Tokens that clients over TCP present, and the throttle of requests without valid credentials.
 
 use std::sync::{Mutex, PoisonError};
 
 use rocknet_control::api::{ApiError, Permission};
 use subtle::ConstantTimeEq;
 
-/// Maximum number of wrong tokens in [`WINDOW_MS`]. Tokens cannot be guessed; the bound keeps a misconfigured client
-/// from filling logs and time.
+/// Maximum number of requests in [`WINDOW_MS`] that get status 401 because they have no valid credentials. Further ones
+/// get 429, so that a misconfigured client waits. Tokens are too long to be guessed.
 const MAX_FAILURES: u32 = 20;
-/// Duration in milliseconds for which wrong tokens are counted.
+/// Duration in milliseconds for which requests without valid credentials are counted.
 const WINDOW_MS: u64 = 60_000;
 
-/// The two tokens of a server.
+/// The two tokens of a server. An empty token admits no request.
 pub struct Tokens {
     /// Admits every request.
     pub full: String,
@@ -20,9 +20,9 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Returns the permission of the value of an Authorization field (RFC 6750 §2.1).
+    /// Returns the permission of the value of an Authorization field (RFC 6750 §2.1); `None` if it has no valid token.
     pub fn permission(&self, authorization: &[u8]) -> Option<Permission> {
-        let (scheme, token) = authorization.split_at_checked(7)?;
+        let (scheme, token) = authorization.split_at_checked("bearer ".len())?;
         if !scheme.eq_ignore_ascii_case(b"bearer ") {
             return None;
         }
@@ -37,10 +37,12 @@ impl Tokens {
     }
 }
 
-/// Counts wrong tokens of all clients together.
+/// Counts requests without valid credentials: without any, or with a wrong token, password or code of a link. The
+/// requests of all clients are counted together.
 #[derive(Default)]
 pub struct Failures(Mutex<Window>);
 
+/// The present interval of [`WINDOW_MS`], with the number of requests counted in it.
 #[derive(Default)]
 struct Window {
     began_ms: u64,
@@ -48,8 +50,8 @@ struct Window {
 }
 
 impl Failures {
-    /// Counts a wrong token, and returns the error to send: 401, or 429 above the limit. A valid token is always
-    /// accepted.
+    /// Counts a request without valid credentials, and returns the error to send: 401, or 429 above the limit. A valid
+    /// token is accepted even then. `now_ms`: time in milliseconds from any fixed moment.
     pub fn count(&self, now_ms: u64) -> ApiError {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now_ms.saturating_sub(window.began_ms) >= WINDOW_MS {

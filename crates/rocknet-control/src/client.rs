@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{ApiError, JSON, Request};
 
-/// Maximum wait for a reply, longer than the server waits for its own handler. A reload of a large configuration takes
-/// seconds.
+/// Maximum wait for the next bytes of a reply, longer than the server waits for its own handler. A reload of a large
+/// configuration takes seconds.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Maximum size of a reply in bytes: the sites of a server with 50,000 of them.
@@ -28,6 +28,7 @@ const MAX_ATTEMPTS: u32 = 3;
 pub struct Client {
     socket: PathBuf,
     stream: UnixStream,
+    /// HTTP/1 state of the connection, without input and output.
     engine: ClientConnection,
     /// Bytes that follow the last reply.
     unread: Vec<u8>,
@@ -77,8 +78,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Api`] if the server has rejected the request; other errors if the connection fails. After such an
-    /// error, the connection cannot be used again.
+    /// [`ClientError::Api`] if the server has rejected the request or failed to carry it out. Other errors if the
+    /// connection fails or the reply is invalid; the connection cannot be used after them.
     pub fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
         let mut reply = Vec::new();
         let status = self.exchange(request, &mut |data| {
@@ -94,8 +95,8 @@ impl Client {
         Err(rejected(status, &reply))
     }
 
-    /// Sends a request whose reply is a stream of server-sent events, and passes each event to `take` until the stream
-    /// ends. There is no timeout.
+    /// Sends a request whose reply is a stream of server-sent events, and passes the data of each event to `take` until
+    /// the stream ends. The wait for an event has no timeout.
     ///
     /// # Errors
     ///
@@ -127,8 +128,9 @@ impl Client {
         Err(rejected(status, &received))
     }
 
-    /// Sends a request, and passes the bytes of the reply to `take`. Returns the status. If the server closes the
-    /// connection without having read the request, connects again and repeats it.
+    /// Sends a request, and passes the bytes of the reply's body to `take`. Returns the status. If the server closes
+    /// the connection without having read the request, connects again and repeats the request. Makes at most
+    /// [`MAX_ATTEMPTS`] attempts.
     fn exchange(&mut self, request: &Request, take: &mut Take<'_>) -> Result<u16, ClientError> {
         for _ in 1..MAX_ATTEMPTS {
             match self.attempt(request, take) {
@@ -143,6 +145,7 @@ impl Client {
         self.attempt(request, take)
     }
 
+    /// Sends a request once and receives the reply, like [`Client::exchange`].
     fn attempt(&mut self, request: &Request, take: &mut Take<'_>) -> Result<u16, ClientError> {
         self.has_reply = false;
         let (endpoint, body) = (request.endpoint(), request.body());
@@ -225,7 +228,7 @@ impl Client {
     }
 }
 
-/// Receiver of the bytes of a reply.
+/// Receiver of the bytes of the body of a reply.
 type Take<'t> = dyn FnMut(&[u8]) -> Result<(), ClientError> + 't;
 
 /// Returns true for an error of a Unix socket whose other end was closed before it had read all bytes.
@@ -237,7 +240,7 @@ fn is_successful(status: u16) -> bool {
     (200..300).contains(&status)
 }
 
-/// Returns the error in the body of a reply.
+/// Returns the error in the body of a reply, or an error with only the status if the body has none.
 fn rejected(status: u16, body: &[u8]) -> ClientError {
     let error = serde_json::from_slice(body).unwrap_or_else(|_| ApiError::new(status, format!("status {status}")));
     ClientError::Api(ApiError { status, ..error })
@@ -274,7 +277,7 @@ mod tests {
     use super::*;
     use crate::api::{Done, Level, LogLevel, LogLevelChange};
 
-    /// Serves the given responses, one for each request, and returns the received bytes.
+    /// Serves one connection with the given responses, one for each request, and returns the received bytes.
     fn serve(listener: UnixListener, responses: Vec<&'static str>) -> thread::JoinHandle<String> {
         thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a client");
@@ -295,6 +298,7 @@ mod tests {
         let socket = folder.path().join("s");
         let listener = UnixListener::bind(&socket).expect("a socket");
         let mut client = Client::connect(&socket).expect("a connection");
+        // The server closes the first connection without reading from it.
         drop(listener.accept().expect("the first connection"));
         let server = serve(
             listener,

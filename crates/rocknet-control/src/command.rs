@@ -246,6 +246,7 @@ mod tests {
         for (line, command) in help.lines().zip(Command::ALL) {
             assert_eq!(line.split_once("  ").map(|(name, _)| name.trim()), Some(command.name()));
             assert!(line.ends_with(command.summary()));
+            // The longest name has 6 letters, and 2 spaces follow it.
             assert_eq!(line.find(command.summary()), Some(8), "the descriptions are aligned");
         }
     }

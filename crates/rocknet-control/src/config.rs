@@ -221,7 +221,8 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Returns the path of the key that the edit is about. It need not exist.
+    /// Returns the path of the key or table that the edit is about: for a field, the table of its site. The key or
+    /// table need not exist.
     pub fn path(&self) -> Vec<&str> {
         match self {
             Edit::Set { path, .. } | Edit::Remove { path } => path.iter().map(String::as_str).collect(),
@@ -310,9 +311,10 @@ impl fmt::Display for ChangeList<'_> {
         if self.0.is_empty() {
             return writeln!(f, "no changes");
         }
-        // With a single file, its name says nothing.
+        // The names of files are shown only if they differ.
         let several = self.0.iter().any(|change| change.file != self.0[0].file);
         for change in self.0 {
+            // Descriptions and names are cut after 200 characters.
             let (date, what) = (text::http_date(change.unix_time), text::sanitized(&change.what, 200));
             match change.file.file_name().filter(|_| several) {
                 Some(name) => {

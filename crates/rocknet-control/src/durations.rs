@@ -3,10 +3,10 @@
 //! The counts of [`Status`](crate::Status) and of [`RouteTraffic`](crate::route::RouteTraffic) are cumulative: the
 //! entry at index `i` counts the responses that took less than `8 << i` microseconds.
 
-/// Binary logarithm of the first bound.
+/// Binary logarithm of the first bound in microseconds.
 const FIRST_BITS: u32 = 3;
 
-/// Returns the counts of an interval from those at its beginning and its end. The first list may be missing.
+/// Returns the counts of an interval from those at its beginning and its end. Entries that `before` lacks count as 0.
 pub fn between(before: &[u64], now: &[u64]) -> Vec<u64> {
     let before = before.iter().copied().chain(std::iter::repeat(0));
     now.iter()
@@ -44,6 +44,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_in_the_bucket_of_their_rank() {
+        // The expected quantile is in microseconds.
         for (counts, percent, expected) in [
             (&[][..], 50, None),
             (&[0, 0], 50, None),

@@ -1,4 +1,4 @@
-//! Explanation of a URL: its site, its route, what it leads to, and the configuration lines behind it.
+//! Explanation of a URL: its site, its route, its response, and its settings with their positions in the configuration.
 
 use std::path::PathBuf;
 

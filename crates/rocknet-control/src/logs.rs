@@ -96,7 +96,8 @@ impl LogFilter {
         query.finish()
     }
 
-    /// Returns true if a line is selected.
+    /// Returns true if a line is selected. A line of the error log without a level, such as the second line of a
+    /// message, is selected at every level.
     pub fn selects(&self, kind: LogKind, line: &str) -> bool {
         self.kind.is_none_or(|selected| selected == kind)
             && self.contains.as_ref().is_none_or(|text| line.contains(text.as_str()))
@@ -106,7 +107,7 @@ impl LogFilter {
     }
 }
 
-/// Returns the level of a line of the error log: the second word, after the time.
+/// Returns the level of a line of the error log: the second word, after the time. `None` if that word is not a level.
 fn level_of(line: &str) -> Option<Level> {
     let word = line.split_whitespace().nth(1)?;
     Level::from_name(&word.to_ascii_lowercase())
@@ -134,7 +135,7 @@ mod tests {
             "kind=x",
             "level=loud",
             "since=1",
-            &format!("contains={}", "x".repeat(257)),
+            &format!("contains={}", "x".repeat(MAX_TEXT + 1)),
         ] {
             assert!(LogFilter::from_query(query.as_bytes()).is_err(), "{query}");
         }

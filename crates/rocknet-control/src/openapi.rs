@@ -65,17 +65,19 @@ pub fn document() -> String {
             },
         },
     });
-    // The order must not depend on the features of the library.
+    // The order must not depend on a feature of `serde_json`, with which objects keep the order of insertion.
     document.sort_all_objects();
     format!("{document:#}\n")
 }
 
+/// Returns a generator whose schemas refer to each other as components of the document.
 fn generator(mut settings: SchemaSettings) -> SchemaGenerator {
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     settings.into_generator()
 }
 
+/// Returns the description of an endpoint. `error`: schema of the body of a failed request.
 fn operation(
     endpoint: &Endpoint,
     requests: &mut SchemaGenerator,
@@ -150,7 +152,7 @@ fn reply(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> ReplySchema {
     (JSON, schema)
 }
 
-/// Returns the schema of a stream of events. The events are listed by the schema of the data of each.
+/// Returns the schema of a stream of events: text, with the schema of the data of one event.
 fn events(schemas: &mut SchemaGenerator) -> Schema {
     let event = schemas.subschema_for::<LogEvent>();
     let text = json!({
@@ -162,7 +164,7 @@ fn events(schemas: &mut SchemaGenerator) -> Schema {
     text.try_into().unwrap_or_default()
 }
 
-/// Returns the body of a request.
+/// Returns the schema of the body of a request; `None` if the request has no body.
 fn body(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Option<Schema> {
     fn of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Option<Schema> {
         Some(schemas.subschema_for::<T>())
@@ -246,9 +248,11 @@ mod tests {
             assert!(document["components"]["schemas"][name].is_object(), "{name}");
             seen += 1;
         }
+        // Fails if the document has no references that the loop recognizes.
         assert!(seen > 20, "{seen}");
     }
 
+    /// Returns a generator for the bodies of requests.
     fn requests() -> SchemaGenerator {
         generator(SchemaSettings::draft2020_12().for_deserialize())
     }

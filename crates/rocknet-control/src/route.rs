@@ -139,6 +139,7 @@ impl fmt::Display for SiteDetail {
     }
 }
 
+/// Writes the line of a setting: its key, its value, and its position or the word `default`.
 fn setting(f: &mut fmt::Formatter<'_>, setting: &ExplainedSetting) -> fmt::Result {
     let shown = |words: &str| text::sanitized(words, MAX_SHOWN);
     let position = match &setting.position {
@@ -148,7 +149,8 @@ fn setting(f: &mut fmt::Formatter<'_>, setting: &ExplainedSetting) -> fmt::Resul
     writeln!(f, "  {} = {}{position}", shown(&setting.key), shown(&setting.value))
 }
 
-/// Returns a position after two spaces. A configuration that was built in memory has no lines.
+/// Returns a position after two spaces. The text is empty without a position, and for line 0, because a configuration
+/// that was built in memory has no lines.
 fn at(position: Option<&ConfigPosition>) -> String {
     match position {
         Some(ConfigPosition { file, line }) if *line > 0 => {

@@ -159,17 +159,20 @@ fn cells(site: &SiteSummary) -> [String; COLUMNS] {
     ]
 }
 
+/// Number of columns that [`cells`] returns.
 const COLUMNS: usize = 6;
 
 /// Maximum number of characters of an error that are shown: room for two paths and a sentence.
 const MAX_FAULT: usize = 400;
 
+/// Space between two columns.
 const GAP: &str = "  ";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Returns a site with several URLs, a site with one, and a site without URLs and root.
     fn sample() -> [SiteSummary; 3] {
         [
             SiteSummary {

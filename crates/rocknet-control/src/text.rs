@@ -57,7 +57,7 @@ pub fn short_duration(microseconds: u64) -> String {
     }
 }
 
-/// Formats a Unix time as the date of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Formats a Unix time in seconds as a date of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub fn http_date(unix_seconds: u64) -> String {
     String::from_utf8_lossy(&date::format(unix_seconds)).into_owned()
 }
@@ -81,6 +81,7 @@ pub fn sanitized(word: &str, max_chars: usize) -> String {
     text
 }
 
+/// Returns the character, or `?` for a control character.
 fn without_control(character: char) -> char {
     if character.is_control() { '?' } else { character }
 }

@@ -7,7 +7,7 @@ pub enum NoteKind {
     NotTranslated,
     /// The directive was translated, and the result differs in the way that the message describes.
     Differs,
-    /// RockNet does the same without a setting, or the directive has no meaning there.
+    /// RockNet does the same without a setting, or the directive has no meaning in RockNet.
     NotNeeded,
 }
 

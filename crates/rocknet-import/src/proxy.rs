@@ -1,4 +1,4 @@
-//! Settings of a proxy: servers, policy and header fields, and their form in TOML.
+//! Settings of a proxy: servers, header fields, health check and other keys, and their form in TOML.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,9 @@ use crate::value::Value;
 pub(crate) struct ProxyServer {
     pub url: String,
     pub weight: u64,
+    /// True if the server gets requests only when no active server is available.
     pub backup: bool,
+    /// True if the server gets no new clients.
     pub drain: bool,
 }
 
@@ -23,6 +25,7 @@ impl ProxyServer {
         }
     }
 
+    /// Returns the server in TOML: its URL, or a table if it has a weight or role.
     fn value(&self) -> Value {
         if self.weight == 1 && !self.backup && !self.drain {
             return Value::text(&self.url);
@@ -46,7 +49,9 @@ pub(crate) struct ProxySettings {
     pub servers: Vec<ProxyServer>,
     /// Keys other than `to`, `headers` and `health`, in the order in which they are written.
     pub keys: Vec<(&'static str, Value)>,
+    /// Header fields of forwarded requests, by name.
     pub headers: BTreeMap<String, String>,
+    /// Keys of the health check.
     pub health: Vec<(&'static str, Value)>,
 }
 
@@ -61,7 +66,8 @@ impl ProxySettings {
     pub fn value(&self) -> Value {
         let servers = Value::one_or_list(self.servers.iter().map(ProxyServer::value).collect());
         let is_short = self.keys.is_empty() && self.headers.is_empty() && self.health.is_empty();
-        // A single server with a weight or role is a table, which the short form does not accept.
+        // The short form is `proxy = "URL"` or a list of URLs. A server with a weight or role is a table, which the
+        // short form does not accept.
         if is_short
             && self
                 .servers
@@ -79,6 +85,7 @@ impl ProxySettings {
         }
         match &self.health[..] {
             [] => {}
+            // A path alone is the short form of `health`.
             [("path", path)] => entries.push(("health".to_owned(), path.clone())),
             health => {
                 let keys = health.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));

@@ -1,14 +1,14 @@
-//! Patterns of RockNet from regular expressions of other servers, for the forms that both can express.
+//! Translates regular expressions of other servers to patterns of RockNet, as far as patterns can express them.
 
 /// Maximum number of patterns of one expression.
 const MAX_PATTERNS: usize = 64;
 
-/// Patterns that match the same paths as an expression.
+/// Patterns that match the paths of an expression, apart from `difference`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPatterns {
     pub patterns: Vec<String>,
-    /// Patterns of names that only begin with the path, which the expression also matched. They go only as deep as the
-    /// path itself.
+    /// Patterns of names that only begin with the path, such as `/api*` for `^/api`, which the expression also matched.
+    /// They match no paths below such names.
     pub beginnings: Vec<String>,
     /// Difference between the paths that the patterns and the expression match.
     pub difference: Option<&'static str>,
@@ -20,14 +20,15 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
         Some(rest) => (true, rest),
         None => (false, expression),
     };
+    // True if the expression is anchored at the end of the path.
     let ends = rest.ends_with('$') && !rest.ends_with("\\$");
     let rest = if ends { &rest[..rest.len() - 1] } else { rest };
-    // `.*` at an end without anchor changes nothing, and `(/.*)?$` stands for a folder with all below.
+    // `.*` matches any end, with and without `$` after it. `(/|$)` stands for a folder with everything below it.
     let (rest, ends) = match rest.strip_suffix(".*").or_else(|| rest.strip_suffix("(.*)")) {
         Some(rest) if !rest.ends_with('\\') => (rest, false),
         _ => (rest, ends),
     };
-    let (rest, folder) = match rest.strip_suffix("(/|$)").or_else(|| rest.strip_suffix("(?:/|$)")) {
+    let (rest, is_folder) = match rest.strip_suffix("(/|$)").or_else(|| rest.strip_suffix("(?:/|$)")) {
         Some(rest) => (rest, true),
         None => (rest, false),
     };
@@ -41,9 +42,10 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
     let mut difference = None;
     for text in texts {
         match (anchored, ends) {
+            // The checks of RockNet refuse a pattern with more than eight `*`, or with two in a row.
             _ if text.matches('*').count() > 8 || text.contains("**") => return None,
             (true, true) if text.starts_with('/') => all.push(text),
-            (true, false) if folder && text.starts_with('/') => {
+            (true, false) if is_folder && text.starts_with('/') => {
                 all.push(text.clone());
                 all.push(format!("{text}/*"));
             }
@@ -66,10 +68,12 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
     })
 }
 
-/// Number of patterns for a file in a folder or in any folder below it. A pattern has at most eight `*`.
+/// Number of patterns for files in a folder and below it: one for the folder itself, and one for each of six levels of
+/// folders below. A pattern has at most eight `*`: six for the levels, one for the name, and one before the folder.
 const MAX_FOLDERS: usize = 7;
 
-/// Returns the patterns of files with an ending in folders: at the root if `anchored`, otherwise anywhere.
+/// Returns the patterns of files with an ending in folders: at the root if `anchored`, otherwise anywhere. Returns
+/// `None` if there are too many of them, or if a folder or ending is not a plain text.
 fn in_folders(folder: &str, ending: &str, anchored: bool) -> Option<PathPatterns> {
     let (folders, endings) = (expand(folder)?, expand(ending)?);
     let is_plain = |text: &String| !text.contains('*');
@@ -92,14 +96,15 @@ fn in_folders(folder: &str, ending: &str, anchored: bool) -> Option<PathPatterns
     })
 }
 
-/// Returns the patterns of files with a name in a folder, and in the folders below it.
+/// Returns the patterns of files with a name in a folder, and in the folders up to six levels below it.
 pub(crate) fn below(folder: &str, name: &str) -> Vec<String> {
     (0..MAX_FOLDERS)
         .map(|depth| format!("{folder}/{}{name}", "*/".repeat(depth)))
         .collect()
 }
 
-/// Expands literals, escapes, groups of alternatives, optional parts and `[^/]+` to texts with `*`.
+/// Expands literals, escapes, groups of alternatives, optional parts, `[^/]+` and `[^/]*` to texts with `*`. Returns
+/// `None` for any other syntax, and if there would be more than [`MAX_PATTERNS`] texts.
 fn expand(expression: &str) -> Option<Vec<String>> {
     let chars: Vec<char> = expression.chars().collect();
     let mut all = vec![String::new()];
@@ -153,13 +158,15 @@ fn expand(expression: &str) -> Option<Vec<String>> {
 }
 
 /// Returns patterns and target of a rewrite or redirect by a regular expression. `{*}` in the target stands for the
-/// group of the expression.
+/// group of the expression. Returns `None` if patterns cannot express it, or if the replacement refers to more than one
+/// group, or with `%1` to a condition of Apache.
 pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
     let end_capture = ["(.*)$", "(.*)", "(.+)$"];
     let captured = end_capture.iter().find_map(|end| expression.strip_suffix(end));
-    let groups = replacement.matches('$').count();
-    if groups == 0 {
+    let references = replacement.matches('$').count();
+    if references == 0 {
         let patterns = match expression {
+            // Expressions that match every path.
             "^" | ".*" | "^.*$" | "(.*)" | "^(.*)$" | "^/" | "^(.*)" | "^/.*$" | "^/(.*)$" | "^.*" => {
                 vec!["/*".to_owned()]
             }
@@ -172,7 +179,7 @@ pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<(Vec<String
         return (!replacement.contains('%')).then(|| (patterns, replacement.to_owned()));
     }
     let start = captured?.strip_prefix('^')?;
-    if groups != 1 || replacement.contains('%') {
+    if references != 1 || replacement.contains('%') {
         return None;
     }
     let mut starts = expand(start)?;
@@ -207,6 +214,7 @@ mod tests {
 
     #[test]
     fn expressions_become_patterns() {
+        // Expression, its patterns (none if it cannot be expressed), and true if they match exactly the same paths.
         let rows: &[(&str, &[&str], bool)] = &[
             (r"\.php$", &["*.php"], true),
             (r"\.(js|css)$", &["*.js", "*.css"], true),
@@ -247,8 +255,10 @@ mod tests {
         ] {
             let found = patterns(expression).unwrap();
             assert!(found.patterns.iter().any(|known| known == pattern), "{found:?}");
+            // Two folders or endings, with seven patterns each.
             assert!(found.difference.is_some() && found.patterns.len() == 14, "{found:?}");
         }
+        // Twelve pairs with seven patterns each are more than `MAX_PATTERNS`.
         assert_eq!(patterns(r"/(?:a|b|c|d)/.*\.(php|phar|phtml)$"), None);
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct Settings {
     is_locked: bool,
 }
 
-/// Order of keys in the result. Other keys follow, in alphabetical order.
+/// Order of keys in the translated file. Other keys follow, in alphabetical order.
 const ORDER: [&str; 27] = [
     "aliases",
     "listen",
@@ -56,7 +56,7 @@ const ORDER: [&str; 27] = [
 const ACCESS: [&str; 4] = ["allow", "deny", "auth", "internal"];
 
 impl Settings {
-    /// Sets a key; an earlier value is replaced.
+    /// Sets a key; an earlier value is replaced. `allow` is ignored if every client is denied already.
     pub fn set(&mut self, key: &str, value: Value, line: usize) {
         if key == "allow" && self.is_closed() {
             return;
@@ -73,6 +73,7 @@ impl Settings {
 
     /// Sets an entry of a map, such as `headers`.
     pub fn set_entry(&mut self, map: &str, name: &str, value: Value, line: usize) {
+        // The entries of `limits` are keys of RockNet. Entries of other maps, such as field names, are always quoted.
         let name = if map == "limits" {
             bare_or_quoted(name)
         } else {
@@ -83,19 +84,19 @@ impl Settings {
 
     /// Denies every client, because a restriction cannot be expressed.
     pub fn close(&mut self, line: usize) {
-        // RockNet refuses `allow` beside `deny = "all"`.
+        // RockNet refuses an `allow` with addresses beside `deny = "all"`.
         self.values.remove("allow");
         self.set("deny", Value::text("all"), line);
         self.is_locked = true;
     }
 
-    /// Denies every client, as the other server does. Settings of places inside may permit clients again.
+    /// Denies every client, as the original configuration does. Settings of places inside may permit clients again.
     pub fn deny_all(&mut self, line: usize) {
         self.values.remove("allow");
         self.set("deny", Value::text("all"), line);
     }
 
-    /// Returns true if a restriction is closed that cannot be expressed.
+    /// Returns true if the table denies every client because a restriction cannot be expressed.
     pub fn is_locked(&self) -> bool {
         self.is_locked
     }
@@ -132,11 +133,13 @@ impl Settings {
         self.values.remove(key)
     }
 
-    /// Removes a key that the check refuses. Access stays restricted.
+    /// Removes a key that the check of the configuration refuses. If the key restricts access, every client is denied
+    /// instead.
     pub fn refuse(&mut self, key: &str) -> Option<Setting> {
         let removed = self.values.remove(key)?;
         if key == "deny" && removed.value == Value::text("all") {
-            // The check refuses `deny = "all"` beside an inherited `allow`, which `allow = "all"` cancels.
+            // The check refuses `deny = "all"` beside an inherited `allow`, which `allow = "all"` cancels. If `allow`
+            // has this value already, the refusal has another cause, and `deny` stays removed.
             let allow = Setting {
                 value: Value::text("all"),
                 line: removed.line,
@@ -163,7 +166,8 @@ impl Settings {
         }
     }
 
-    /// Cancels inherited access lists of the other kind, if these settings have a list of one kind.
+    /// Cancels the inherited `deny` if these settings have only an `allow`, and the other way round. If the inherited
+    /// settings are locked, replaces the lists of these settings by `deny = "all"` instead.
     pub fn cancel_inherited_lists(&mut self, inherited: &Settings, line: usize) {
         if inherited.is_locked {
             return self.keep_closed(line);
@@ -179,7 +183,7 @@ impl Settings {
         }
     }
 
-    /// Removes the lists of a place in a closed one, which would open it.
+    /// Replaces `allow` and `deny` of a place inside a locked one by `deny = "all"`, because they would open the place.
     fn keep_closed(&mut self, line: usize) {
         let has_lists = self.has("allow") || self.has("deny");
         self.values.remove("allow");
@@ -189,7 +193,7 @@ impl Settings {
         }
     }
 
-    /// Returns keys and settings in the order of the result.
+    /// Returns keys and settings in the order of the translated file.
     pub fn in_order(&self) -> Vec<(&str, &Setting)> {
         let mut all: Vec<_> = self
             .values

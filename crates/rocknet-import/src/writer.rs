@@ -20,6 +20,7 @@ const MAX_ROUNDS: usize = 50;
 
 /// Renders a document. `name`: name of the source file.
 pub(crate) fn write(mut document: Document, name: &str) -> Result<Import, ImportError> {
+    // The paths of the configuration need not exist on this machine, so each counts as an existing folder.
     let environment = MemoryEnvironment {
         any_directory: true,
         ..MemoryEnvironment::default()
@@ -59,6 +60,7 @@ pub(crate) fn write(mut document: Document, name: &str) -> Result<Import, Import
     ))
 }
 
+/// Returns an error that concerns the whole file `name`.
 fn failure(name: &str, message: &str) -> ImportError {
     ImportError {
         file: name.to_owned(),
@@ -71,11 +73,12 @@ fn failure(name: &str, message: &str) -> ImportError {
 struct Rendered {
     text: String,
     origins: Vec<Origin>,
-    /// Number of lines with a value.
+    /// Number of lines with a value. The header of each rule is counted too.
     settings: usize,
 }
 
 impl Rendered {
+    /// Appends a line with its origin.
     fn line(&mut self, line: &str, origin: Origin) {
         if !matches!(origin, Origin::Comment | Origin::Site(_) | Origin::Route(..)) {
             self.settings += 1;
@@ -94,6 +97,7 @@ impl Rendered {
         self.line("", Origin::Comment);
     }
 
+    /// Appends notes as comments, except those about directives that are not needed.
     fn notes(&mut self, notes: &[Note], sources: &SourceMap) {
         for note in notes {
             let (name, line) = sources.position(note.line);
@@ -104,6 +108,7 @@ impl Rendered {
         }
     }
 
+    /// Appends a line for each setting. `origin` makes the origin of a line from its key.
     fn settings(&mut self, settings: &Settings, origin: impl Fn(String) -> Origin) {
         for (key, setting) in settings.in_order() {
             let mut line = format!("{key} = ");
@@ -113,6 +118,7 @@ impl Rendered {
     }
 }
 
+/// Renders a document as text, with the origin of each line.
 fn render(document: &Document, name: &str) -> Rendered {
     let mut out = Rendered {
         text: String::new(),
@@ -133,6 +139,7 @@ fn render(document: &Document, name: &str) -> Rendered {
     }
     for (at, site) in document.sites.iter().enumerate() {
         let site_name = bare_or_quoted(&site.name);
+        // Only `default`, which is not the name of a host, is written without quotes.
         let site_name = if site.name == "default" {
             site_name
         } else {

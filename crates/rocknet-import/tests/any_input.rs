@@ -41,6 +41,7 @@ proptest! {
         translate_text(&text);
     }
 
+    // Replaces `cut` characters of the sample `seed`, beginning at the position `at`, by `put`.
     #[test]
     fn random_edits_do_not_panic(seed in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(),
                                  cut in 0_usize..30, put in prop_oneof![
@@ -53,6 +54,7 @@ proptest! {
         translate_text(&chars.into_iter().collect::<String>());
     }
 
+    // Joins random lines of random samples.
     #[test]
     fn mixed_lines_do_not_panic(lines in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..30)) {
         let samples = samples();
@@ -129,6 +131,7 @@ fn hostile_texts_are_translated_in_bounded_time() {
     for (name, text) in rows {
         let start = std::time::Instant::now();
         translate_text(&text);
+        // The bound is generous, so that a busy machine does not fail the test.
         assert!(start.elapsed().as_secs() < 60, "{name}: {:?}", start.elapsed());
     }
     let error = import(Language::Nginx, "a", &"#".repeat(MAX_BYTES + 1)).unwrap_err();

@@ -15,6 +15,7 @@ fn samples() -> Vec<(PathBuf, Language, String)> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
+    // insta writes a snapshot that has not been accepted yet to `.snap.new`.
     paths.retain(|path| {
         path.extension()
             .is_some_and(|extension| extension != "snap" && extension != "new")
@@ -67,7 +68,8 @@ fn shown(translated: &Import) -> String {
     text
 }
 
-/// Checks that the translation of a sample is complete enough to be served: no site is without content.
+/// Checks that the translation of each sample is a valid configuration with a site, that its only warnings are about
+/// missing files, and that it is formatted already.
 #[test]
 fn every_translation_is_a_valid_configuration() {
     let environment = MemoryEnvironment {
@@ -80,7 +82,7 @@ fn every_translation_is_a_valid_configuration() {
         let loaded = loaded.unwrap_or_else(|report| panic!("{}: {report}", path.display()));
         assert!(!loaded.config.sites.is_empty(), "{}: no site", path.display());
         for finding in loaded.warnings {
-            // The files of the samples do not exist.
+            // The files that the samples name do not exist, and every path counts as a folder here.
             let is_missing = finding.message.contains("does not exist") || finding.message.contains("is a folder");
             assert!(
                 is_missing,

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Future of a read-ahead, or of a path prefetch. It resolves to true once the data is in memory or cannot be loaded;
-/// an error then occurs again when the data is read. It resolves to false if the event loop could not start or complete
-/// the operation. The caller then has to load the data where blocking is allowed.
+/// Future of a read-ahead, or of a path prefetch: a lookup that loads the directory entries of a path, so that opening
+/// its file does not wait for a disk. It resolves to true once the data is in memory or cannot be loaded; an error then
+/// occurs again when the file is read or opened. It resolves to false if the event loop could not start or complete the
+/// operation. The caller then has to load the data where blocking is allowed.
 pub type ReadAhead = Pin<Box<dyn Future<Output = bool>>>;
 
 /// Loads `length` bytes of a file from `offset` into the page cache without a thread. Returns `None` if the event loop

@@ -36,6 +36,7 @@ pub(super) struct Destination {
     output: Option<Output>,
     /// Length of the open file in bytes. Used only for regular files, because others are not rotated.
     length: u64,
+    /// Time at which the file was opened.
     opened: Instant,
     /// Age of the file when it was opened. The time since `opened` is added to it.
     age_when_opened: Duration,
@@ -53,6 +54,7 @@ pub(super) struct Destination {
     dropped: u64,
     /// True if the current configuration names this log.
     in_use: bool,
+    /// Time of the last `push`; before the first one, the time at which the log was added.
     last_line: Instant,
 }
 
@@ -60,8 +62,8 @@ pub(super) struct Destination {
 struct WriteFailure {
     reason: String,
     retry_at: Instant,
-    /// True for a pipe or terminal that is full at the moment. This is not a failure yet. It ends when the pipe or
-    /// terminal becomes writable.
+    /// True for a pipe, socket or terminal that is full at the moment. This is not a failure yet. The state ends when
+    /// the output becomes writable.
     reader_is_slow: bool,
 }
 
@@ -143,6 +145,7 @@ impl Destination {
             // The file that is opened next does not contain the first part of the line.
             self.sent = 0;
         }
+        // A partly written line is finished in the same file.
         if self.sent == 0 {
             self.rotate_if_due(held.len(), rotate, now);
         }
@@ -158,7 +161,7 @@ impl Destination {
         }
     }
 
-    /// Counts lines that were lost before they reached this log.
+    /// Counts lines of this log that were lost, before they reached it or because it holds too many.
     pub(super) fn count_lost(&mut self, lines: u64, reason: &str, now: Now) {
         if lines > 0 {
             self.outage(reason, now).count_lost(lines, reason);
@@ -184,6 +187,7 @@ impl Destination {
 
     /// Returns the time of the next `upkeep`; `None` if none is needed.
     pub(super) fn due(&self, rotate: &Rotate) -> Option<Instant> {
+        // A slow reader needs no retry, because the log thread waits until it is ready.
         let retry = match &self.failure {
             Some(failure) if !self.held.is_empty() && !failure.reader_is_slow => Some(failure.retry_at),
             _ => None,
@@ -231,6 +235,7 @@ impl Destination {
         self.held.iter().filter(|byte| **byte == b'\n').count() as u64
     }
 
+    /// Returns true if the last write failed, or if the reader was slow.
     pub(super) fn is_failing(&self) -> bool {
         self.failure.is_some()
     }
@@ -248,13 +253,14 @@ impl Destination {
         std::mem::take(&mut self.dropped)
     }
 
+    /// Returns true if a report is pending. Discards an outage that needs no report.
     pub(super) fn has_report(&mut self) -> bool {
         let health = self.health();
         self.outage.take_if(|outage| outage.is_void(health));
         self.rotate_error.is_some() || self.outage.as_ref().is_some_and(|outage| outage.has_report(health))
     }
 
-    /// Returns the pending report, with `true` if it reports a failure or lost lines. `time` formats a time in
+    /// Returns the pending report, with `true` if it reports a failure or lost lines. `time` formats a Unix time in
     /// milliseconds.
     pub(super) fn take_report(&mut self, time: impl Fn(u64) -> String) -> Option<(bool, String)> {
         if !self.has_report() {
@@ -290,7 +296,8 @@ impl Destination {
         }
     }
 
-    /// Returns whether a write may be attempted now: after a failure, only once its retry is due.
+    /// Returns true if a write may be attempted now: after a failure only once its retry is due, for a slow reader at
+    /// any time.
     fn may_try(&self, now: Now) -> bool {
         self.failure
             .as_ref()
@@ -329,6 +336,7 @@ impl Destination {
         done
     }
 
+    /// Records a failed write.
     fn fail(&mut self, error: &io::Error, now: Now) {
         let reason = output::reason(error);
         self.outage(&reason, now);
@@ -340,6 +348,7 @@ impl Destination {
         });
     }
 
+    /// Returns the current outage. Without one, an outage begins.
     fn outage(&mut self, reason: &str, now: Now) -> &mut Outage {
         self.outage.get_or_insert_with(|| Outage::new(reason, now.unix_ms))
     }
@@ -361,7 +370,7 @@ impl Destination {
     fn rotates_at(&self, rotate: &Rotate) -> Option<Instant> {
         let output = self.output.as_ref()?;
         let left = rotate.age?.max(AGE_MIN).saturating_sub(self.age_when_opened);
-        // A partly written line has to be finished first.
+        // Only regular files are rotated, and held lines, of which the first may be partly written, are written first.
         if output.is_regular() && self.held.is_empty() {
             self.opened.checked_add(left)
         } else {

@@ -103,6 +103,7 @@ impl ErrorLog {
     }
 }
 
+/// Returns the level with this name, in upper or lower case; `None` if there is no such level.
 fn parse_level(name: &str) -> Option<Level> {
     [
         ("error", Level::Error),
@@ -154,6 +155,7 @@ impl Subscriber for TracingSubscriber {
         if matches!(level, Level::Debug | Level::Trace) {
             line::field(&mut text.fields, colour, "from", event.metadata().target());
         }
+        // 128 bytes are enough for the time, the level and the colours.
         let mut bytes = Vec::with_capacity(128 + text.message.len() + text.fields.len());
         line::render(
             &mut bytes,
@@ -165,7 +167,7 @@ impl Subscriber for TracingSubscriber {
             &text.fields,
         );
         if shared.stopped.load(Ordering::Acquire) {
-            // The thread has ended, so the line goes to standard error, if that accepts it without blocking.
+            // The log thread has ended, so the line goes to standard error, if that accepts it without blocking.
             let _ = Output::open(&OutputTarget::Stderr).and_then(|mut stderr| stderr.write(&bytes));
         } else {
             self.logger.push_error(&bytes);
@@ -200,11 +202,12 @@ struct EventText {
     message: String,
     fields: Vec<u8>,
     colour: bool,
-    /// Current value, not escaped.
+    /// Value of the field that was recorded last, not escaped. The allocation is reused.
     value: String,
 }
 
 impl EventText {
+    /// Adds the message, or a field with its name.
     fn put(&mut self, field: &Field, value: fmt::Arguments<'_>) {
         // Errors are ignored: writing to memory does not fail, and a failing `Debug` only leaves its text incomplete.
         if field.name() == "message" {

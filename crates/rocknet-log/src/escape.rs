@@ -47,6 +47,7 @@ pub(super) fn word(out: &mut Vec<u8>, bytes: &[u8]) {
     text(out, bytes, b'!');
 }
 
+/// Appends a field of the text formats. `lowest`: see [`is_plain`].
 #[inline]
 fn text(out: &mut Vec<u8>, bytes: &[u8], lowest: u8) {
     if bytes.len() <= FIELD_MAX && is_clean(bytes, lowest) {
@@ -117,12 +118,13 @@ fn escape_json(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// `fmt::Write` for the error log. It escapes control characters, the backslash and all characters that Unicode
-/// considers unprintable (line separators, direction overrides, zero-width marks). It cuts the text at [`MESSAGE_MAX`]
-/// bytes.
+/// considers unprintable (line separators, direction overrides, zero-width marks), and combining marks. It cuts a text
+/// of [`MESSAGE_MAX`] bytes or more.
 pub(super) struct Printable<'a> {
     out: &'a mut Vec<u8>,
     /// Number of bytes of text, before escaping, until the text is cut.
     left: usize,
+    /// True if quotes are escaped too.
     within_quotes: bool,
 }
 
@@ -151,7 +153,7 @@ impl<'a> Printable<'a> {
             ' '..='~' => self.out.push(char as u8),
             '\0'..='\u{FF}' if char.is_control() => hex_byte(self.out, char as u8),
             _ => {
-                // `escape_debug` leaves printable characters unchanged.
+                // `escape_debug` leaves printable characters unchanged, except combining marks.
                 for part in char.escape_debug() {
                     self.out.extend_from_slice(part.encode_utf8(&mut [0; 4]).as_bytes());
                 }

@@ -10,12 +10,17 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 /// Maximum number of followers. Further ones get the recent lines only.
 pub const MAX_FOLLOWERS: usize = 16;
 
-/// Maximum number of batches that wait for a slow follower, and of their bytes. Later lines are counted as lost for it.
+/// Maximum number of batches that wait for a slow follower. A batch has the lines of one [`FollowedLines`]. Further
+/// lines are counted as lost for this follower.
 const MAX_BATCHES: usize = 64;
+
+/// Maximum number of bytes in the batches that wait for a slow follower. Further lines are counted as lost, too.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Number of recent lines of the error log that a new follower gets first, and their maximum size in bytes.
+/// Maximum number of recent lines of the error log that a new follower gets first.
 const MAX_RECENT: usize = 200;
+
+/// Maximum size of these recent lines in bytes.
 const MAX_RECENT_BYTES: usize = 64 * 1024;
 
 /// Log from which lines come.
@@ -56,7 +61,9 @@ pub(super) struct NewFollower {
 #[derive(Default)]
 pub(super) struct Followers {
     all: Vec<Follower>,
+    /// Recent lines of the error log, without colours, the oldest first.
     recent: VecDeque<Vec<u8>>,
+    /// Number of bytes in `recent`.
     recent_bytes: usize,
 }
 
@@ -64,8 +71,9 @@ struct Follower {
     /// Log that is followed; `None`: all logs.
     only: Option<FollowedLog>,
     sender: Sender<FollowedLines>,
+    /// Number of lines lost since the last batch that was put into the queue.
     lost: u64,
-    /// Bytes that wait in the queue.
+    /// Bytes that wait in the queue, or in a batch that the follower has not dropped yet.
     waiting: ByteBudget,
 }
 
@@ -80,7 +88,8 @@ impl Follower {
         self.only.is_none_or(|only| only == log)
     }
 
-    /// Puts lines into the queue, or counts them as lost if it is full. Returns false if the follower has gone.
+    /// Puts lines into the queue, or counts them as lost if there is no room for them. Returns false if the receiver of
+    /// the queue has been dropped.
     fn send(&mut self, log: FollowedLog, bytes: &Arc<[u8]>) -> bool {
         if self.waiting.try_reserve(bytes.len() as u64) {
             let batch = FollowedLines {
@@ -104,8 +113,8 @@ impl Follower {
 }
 
 impl Followers {
-    /// Adds a follower, and sends it the recent lines of the error log, unless it follows only the access logs. If
-    /// there are too many followers, its queue ends after these lines.
+    /// Adds a follower, and sends it a first batch with the recent lines of the error log. The batch is empty if the
+    /// follower follows only the access logs. If there are too many followers, the queue ends after this batch.
     pub(super) fn add(&mut self, new: NewFollower) {
         let mut follower = Follower {
             only: new.only,
@@ -138,6 +147,7 @@ impl Followers {
             .retain_mut(|follower| !follower.follows(log) || follower.send(log, &plain));
     }
 
+    /// Adds lines to the recent ones, and removes the oldest ones beyond the limits.
     fn remember(&mut self, bytes: &[u8]) {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.recent_bytes += line.len();
@@ -174,8 +184,8 @@ mod tests {
         for number in 0..MAX_RECENT + 1 {
             followers.push(FollowedLog::Error, format!("\x1B[2m{number}\x1B[0m\n").as_bytes());
         }
-        let (sender, mut receiver) = queue(None);
-        followers.add(sender);
+        let (new, mut receiver) = queue(None);
+        followers.add(new);
         let recent = receiver.try_recv().expect("the recent lines");
         assert!(recent.bytes.starts_with(b"1\n2\n") && recent.bytes.ends_with(b"\n200\n"));
         followers.push(FollowedLog::Access, b"a\nb\n");
@@ -184,6 +194,7 @@ mod tests {
             (batch.log, &batch.bytes[..], batch.lost),
             (FollowedLog::Access, &b"a\nb\n"[..], 0)
         );
+        // A line that is longer than the limit replaces all others, and is not kept itself.
         followers.push(FollowedLog::Error, &vec![b'x'; MAX_RECENT_BYTES + 1]);
         assert_eq!((followers.recent.len(), followers.recent_bytes), (0, 0));
     }
@@ -191,8 +202,9 @@ mod tests {
     #[test]
     fn a_slow_follower_loses_lines_and_a_closed_one_is_removed() {
         let mut followers = Followers::default();
-        let (sender, mut receiver) = queue(None);
-        followers.add(sender);
+        let (new, mut receiver) = queue(None);
+        followers.add(new);
+        // The empty first batch fills one place of the queue, so three batches of two lines are lost.
         for _ in 0..MAX_BATCHES + 2 {
             followers.push(FollowedLog::Access, b"a\nb\n");
         }
@@ -219,7 +231,7 @@ mod tests {
         }
         assert!(receiver.try_recv().is_ok_and(|recent| recent.bytes.is_empty()));
         assert!(receiver.try_recv().is_ok_and(|batch| batch.bytes.len() == half.len()));
-        // The first batch has made room for another one.
+        // The batch that was received has made room for another one.
         followers.push(FollowedLog::Access, b"a\n");
         assert_eq!(receiver.try_recv().map(|batch| batch.lost).ok(), Some(0));
         assert_eq!(receiver.try_recv().map(|batch| batch.lost).ok(), Some(1));
@@ -231,8 +243,8 @@ mod tests {
         let mut followers = Followers::default();
         let mut receivers = Vec::new();
         for _ in 0..MAX_FOLLOWERS + 1 {
-            let (sender, receiver) = queue(None);
-            followers.add(sender);
+            let (new, receiver) = queue(None);
+            followers.add(new);
             receivers.push(receiver);
         }
         followers.push(FollowedLog::Access, b"a\n");

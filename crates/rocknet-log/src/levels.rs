@@ -9,10 +9,11 @@ use rocknet_config::model::Level;
 /// Maximum number of modules with a level of their own. Each message is compared with all of them.
 const MAX_MODULES: usize = 16;
 
-/// Levels that messages must have to be written.
+/// Levels up to which messages are written. The atomics hold levels as numbers: 0 is `error`, and 4 is `trace`, the
+/// most verbose level.
 pub(super) struct Levels {
     general: AtomicU8,
-    /// General level of the last [`Levels::reset`], which [`Levels::set_general`] keeps.
+    /// General level of the last [`Levels::reset`]. [`Levels::set_general`] does not change it.
     configured: AtomicU8,
     /// False if no module has a level of its own, so that messages take no lock then.
     has_modules: AtomicBool,
@@ -40,7 +41,7 @@ impl Levels {
         by_rank(self.configured.load(Ordering::Relaxed))
     }
 
-    /// Sets the general level, and removes those of modules.
+    /// Sets the general level, and removes the levels of modules.
     pub(super) fn reset(&self, general: Level) {
         self.general.store(general as u8, Ordering::Relaxed);
         self.configured.store(general as u8, Ordering::Relaxed);
@@ -78,7 +79,7 @@ impl Levels {
         self.read().clone()
     }
 
-    /// Returns true if a message of a module is written.
+    /// Returns true if a message of this level from a module is written.
     pub(super) fn admits(&self, level: Level, module: &str) -> bool {
         level as u8 <= self.of(module) as u8
     }

@@ -120,8 +120,8 @@ impl Logger {
     }
 
     /// Applies the level, error log and rotation of a new configuration, and removes the levels of modules.
-    /// [`Logger::sink`] then opens its access logs. If `ROCKNET_LOG` has set the general level, it becomes that one
-    /// again. A log that is not requested again is closed after some time without lines.
+    /// [`Logger::sink`] then opens its access logs. If `ROCKNET_LOG` has set the general level, the level of that
+    /// variable applies again instead. A log that is not requested again is closed after some time without lines.
     ///
     /// # Errors
     ///
@@ -193,6 +193,7 @@ impl Logger {
         }
     }
 
+    /// Opens the error log at `target`, and passes it to the log thread. Its lines have colours if it is a terminal.
     fn set_errors(&self, target: &LogTarget) -> io::Result<()> {
         let destination = self.destination(target)?;
         let is_terminal = match target {

@@ -8,7 +8,9 @@ use rocknet_config::model::Level;
 use super::escape::{self, Printable};
 use super::stamp;
 
+/// Escape sequence of a terminal that ends colours.
 const RESET: &str = "\x1B[0m";
+/// Escape sequence of a terminal that begins dim text.
 const DIM: &str = "\x1B[2m";
 
 /// Appends a line with its newline. `fields` are written by [`field`].

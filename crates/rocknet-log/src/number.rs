@@ -19,7 +19,8 @@ pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Formats a status code with three digits: `000` if no response began, and `999` for larger numbers.
+/// Formats a status code with three digits: `000` for 0, which means that no response began, and `999` for any number
+/// above 999.
 #[inline]
 pub(super) fn status(value: u16) -> [u8; 3] {
     let mut digits = [0; 3];

@@ -3,12 +3,15 @@
 /// Current state of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
+    /// Lines are written.
     Healthy,
     /// The reader is slow, which is reported only when lines are lost.
     Slow,
+    /// Lines cannot be written, which is reported once.
     Failing,
 }
 
+/// Failure of a log, and the lines lost during it.
 pub(super) struct Outage {
     /// Time of the first failure, in milliseconds since 1970.
     since_ms: u64,
@@ -16,7 +19,9 @@ pub(super) struct Outage {
     reason: String,
     /// Number of lines lost since the first failure.
     lost: u64,
+    /// Number of lost lines that the last report included.
     reported_lost: u64,
+    /// True once the outage has been reported, for whatever reason.
     was_reported: bool,
 }
 
@@ -31,6 +36,7 @@ impl Outage {
         }
     }
 
+    /// Counts lost lines, for this reason.
     pub(super) fn count_lost(&mut self, lines: u64, reason: &str) {
         self.lost += lines;
         reason.clone_into(&mut self.reason);
@@ -41,6 +47,7 @@ impl Outage {
         health == Health::Healthy && self.lost == 0 && !self.was_reported
     }
 
+    /// Returns true if a failure, its end, or the loss of lines has not been reported.
     pub(super) fn has_report(&self, health: Health) -> bool {
         let state_is_unreported = match health {
             Health::Healthy => self.was_reported,
@@ -50,7 +57,8 @@ impl Outage {
         state_is_unreported || self.lost > self.reported_lost
     }
 
-    /// Returns the report, with `true` if it reports a failure or lost lines. `time` formats a time in milliseconds.
+    /// Returns the report that `has_report` has announced, with `true` if it reports a failure or lost lines. `time`
+    /// formats a Unix time in milliseconds.
     pub(super) fn take_report(&mut self, health: Health, time: impl Fn(u64) -> String) -> (bool, String) {
         let (lost, since) = (lines(self.lost), time(self.since_ms));
         let report = if self.lost > self.reported_lost {

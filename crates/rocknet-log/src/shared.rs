@@ -1,4 +1,4 @@
-//! State shared by the handles and the log thread: the inbox, the counters, the level.
+//! State shared by the handles and the log thread: the inbox, the number of lost lines, and the levels.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,15 +32,18 @@ pub(super) struct Shared {
     pub(super) targets: Mutex<HashMap<OutputTarget, u32>>,
     /// Budget of the lines in the channel.
     pub(super) lines_budget: ByteBudget,
+    /// Number of lines lost since the start, in all logs.
     drops: AtomicU64,
     pub(super) levels: Levels,
-    /// Set by ROCKNET_LOG; a reload then keeps the level.
+    /// True if ROCKNET_LOG has set the level; a reload then keeps it.
     pub(super) level_is_fixed: AtomicBool,
     /// Set once this logger is the global `tracing` subscriber, whose cached interest then has to be renewed with the
     /// level.
     pub(super) is_global: AtomicBool,
+    /// False if the error log is off.
     pub(super) has_error_log: AtomicBool,
     pub(super) errors_have_colour: AtomicBool,
+    /// True once the log thread has been stopped.
     pub(super) stopped: AtomicBool,
 }
 
@@ -49,8 +52,11 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct Inbox {
     pub(super) commands: Vec<Command>,
+    /// Lines of the error log, each with its newline.
     pub(super) errors: Vec<u8>,
+    /// Number of lines in `errors`.
     pub(super) error_lines: u64,
+    /// Number of lines that did not fit into `errors`.
     pub(super) errors_lost: u64,
 }
 
@@ -63,7 +69,9 @@ pub(super) enum Command {
     Begin,
     /// Selects the error log; `None` if it is off.
     Errors(Option<u32>),
+    /// Replaces the settings of the rotation.
     Rotate(Rotate),
+    /// Reopens the log files that other programs have renamed.
     Reopen,
     /// Sends lines to this follower as well.
     Follow(NewFollower),
@@ -111,10 +119,12 @@ impl Shared {
         !self.inbox_is_filled.swap(true, Ordering::AcqRel)
     }
 
+    /// Returns true if something was put into the inbox since it was last emptied.
     pub(super) fn has_inbox(&self) -> bool {
         self.inbox_is_filled.load(Ordering::Acquire)
     }
 
+    /// Empties the inbox. The flag is cleared first, so that a message which is added meanwhile sets it again.
     pub(super) fn take_inbox(&self) -> Inbox {
         self.inbox_is_filled.store(false, Ordering::Release);
         std::mem::take(&mut *lock(&self.inbox))

@@ -1,4 +1,5 @@
-//! Time stamps: formatted at most once per tick of a worker, and copied into every record until the next tick.
+//! Time stamps of log lines. Those of the access log are formatted at most once per second, and copied into every
+//! record of that second.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;

@@ -63,7 +63,7 @@ fn log(folder: &Path, rotate: Rotate) -> Log {
     }
 }
 
-/// Returns a record whose last column is `number + 1`.
+/// Returns a record whose last column is `number + 1`, because 0 would be written as `-`.
 fn record(number: u64) -> Record<'static> {
     Record {
         client: "10.0.0.1",

@@ -29,20 +29,21 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 const READER_WAIT_MIN: Duration = Duration::from_millis(1);
 const READER_WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Maximum number of slow readers to wait for at the same time; writing to the others is tried after the wait.
+/// Maximum number of slow readers to wait for at the same time. After the wait, writing to all slow readers is tried.
 const READERS_MAX: usize = 64;
 
 pub(super) struct LogThread {
     messages: Receiver<Message>,
     shared: Arc<Shared>,
     destinations: Vec<Destination>,
-    /// Index of the error log.
+    /// Index of the error log in `destinations`; `None` if it is off.
     errors: Option<usize>,
     rotate: Rotate,
     /// Bytes held for all destinations.
     held: usize,
     /// Destinations whose reader was slow at the last attempt.
     slow: Vec<usize>,
+    /// Maximum duration of the next wait for a slow reader.
     reader_wait: Duration,
     /// Time of the next upkeep, if any.
     due: Option<Instant>,
@@ -100,6 +101,8 @@ impl LogThread {
         }
     }
 
+    /// Waits for the next message, but not longer than until other work is due. Returns `Wake` if the inbox is filled,
+    /// and after a wait for slow readers.
     fn next_message(&mut self) -> Result<Message, RecvTimeoutError> {
         match self.messages.try_recv() {
             Ok(message) => return Ok(message),
@@ -190,7 +193,7 @@ impl LogThread {
         }
     }
 
-    /// Processes the inbox; returns a request to stop.
+    /// Processes the inbox. Returns the deadline and the reply channel of a request to stop, if there is one.
     fn process_inbox(&mut self) -> Option<(Instant, SyncSender<bool>)> {
         let Inbox {
             commands,
@@ -283,7 +286,7 @@ impl LogThread {
         }
     }
 
-    /// Logs one line about the outages of all logs since the last such line.
+    /// Logs one line for all pending reports: the text of the first one, and the number of further logs.
     fn log_reports(&mut self, now: Now) {
         if self.errors.is_some_and(|index| self.destinations[index].is_failing()) {
             // The report itself would be lost and counted, which would cause another report, without end. The outages
@@ -300,7 +303,7 @@ impl LogThread {
             .collect();
         // Each destination returns one report at a time, so more may be pending.
         self.has_report = self.destinations.iter_mut().any(Destination::has_report);
-        // Failures and lost lines come first. Otherwise the order is that of the configuration.
+        // Failures and lost lines come first. Otherwise the order is that in which the logs were added.
         reports.sort_by_key(|(is_bad, _)| !is_bad);
         if let Some((is_bad, text)) = reports.first() {
             let level = if *is_bad { Level::Error } else { Level::Info };
@@ -333,6 +336,7 @@ impl LogThread {
             }
         }
         self.process_inbox();
+        // Pending reports are written now, because there is no later time.
         self.report_not_before = None;
         while !self.slow.is_empty() && Instant::now() < deadline {
             self.wait_for_readers(deadline.saturating_duration_since(Instant::now()));
@@ -358,6 +362,7 @@ fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     a.into_iter().chain(b).min()
 }
 
+/// Returns the end of a message about one log that applies to `count` further logs.
 fn others(count: usize) -> String {
     match count {
         0 => String::new(),

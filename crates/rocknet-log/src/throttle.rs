@@ -1,4 +1,4 @@
-//! Log throttle: permits one line per second for each cause, and counts the lines left out.
+//! Log throttle: permits one line per second for each cause, or a given number, and counts the lines left out.
 //!
 //! A cause is a kind of failure at a site, with the script, upstream or limit concerned. Clients choose none of these,
 //! so a client can neither fill the table nor displace other causes. The log thread reports the lines left out when the
@@ -15,7 +15,7 @@ use tracing::level_filters::LevelFilter;
 
 use rocknet_io::uptime::uptime_ms;
 
-/// Time in milliseconds within which further lines of a cause are only counted.
+/// Length of a window in milliseconds. Lines beyond the permitted number in a window are only counted.
 const WINDOW_MS: u64 = 1_000;
 /// Maximum number of causes with an entry. Further causes share one entry, so that the table remains below 1 MiB.
 const MAX_CAUSES: usize = 1_024;
@@ -70,6 +70,7 @@ pub(super) fn report_all() {
     report_at(NEVER);
 }
 
+/// Logs the numbers of lines left out in windows that have ended at `now_ms`, in milliseconds of uptime.
 fn report_at(now_ms: u64) {
     let ended = lock().take_ended(now_ms);
     for (level, text, site, subject) in ended {
@@ -82,12 +83,14 @@ fn report_at(now_ms: u64) {
     }
 }
 
+/// Causes whose windows have not been reported yet, by the hash of the cause.
 #[derive(Default)]
 struct Table {
     hasher: RandomState,
     entries: HashMap<u64, Entry, RandomState>,
 }
 
+/// Cause with its window.
 struct Entry {
     level: Level,
     what: &'static str,
@@ -95,8 +98,9 @@ struct Entry {
     subject: Box<str>,
     /// Start of the window in milliseconds of uptime.
     since_ms: u64,
-    /// Lines of the window that were logged, and lines that were only counted.
+    /// Number of lines of the window that were logged.
     logged: u32,
+    /// Number of lines of the window that were only counted.
     left_out: u64,
 }
 
@@ -180,6 +184,7 @@ impl Table {
 /// Key of all causes that have no entry of their own.
 const OTHERS: u64 = 0;
 
+/// Cuts a label to at most [`MAX_LABEL`] bytes, between two characters.
 fn cut(label: &str) -> &str {
     let mut end = label.len().min(MAX_LABEL);
     while !label.is_char_boundary(end) {

@@ -51,12 +51,14 @@ pub struct AccessWriter {
     home: SyncSender<Vec<u8>>,
 }
 
+/// Lines of one log that have not been sent yet.
 #[derive(Default)]
 struct Slot {
     bytes: Vec<u8>,
     lines: u64,
+    /// Number of lines lost since the last chunk that the channel has accepted.
     lost: u64,
-    /// True if it has a buffer and is in the list of active slots.
+    /// True if the slot has a buffer and is in the list of active slots.
     is_active: bool,
 }
 
@@ -104,6 +106,7 @@ impl AccessWriter {
         self.stamps.set(unix_ms);
     }
 
+    /// Provides a slot with a buffer. If too many slots have one, sends all buffers first.
     #[cold]
     fn activate(&mut self, index: usize) {
         if index >= self.slots.len() {
@@ -119,8 +122,9 @@ impl AccessWriter {
         self.active.push(index as u32);
     }
 
-    /// Sends the lines of a slot and deactivates it. If the thread is overloaded, the lines are counted as lost, and
-    /// the slot remains active. The next chunk reports the lost lines. Returns whether the slot was deactivated.
+    /// Sends the lines of a slot and deactivates it. If the log thread is overloaded or has ended, the lines are
+    /// counted as lost, and the slot remains active. The next chunk reports the lost lines. Returns true if the slot
+    /// was deactivated.
     #[cold]
     fn hand_over(&mut self, index: usize) -> bool {
         let slot = &mut self.slots[index];
@@ -140,6 +144,7 @@ impl AccessWriter {
                     self.shared.lines_budget.release(bytes);
                     match message {
                         Message::Lines(chunk) => Some(chunk),
+                        // Not possible, because the message that was refused has lines.
                         Message::Wake => None,
                     }
                 }

@@ -83,8 +83,8 @@ impl ConcurrencyLimit {
         load(self.in_flight.load(Ordering::SeqCst)) + self.tunnels.load(Ordering::SeqCst)
     }
 
-    /// Returns true if a new request may start. A new request must not overtake waiting requests that could use the
-    /// same capacity. Requests above low priority may overtake waiting requests of low priority.
+    /// Returns true if a new request may start under the limit `max`. A new request must not overtake waiting requests
+    /// that could use the same capacity. Requests above low priority may overtake waiting requests of low priority.
     pub fn has_capacity(&self, max: usize, priority: Priority, now_ms: u64) -> bool {
         let [low, others] = &self.waiting;
         let has_waiting = others.load(Ordering::SeqCst) > 0 || is_low(priority) && low.load(Ordering::SeqCst) > 0;
@@ -167,6 +167,7 @@ impl ConcurrencyLimit {
                 Some((queue.urgency(self.id, priorities, now)?, queue))
             };
             let all = queues.iter().filter_map(Weak::upgrade).filter_map(urgency);
+            // The smallest value is the most urgent one.
             let Some((_, queue)) = all.min_by_key(|(urgency, _)| *urgency) else {
                 break;
             };

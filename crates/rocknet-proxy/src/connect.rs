@@ -98,6 +98,7 @@ async fn set_up_dialed(
     }))
 }
 
+/// Completes the TLS handshake on a link. Fails if the upstream is configured for HTTP/2 and does not select it.
 async fn handshake<L: Link>(
     services: &Rc<Services>,
     upstream: &Upstream,
@@ -145,12 +146,14 @@ async fn connect_socket(services: &Rc<Services>, upstream: &Upstream, header: &[
     }
 }
 
+/// Connects to a Unix socket and sends `header`.
 async fn unix(path: &Path, header: &[u8]) -> io::Result<OwnedFd> {
     let mut stream = UnixStream::connect(path).await?;
     stream.write_all(header).await?;
     stream.into_std().map(OwnedFd::from)
 }
 
+/// Prepares a connected TCP socket and sends `header`.
 async fn tcp(mut stream: TcpStream, header: &[u8]) -> io::Result<OwnedFd> {
     // Each message is written in one piece, so Nagle's algorithm would only delay its last segment.
     stream.set_nodelay(true)?;

@@ -27,6 +27,7 @@ pub struct ForwardedFields {
 /// Value of `X-Forwarded-Host`.
 #[derive(Default)]
 enum ForwardedHost {
+    /// The field is not sent.
     #[default]
     Omitted,
     /// The authority of the request.
@@ -36,8 +37,9 @@ enum ForwardedHost {
 }
 
 impl ForwardedFields {
-    /// Builds the fields for a request. The addresses that a trusted proxy reports are kept, and the address of that
-    /// proxy is appended. The fields that a peer sends are discarded if it is not a trusted proxy.
+    /// Builds the fields for a request. They end with the address of the peer. The addresses that the peer reports
+    /// precede it if the peer is a trusted proxy (`is_trusted`), and are discarded otherwise. `fields`: the fields that
+    /// the configuration selects.
     pub fn new(
         fields: Forwarded,
         request: &Request<'_>,
@@ -119,7 +121,8 @@ fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec
 /// trusted proxy reports.
 ///
 /// `X-Forwarded-Proto` and `X-Forwarded-Host` do not identify the proxy that wrote them. They describe the client's own
-/// request, so their values belong to the first element.
+/// request, so their values belong to the first element. A trusted `Forwarded` contains host and protocol itself, so
+/// `first` is not used for it.
 fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8]>, Option<&[u8]>), out: &mut Vec<u8>) {
     match field {
         TrustedField::XForwardedFor => {

@@ -6,8 +6,8 @@ use rocknet_proto::status::Status;
 
 use rocknet_handler::response::Response;
 
-/// Returns true if the request is a gRPC call: its `Content-Type` is `application/grpc`, with or without a suffix such
-/// as `+proto`. gRPC-Web is a different protocol.
+/// Returns true if the request is a gRPC call: its `Content-Type` is `application/grpc`, which may be followed by a
+/// suffix such as `+proto`, or by parameters. gRPC-Web is a different protocol.
 pub fn is_call(request: &Request<'_>) -> bool {
     const TYPE: &[u8] = b"application/grpc";
     let Some(media_type) = request.fields.get(KnownField::ContentType) else {
@@ -39,6 +39,7 @@ fn code(status: Status) -> &'static str {
     }
 }
 
+// Status codes of gRPC, as they are sent in `grpc-status`.
 const UNKNOWN: &str = "2";
 const DEADLINE_EXCEEDED: &str = "4";
 const RESOURCE_EXHAUSTED: &str = "8";

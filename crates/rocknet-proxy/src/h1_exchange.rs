@@ -34,6 +34,7 @@ pub struct H1Exchange {
     permit: Option<Permit>,
     /// `None` after the connection was returned to the pool, closed, or taken for a tunnel.
     connection: Option<Box<H1Connection>>,
+    /// Timeouts in ticks.
     times: Timeouts,
     /// Request body that is not sent yet.
     body: Option<RequestBody>,
@@ -54,8 +55,11 @@ pub struct H1Exchange {
 /// State of sending the request.
 #[derive(PartialEq, Eq)]
 enum SendState {
+    /// The next part of the request body has not arrived from the client.
     WaitsForClient,
+    /// The upstream does not accept more data at the moment.
     WaitsForUpstream,
+    /// Nothing more is sent, because the request is complete or cannot be sent any further.
     Done,
 }
 
@@ -77,7 +81,7 @@ impl H1Exchange {
         }
     }
 
-    /// Encodes the request head and takes the body out of `body`.
+    /// Encodes the request head and takes the body out of `body`. `sent`: the request in the form for the upstream.
     pub fn start(
         &mut self,
         upstream: &Upstream,
@@ -257,6 +261,7 @@ impl H1Exchange {
                 return Ok(SendState::Done);
             };
             let H1Connection { link, engine, out, .. } = &mut **connection;
+            // A batched write that the socket did not accept completely is continued here.
             if let Some(unsent) = link.take_unsent() {
                 out.put_back(unsent);
                 match link.poll_send(context, out) {
@@ -321,6 +326,7 @@ impl H1Exchange {
         let Some(connection) = &mut self.connection else {
             return Poll::Ready(Err(ProxyError::NoResponse));
         };
+        // The upstream may have closed an idle connection before it received the request. This is not its failure.
         let is_unused_since_idle = !self.has_received && !connection.is_new;
         let H1Connection {
             link, engine, unread, ..
@@ -374,7 +380,7 @@ impl H1Exchange {
         }
     }
 
-    /// Ends the exchange after the response. A reusable connection is returned to the pool.
+    /// Ends the exchange after the response, and releases the permit. A reusable connection is returned to the pool.
     pub fn finish(&mut self) {
         let Some(permit) = self.permit.take() else { return };
         let is_reusable = self.is_complete() && !self.must_close && self.body.is_none();

@@ -1,4 +1,4 @@
-//! Head of an upstream's response without connection fields.
+//! Head of an upstream's response, without the fields that are not forwarded.
 
 use std::future::Future;
 use std::io;
@@ -45,6 +45,7 @@ impl ResponseHead {
         framing: ResponseBodyFraming,
         upgrade: Option<&UpgradeRequest>,
     ) -> ResponseHead {
+        // `Connection` nominates further fields that are not forwarded (RFC 9110 §7.6.1).
         let nominates = response.fields.contains(KnownField::Connection);
         let is_passed = |field: &Field<'_>| {
             let is_own = field.known.is_some_and(|known| NOT_PASSED.contains(known))

@@ -5,7 +5,8 @@
 
 use rocknet_proto::fields::{KnownField, KnownFieldSet};
 
-/// Fields that upstreams trust because RockNet sets or checks them.
+/// Fields that upstreams trust because RockNet sets or checks them. Names without a hyphen, such as `Forwarded`, are
+/// omitted, because no name with an underscore imitates them.
 const TRUSTED_FIELDS: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::ContentLength,
     KnownField::ProxyAuthorization,

@@ -82,6 +82,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
     };
     let is_healthy = match health.status {
         Some(expected) => status == expected,
+        // Success or a redirect.
         None => (200..400).contains(&status),
     };
     match is_healthy {
@@ -99,7 +100,7 @@ fn host<'a>(upstream: &'a Upstream, health: &'a Health) -> &'a str {
     configured.next().map_or(&*upstream.host, |(_, host)| host)
 }
 
-/// Returns the other fields of the request: the configured fields, and `User-Agent`.
+/// Returns the fields of the request other than `Host`: the configured ones, and `User-Agent` if it is not configured.
 fn fields(health: &Health) -> impl Iterator<Item = (&str, &str)> {
     let names_agent = health
         .headers
@@ -165,6 +166,7 @@ async fn request_status<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
+/// Sends the request over HTTP/2, and returns the status.
 async fn check_h2<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     upstream: &Upstream,

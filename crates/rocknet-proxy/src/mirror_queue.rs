@@ -45,8 +45,8 @@ pub struct MirroredRequest {
     pub engine: ClientConnection,
     /// Encoded request, or the part of it that was recorded so far.
     pub bytes: Vec<u8>,
-    /// Number of further bytes that the request body may have. `None` once a limit was exceeded, so that the copy is
-    /// dropped.
+    /// Number of further bytes that the request body may have. `None` once a limit or the announced length was
+    /// exceeded, so that the copy is dropped.
     remaining: Option<usize>,
     counted: ByteCount,
 }
@@ -77,6 +77,7 @@ impl BodyTee for MirroredRequest {
     }
 
     fn end(mut self: Box<Self>) {
+        // Trailer fields are not copied.
         if self.remaining.is_some() && matches!(self.engine.finish([], &mut self.bytes), Ok(true)) {
             self.send();
         }
@@ -144,6 +145,7 @@ impl MirrorQueue {
 /// Counts the bytes of one copy until it is dropped.
 struct ByteCount {
     copies: Arc<MirrorQueue>,
+    /// Number of bytes of the copy that are counted in `copies`.
     bytes: usize,
 }
 
@@ -155,6 +157,7 @@ impl ByteCount {
         }
     }
 
+    /// Counts the bytes of a copy that now has `size` bytes. Returns false if all copies together exceed [`MAX_BYTES`].
     fn grow_to(&mut self, size: usize) -> bool {
         let more = size.saturating_sub(self.bytes);
         let before = self.copies.bytes.fetch_add(more, Ordering::Relaxed);
@@ -181,6 +184,7 @@ struct QueuedCopy {
 }
 
 impl QueuedCopy {
+    /// Returns `None` if the queue is full.
     fn new(copy: MirroredRequest) -> Option<QueuedCopy> {
         let copies = copy.counted.copies.count.fetch_add(1, Ordering::Relaxed);
         // Created even if the queue is full, because its drop decrements the count.
@@ -211,6 +215,7 @@ pub fn log_dropped() {
     }
 }
 
+/// Sends the copies of a queue, at most [`MAX_CONCURRENT`] at a time.
 async fn send_all(mut queue: UnboundedReceiver<QueuedCopy>) {
     let permits = Arc::new(Semaphore::new(MAX_CONCURRENT));
     while let Some(queued) = queue.recv().await {
@@ -325,6 +330,7 @@ impl ResponseDrain {
                 | ClientEvent::Switched { .. } => return Ok(true),
                 ClientEvent::Response { consumed, .. } => at += consumed,
                 ClientEvent::Data { end, .. } => at += end,
+                // The connection is closed, so nothing more is parsed.
                 ClientEvent::Blocked => break,
             }
         }

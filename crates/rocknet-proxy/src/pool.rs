@@ -25,6 +25,7 @@ const SAFE_IDLE_MS: u64 = 1000;
 #[derive(Default)]
 pub struct ConnectionPool {
     by_upstream: RefCell<HashMap<u32, IdleConnections, foldhash::fast::FixedState>>,
+    /// Number of idle connections to all upstreams.
     idle_count: Cell<usize>,
 }
 
@@ -85,8 +86,8 @@ impl ConnectionPool {
 }
 
 impl WorkerLocal for ConnectionPool {
-    /// Closes connections that were idle too long, that the upstream has closed, or that no configuration uses any
-    /// more.
+    /// Closes connections that were idle too long, that the upstream has closed, or whose upstream no configuration
+    /// uses any more.
     fn tick(&self, now_ms: u64) {
         if self.idle_count.get() == 0 {
             return;

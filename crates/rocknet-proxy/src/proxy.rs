@@ -56,7 +56,9 @@ pub struct Proxy {
     pub(super) mirror: Option<Mirror>,
     /// Creates links that replace sockets; `None` if sockets are used.
     pub(super) dialer: Option<Arc<dyn Dialer>>,
+    /// Rules by which the breaker takes an upstream out of rotation.
     rules: Rules,
+    /// Time in milliseconds during which the weight of a recovered upstream rises; 0 disables this.
     slow_start_ms: u64,
     /// Maximum number of concurrent requests at one upstream.
     max_requests: usize,

@@ -27,6 +27,7 @@ pub fn for_client(client: Client, address: &Address) -> ProxyHeader {
             source: SocketAddr::new(ip, port),
             destination: SocketAddr::new(unspecified(ip), 0),
         },
+        // The client has connected to a Unix socket, so it has no address.
         (Client::Local, _) => ProxyHeader::Unknown,
     }
 }

@@ -48,6 +48,7 @@ pub trait HeadWriter {
     fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError>;
 }
 
+/// Encoder for HTTP/1.1.
 struct H1HeadWriter<'h> {
     engine: &'h mut ClientConnection,
     out: &'h mut Vec<u8>,
@@ -90,6 +91,7 @@ impl<'p> UpstreamRequest<'p> {
             stated.map_or(Length::Unknown, Length::Exact)
         };
         let is_trusted = is_trusted(server, exchange.peer);
+        // The prefix begins with a slash, so it has as many segments as slashes.
         let stripped = match &rewrite.strip {
             Some(prefix) => match exchange.path.strip_prefix(prefix.as_str()) {
                 Some(rest) if rest.is_empty() || rest.starts_with('/') => prefix.matches('/').count(),
@@ -179,11 +181,11 @@ impl<'p> UpstreamRequest<'p> {
         let request = self.request;
         let fields = request.fields;
         let target = self.target();
-        let set = |name: &str| {
+        let configured = |name: &str| {
             let mut headers = self.rewrite.headers.iter();
             headers.find(|(other, _)| other.eq_ignore_ascii_case(name))
         };
-        let host = match (set("Host"), request.authority) {
+        let host = match (configured("Host"), request.authority) {
             (Some((_, host)), _) => host.as_bytes(),
             (None, b"") => upstream.host.as_bytes(),
             (None, authority) => authority,
@@ -209,6 +211,7 @@ impl<'p> UpstreamRequest<'p> {
         } else {
             Vec::new()
         };
+        // Key that RockNet has generated for extended CONNECT; empty if the client sends its own.
         let key = self.upgrade.as_ref().and_then(|upgrade| upgrade.key.as_ref());
         let key = key.map_or(&b""[..], WebSocketKey::as_bytes);
         let is_passed = |field: &Field<'_>| match field.known {
@@ -241,6 +244,7 @@ impl<'p> UpstreamRequest<'p> {
         ];
         let own = own.into_iter().filter(|field| !field.value.is_empty());
         let all = fields.lines().filter(is_passed).chain(own);
+        // A configured field replaces each field that a CGI-like upstream cannot distinguish from it.
         let all = all.filter(|field| headers.is_empty() || !is_set(field.name));
         let added = headers
             .iter()

@@ -32,8 +32,9 @@ pub struct ResponseReader {
     pub is_complete: bool,
 }
 
-/// Limits of a response. The head may be twice as long as that of a request and have twice as many fields, because
-/// `Set-Cookie` contains attributes besides the cookie. `target_size` and `body_size` do not apply to responses.
+/// Limits of a response; sizes are in bytes. The head may be twice as long as that of a request and have twice as many
+/// fields, because `Set-Cookie` contains attributes besides the cookie. `target_size` and `body_size` do not apply to
+/// responses.
 const LIMITS: Limits = Limits {
     head_size: 32 * 1024,
     fields: 200,

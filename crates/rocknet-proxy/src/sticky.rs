@@ -22,8 +22,10 @@ pub fn from_cookies(fields: Fields<'_>, cookie: &str) -> Option<u64> {
     values.next()
 }
 
-/// Returns the value of `Set-Cookie` for an upstream. The cookie is `HttpOnly`, because scripts need no access to it,
-/// and `SameSite=Lax`, so that requests embedded in other sites do not send it.
+/// Returns the value of `Set-Cookie` for an upstream. `cookie`: name of the cookie. `name`: name hash of the upstream.
+///
+/// The cookie is `HttpOnly`, because scripts need no access to it, and `SameSite=Lax`, so that requests embedded in
+/// other sites do not send it.
 pub fn set_cookie(cookie: &str, name: u64, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{cookie}={}; Path=/; HttpOnly; SameSite=Lax{secure}", token(name))

@@ -1,4 +1,5 @@
-//! Path that is sent to an upstream: the client's path with its dot segments resolved, otherwise unchanged.
+//! Path that is sent to an upstream: the client's path with its dot segments resolved and a configured prefix stripped.
+//! The rest of the path is not changed.
 //!
 //! Rules match a path without `.` and `..`. If dot segments were forwarded, an upstream could resolve
 //! `/public/%2e%2e/admin` differently and serve a path that the rules for `/admin` forbid.
@@ -9,8 +10,8 @@ pub fn may_have_dots(raw: &[u8]) -> bool {
     memchr::memchr2_iter(b'.', b'%', raw).any(|at| raw[at] == b'%' || at == 0 || raw[at - 1] == b'/')
 }
 
-/// Appends the path to `out`, with its dot segments resolved. They never lead above the root, because requests with
-/// such paths are rejected earlier.
+/// Appends the path to `out`, with its dot segments resolved. The path begins with a slash. Its dot segments never lead
+/// above the root, because requests with such paths are rejected earlier.
 pub fn write(raw: &[u8], out: &mut Vec<u8>) {
     if !may_have_dots(raw) || !raw.split(|&byte| byte == b'/').any(|segment| dots(segment).is_some()) {
         return out.extend_from_slice(raw);

@@ -47,6 +47,7 @@ enum Trust {
 pub struct TlsClientConfigs {
     /// Configurations that some upstream uses.
     all: Mutex<Vec<(TlsConfigKey, Weak<TlsClientConfig>)>>,
+    /// Id of the next configuration.
     ids: AtomicU32,
 }
 
@@ -102,6 +103,7 @@ impl TlsClientConfigs {
     }
 }
 
+/// Builds the configuration with these properties. `certificate`: client certificate with its private key.
 fn config(key: &TlsConfigKey, certificate: Option<&Certificate>) -> Result<ClientConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -170,6 +170,7 @@ fn min_ttl(request: &[u8], response: &[u8], kind: u16) -> Option<Option<u32>> {
 
 struct DnsRecord {
     kind: u16,
+    /// TTL of the record.
     seconds: u32,
 }
 
@@ -238,8 +239,10 @@ mod tests {
         response[2] |= 0x80;
         response[7] = u8::try_from(records.len()).expect("few records");
         for (kind, seconds, data) in records {
+            // A compression pointer to the name in the question.
             response.extend([0xc0, 12]);
             response.extend(kind.to_be_bytes());
+            // The class is `IN`.
             response.extend([0, 1]);
             response.extend(seconds.to_be_bytes());
             response.extend(u16::try_from(data.len()).expect("short data").to_be_bytes());
@@ -270,13 +273,13 @@ mod tests {
             );
         }
         let good = response(&request, &[(A, 60, &[10, 0, 0, 1]), (A, 50, &[10, 0, 0, 1])]);
-        let mut other = good.clone();
-        other[0] ^= 1;
+        let mut other_id = good.clone();
+        other_id[0] ^= 1;
         let mut query = good.clone();
         query[2] &= !0x80;
         let mut other_question = good.clone();
         other_question[13] ^= 0x40;
-        for wrong in [&other, &query, &other_question] {
+        for wrong in [&other_id, &query, &other_question] {
             assert_eq!(min_ttl(&request, wrong, A), None);
         }
         // A response that is truncated at any position is rejected, or the TTLs of its complete records count.

@@ -42,7 +42,8 @@ pub struct Upstream {
     is_unhealthy: AtomicBool,
     /// Set by an operator.
     is_drained: AtomicBool,
-    /// True if `breaker` has recorded a failure. While this is false, `breaker` need not be locked.
+    /// True if `breaker` has recorded a failure since the last success. While this is false, `breaker` need not be
+    /// locked.
     has_failures: AtomicBool,
     breaker: Mutex<Breaker>,
     /// Time of the last recovery, in milliseconds of uptime; 0 before the first one.
@@ -60,12 +61,15 @@ enum UpstreamAddress {
 pub enum Resolution {
     /// The first lookup has not finished.
     Pending,
+    /// Addresses of the name.
     Resolved(Arc<[SocketAddr]>),
+    /// The last lookup failed, for this reason, and no earlier lookup succeeded.
     Failed(Arc<str>),
 }
 
 /// Address to connect to.
 pub enum ConnectTarget<'u> {
+    /// Path of a Unix socket.
     Unix(&'u Path),
     /// Addresses in the order of the attempts.
     Tcp(Vec<SocketAddr>),

@@ -68,8 +68,8 @@ impl UpstreamQueue {
     /// may be sent to it.
     ///
     /// A request is sent to an upstream only if the request excludes all better upstreams. An upstream that is
-    /// unhealthy or drained is worse than any other. If both are equally healthy, an available upstream is better than
-    /// a paused one. If that is equal too, an active upstream is better than a backup.
+    /// unhealthy or drained is worse than one that is neither. Otherwise an available upstream is better than one that
+    /// the breaker has paused. If that makes no difference either, an active upstream is better than a backup.
     fn eligible(&self, upstream_id: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
         let rank = |(upstream, is_backup): &(Arc<Upstream>, bool)| {
             let is_out = upstream.is_unhealthy() || upstream.is_drained();
@@ -206,6 +206,7 @@ mod tests {
     use Priority::{High, Low, Normal};
     use rocknet_handler::clock::{TimeSource, uptime_ms};
 
+    /// Rules by which one failure takes an upstream out of rotation for longer than a test runs.
     const RULES: Rules = Rules {
         fails: 1,
         window_ms: 3_600_000,
@@ -224,6 +225,7 @@ mod tests {
         queue
     }
 
+    /// Takes a permit without waiting; `None` if there is no capacity.
     fn take(server: &Arc<Upstream>, max_requests: usize, priority: Priority) -> Option<Permit> {
         server.try_acquire(max_requests, priority, uptime_ms())
     }
@@ -251,6 +253,7 @@ mod tests {
             self.waits.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         }
 
+        /// Returns the permit if it has been granted. Fails the test if the wait has timed out.
         fn permit(&mut self) -> Option<Permit> {
             match self.poll_permit() {
                 Poll::Ready(permit) => Some(permit.expect("a permit before the deadline")),
@@ -263,6 +266,7 @@ mod tests {
     fn a_freed_permit_is_granted_to_the_highest_priority_of_all_queues() {
         let (shared, other) = (server(1), server(2));
         let (narrow, wide) = (queue_for(&[&shared], 1), queue_for(&[&shared, &other], 1));
+        // Both upstreams are at their limit.
         let (here, there) = (take(&shared, 1, Low), take(&other, 1, Low));
         let mut low = client(&narrow, Low, None);
         let mut normal = client(&narrow, Normal, None);
@@ -311,6 +315,7 @@ mod tests {
         let mut high = client(&queue, High, None);
         alone.pop();
         let first = high.permit().expect("a released permit");
+        // A quarter of the limit is reserved, so low priority gets six of eight permits.
         alone.truncate(5);
         alone.extend(take(&shared, 8, Low));
         assert_eq!(alone.len(), 6);
@@ -468,6 +473,7 @@ mod tests {
             }
             late.wheel.advance();
         };
+        // The six ticks are waited for in two parts, each of which may end a tick late.
         assert!(permit.is_none() && (6..=8).contains(&ticks), "{ticks}");
         drop(held);
         assert!(shared.limit.has_capacity(1, Low, uptime_ms()));

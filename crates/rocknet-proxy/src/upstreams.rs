@@ -34,6 +34,7 @@ pub struct Upstreams {
     /// Addresses whose upstreams are drained. Kept here because a reload that changes another property of an upstream,
     /// such as its health check, replaces it. Locked after `all`.
     drained: Mutex<BTreeSet<String>>,
+    /// Id of the next upstream.
     ids: AtomicU32,
     tls_configs: TlsClientConfigs,
     /// Queues of waiting requests. Routes with the same upstreams and limit share a queue, so that freed capacity is

@@ -21,6 +21,7 @@ pub struct WriteTimeout<L> {
     stalled: Option<Box<StalledWrite>>,
 }
 
+/// Write that the peer has not accepted completely.
 struct StalledWrite {
     deadline: Deadline,
     /// Bytes that the peer had not acknowledged when the deadline was set.
@@ -160,6 +161,7 @@ mod tests {
         let Some((ticks, Poll::Ready(Err(error)))) = given_up else {
             panic!("no timeout");
         };
+        // The timeout of three ticks ends with the third one, which has the number 2.
         assert_eq!((ticks, error.kind()), (2, ErrorKind::TimedOut));
         // A complete write resets the timeout.
         peer.accept_all();

@@ -124,7 +124,8 @@ impl Connection {
             && let Some(timeout) = self.inner.poll_timeout()
         {
             let armed = self.mailbox.armed.get();
-            // A later timeout is entered when the earlier moment has passed.
+            // Only an earlier timeout replaces the moment that is entered in the timers. When the entered moment
+            // passes, the task is woken and enters the timeout that is current then.
             if armed.is_none_or(|armed| timeout < armed) {
                 let timers = &mut self.shared.core.borrow_mut().timers;
                 timers.replace(self.handle.0, armed, timeout, Instant::now());
@@ -308,7 +309,7 @@ impl Connection {
     }
 
     /// Sets the priority of a stream. Streams with a higher value are sent first; streams with the same value take
-    /// turns. Bytes that were written keep their place until some of them are sent.
+    /// turns. A stream with unsent bytes keeps its place in the order of sending until some of them are sent.
     pub fn set_priority(&mut self, stream: StreamId, priority: i32) {
         let _ = self.inner.send_stream(stream).set_priority(priority);
     }

@@ -152,6 +152,8 @@ impl ConnectionIdGenerator for Generator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rocknet_io::socket::Address;
+
     use crate::forwarding::WorkerInbox;
 
     fn generator(worker: u16, forwarding: &Forwarding) -> Generator {
@@ -166,7 +168,9 @@ mod tests {
     /// Returns the inboxes of three workers, which exist as long as the second value.
     fn three_workers() -> (Forwarding, Vec<WorkerInbox>) {
         let forwarding = Forwarding::default();
-        let workers = (0..3).map(|_| forwarding.register().expect("a number")).collect();
+        let workers = (0..3)
+            .map(|_| forwarding.register(&Address::Unix("unused".into())).expect("a number"))
+            .collect();
         (forwarding, workers)
     }
 

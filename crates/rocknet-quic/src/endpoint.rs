@@ -24,7 +24,7 @@ use crate::config::{self, SharedKeys};
 use crate::connection::Connection;
 use crate::connection_id::{MisroutedOwner, Owner};
 use crate::forwarding::{ForwardedDatagram, WorkerInbox};
-use crate::relay::{Relays, destination_id};
+use crate::relay::{Relays, destination_id, has_long_header};
 use crate::shared::{Core, Shared, to_transmit};
 use crate::timers::Timers;
 use crate::tls::{SelectConfig, SelectingConfig};
@@ -62,8 +62,6 @@ pub struct QuicEndpoint {
     receives: bool,
     /// Older processes whose connections still receive datagrams at this socket.
     relays: Relays,
-    /// Workers of this process that may have connections whose datagrams arrive at this socket.
-    predecessors: Vec<u16>,
 }
 
 impl QuicEndpoint {
@@ -120,7 +118,6 @@ impl QuicEndpoint {
             is_stopped: false,
             receives: true,
             relays: Relays::default(),
-            predecessors: Vec::new(),
         })
     }
 
@@ -151,8 +148,10 @@ impl QuicEndpoint {
         self.traces = traces;
     }
 
-    /// Refuses new connections from now on, and ignores datagrams of unknown connections. Open connections continue.
+    /// Accepts no new connections from now on, and ignores datagrams of unknown connections. Open connections continue.
+    /// A new connection is passed to a worker that accepts connections at its address, and refused without one.
     pub fn stop(&mut self) {
+        self.inbox.stop_accepting();
         self.is_stopped = true;
     }
 
@@ -161,16 +160,15 @@ impl QuicEndpoint {
         self.relays = relays;
     }
 
-    /// Passes datagrams of connections of these workers to them. They have served the port before.
-    pub fn set_predecessors(&mut self, predecessors: Vec<u16>) {
-        self.predecessors = predecessors;
+    /// Returns true if this endpoint receives datagrams of older processes that have not ended.
+    pub fn serves_relays(&mut self) -> bool {
+        self.relays.retain_running();
+        self.receives && !self.relays.is_empty()
     }
 
-    /// Sends from another socket at the same port from now on, which other workers read. Datagrams of open connections
-    /// are received from those workers. The caller has to poll afterwards.
+    /// Uses another socket at the same port from now on. The caller has to poll afterwards.
     pub fn replace_socket(&mut self, socket: UdpSocket) {
         *self.shared.socket.borrow_mut() = socket;
-        self.receives = false;
         self.shared.blocked.borrow_mut().drain(..).for_each(Waker::wake);
     }
 
@@ -275,8 +273,12 @@ impl QuicEndpoint {
                 length: bytes.len(),
                 segment: bytes.len(),
             };
-            self.handle(context.waker(), now, &meta, BytesMut::from(&bytes[..]), has_room);
-            // The datagram is not forwarded again, because it could circulate between workers.
+            let acceptor = self.handle(context.waker(), now, &meta, BytesMut::from(&bytes[..]), has_room);
+            // The worker has been stopped since the datagram was passed to it. The next worker was not.
+            if let Some(worker) = acceptor {
+                self.forward(worker, &meta, &bytes);
+            }
+            // A datagram of an open connection is not forwarded again, because it could circulate between workers.
             self.misrouted.take();
         }
     }
@@ -285,20 +287,20 @@ impl QuicEndpoint {
     fn receive(&mut self, waker: &Waker, buffers: &RecvBuffers, has_room: &impl Fn() -> bool) {
         let now = Instant::now();
         self.relays.retain_open();
-        let forwarding = self.inbox.forwarding();
-        self.predecessors.retain(|worker| forwarding.has_worker(*worker));
         for (meta, datagrams) in buffers.batches() {
             // One allocation for all datagrams of a batch.
             let mut copy = BytesMut::with_capacity(meta.length);
             for datagram in datagrams {
-                let is_shared = !(self.relays.is_empty() && self.predecessors.is_empty());
-                if is_shared && self.pass_on(meta, datagram) {
+                // A handshake of another worker would look like a new connection. Other datagrams of other workers are
+                // found by `misrouted`.
+                let is_foreign = !self.relays.is_empty() || has_long_header(datagram);
+                if is_foreign && self.pass_on(meta, datagram) {
                     continue;
                 }
                 copy.extend_from_slice(datagram);
-                self.handle(waker, now, meta, copy.split(), has_room);
-                if let Some(owner) = self.misrouted.take() {
-                    self.forward(owner, meta, datagram);
+                let acceptor = self.handle(waker, now, meta, copy.split(), has_room);
+                if let Some(worker) = acceptor.or_else(|| Some(self.misrouted.take()?.worker)) {
+                    self.forward(worker, meta, datagram);
                 }
             }
         }
@@ -310,15 +312,15 @@ impl QuicEndpoint {
         let owner = destination_id(datagram).and_then(|id| self.keys.connection_id.owner(id));
         match owner {
             Some(owner) if owner.generation != self.owner.generation => self.relays.send(owner, meta, datagram),
-            Some(owner) if owner.worker != self.owner.worker => self.forward(owner, meta, datagram),
+            Some(owner) if owner.worker != self.owner.worker => self.forward(owner.worker, meta, datagram),
             _ => false,
         }
     }
 
     /// Passes a datagram to another worker of this process. Returns false if the worker has ended.
-    fn forward(&self, owner: Owner, meta: &RecvMeta, datagram: &[u8]) -> bool {
+    fn forward(&self, worker: u16, meta: &RecvMeta, datagram: &[u8]) -> bool {
         self.inbox.forwarding().send(
-            owner.worker,
+            worker,
             ForwardedDatagram {
                 source: meta.source,
                 destination: meta.destination,
@@ -328,7 +330,8 @@ impl QuicEndpoint {
         )
     }
 
-    /// Handles one datagram: passes it to its connection, decides on a new connection, or sends a response.
+    /// Handles one datagram: passes it to its connection, decides on a new connection, or sends a response. Returns the
+    /// number of a worker that has to handle it instead, because it begins a connection and this worker is stopping.
     fn handle(
         &mut self,
         waker: &Waker,
@@ -336,7 +339,7 @@ impl QuicEndpoint {
         meta: &RecvMeta,
         datagram: BytesMut,
         has_room: &impl Fn() -> bool,
-    ) {
+    ) -> Option<u16> {
         self.response.clear();
         let core = &mut *self.shared.core.borrow_mut();
         let ecn = EcnCodepoint::from_bits(meta.ecn as u8);
@@ -344,15 +347,21 @@ impl QuicEndpoint {
             .endpoint
             .handle(now, meta.source, meta.destination, ecn, datagram, &mut self.response);
         let response = match handled {
-            None => return,
+            None => return None,
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(Some(mailbox)) = core.connections.get(handle.0) {
                     mailbox.events.borrow_mut().push_back(event);
                     mailbox.wake();
                 }
-                return;
+                return None;
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
+                if self.is_stopped
+                    && let Some(worker) = self.inbox.acceptor(meta.destination, meta.source)
+                {
+                    core.endpoint.ignore(incoming);
+                    return Some(worker);
+                }
                 let handshakes = self.shared.handshakes.get();
                 let action = if self.is_stopped || handshakes >= MAX_HANDSHAKES || !has_room() {
                     Admission::Refuse
@@ -382,20 +391,21 @@ impl QuicEndpoint {
                         let shared = Rc::clone(&self.shared);
                         self.accepted
                             .push_back(Connection::new(shared, mailbox, handle, inner, is_validated));
-                        return;
+                        return None;
                     }
                     Admitted::Response(response) => response,
-                    Admitted::Nothing => return,
+                    Admitted::Nothing => return None,
                 }
             }
             // A client whose connection was just closed could receive a stateless reset together with the close frame,
             // and report the reset in place of the reason.
-            Some(DatagramEvent::Response(_)) if self.is_stopped => return,
+            Some(DatagramEvent::Response(_)) if self.is_stopped => return None,
             Some(DatagramEvent::Response(response)) => response,
         };
         // The response is not sent again: if the socket does not accept it, the client repeats its packet.
         let mut transmit = to_transmit(&response, &self.response);
         self.shared.send(waker, &mut transmit);
+        None
     }
 }
 

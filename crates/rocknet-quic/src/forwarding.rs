@@ -1,13 +1,17 @@
-//! Passes datagrams that reached the wrong worker to the worker that owns their connection.
+//! Passes datagrams that reached the wrong worker to the right one: the worker that owns their connection, or for a new
+//! connection one that accepts connections.
 //!
 //! The kernel selects a socket by the addresses of a datagram. If the address of a client has changed, or if an address
-//! was removed from the configuration and added again, the kernel may select the socket of another worker.
+//! was removed from the configuration and added again, the kernel may select the socket of another worker, also of one
+//! that is stopping.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::task::Waker;
 
+use rocknet_io::socket::Address;
 use rocknet_io::udp::Ecn;
 
 /// Maximum number of datagrams that wait for a worker. Further datagrams are dropped, as if a socket buffer were full.
@@ -34,6 +38,8 @@ pub struct Forwarding {
 #[derive(Clone)]
 pub struct WorkerInbox {
     number: u16,
+    /// Address that the UDP socket of the worker is bound to.
+    address: Address,
     inbox: Arc<Mutex<Inbox>>,
     forwarding: Forwarding,
 }
@@ -44,22 +50,28 @@ struct Inbox {
     waiting: VecDeque<ForwardedDatagram>,
     /// Wakes the task of the endpoint.
     waker: Option<Waker>,
+    /// Address at which the worker accepts connections; `None` once it is stopping.
+    accepts: Option<Address>,
 }
 
 impl Forwarding {
-    /// Creates an inbox with the lowest free number. Returns `None` if all numbers of 16 bits, which connection IDs
-    /// have for the worker, are in use.
-    pub fn register(&self) -> Option<WorkerInbox> {
+    /// Creates an inbox with the lowest free number, for a worker that accepts connections at `address`. Returns `None`
+    /// if all numbers of 16 bits, which connection IDs have for the worker, are in use.
+    pub fn register(&self, address: &Address) -> Option<WorkerInbox> {
         let mut inboxes = self.inboxes.write().unwrap_or_else(PoisonError::into_inner);
         let free = inboxes.iter().position(|inbox| inbox.strong_count() == 0);
         let number = u16::try_from(free.unwrap_or(inboxes.len())).ok()?;
-        let inbox = Arc::<Mutex<Inbox>>::default();
+        let inbox = Arc::new(Mutex::new(Inbox {
+            accepts: Some(address.clone()),
+            ..Inbox::default()
+        }));
         match free {
             Some(free) => inboxes[free] = Arc::downgrade(&inbox),
             None => inboxes.push(Arc::downgrade(&inbox)),
         }
         Some(WorkerInbox {
             number,
+            address: address.clone(),
             inbox,
             forwarding: self.clone(),
         })
@@ -68,6 +80,27 @@ impl Forwarding {
     fn inbox(&self, worker: u16) -> Option<Arc<Mutex<Inbox>>> {
         let inboxes = self.inboxes.read().unwrap_or_else(PoisonError::into_inner);
         inboxes.get(usize::from(worker))?.upgrade()
+    }
+
+    /// Returns a worker that accepts connections of this client to the address `to`, always the same while the workers
+    /// are the same. A worker of the address itself has precedence over one of an address that covers it, as it has in
+    /// the kernel. Returns `None` if nothing listens there.
+    fn acceptor(&self, to: &Address, client: SocketAddr) -> Option<u16> {
+        let inboxes = self.inboxes.read().unwrap_or_else(PoisonError::into_inner);
+        let (mut exact, mut covering) = (Vec::new(), Vec::new());
+        for (number, inbox) in (0..).zip(inboxes.iter()) {
+            let Some(inbox) = inbox.upgrade() else { continue };
+            match &inbox.lock().unwrap_or_else(PoisonError::into_inner).accepts {
+                Some(address) if address == to => exact.push(number),
+                Some(address) if address.covers(to) => covering.push(number),
+                _ => {}
+            }
+        }
+        let workers = if exact.is_empty() { covering } else { exact };
+        let mut hasher = DefaultHasher::new();
+        client.hash(&mut hasher);
+        let index = hasher.finish().checked_rem(workers.len() as u64)?;
+        workers.get(index as usize).copied()
     }
 
     /// Returns true if there is a worker with this number.
@@ -103,6 +136,20 @@ impl WorkerInbox {
         &self.forwarding
     }
 
+    /// Records that the worker accepts no connections any more.
+    pub(crate) fn stop_accepting(&self) {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).accepts = None;
+    }
+
+    /// Returns a worker that accepts a connection from `client` in place of this one; `None` if the address is no
+    /// longer listened at. `destination`: local address that the client sent to, if known.
+    pub(crate) fn acceptor(&self, destination: Option<IpAddr>, client: SocketAddr) -> Option<u16> {
+        match (destination, self.address.port()) {
+            (Some(ip), Some(port)) => self.forwarding.acceptor(&Address::Tcp { ip: Some(ip), port }, client),
+            _ => self.forwarding.acceptor(&self.address, client),
+        }
+    }
+
     /// Takes the datagrams that wait for the worker. `waker` is woken when more datagrams arrive.
     pub(crate) fn take(&self, waker: &Waker) -> VecDeque<ForwardedDatagram> {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,6 +164,14 @@ impl WorkerInbox {
 mod tests {
     use super::*;
 
+    /// Address of workers in tests.
+    fn address(ip: &str) -> Address {
+        Address::Tcp {
+            ip: ip.parse().ok(),
+            port: 443,
+        }
+    }
+
     fn datagram(byte: u8) -> ForwardedDatagram {
         ForwardedDatagram {
             source: ([127, 0, 0, 1], 1).into(),
@@ -129,7 +184,7 @@ mod tests {
     #[test]
     fn datagrams_reach_their_worker_in_order_and_in_bounded_number() {
         let forwarding = Forwarding::default();
-        let workers = [forwarding.register(), forwarding.register()].map(|worker| worker.expect("a number"));
+        let workers = [(); 2].map(|()| forwarding.register(&address("*")).expect("a number"));
         assert!(forwarding.send(1, datagram(1)));
         assert!(forwarding.send(1, datagram(2)));
         assert!(!forwarding.send(2, datagram(3)));
@@ -146,13 +201,41 @@ mod tests {
     #[test]
     fn numbers_are_unique_and_used_again() {
         let forwarding = Forwarding::default();
-        let mut workers: Vec<_> = (0..3).map(|_| forwarding.register().expect("a number")).collect();
+        let register = || forwarding.register(&address("*")).expect("a number");
+        let mut workers: Vec<_> = (0..3).map(|_| register()).collect();
         let copy = workers[1].clone();
         workers.remove(1);
         assert!(forwarding.has_worker(1));
-        assert_eq!(forwarding.register().expect("a number").number(), 3);
+        assert_eq!(register().number(), 3);
         drop(copy);
         assert!(!forwarding.has_worker(1) && !forwarding.has_worker(3) && !forwarding.has_worker(4));
-        assert_eq!(forwarding.register().expect("a number").number(), 1);
+        assert_eq!(register().number(), 1);
+    }
+
+    #[test]
+    fn new_connections_have_a_worker_of_their_address_or_of_all() {
+        let forwarding = Forwarding::default();
+        let [one, other, all, fourth, v6] = ["127.0.0.1", "127.0.0.2", "*", "127.0.0.1", "::1"]
+            .map(|ip| forwarding.register(&address(ip)).expect("a number"));
+        let client = SocketAddr::from(([127, 0, 0, 9], 7));
+        let ip = |ip: &str| ip.parse().ok();
+        assert_eq!(one.acceptor(ip("127.0.0.2"), client), Some(1));
+        assert_eq!(one.acceptor(ip("127.0.0.3"), client), Some(2));
+        assert_eq!(v6.acceptor(None, client), Some(4));
+        let workers: Vec<_> = (0..100)
+            .map(|port| one.acceptor(None, SocketAddr::from(([127, 0, 0, 9], port))))
+            .collect();
+        assert!(workers.contains(&Some(0)) && workers.contains(&Some(3)), "{workers:?}");
+        assert_eq!(one.acceptor(None, client), one.acceptor(None, client));
+
+        one.stop_accepting();
+        assert_eq!(one.acceptor(None, client), Some(3));
+        drop(fourth);
+        assert_eq!(one.acceptor(None, client), Some(2));
+        all.stop_accepting();
+        assert_eq!(one.acceptor(None, client), None);
+        assert_eq!(all.acceptor(None, client), None);
+        // Only the destination tells that another address accepts the connection.
+        assert_eq!(all.acceptor(ip("127.0.0.2"), client), Some(other.number()));
     }
 }

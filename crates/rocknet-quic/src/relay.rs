@@ -193,13 +193,17 @@ fn ecn(digits: &str) -> Option<Ecn> {
         .find(|ecn| *ecn as u8 == number)
 }
 
+/// Returns true if a datagram begins with a packet with a long header (RFC 9000 §17.2), as in a handshake.
+pub(crate) fn has_long_header(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & 0x80 != 0)
+}
+
 /// Returns the destination connection ID of the first packet of a datagram, if it has the length of the IDs that a
 /// server issues.
 pub(crate) fn destination_id(datagram: &[u8]) -> Option<&[u8]> {
     // A short header has one byte of flags before the ID. A long header has flags, a version of four bytes, and the
     // length of the ID in one byte (RFC 8999 §5).
-    let is_long = datagram.first()? & 0x80 != 0;
-    if !is_long {
+    if !has_long_header(datagram) {
         return datagram.get(1..1 + CONNECTION_ID_LENGTH);
     }
     let length = usize::from(*datagram.get(5)?);
@@ -227,9 +231,14 @@ impl Relays {
         self.all.is_empty()
     }
 
-    /// Forgets the processes that have ended.
+    /// Forgets the processes that are known to have ended.
     pub(crate) fn retain_open(&mut self) {
         self.all.retain(Relay::is_open);
+    }
+
+    /// Forgets the processes that have ended, and asks the kernel about the others.
+    pub(crate) fn retain_running(&mut self) {
+        self.all.retain(Relay::check);
     }
 
     /// Sends a datagram to the process of its owner. Returns false if that process has ended, or if no relay leads to
@@ -250,6 +259,8 @@ impl Relays {
 mod tests {
     use std::task::Waker;
     use std::thread;
+
+    use rocknet_io::socket::Address;
 
     use super::*;
 
@@ -315,7 +326,8 @@ mod tests {
         assert!(!relays.send(owner(4, 0), &meta, b"no"));
         assert!(relays.send(owner(3, 1), &meta, b"ab"));
         let forwarding = Forwarding::default();
-        let workers = [forwarding.register(), forwarding.register()].map(|worker| worker.expect("a number"));
+        let address = Address::from(SocketAddr::from(([127, 0, 0, 1], 443)));
+        let workers = [(); 2].map(|()| forwarding.register(&address).expect("a number"));
         thread::scope(|scope| {
             let running = scope.spawn(|| {
                 receiver.run(&forwarding);

@@ -10,7 +10,7 @@ pub struct TraceId(u128);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanId(u64);
 
-/// Length of a `traceparent` of version 00, the only version that is defined.
+/// Length in bytes of a `traceparent` of version 00, the only version that is defined.
 const LENGTH: usize = 55;
 /// Flag of a trace whose spans are recorded.
 const SAMPLED: u8 = 1;
@@ -32,7 +32,7 @@ impl TraceId {
         TraceId(value.max(1))
     }
 
-    /// Returns the random part, which sampling compares with its share.
+    /// Returns the lower 64 bits, which are random. Sampling compares them with its limit.
     pub(crate) fn low(self) -> u64 {
         self.0 as u64
     }
@@ -77,6 +77,7 @@ impl TraceContext {
             b"ff" => false,
             _ => more.is_none_or(|byte| *byte == b'-'),
         };
+        // After the version: dash, trace id (32 digits), dash, span id (16 digits), dash, flags (2 digits).
         let dashes = [0, 33, 50].iter().all(|at| rest.get(*at) == Some(&b'-'));
         hex(version)?;
         let trace = hex(rest.get(1..33)?)?;

@@ -30,11 +30,13 @@ const MAX_BATCH: usize = 512;
 const BATCH_INTERVAL: Duration = Duration::from_secs(2);
 /// Timeout of a request to a collector.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of a collector's response in bytes. It is not used, but read, so that the connection is reused.
+/// Maximum size of a collector's response in bytes. The response is not used, but read, so that the connection is
+/// reused.
 const MAX_RESPONSE: usize = 64 * 1024;
 /// Minimum interval between two warnings about a collector.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
+/// HTTP client that sends the requests.
 type Hyper = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Exporter of one server. Its thread is started by the first configuration with a collector.
@@ -67,6 +69,7 @@ impl TraceExporter {
         Ok(Some(Arc::new(Tracer::new(settings, Arc::new(destination), queue))))
     }
 
+    /// Returns the queue of the thread. Starts the thread if it does not run.
     fn queue(&self) -> io::Result<SpanQueue> {
         let mut thread = self.lock();
         if let Some((queue, _)) = &*thread {
@@ -91,8 +94,8 @@ impl TraceExporter {
         Ok(queue)
     }
 
-    /// Ends the thread after it has sent the waiting spans. Must be called when no tracer is left. Returns true if it
-    /// has ended by `deadline`; a collector that does not respond keeps it longer.
+    /// Ends the thread after it has sent the waiting spans. Must be called when no tracer is left. Returns true if the
+    /// thread has ended by `deadline`. A collector that does not respond keeps the thread longer.
     pub fn stop(&self, deadline: Instant) -> bool {
         let thread = self.lock().take();
         thread.is_none_or(|(queue, thread)| {
@@ -106,6 +109,7 @@ impl TraceExporter {
     }
 }
 
+/// Returns an HTTP client that trusts the certificate authorities of the system.
 fn client() -> Result<Hyper, String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
@@ -166,6 +170,7 @@ impl ExportLoop {
         }
     }
 
+    /// Logs a warning about a collector, at most one per [`WARNING_INTERVAL`].
     fn warn(&mut self, url: &http::Uri, error: &str) {
         let is_due = self.last_warning.is_none_or(|last| last.elapsed() >= WARNING_INTERVAL);
         if is_due {
@@ -176,6 +181,7 @@ impl ExportLoop {
     }
 }
 
+/// Sends a batch to a collector. Returns the reason if the collector did not accept it.
 async fn send(client: &Hyper, destination: &Destination, batch: &[Span]) -> Result<(), String> {
     let body = otlp::request(&destination.service, batch).to_string();
     let mut request = Request::new(Full::new(Bytes::from(body)));

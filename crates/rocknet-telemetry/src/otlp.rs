@@ -29,6 +29,7 @@ pub fn request(service: &str, spans: &[Span]) -> Value {
 }
 
 fn span(span: &Span) -> Value {
+    // `SPAN_KIND_SERVER` and `SPAN_KIND_CLIENT` of OTLP.
     let kind = match span.kind {
         SpanKind::Server => 2,
         SpanKind::Client => 3,
@@ -53,6 +54,7 @@ fn span(span: &Span) -> Value {
         json["traceState"] = span.state.clone().into();
     }
     if span.is_error {
+        // `STATUS_CODE_ERROR` of OTLP.
         json["status"] = json!({ "code": 2 });
     }
     json
@@ -66,6 +68,7 @@ fn attribute(name: &str, value: &Attribute) -> Value {
     json!({ "key": name, "value": value })
 }
 
+/// Returns the nanoseconds since 1970 as text.
 fn nanoseconds(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_nanos().to_string()

@@ -47,7 +47,7 @@ pub(crate) struct Destination {
     pub service: String,
 }
 
-/// Queue of the thread.
+/// Sending end of the queue of the exporter thread.
 #[derive(Clone)]
 pub(crate) struct SpanQueue {
     spans: SyncSender<(Arc<Destination>, Span)>,
@@ -82,6 +82,7 @@ impl Destination {
             let invalid = || format!("tracing.headers: `{name}` cannot be sent");
             let field = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
             let mut value = HeaderValue::from_bytes(value.bytes()).map_err(|_| invalid())?;
+            // The value may be a secret, so debug output omits it.
             value.set_sensitive(true);
             fields.insert(field, value);
         }

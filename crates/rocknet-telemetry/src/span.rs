@@ -25,11 +25,11 @@ pub enum Attribute {
 /// A span that has ended.
 #[derive(Debug, Clone)]
 pub struct Span {
-    /// Trace.
+    /// Trace that the span belongs to.
     pub trace: TraceId,
-    /// Span.
+    /// Identifier of this span.
     pub id: SpanId,
-    /// Parent; `None` at the beginning of a trace.
+    /// Span that caused this one; `None` at the beginning of a trace.
     pub parent: Option<SpanId>,
     /// Value of `tracestate`; empty without one.
     pub state: String,

@@ -1,4 +1,4 @@
-//! Tracer: the decision which requests are recorded, and the way of their spans to the exporter.
+//! Tracer: decides which requests are recorded, and passes their spans to the exporter.
 
 use std::sync::Arc;
 
@@ -34,7 +34,8 @@ pub struct RequestTrace {
 }
 
 impl RequestTrace {
-    /// Returns the context to send to an upstream. An unrecorded request forwards the span of its client.
+    /// Returns the context to send to an upstream. An unrecorded request forwards the span of its client, if the client
+    /// has sent one.
     pub fn forwarded(&self) -> TraceContext {
         let span = match (self.context.is_sampled, self.parent) {
             (false, Some(parent)) => parent,
@@ -90,6 +91,7 @@ impl Tracer {
         self.queue.push(&self.destination, span);
     }
 
+    /// Returns true if a trace that begins here is recorded.
     fn samples(&self, trace: TraceId) -> bool {
         self.limit.is_none_or(|limit| trace.low() < limit)
     }

@@ -73,6 +73,8 @@ pub fn skip(need: Need<'_>, reason: &str) {
     }
 }
 
+/// Records a skip like [`skip`], but takes the environment as arguments and returns an error instead of panicking.
+/// `record` is the file to append to, if there is one.
 fn record_skip(
     test: Option<&str>,
     need: Need<'_>,

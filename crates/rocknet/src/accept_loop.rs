@@ -81,6 +81,9 @@ pub struct AcceptLoop<'w> {
     quic_paused_until: Option<Tick>,
     /// Tick at which the remaining connections are cut.
     stop_deadline: Option<Tick>,
+    /// True while the worker stops but its server or a successor continues. QUIC connections of older processes then
+    /// still depend on the UDP socket.
+    is_draining: bool,
     /// Tick at which the connections without a request in progress close, while the worker stops.
     idle_deadline: Option<Tick>,
     /// Uptime in ms at which a shortage was last logged.
@@ -105,6 +108,7 @@ impl<'w> AcceptLoop<'w> {
             paused_until: None,
             quic_paused_until: None,
             stop_deadline: None,
+            is_draining: false,
             idle_deadline: None,
             shortage_logged_ms: None,
             quic_error_logged_ms: None,
@@ -129,7 +133,7 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
-    /// Uses a UDP socket that other workers read.
+    /// Uses another UDP socket at the same port.
     pub fn replace_quic_socket(&mut self, socket: UdpSocket) {
         if let Some(endpoint) = &mut self.quic {
             endpoint.replace_socket(socket);
@@ -167,6 +171,7 @@ impl<'w> AcceptLoop<'w> {
             }
             if times.idle_grace.is_zero() {
                 self.idle_deadline = None;
+                self.is_draining = false;
                 self.worker.stop(times.within);
             }
         } else {
@@ -182,6 +187,7 @@ impl<'w> AcceptLoop<'w> {
             if times.idle_grace.is_zero() {
                 self.worker.stop(times.within);
             } else {
+                self.is_draining = true;
                 self.idle_deadline = Some(self.tick_after(times.idle_grace));
                 self.worker.begin_drain(times.within);
             }
@@ -202,7 +208,8 @@ impl<'w> AcceptLoop<'w> {
         if let Some(stop_deadline) = self.stop_deadline {
             self.worker.on_close(context.waker());
             let open = self.worker.connections();
-            if open == 0 || !stop_deadline.is_later(self.worker.wheel.now()) {
+            let is_needed = self.is_draining && self.quic.as_mut().is_some_and(QuicEndpoint::serves_relays);
+            if (open == 0 && !is_needed) || !stop_deadline.is_later(self.worker.wheel.now()) {
                 if open > 0 {
                     tracing::warn!(address = %self.worker.address, "cut {open} connections that did not finish in time");
                 }

@@ -39,14 +39,27 @@ pub fn bind_all(
         let needed = workers.max(udp.len());
         // Channels to the previous processes, which get the datagrams of their own QUIC connections.
         let relays = adopted.relays(address);
-        let has_neighbour = adopted.has_udp_neighbour(address);
-        // Takes over the inherited UDP sockets in the first call. Without any, binds one for each TCP socket.
+        let mut others = addresses
+            .iter()
+            .filter(|other| *other != address && quic.contains(other));
+        let has_neighbour = others.any(|other| other.overlaps(address)) || adopted.has_udp_neighbour(address);
+        // Takes over the inherited UDP sockets in the first call, and binds those that are missing: one for each TCP
+        // socket.
         let mut quic_sockets = move |tcp: &[Listener]| {
-            let keys = quic_keys.get()?;
-            match std::mem::take(&mut udp) {
-                udp if udp.is_empty() => QuicSocket::bind(tcp[0].address(), tcp.len(), &keys, has_neighbour),
-                udp => QuicSocket::adopt(udp, &keys, &relays),
+            let (keys, bound) = (quic_keys.get()?, tcp[0].address());
+            let mut sockets = QuicSocket::adopt(bound, std::mem::take(&mut udp), &keys, &relays)?;
+            let (missing, is_shared) = (
+                tcp.len().saturating_sub(sockets.len()),
+                has_neighbour || !sockets.is_empty(),
+            );
+            match QuicSocket::bind(bound, missing, &keys, is_shared, &relays) {
+                Ok(added) => sockets.extend(added),
+                Err(error) if sockets.is_empty() => return Err(error),
+                // The kernel lets no process add sockets to those of another user. Workers without a UDP socket serve
+                // the other protocols.
+                Err(_) => {}
             }
+            Ok(sockets)
         };
         if tcp.is_empty() {
             new.push((address, needed, quic_sockets));

@@ -201,7 +201,7 @@ impl ActiveListener {
         }
     }
 
-    /// Lets the workers use the UDP socket of another listener, which passes on their datagrams, and close their own.
+    /// Lets the workers use the UDP socket of a listener whose address covers theirs, and close their own.
     pub fn replace_quic(&self, socket: &QuicSocket) {
         for worker in &self.workers {
             let _ = worker.commands.send(WorkerCommand::ReplaceQuic(socket.clone()));
@@ -350,12 +350,11 @@ impl WorkerSlot {
         }
     }
 
-    /// Uses the UDP socket of a worker of another address, which reads it.
+    /// Uses the UDP socket of a worker of another address.
     fn use_quic_of(&mut self, other: &QuicSocket) {
         if let Some(quic) = &mut self.quic {
             quic.use_socket_of(other);
         }
-        self.receives_quic = false;
     }
 
     fn run(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
@@ -446,10 +445,15 @@ impl WorkerSlot {
                     Some(WorkerCommand::ReplaceQuic(other)) => {
                         accept_loop.accept_quic(context);
                         match other.udp_socket() {
-                            Ok(socket) => accept_loop.replace_quic_socket(socket),
-                            Err(error) => return Poll::Ready(LoopExit::Failed(error)),
+                            Ok(socket) => {
+                                accept_loop.replace_quic_socket(socket);
+                                self.use_quic_of(&other);
+                            }
+                            // Without a free descriptor, the worker continues with its own socket.
+                            Err(error) => {
+                                tracing::warn!(address = %self.address, "the UDP socket is not replaced: {error}");
+                            }
                         }
-                        self.use_quic_of(&other);
                     }
                     Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),

@@ -17,7 +17,7 @@ use rocknet_quic::OpenTrace;
 const MAX_TRACES: usize = 256;
 /// Maximum number of traces until the server is restarted, so that clients cannot use up the inodes of the file system.
 const MAX_FILES: usize = 10_000;
-/// Maximum size of a trace in bytes. A longer trace ends there.
+/// Maximum size of a trace in bytes. Records that would exceed it are dropped.
 const MAX_TRACE_BYTES: usize = 64 << 20;
 /// Maximum number of records that wait for the thread, each of about 300 bytes. Further records are dropped.
 const MAX_WAITING: usize = 8192;
@@ -38,7 +38,9 @@ type Record = (Arc<Mutex<TraceFile>>, Vec<u8>);
 
 /// File of a trace. Only the thread opens it and writes to it.
 enum TraceFile {
+    /// Path of the file, which is created with the first record.
     Unopened(PathBuf),
+    /// Open file, to which records are appended.
     Open(File),
     /// The file could not be created or written.
     Failed,
@@ -91,6 +93,7 @@ impl OpenTrace for QlogFolder {
         }
         match self.writer.files.fetch_add(1, Ordering::Relaxed) {
             0..MAX_FILES => {}
+            // Only the first refused trace is logged.
             MAX_FILES => {
                 tracing::warn!("qlog: {MAX_FILES} traces were written; no more are until the next start");
                 return None;
@@ -215,7 +218,7 @@ mod tests {
     use super::*;
 
     /// Returns a deadline that no test reaches.
-    fn soon() -> Instant {
+    fn distant_deadline() -> Instant {
         Instant::now() + Duration::from_secs(60)
     }
 
@@ -227,15 +230,16 @@ mod tests {
         let mut open = ["0a", "0b"].map(|name| traces.open(name).expect("a trace"));
         for number in 0..100 {
             for (trace, name) in open.iter_mut().zip(["0a", "0b"]) {
+                // A record begins with the record separator 0x1e (RFC 7464 §2.2), and may be written in parts.
                 trace.write_all(b"\x1e{").expect("written");
                 let rest = format!("\"{name}\":{number}}}\n");
                 trace.write_all(rest.as_bytes()).expect("written");
             }
         }
-        // A record that was begun is not written.
+        // An incomplete record is not written.
         open[0].write_all(b"\x1e{").expect("written");
         drop(open);
-        assert!(writer.stop(soon()));
+        assert!(writer.stop(distant_deadline()));
         for name in ["0a", "0b"] {
             let text = std::fs::read_to_string(folder.path().join(format!("{name}_server.sqlog"))).expect("a file");
             let expected: Vec<_> = (0..100)
@@ -257,7 +261,7 @@ mod tests {
         open.pop();
         assert!(traces.open("more").is_some());
         drop(open);
-        assert!(writer.stop(soon()));
+        assert!(writer.stop(distant_deadline()));
     }
 
     #[test]
@@ -267,7 +271,7 @@ mod tests {
         let traces = writer.traces_in(folder.path());
         let opened = (0..MAX_FILES + 10).filter(|name| traces.open(&name.to_string()).is_some());
         assert_eq!(opened.count(), MAX_FILES);
-        assert!(writer.stop(soon()));
+        assert!(writer.stop(distant_deadline()));
     }
 
     #[test]
@@ -275,13 +279,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let writer = Arc::<QlogWriter>::default();
         let mut trace = writer.traces_in(folder.path()).open("0c").expect("a trace");
+        // With its line feed, a record is longer than a quarter of the maximum, so only three of eight are written.
         let mut record = vec![b'a'; MAX_TRACE_BYTES / 4];
         record.push(b'\n');
         for _ in 0..8 {
             trace.write_all(&record).expect("written");
         }
         drop(trace);
-        assert!(writer.stop(soon()));
+        assert!(writer.stop(distant_deadline()));
         let file = std::fs::metadata(folder.path().join("0c_server.sqlog")).expect("a file");
         assert_eq!(file.len(), 3 * record.len() as u64);
     }
@@ -296,7 +301,7 @@ mod tests {
             trace.write_all(b"\x1e{}\n").expect("no error");
         }
         drop(trace);
-        assert!(writer.stop(soon()));
+        assert!(writer.stop(distant_deadline()));
         assert!(!folder.path().join("missing").exists());
     }
 }

@@ -1,17 +1,21 @@
 //! State that one server shares among its workers and keeps across reloads, with its background threads.
 //!
 //! ```text
-//! Server ──▶ Registries ◀── Worker (in Shared)      Snapshot ▶ Site ▶ Endpoint use them while they are built
+//! Server ──▶ Registries ◀── Worker (in Shared)
+//!              ├─ time        clock of all workers
 //!              ├─ upstreams   upstream servers: health, circuit breakers, queues; threads rn-upstreams and rn-mirror
 //!              ├─ backends    application servers and idle connections
 //!              ├─ programs    permits for CGI programs; thread rn-cgi, which kills them at their time limit
 //!              ├─ libraries   controllers; a process and a thread rn-isolated for each isolated library
 //!              ├─ folders     open folders of sites
 //!              ├─ access      verified passwords, and clients that guess passwords
+//!              ├─ filters     steps that responses pass, with a limit on files that are encoded while they are sent
 //!              ├─ qlog        traces of QUIC connections; thread rn-qlog
 //!              ├─ routes      numbers of routes, for their metrics
 //!              └─ traces      spans on their way to a collector; thread rn-traces
 //! ```
+//! A snapshot uses the registries while its sites and endpoints are built.
+//!
 //! Two servers in one process share none of this state. The following values belong to the process and remain static:
 //! - `clock::uptime_ms`: the start of the monotonic clock, a constant once it is set.
 //! - `accounts`: the privileges that the process dropped, the helper that kept them, and the helper's program.
@@ -132,6 +136,7 @@ impl Registries {
 
     /// Returns the number of snapshots in memory.
     pub fn snapshots(&self) -> usize {
+        // One reference is the field itself.
         Arc::strong_count(&self.snapshots) - 1
     }
 
@@ -151,7 +156,8 @@ impl Registries {
     }
 }
 
-/// Returns a random key for this server. The random number generator does not fail once the system has started.
+/// Returns a random key for the state of access control. The random number generator does not fail once the system has
+/// started.
 fn random_key() -> [u8; 32] {
     let mut key = [0; 32];
     rand::fill(&mut key).expect("the system provides random numbers");

@@ -1,4 +1,5 @@
-//! Reports about a running server: counters for `status`, and URLs for `sites`.
+//! Reports about a running server: its state and counters, summaries and URLs of its sites, and the traffic of its
+//! routes.
 
 use std::collections::HashMap;
 use std::io;
@@ -144,7 +145,7 @@ fn durations(snapshot: &Snapshot, sums: &HashMap<Arc<str>, Histogram>) -> Vec<Si
 }
 
 /// Binary logarithms of the bounds in microseconds of [`Status::duration_counts`]. Histograms put all durations above
-/// the last one into its bucket.
+/// the last bound into the bucket below that bound.
 const DURATION_BITS: std::ops::RangeInclusive<u32> = 3..=27;
 
 /// Returns the number of responses of all sites below each of the bounds.
@@ -182,7 +183,8 @@ pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
     all
 }
 
-/// Maximum number of routes in the list of all sites, so that the reply of a server with many sites stays small.
+/// Maximum number of routes of all sites together for which routes are listed. With more, no route is listed, so that
+/// the reply of a server with many sites stays small.
 const MAX_LISTED_ROUTES: usize = 10_000;
 
 /// Returns the summary of a route.
@@ -372,6 +374,7 @@ mod tests {
             )];
             assert_eq!(urls(&config.sites[0], &bound), expected, "{text}");
         }
+        // A site whose name is a host uses TLS at every port but 80. All other sites use no TLS here.
         check("[site.\":8081\"]", &["http://localhost:8081/"]);
         check("[site.\"127.0.0.1:0\"]", &["http://127.0.0.1:4711/"]);
         check("[site.\"[::1]:8081\"]", &["http://[::1]:8081/"]);

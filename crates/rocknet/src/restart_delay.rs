@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const MIN_DELAY: Duration = Duration::from_millis(100);
 /// Longest delay. A worker that fails at every start then occupies no core, and is back soon after its cause is gone.
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// Running time after which a failure is a new one.
+/// Running time after which a failure does not count as a repetition, so that the delays begin with the first again.
 const STABLE_TIME: Duration = Duration::from_secs(30);
 
 /// Delays of one worker: doubled with each failure after a short time.
@@ -27,7 +27,8 @@ impl RestartDelay {
         if ran >= STABLE_TIME {
             self.failures = 0;
         }
-        // The factor is bounded, so that the shift cannot overflow. With 64, the delay exceeds the longest one.
+        // The factor is at most 64, so that the shift cannot overflow. With 64, the product is 6.4 s, more than the
+        // longest delay.
         let delay = MIN_DELAY * (1 << self.failures.min(6));
         self.failures = self.failures.saturating_add(1);
         delay.min(MAX_DELAY)
@@ -39,7 +40,8 @@ impl RestartDelay {
     }
 }
 
-/// Blocks the thread until `future` is ready, at most for `limit`. For a thread without a runtime.
+/// Blocks the thread until `future` is ready, at most for `limit`. Returns `None` when the limit is reached. Used by
+/// threads without an event loop.
 pub fn wait_at_most<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     let deadline = Instant::now() + limit;
     let waker = Waker::from(Arc::new(Unpark(thread::current())));

@@ -24,10 +24,10 @@ pub fn of_site(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool)
 }
 
 /// Returns the value of `Alt-Svc`. It is `clear` if the site has no HTTP/3, because clients may remember an earlier
-/// announcement. `None` if no port can be announced, although HTTP/3 is served.
+/// announcement. `None` if the site has TLS at Unix sockets only, or if HTTP/3 is served but no port can be announced.
 fn alt_svc(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> Option<String> {
     let serves_http3 = |listen: &model::Listen| site.serves_http3(listen) && serves_quic(listen);
-    // The proxy in front of a Unix socket decides what it announces.
+    // With TLS at Unix sockets only, the proxy in front of them decides what it announces.
     if !site
         .secure
         .iter()

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rocknet_config::model::Config;
 use rocknet_io::socket::{Address, BindError, Listener};
-use rocknet_quic::Relay;
+use rocknet_quic::{Relay, Relays};
 
 use crate::accept_loop::StopTimes;
 use crate::backend::BackendChoice;
@@ -29,7 +29,7 @@ use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 use crate::worker::Shared;
 
-use self::address_change::{RemovedAddresses, assign_udp, stop_removed};
+use self::address_change::{RemovedAddresses, release_covered_udp, stop_removed, udp_addresses};
 
 pub use self::start::StartHooks;
 
@@ -137,10 +137,14 @@ impl Server {
         // A kept address gets UDP sockets at the first reload that requires them, and keeps them.
         let mut added_quic = BTreeMap::new();
         let mut quic_failures = Vec::new();
+        let with_udp = udp_addresses(&state.listeners, &state.stopping);
         quic.retain(|address| match state.listeners.get(address) {
             Some(kept) if !kept.has_quic() => {
                 let keys = self.quic_keys.get();
-                let sockets = keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys, false));
+                let is_shared = with_udp.iter().any(|other| other.overlaps(kept.bound()));
+                let relays = Relays::new(address.to_string(), self.relays.clone());
+                let sockets =
+                    keys.and_then(|keys| QuicSocket::bind(kept.bound(), kept.workers(), &keys, is_shared, &relays));
                 let sockets = quic_or_none(sockets, address, &mut quic_failures);
                 let is_bound = !sockets.is_empty();
                 added_quic.insert(address.clone(), sockets);
@@ -175,7 +179,9 @@ impl Server {
             stopping: &state.stopping,
         };
         let mut adopted = changes.sockets_for(&new).map_err(StartError::Io)?;
-        let mut bound = bind_all(
+        adopted.set_udp_neighbours(with_udp);
+        self.relays.iter().cloned().for_each(|relay| adopted.add_relay(relay));
+        let bound = bind_all(
             &new,
             workers,
             &held,
@@ -185,7 +191,6 @@ impl Server {
             &mut quic_failures,
         )
         .map_err(StartError::Bind)?;
-        changes.name_predecessors(&mut bound);
         self.quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
         let kept = state
@@ -208,22 +213,17 @@ impl Server {
             let listener = ActiveListener::start(&address, sockets, &worker_start)?;
             Ok((address, listener))
         };
-        let with_quic = bound.iter().filter(|(_, sockets)| !sockets.quic.is_empty());
-        let with_quic: Vec<Address> = with_quic.map(|(address, _)| address.clone()).collect();
-        changes.leave_udp(&with_quic, true);
         // If a listener fails to start, the listeners started before it are dropped, which stops them.
         let started: io::Result<Vec<_>> = bound.into_iter().map(start).collect();
-        let started = started.map_err(|error| {
-            changes.leave_udp(&with_quic, false);
+        let applied = started.and_then(|started| {
+            self.shared.certificates.manage(&snapshot.config)?;
+            self.php.apply(php_plan)?;
+            Ok(started)
+        });
+        let started = applied.map_err(|error| {
             let _ = self.apply_log(&state.snapshot);
             StartError::Io(error)
         })?;
-
-        self.shared
-            .certificates
-            .manage(&snapshot.config)
-            .map_err(StartError::Io)?;
-        self.php.apply(php_plan).map_err(StartError::Io)?;
 
         // No later step can fail.
         state.listeners.extend(started);
@@ -241,7 +241,7 @@ impl Server {
                 state.stopping.push(stopping);
             }
         }
-        assign_udp(&mut state.stopping, &state.listeners);
+        release_covered_udp(&state.stopping, &state.listeners);
         for (address, listener) in &mut state.listeners {
             listener.swap(&snapshot, connections, added_quic.remove(address).unwrap_or_default());
             let missing = workers.saturating_sub(listener.sockets().len());

@@ -29,6 +29,7 @@ pub struct Site {
     /// Rules applied to requests that the guards of their path have admitted. After a rewrite the route is looked up
     /// again.
     pub rules: Option<Rules>,
+    /// Endpoints for connections with TLS, or for all connections.
     routes: SiteRoutes,
     /// Endpoints for connections without TLS. Set if the site has such connections, and its TLS responses carry fields
     /// that must not be sent without TLS (see [`secure_fields`]). Otherwise `None`: `routes` then has the endpoints for
@@ -103,8 +104,8 @@ impl Site {
         context: &SiteContext<'_>,
     ) -> Result<(), String> {
         let label = context.label(site);
-        // The handler belongs to the embedding program and serves no files of the site, so no files of
-        // its route are cached.
+        // The handler belongs to the embedding program and serves no files of the site, so no files of its route are
+        // cached.
         let endpoint_context = EndpointContext {
             max_cached_file: 0,
             ..context.endpoint_context(site, &label)
@@ -169,6 +170,7 @@ impl SiteContext<'_> {
         secure_fields::of_site(site, self.serves_quic)
     }
 
+    /// Returns the inputs of the endpoints of a site.
     fn endpoint_context<'a>(&'a self, site: &model::Site, label: &'a SiteLabel) -> EndpointContext<'a> {
         let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
         let cache = &self.config.cache;
@@ -213,9 +215,9 @@ impl SiteRoutes {
         self.trie.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
     }
 
-    /// Returns the endpoint of another route that applies to `file`, a path in `tree`. Its guards apply as well.
-    /// Returns `None` if the route of `file` is that of `tree`, or if it serves another folder, in which the same path
-    /// is a different file.
+    /// Returns the endpoint of another route that applies to `file`, a path in `tree`. The guards of that route apply
+    /// to the file too. Returns `None` if the route of `file` is that of `tree`, or if the route of `file` serves
+    /// another folder, in which the same path is a different file.
     pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
         let endpoint = self.endpoint(file);
         let is_excluded = |other: &Arc<Tree>| Arc::ptr_eq(other, tree) || other.folder() != tree.folder();
@@ -258,8 +260,8 @@ impl SiteRoutes {
     }
 }
 
-/// Returns the port for redirects to HTTPS: 443 if the site listens on it, otherwise its first TLS port. Returns `None`
-/// if redirects are disabled or there is no such port.
+/// Returns the port for redirects to HTTPS: 443 if the site has TLS at that port, otherwise its first TLS port. Ports
+/// that the kernel chooses (0) are left out. Returns `None` if redirects are disabled or there is no such port.
 pub fn redirect_port(site: &model::Site) -> Option<u16> {
     let ports = site.secure.iter().filter_map(|listen| match listen {
         model::Listen::Tcp { port, .. } if *port != 0 => Some(*port),

@@ -8,8 +8,9 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use crate::routing::HostTable;
 use crate::snapshot::ListenerSites;
 
-/// Table of the sites that a listener serves.
+/// Table of the sites that a listener serves. A site is represented by its number in the configuration.
 pub struct SiteTable {
+    /// Sites by host name, for every address of the machine.
     hosts: HostTable<u32>,
     /// Sites that listen on a single address of the machine, by that address.
     by_ip: Vec<(IpAddr, HostTable<u32>)>,

@@ -48,7 +48,7 @@ pub struct Mount {
 impl Snapshot {
     /// Prepares a configuration, and opens the access logs of its sites. Settings that cannot be used are found here,
     /// before any part of the configuration takes effect. `quic`: the addresses that serve HTTP/3. `remembered`:
-    /// settings that their clients remember for early data.
+    /// settings that clients of HTTP/3 remember for early data.
     ///
     /// # Errors
     ///
@@ -182,6 +182,7 @@ impl Snapshot {
             return Vec::new();
         }
         let trees = self.sites.iter().flat_map(|site| {
+            // The endpoints without TLS serve the same folders.
             let endpoints = site.routes(true).endpoints();
             endpoints.filter_map(|endpoint| Some((site.name.as_str(), endpoint.tree.as_ref()?)))
         });
@@ -203,7 +204,8 @@ pub fn addresses(config: &Config) -> Vec<Address> {
     all.into_iter().collect()
 }
 
-/// Returns the addresses whose UDP ports are also bound, for HTTP/3: the addresses with TLS of the sites that have it.
+/// Returns the addresses whose UDP ports are also bound, for HTTP/3: the addresses with TLS at which a site enables
+/// HTTP/3.
 pub fn quic_addresses(config: &Config) -> BTreeSet<Address> {
     let wildcards = wildcard_ports(config);
     config

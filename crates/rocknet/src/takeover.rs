@@ -3,16 +3,19 @@
 //! ```text
 //! old process (successor.rs)                       new process (predecessor.rs)
 //!   starts the program with one end of a channel as its standard input
-//!   offer: version, generation ───────────────────▶ loads the configuration
-//!   one message for each socket, secrets of TLS
-//!   tickets, end ─────────────────────────────────▶ adopts the sockets (adopted.rs), binds new addresses
-//!                                    ◀── prepared   everything but the workers has started
+//!   offer: version, generation, state folder,
+//!   account helper, secrets of TLS tickets,
+//!   channels for QUIC datagrams, one message for
+//!   each socket, end ─────────────────────────────▶ loads the configuration, adopts the sockets (adopted.rs),
+//!                                                   binds new addresses
+//!                       ◀── unused UDP, prepared    everything but the workers has started
 //!   leaves the socket files, stops reading UDP
 //!   sessions of early data, go ───────────────────▶ starts the workers
 //!   notifies the service manager ◀───────── ready
 //!   closes the channel ───────────────────────────▶ notifies the service manager
 //!   stops accepting, drains
 //! ```
+//! Unused UDP: the addresses whose UDP sockets the new process does not read. The old process continues to read them.
 //!
 //! Both processes refer to the same listening sockets, so a connection that waits in the queue of a socket is accepted
 //! by one of them. If the new process fails before it is ready, the old one continues.

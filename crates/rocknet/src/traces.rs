@@ -27,7 +27,7 @@ pub struct WorkerTracer {
     ids: IdGenerator,
 }
 
-/// A response, for its span.
+/// Data of a response for its span.
 pub struct TracedResponse<'r> {
     /// Number of the route in the metrics.
     pub route: u32,
@@ -38,12 +38,13 @@ pub struct TracedResponse<'r> {
     pub is_secure: bool,
     /// Time since the request.
     pub duration: Duration,
-    /// Upstream that the request was sent to, and the time at which its response arrived.
+    /// Upstream that the request was sent to, and the time at which the head of its response arrived.
     pub upstream: Option<(&'r UpstreamTiming, Instant)>,
 }
 
 impl WorkerTracer {
-    /// Returns the tracer of a configuration for one worker; `None` if the configuration records no spans.
+    /// Returns the tracer of a configuration for one worker; `None` if the configuration records no spans, or if the
+    /// system provides no random numbers for IDs.
     pub fn new(tracer: Option<&Arc<Tracer>>) -> Option<WorkerTracer> {
         let tracer = Arc::clone(tracer?);
         let ids = IdGenerator::new().ok()?;
@@ -100,6 +101,7 @@ fn server_span(
         .filter(|_| response.route != crate::metrics::OTHER);
     let route = label.as_ref().map_or("", |label| &label.route);
     let method = method(request);
+    // In the name of a span, the semantic conventions write `HTTP` for an unknown method.
     let shown = if method == "_OTHER" { "HTTP" } else { method };
     let mut span = Span {
         trace: trace.context.trace,

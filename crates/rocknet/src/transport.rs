@@ -1,4 +1,5 @@
-//! Starts the protocol of an accepted socket: TLS or, without TLS, HTTP/1 or the version that the first bytes select.
+//! Starts the protocol of an accepted socket: TLS or, without TLS, HTTP/1 or the version that the first bytes select. A
+//! load balancer may send a PROXY protocol header first.
 
 mod proxy_protocol;
 pub mod quic;
@@ -56,7 +57,8 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
     Ok(())
 }
 
-/// Starts serving a connection whose client is known. `open` counts it as open.
+/// Starts serving a connection whose client is known. `open` counts the connection as open. `local`: the server's
+/// address, set only if sites are selected by it.
 fn begin(open: OpenConnection, link: Stream, client: Client, local: Option<IpAddr>) {
     let config = open.worker().config();
     if config.is_secure {

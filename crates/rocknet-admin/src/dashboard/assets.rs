@@ -4,10 +4,12 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rocknet_handler::response::Response;
 use rocknet_proto::Status;
 
-/// Folder of the paths. The next segment is the version, so that browsers may keep each file without limit.
+/// Beginning of the path of each file. The next segment is the version of all files, so that browsers may keep each
+/// file for a year.
 const FOLDER: &str = "/assets/";
 
-/// Bytes of the digest of all files that form the version.
+/// Length of a version in bytes: the first bytes of a digest of all files. In paths, each byte is two hexadecimal
+/// digits.
 const VERSION_BYTES: usize = 8;
 
 /// A file of the dashboard.
@@ -89,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// Maximum size of all files after compression with gzip.
+    /// Maximum size in bytes of all files and page templates, each compressed with gzip.
     const MAX_COMPRESSED: usize = 40 * 1024;
 
     fn compressed(text: &str) -> usize {
@@ -106,6 +108,7 @@ mod tests {
         for entry in std::fs::read_dir(folder).unwrap() {
             templates += compressed(&std::fs::read_to_string(entry.unwrap().path()).unwrap());
         }
+        // Fails if no files or no templates were found.
         assert!(files > 1_000 && templates > 1_000);
         assert!(files + templates <= MAX_COMPRESSED, "{files} + {templates}");
     }

@@ -27,12 +27,14 @@ const MAX_STREAMS: usize = 16;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// A state that is younger than this time is sent instead of a new one, so that all streams together query the server
-/// once a second.
+/// once a second. The time is shorter than [`INTERVAL`], so that a stream normally gets a new state with each event.
 const FRESH: Duration = Duration::from_millis(800);
 
 /// Samples that all streams share.
 pub struct SharedSamples {
+    /// Moment from which the times of the samples are measured.
     began: Instant,
+    /// Number of open streams.
     streams: Arc<AtomicUsize>,
     latest: Mutex<Latest>,
 }
@@ -40,7 +42,9 @@ pub struct SharedSamples {
 #[derive(Default)]
 struct Latest {
     history: SampleHistory,
+    /// Latest event; `None` before the first query of the server.
     event: Option<LoadEvent>,
+    /// Time of the latest event since [`SharedSamples::began`].
     at: Duration,
 }
 
@@ -48,6 +52,7 @@ struct Latest {
 #[derive(Clone, Serialize)]
 struct LoadEvent {
     status: Status,
+    /// Load since the state before; `None` for the first state, and after a pause.
     sample: Option<LoadSample>,
 }
 
@@ -62,7 +67,8 @@ impl Default for SharedSamples {
 }
 
 impl SharedSamples {
-    /// Returns the latest state with its sample. Queries the server if the state is not fresh.
+    /// Returns the latest state with its sample, and all samples that are kept. Queries the server if the latest state
+    /// is older than [`FRESH`].
     async fn latest(&self, control: &impl Control) -> Result<(LoadEvent, Vec<LoadSample>), ApiError> {
         let mut latest = self.latest.lock().await;
         let now = self.began.elapsed();
@@ -86,7 +92,7 @@ impl SharedSamples {
     }
 }
 
-/// Place of a stream among the [`MAX_STREAMS`], given back when it is dropped.
+/// Place of a stream among the [`MAX_STREAMS`]. Dropping the place frees it.
 struct StreamPlace(Arc<AtomicUsize>);
 
 impl Drop for StreamPlace {
@@ -102,8 +108,10 @@ pub struct StatusFeed<C> {
     control: C,
     /// Secret of the session, which ends the stream when it ends.
     secret: String,
+    /// Deadline of the next event.
     deadline: Deadline,
     interval_ticks: u32,
+    /// True until the first event is sent.
     is_first: bool,
     _place: StreamPlace,
 }
@@ -122,6 +130,7 @@ impl<C: Control> StatusFeed<C> {
         services: &Services,
     ) -> Result<StatusFeed<C>, ApiError> {
         let streams = &samples.streams;
+        // If the stream is refused, dropping `place` subtracts the stream again.
         let place = StreamPlace(Arc::clone(streams));
         if streams.fetch_add(1, Ordering::Relaxed) >= MAX_STREAMS {
             return Err(ApiError::new(
@@ -135,6 +144,7 @@ impl<C: Control> StatusFeed<C> {
             control: control.clone(),
             secret: secret.to_owned(),
             deadline: services.wheel.deadline(),
+            // `ticks` adds a tick so that no deadline is early. Without this tick, the interval is not longer than 1 s.
             interval_ticks: services.wheel.ticks(INTERVAL).saturating_sub(1),
             is_first: true,
             _place: place,
@@ -149,7 +159,7 @@ impl<C: Control> StatusFeed<C> {
         }
         // The stream ends with the session.
         self.sessions.permission(&self.secret, Instant::now())?;
-        // The server is stopping. The end of the stream tells the page.
+        // An error, such as that of a server that is stopping, ends the stream. The page notices this end.
         let (event, history) = self.samples.latest(&self.control).await.ok()?;
         let mut text = String::new();
         if is_first {

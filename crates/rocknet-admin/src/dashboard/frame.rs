@@ -76,8 +76,8 @@ impl PageKind {
         }
     }
 
-    /// Returns true if the view is only for those who may change the server: it shows the text of the configuration,
-    /// which may contain secrets, or has no other purpose than a change.
+    /// Returns true if the view is only for visitors who may change the server: it shows the configuration, its history
+    /// or the logs, which may contain secrets, or has no other purpose than a change.
     pub fn needs_full_permission(self) -> bool {
         matches!(
             self,
@@ -98,6 +98,7 @@ pub struct Frame<'a> {
     pub title: &'static str,
     /// Path of the current entry of the navigation.
     pub current: &'static str,
+    /// Entries of the navigation: [`VIEWS`].
     pub views: &'static [(PageKind, &'static str, &'static str)],
     /// True if the visitor may change the server.
     pub can_change: bool,
@@ -115,11 +116,12 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Returns the error of a reply of another kind than the request has.
+/// Returns the error for a reply of another kind than the request expects.
 pub fn other_reply() -> ApiError {
     ApiError::new(500, "the server has sent another reply")
 }
 
+/// Returns the title of a view; empty for a request that is not a view.
 fn title(page: PageKind) -> &'static str {
     match page {
         PageKind::AddWebsite => "Add a website",
@@ -132,6 +134,7 @@ fn title(page: PageKind) -> &'static str {
     }
 }
 
+/// Returns the path of the entry of the navigation that a view belongs to; empty for a request that is not a view.
 fn path(page: PageKind) -> &'static str {
     match page {
         PageKind::AddWebsite | PageKind::EditWebsite | PageKind::CopyWebsite => "/websites",

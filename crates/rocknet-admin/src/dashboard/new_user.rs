@@ -8,7 +8,7 @@ use rocknet_config::model::{MAX_USER_BYTES, Priority, is_user_name};
 use rocknet_handler::exchange::Exchange;
 
 /// Returns the hash of the password in a form that is saved, or the reason why the user cannot be added. `None` if the
-/// form adds no user, or is checked only: a hash takes tens of milliseconds.
+/// form adds no user, or is only checked. A hash takes tens of milliseconds.
 pub async fn hash_of_password(body: &[u8], exchange: &Exchange) -> Option<Result<String, String>> {
     let password = match credentials(body)? {
         Ok((_, password)) => password,
@@ -30,6 +30,7 @@ pub async fn hash_of_password(body: &[u8], exchange: &Exchange) -> Option<Result
 }
 
 /// Returns the name and the password of a new user in a form that is saved, or the reason why they cannot be used.
+/// `None` if the form adds no user, or is only checked.
 fn credentials(body: &[u8]) -> Option<Result<(String, String), String>> {
     let field = |wanted: &str| parse(body).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
     if field("do").as_deref() != Some("save") {

@@ -92,7 +92,7 @@ pub async fn render<C: Control>(
     }
 }
 
-/// Carries out or checks the form that a browser has sent to a page.
+/// Checks the form that a browser has sent to a page, and saves it unless only a check was requested.
 pub async fn submit<C: Control>(
     page: PageKind,
     mode: FormMode,
@@ -112,6 +112,7 @@ pub async fn submit<C: Control>(
     }
 }
 
+/// Returns the error for a visitor who may only read.
 fn needs_full_token() -> ApiError {
     let message = "this view needs the full token; you are signed in with the read token";
     ApiError::new(403, message)
@@ -122,6 +123,11 @@ fn failed(frame: Frame<'_>, error: &ApiError) -> (Status, String) {
     (status(error.status), rendered(&ErrorPage { frame, error }))
 }
 
+/// Renders a view with its data.
+///
+/// # Errors
+///
+/// Status 404 for a page that is not a view, or the error of the request for the data.
 async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
     if let Some(mode) = page.form() {
         return site::view(mode, query, frame, control).await;
@@ -153,7 +159,7 @@ enum ViewData {
     Of(Request),
 }
 
-/// Returns the request for the data of a view; `None` if there is no such view.
+/// Returns the data of a view without a form; `None` for views with a form, and for pages that are not views.
 fn request(page: PageKind, query: &[u8]) -> Option<ViewData> {
     let parameter = |wanted: &str| parse(query).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
     Some(ViewData::Of(match page {
@@ -178,8 +184,8 @@ fn request(page: PageKind, query: &[u8]) -> Option<ViewData> {
     }))
 }
 
-// The parameters of the functions below are borrowed or not: a template passes fields as references, and results of
-// expressions as values.
+// The functions below format values in templates. Their parameters are borrowed or not, because a template passes
+// fields as references, and results of expressions as values.
 
 fn count(number: impl Borrow<u64>) -> String {
     text::count(*number.borrow())

@@ -9,13 +9,14 @@ use serde::Serialize;
 /// Maximum number of samples that are kept: two minutes of seconds.
 const MAX_SAMPLES: usize = 120;
 
-/// Intervals between two states that give no sample: the figures would be averages of a time that no chart shows.
+/// Maximum interval between two states that give a sample. The figures of a longer interval would be averages of a time
+/// that no chart shows.
 const MAX_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Load of the server during an interval of about a second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoadSample {
-    /// End of the interval, in milliseconds since the first state.
+    /// End of the interval, in milliseconds since the server began to collect samples.
     pub at_ms: u64,
     /// Requests per second.
     pub requests: f64,
@@ -35,15 +36,17 @@ pub struct LoadSample {
     pub p99_us: Option<u64>,
 }
 
-/// The last samples and the state that the next one begins with.
+/// The latest samples, and the state with which the interval of the next sample begins.
 #[derive(Debug, Default)]
 pub struct SampleHistory {
+    /// The latest state with its time.
     last: Option<(Duration, Status)>,
     samples: VecDeque<LoadSample>,
 }
 
 impl SampleHistory {
-    /// Adds a state, and returns the sample since the state before it. `at`: time of the state.
+    /// Adds a state, and returns the sample since the state before it. `at`: time of the state, from any fixed moment.
+    /// `None` for the first state, and if the interval is empty or longer than [`MAX_INTERVAL`].
     pub fn push(&mut self, at: Duration, status: Status) -> Option<LoadSample> {
         let before = self.last.replace((at, status));
         let (Some((began, before)), Some((_, now))) = (before, &self.last) else {
@@ -77,6 +80,7 @@ fn sample(at: Duration, interval: Duration, before: &Status, now: &Status) -> Lo
         requests: rate(before.requests, now.requests),
         errors: rate(before.responses.server_error, now.responses.server_error),
         bytes: rate(before.bytes_sent, now.bytes_sent),
+        // 10 ms of CPU time per second are 1 %.
         cpu: rate(before.cpu_ms, now.cpu_ms) / 10.0,
         memory: now.memory_bytes,
         connections: now.connections_open,
@@ -89,6 +93,7 @@ fn sample(at: Duration, interval: Duration, before: &Status, now: &Status) -> Lo
 mod tests {
     use super::*;
 
+    /// Returns a state after this number of requests, each with 100 bytes and 1 ms of CPU time.
     fn status(requests: u64, duration_counts: &[u64]) -> Status {
         Status {
             requests,
@@ -108,10 +113,12 @@ mod tests {
         let sample = history.push(second * 3, status(300, &[100, 300])).unwrap();
         assert_eq!((sample.at_ms, sample.requests, sample.bytes), (3_000, 100.0, 10_000.0));
         assert_eq!((sample.cpu, sample.memory, sample.connections), (10.0, 7, 3));
+        // All 200 responses took 8 to 16 µs.
         assert_eq!((sample.p50_us, sample.p99_us), (Some(12), Some(15)));
         // A server that was started again has smaller counters.
         let sample = history.push(second * 4, status(0, &[])).unwrap();
         assert_eq!((sample.requests, sample.p50_us), (0.0, None));
+        // An empty interval, and one that is too long.
         assert_eq!(history.push(second * 4, status(0, &[])), None);
         assert_eq!(history.push(second * 60, status(0, &[])), None);
         assert_eq!(history.all().len(), 2);

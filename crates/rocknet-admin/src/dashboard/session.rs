@@ -10,20 +10,23 @@ use subtle::ConstantTimeEq;
 /// Name of the cookie with the secret of a session.
 const COOKIE: &str = "rocknet_session";
 
-/// Random bytes of a secret, which is written in hexadecimal digits.
+/// Number of random bytes in a secret. Each is written as two hexadecimal digits.
 const SECRET_BYTES: usize = 32;
 
-/// Maximum number of sessions. The one that was not used for the longest time ends when another begins.
+/// Maximum number of sessions. If a session begins above this number, the one that was not used for the longest time
+/// ends.
 const MAX_SESSIONS: usize = 32;
 
-/// Time after which a session that is not used ends, and maximum duration of a session that is used.
+/// Time without use after which a session ends.
 const IDLE: Duration = Duration::from_secs(12 * 3600);
+
+/// Maximum duration of a session, however often it is used.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Maximum number of links that wait to be used. The oldest one expires when another is created.
+/// Maximum number of links that wait to be used. If a link is created above this number, the oldest one expires.
 const MAX_LINKS: usize = 8;
 
-/// Time after which a link expires. It has to survive the way from a terminal to a browser.
+/// Time after which a link expires. A user has to copy the link from a terminal to a browser within this time.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(300);
 
 /// All sessions and links of a server. They are in memory only, so they end with the server.
@@ -71,7 +74,7 @@ impl Sessions {
         Some(secret)
     }
 
-    /// Returns the permission of a session, and records that it is used.
+    /// Returns the permission of a session, and records that the session is used. `None` if no session has the secret.
     pub fn permission(&self, secret: &str, now: Instant) -> Option<Permission> {
         let mut table = self.lock(now);
         let session = table
@@ -129,13 +132,14 @@ fn is_same(known: &str, given: &str) -> bool {
     known.as_bytes().ct_eq(given.as_bytes()).into()
 }
 
+/// Returns a random secret; `None` if the system provides no random numbers.
 fn secret() -> Option<String> {
     let mut bytes = [0; SECRET_BYTES];
     rand::fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns the secret in the values of `Cookie` fields (RFC 6265 §4.2).
+/// Returns the secret of a session in the values of `Cookie` fields (RFC 6265 §4.2).
 pub fn secret_in<'v>(mut cookies: impl Iterator<Item = &'v [u8]>) -> Option<&'v str> {
     cookies.find_map(|value| {
         std::str::from_utf8(value).ok()?.split(';').find_map(|pair| {

@@ -11,22 +11,25 @@ use rocknet_control::site_form::{FieldInput, SiteField, SiteForm};
 /// Purpose of the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormMode {
+    /// Edits a website.
     Edit,
+    /// Adds a copy of a website.
     Copy,
 }
 
-/// Content of a website, which decides what fields it needs.
+/// Source of the responses of a website. The form shows the fields of this source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentKind {
     Files,
     Php,
     Proxy,
     Redirects,
-    /// Keys that the form does not have.
+    /// Source whose keys the form does not have.
     Other,
 }
 
-/// Kinds with the word in the form, the label, and the fields that they show.
+/// Kinds, each with its value in the form, its label, and the names of the fields that it needs. The order is that of
+/// [`ContentKind`], so that a kind is an index.
 const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
     (ContentKind::Files, "files", "Files of a folder", &["root"]),
     (ContentKind::Php, "php", "PHP scripts of a folder", &["root", "php"]),
@@ -35,10 +38,10 @@ const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
     (ContentKind::Other, "other", "What its text says", &[]),
 ];
 
-/// Fields of which a kind shows some.
+/// Fields that are shown only with a kind that needs them. The field `redirects` is shown with every kind.
 const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
 
-/// Fields that are used with certificate files only.
+/// Fields that are used only if the field `tls` is `files`.
 const OF_FILES: [&str; 2] = ["tls.cert", "tls.key"];
 
 /// Problem that the server has found, or that keeps the form from being sent to it.
@@ -76,14 +79,14 @@ pub struct FilledForm {
     pub name: String,
     pub name_problems: Vec<Problem>,
     pub kind: ContentKind,
-    /// Kind of the file.
+    /// Kind of the website in the file, before the form is filled in.
     present_kind: ContentKind,
     pub file: String,
     pub line: usize,
-    /// Revision of the text that the form was made of.
+    /// Revision of the configuration file that the form was created from.
     pub revision: String,
     pub fields: Vec<FilledField>,
-    /// Name of a user that is added, with a password that only the request has.
+    /// Name of a user that is added. The form does not keep the password of the user.
     pub new_user: String,
     pub new_user_problems: Vec<Problem>,
     /// Problems that are not about a field.
@@ -129,7 +132,7 @@ impl FilledForm {
         }
     }
 
-    /// Fills in the fields of a form that a browser has sent. Fields that are missing in it keep their values, except
+    /// Fills in the form with the body that a browser has sent. Fields that the body lacks keep their values, except
     /// switches, which browsers send only if they are on.
     pub fn fill(&mut self, body: &[u8]) {
         let sent: BTreeMap<_, _> = parse(body).into_owned().collect();
@@ -156,7 +159,8 @@ impl FilledForm {
         }
     }
 
-    /// Adds the new user with the hash of the password. A user of this name gets the new password.
+    /// Adds the new user with the hash of the password, or a problem with the message in place of the hash. If a user
+    /// with this name exists, the new hash replaces that of the user.
     pub fn add_user(&mut self, hash: Result<String, String>) {
         let (name, hash) = match hash {
             Ok(hash) => (std::mem::take(&mut self.new_user), hash),
@@ -171,7 +175,7 @@ impl FilledForm {
         }
     }
 
-    /// Returns the kinds that the form offers: kind, word and label.
+    /// Returns the kinds that the form offers, each with its value in the form and its label.
     pub fn kinds(&self) -> impl Iterator<Item = (ContentKind, &'static str, &'static str)> {
         let present = self.present_kind;
         KINDS
@@ -188,7 +192,7 @@ impl FilledForm {
             .collect()
     }
 
-    /// Returns the edits that make the file as the form is filled in.
+    /// Returns the edits that give the file the values of the form.
     pub fn edits(&self) -> Vec<Edit> {
         let mut edits = Vec::new();
         let (from, to) = (self.site.clone(), self.name.clone());
@@ -210,7 +214,7 @@ impl FilledForm {
         edits
     }
 
-    /// Returns the edits as a request. `revision`: true if the file must have the revision of the form.
+    /// Returns the edits as a request. `has_revision`: true if the file must have the revision of the form.
     pub fn request(&self, edits: Vec<Edit>, has_revision: bool) -> Edits {
         Edits {
             edits,
@@ -219,7 +223,7 @@ impl FilledForm {
         }
     }
 
-    /// Returns the text that a key should get; `None` if the form says nothing about it.
+    /// Returns the text to write for a field; `None` if the value in the file is kept. An empty text removes the key.
     fn wanted(&self, filled: &FilledField) -> Option<String> {
         let name = filled.field.name.as_str();
         if OF_FILES.contains(&name) && self.text("tls") != "files" {
@@ -227,12 +231,13 @@ impl FilledForm {
         }
         if !OF_KINDS.contains(&name) || self.shows(name) {
             let text = filled.text.trim();
+            // The kind needs PHP, so a field that does not turn PHP on becomes `auto`.
             if name == "php" && self.kind == ContentKind::Php && ["", "false"].contains(&text) {
                 return Some("auto".to_owned());
             }
             return Some(filled.text.clone());
         }
-        // The keys of the kind before would still have an effect.
+        // A key of the previous kind is removed, because it would still have an effect.
         (self.kind != self.present_kind).then(String::new)
     }
 
@@ -242,6 +247,7 @@ impl FilledForm {
         fields.contains(&name) || self.kind == ContentKind::Other
     }
 
+    /// Returns the text of the field with this name; empty if the form has no such field.
     fn text(&self, name: &str) -> &str {
         let found = self.fields.iter().find(|filled| filled.field.name == name);
         found.map_or("", |filled| &filled.text)
@@ -257,6 +263,7 @@ impl FilledForm {
         let mut is_complete = !self.name.is_empty();
         for filled in &mut self.fields {
             let name = filled.field.name.as_str();
+            // An empty field `php` becomes `auto`, and `tls.key` may be empty if the certificate file has the key.
             let is_needed = of_kind.contains(&name) && name != "php" || name == "tls.cert" && has_files;
             if is_needed && filled.text.trim().is_empty() && filled.field.other.is_none() {
                 filled.problems.push(Problem::error(FILL_IN));
@@ -289,7 +296,8 @@ impl FilledForm {
         }
     }
 
-    /// Places the error of a request.
+    /// Places the error of a request with `edits` beside the field that the failed edit sets. The error of another edit
+    /// is about the name, and any other error is about the whole form.
     pub fn refuse(&mut self, error: &ApiError, edits: &[Edit]) {
         let about = edits.iter().find_map(|edit| {
             let rest = error.error.strip_prefix(&format!("cannot {edit}: "))?;
@@ -310,7 +318,7 @@ impl FilledForm {
         }
     }
 
-    /// Returns the field of a key of the site, or of a table that contains the key.
+    /// Returns the field of a key of the site, or of the innermost table that contains the key and has a field.
     fn field_of(&mut self, key: &[&str]) -> Option<&mut FilledField> {
         let depth = |filled: &FilledField| {
             let parts: Vec<&str> = filled.field.name.split('.').collect();
@@ -331,9 +339,10 @@ impl FilledForm {
     }
 }
 
+/// Problem of an empty field that is needed.
 const FILL_IN: &str = "Fill in this field.";
 
-/// Returns the text of a field before it is filled in. A switch shows its default.
+/// Returns the text of a field before it is filled in. A switch whose key is not in the file shows its default.
 fn present(field: &SiteField) -> String {
     match field.input {
         FieldInput::Switch if field.text.is_empty() => field.default.clone(),
@@ -341,6 +350,7 @@ fn present(field: &SiteField) -> String {
     }
 }
 
+/// Returns the kind of a website by the fields that are set in the file. The first of the kinds below that fits counts.
 fn kind(fields: &[FilledField]) -> ContentKind {
     let is_set = |name: &str| {
         let found = fields

@@ -1,4 +1,5 @@
-//! Reads the configuration keys for TLS of a proxy: trusted authorities, server name, and client certificate.
+//! Reads the configuration keys for TLS of a proxy: trusted authorities, server name, verification, and client
+//! certificate.
 
 use crate::context::Check;
 use crate::environment::FileKind;
@@ -31,7 +32,7 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[WeightedUpstream
                     Code::Conflict,
                     entry.key,
                     message,
-                    "write \"https://…\" in `to`, or remove it",
+                    format!("write \"https://…\" in `to`, or remove `{key}`"),
                 );
             }
         }
@@ -103,7 +104,7 @@ fn server_name(check: &mut Check<'_>, node: &Node) -> Option<String> {
         written,
         node.span,
         message,
-        "write the name of its certificate: \"app.internal\"",
+        "write the name in the server's certificate: \"app.internal\"",
     );
     None
 }

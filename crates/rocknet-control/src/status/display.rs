@@ -5,7 +5,8 @@ use std::fmt;
 use super::{IntervalLoad, MAX_SHOWN, Protocols, Responses, SiteDurations, Status};
 use crate::text;
 
-/// Writes one line with a name and a value for each property. Each line ends with a newline.
+/// Writes a line with a name and a value for each property. A property with several values has a line for each value,
+/// with the name in the first line. Each line ends with a newline.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Status { cache, responses, .. } = self;
@@ -149,7 +150,7 @@ impl fmt::Display for IntervalLoad {
 /// Maximum number of sites whose response times are shown, so that the output of `status` fits on a terminal.
 const DURATIONS_SHOWN: usize = 8;
 
-/// Width of the name column: the longest name and two spaces.
+/// Width of the name column in characters: the longest name and two spaces.
 const NAME_WIDTH: usize = 13;
 
 /// Number of spaces before each line of an error.
@@ -163,6 +164,7 @@ mod tests {
     use super::super::{Cache, Mode, ProtocolConnections};
     use super::*;
 
+    /// Returns a status with a value for most properties.
     fn sample() -> Status {
         Status {
             version: "0.1.0".into(),

@@ -26,11 +26,11 @@ const SERVER: &str = "rocknet";
 pub struct AccountPlan {
     /// `server.script_user`.
     default: Option<String>,
-    /// Accounts that sites with scripts name, sorted and without duplicates.
+    /// Accounts that sites and routes with scripts name, sorted and without duplicates.
     named: Vec<String>,
     /// True if a site or route has scripts.
     has_scripts: bool,
-    /// True if a site with scripts names no account.
+    /// True if a site or route with scripts names no account.
     pub needs_default: bool,
 }
 
@@ -60,7 +60,8 @@ impl AccountPlan {
     ///
     /// # Errors
     ///
-    /// Returns an error if a named account does not exist, is root, or is the account of the server.
+    /// Returns an error if a named account does not exist, is root, has root's group as its primary group, or is the
+    /// account of the server.
     pub fn accounts(&self, server: &User) -> io::Result<Accounts> {
         self.accounts_with(server, &USUAL_SCRIPT_ACCOUNTS)
     }
@@ -160,6 +161,7 @@ pub fn runs_scripts(config: &Config) -> bool {
     settings(config).any(Settings::runs_programs)
 }
 
+/// Returns the settings of all sites and routes.
 fn settings(config: &Config) -> impl Iterator<Item = &Settings> {
     config.sites.iter().flat_map(|site| {
         let routes = site.routes.iter().map(|route| &route.settings);
@@ -171,6 +173,7 @@ fn settings(config: &Config) -> impl Iterator<Item = &Settings> {
 mod tests {
     use super::*;
 
+    /// Returns an account with the name `server` and this user ID, which is also its group ID.
     fn user(uid: u32) -> User {
         User {
             name: "server".into(),
@@ -208,6 +211,7 @@ mod tests {
             uids(&plan(Some("daemon"), &["nobody", "daemon"]), 4242),
             Ok(vec![daemon, nobody])
         );
+        // `server`: user ID of the server. `why`: part of the error message.
         for (default, named, server, why) in [
             (Some("daemon"), &[][..], daemon, "RockNet itself runs as daemon"),
             (None, &["daemon"], daemon, "RockNet itself runs as daemon"),

@@ -84,7 +84,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Process {
-    /// Returns the process ID, which another process may have once this one was waited for.
+    /// Returns the process ID; `None` if it is unknown. Once the program was reaped, another process may have this ID.
     pub fn id(&self) -> Option<u32> {
         match &self.0 {
             ProcessKind::Child(own) => Some(own.child.id()),
@@ -146,6 +146,7 @@ impl Process {
         }
     }
 
+    /// Creates a process whose calls fail with this error.
     #[cfg(test)]
     pub fn failing(error: fn() -> io::Error) -> Process {
         Process(ProcessKind::Failing(error))
@@ -190,7 +191,8 @@ mod tests {
     fn no_signal_goes_to_a_process_that_reuses_the_number() {
         let mut other = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
         let pid = Pid::from_child(&other);
-        // Simulates a process that got the number of a reaped program.
+        // Simulates a process that got the number of a reaped program. The variable `other` gets another child, which
+        // ends at once.
         let child = std::mem::replace(&mut other, Command::new("true").spawn().unwrap());
         let _ = other.wait();
         let mut process = Process(ProcessKind::Child(ChildProcess {
@@ -201,9 +203,9 @@ mod tests {
         assert!(process.signal(Signal::KILL).is_err());
         assert!(process.signal_group(Signal::KILL).is_err());
         assert!(!process.group_has_members());
-        let left = process.try_wait();
+        let ended = process.try_wait();
         let killed = kill_process(pid, Signal::KILL);
-        assert!(matches!(left, Ok(None)), "{left:?}");
+        assert!(matches!(ended, Ok(None)), "{ended:?}");
         killed.unwrap();
         let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
     }

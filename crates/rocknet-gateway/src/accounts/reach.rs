@@ -10,8 +10,11 @@ use rocknet_io::privileges::User;
 /// Maximum number of files and folders visited; further ones are not checked. A state folder has a few for each site.
 const MAX_VISITED: usize = 10_000;
 
+/// Permission to read a file, as a bit in one digit of a mode.
 const READ: u32 = 0o4;
+/// Permission to write a file, or to replace the entries of a folder.
 const WRITE: u32 = 0o2;
+/// Permission to open the entries of a folder.
 const ENTER: u32 = 0o1;
 
 /// Returns a file below `folder` that the account can read or write, or a folder whose entries it can replace. The
@@ -34,9 +37,9 @@ pub fn reachable(folder: &Path, user: &User) -> io::Result<Option<PathBuf>> {
             return Ok(None);
         }
     }
-    let mut left = vec![folder];
+    let mut to_visit = vec![folder];
     let mut visited = 0;
-    while let Some(path) = left.pop() {
+    while let Some(path) = to_visit.pop() {
         visited += 1;
         if visited > MAX_VISITED {
             break;
@@ -50,7 +53,7 @@ pub fn reachable(folder: &Path, user: &User) -> io::Result<Option<PathBuf>> {
         }
         if found.is_dir() && may(user, &found, ENTER) {
             for entry in fs::read_dir(&path)? {
-                left.push(entry?.path());
+                to_visit.push(entry?.path());
             }
         }
     }
@@ -96,6 +99,7 @@ mod tests {
             groups: vec![group],
             ..other.clone()
         };
+        // Modes of `state`, of `local` and of the key; then the path that each of the two accounts can reach.
         for (folder, inner, file, by_other, by_member) in [
             (0o700, 0o755, 0o644, None, None),
             (0o755, 0o755, 0o600, None, None),

@@ -64,6 +64,7 @@ pub fn prepare(plan: &AccountPlan, server: &User) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the helper of this process, if it has one.
 fn helper() -> Option<&'static Helper> {
     match RIGHTS.get() {
         Some(Rights::ViaHelper(helper)) => Some(helper),
@@ -201,6 +202,7 @@ impl Account {
         }
     }
 
+    /// Returns the account of scripts, like [`Account::for_scripts`], from the accounts of the helper.
     fn from_helper(helper: &Helper, wanted: Option<&str>) -> io::Result<Account> {
         let accounts = helper.accounts();
         let at = match wanted {
@@ -253,6 +255,7 @@ mod tests {
             accounts: Accounts::default(),
         });
         assert!(refused.unwrap_err().ends_with("restart the server"));
+        // The helper was not adopted, so only root can switch accounts.
         assert!(!can_switch_accounts() || privileges::is_root());
     }
 }

@@ -27,13 +27,15 @@ use stderr::{Run, StderrTail};
 /// Delay before the second restart. The first restart is immediate, because most crashes do not repeat; each later
 /// delay is twice as long.
 const FIRST_RESTART_DELAY: Duration = Duration::from_millis(250);
+/// Maximum delay before a restart.
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// Interval between two searches for a version that is not installed.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 /// Run time after which a process counts as stable. A process also counts as stable after its first response. A stable
 /// process that ends is restarted immediately.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-/// Delay before a replaced process is stopped. Workers start to use a new configuration in their next iteration.
+/// Delay before a replaced process is stopped, because workers start to use a new configuration only in their next
+/// iteration.
 const RETIRE_DELAY: Duration = Duration::from_secs(1);
 /// Maximum wait for the end of a process that has closed its standard error.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -53,7 +55,7 @@ pub struct FpmProcess {
     /// Kept open across restarts, so that requests wait in its backlog. Closed if requests would not wait until the
     /// next restart, or if that restart is not likely to succeed.
     listener: Option<UnixListener>,
-    /// Set by the first response of the running process.
+    /// True once the running process has sent a response.
     responded: Arc<AtomicBool>,
     /// Groups of processes whose php-fpm has ended unexpectedly or was replaced, and the deadline at which they are
     /// killed. Until then they complete their requests.
@@ -76,15 +78,14 @@ enum FpmState {
     Waiting(Instant),
     Running {
         process: Process,
+        /// Time of the start.
         since: Instant,
         /// True once the process accepts requests.
         ready: bool,
     },
     /// The process was signalled to end, and is killed at this time.
-    Ending {
-        process: Process,
-        at: Instant,
-    },
+    Ending { process: Process, at: Instant },
+    /// The process has ended and is not restarted.
     Gone,
 }
 
@@ -172,7 +173,7 @@ impl FpmProcess {
         self.publish();
     }
 
-    /// Publishes the progress of a pool that exists.
+    /// Publishes the progress of the pool, unless the process is gone.
     fn publish(&self) {
         let (pid, is_ready) = match &self.state {
             FpmState::Gone => return,
@@ -193,10 +194,12 @@ impl FpmProcess {
                 self.drain(process);
             }
             FpmState::Waiting(_) => {}
+            // A process that is ending or gone is not restarted.
             ending => self.state = ending,
         }
     }
 
+    /// Starts the process. If its program is missing or cannot be started, schedules the next attempt.
     fn start(&mut self) {
         let installed = match &self.pool.program {
             PhpProgram::Found(installed) => installed.clone(),
@@ -237,6 +240,7 @@ impl FpmProcess {
         }
     }
 
+    /// Starts the program with the listening socket, and a thread that reads its standard error.
     fn launch(&mut self, installed: &Installed) -> io::Result<Process> {
         let listener = match self.listener.take() {
             Some(listener) => listener,
@@ -286,6 +290,7 @@ impl FpmProcess {
         self.tick();
     }
 
+    /// Schedules a restart after an unexpected end. The worker processes complete their requests.
     fn ended(&mut self, status: ExitStatus) {
         let mut was_ready = false;
         if let FpmState::Running { process, since, ready } = std::mem::replace(&mut self.state, FpmState::Gone) {
@@ -313,7 +318,8 @@ impl FpmProcess {
             ms => format!("in {ms} ms"),
         };
         tracing::error!("PHP {version} is not running: {why}; it will be restarted {when}");
-        // Requests wait in the backlog if the restart is soon; otherwise they fail immediately.
+        // Requests wait in the backlog if the restart is immediate, or if it is soon and most likely successful.
+        // Otherwise they fail at once.
         let may_wait = delay.is_zero() || was_ready && delay <= CONNECT_TIMEOUT;
         if !may_wait {
             self.sockets
@@ -329,6 +335,7 @@ fn restart_delay(failures: u32) -> Duration {
     match failures {
         0 => Duration::ZERO,
         failures => FIRST_RESTART_DELAY
+            // The bound keeps the shift valid. Delays of later failures exceed the maximum anyway.
             .saturating_mul(1 << (failures - 1).min(16))
             .min(MAX_RESTART_DELAY),
     }

@@ -68,8 +68,8 @@ pub fn all() -> Vec<Installed> {
 }
 
 /// Returns the program for the version that the configuration names; `None` if that version is not installed. If no
-/// version or only a major version is named, returns the newest one. `all` must be sorted with the newest version
-/// first.
+/// version or only a major version is named, returns the newest one that fits. `all` must be sorted with the newest
+/// version first.
 pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
     all.iter().find(|one| match wanted {
         PhpVersion::Newest => true,
@@ -77,6 +77,8 @@ pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
     })
 }
 
+/// Returns one program for each version in these folders, the newest version first. php-fpm is preferred to php-cgi,
+/// and earlier folders to later ones.
 fn in_folders(folders: &[PathBuf]) -> Vec<Installed> {
     let mut found = Vec::new();
     // Several names can lead to the same program.
@@ -109,8 +111,8 @@ fn in_folders(folders: &[PathBuf]) -> Vec<Installed> {
     found
 }
 
-/// Returns the server API of a program name and the remainder of the name: php-fpm and `8.2` for `php-fpm8.2`. `None`
-/// if it is not a name of a PHP program.
+/// Returns the server API of a program name and the remainder of the name: php-fpm and `8.2` for `php-fpm8.2`. The
+/// remainder is a version, empty, or `-legacy` (Arch). `None` if the name is not one of a PHP program.
 fn sapi_in_name(name: &str) -> Option<(Sapi, &str)> {
     let is_rest = |rest: &&str| rest.is_empty() || *rest == "-legacy" || version_in_name(rest).is_some();
     let fpm = name.strip_prefix("php-fpm").map(|rest| (Sapi::Fpm, rest));
@@ -133,6 +135,7 @@ fn version_in_name(rest: &str) -> Option<(u8, u8)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
+/// Returns true for a file that may be executed.
 fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }

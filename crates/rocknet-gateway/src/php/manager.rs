@@ -88,6 +88,7 @@ impl PhpManager {
                 None => PhpProgram::Missing(version),
             };
             let pool = pool(config, program, user.clone());
+            // A pool without changes keeps its number, and with it its php-fpm and its socket.
             let existing = state.pools.iter().chain(&pools).find(|(_, other)| *other == pool);
             let number = match existing {
                 Some((number, _)) => *number,
@@ -160,7 +161,7 @@ impl PhpManager {
         state.pools.iter().map(report).collect()
     }
 
-    /// Restarts the pools with a name. Returns their number.
+    /// Restarts the pools with the name `wanted`. Returns how many pools have this name.
     pub fn restart(&self, wanted: &str) -> usize {
         let state = lock(&self.state);
         let Some(running) = &state.running else {
@@ -199,6 +200,7 @@ impl ManagerState {
 }
 
 impl RunningSupervisor {
+    /// Starts the supervisor thread, unless it runs already.
     fn start(&mut self, sockets: &Arc<PhpSockets>) -> std::io::Result<()> {
         if self.thread.is_some() {
             return Ok(());
@@ -230,6 +232,7 @@ fn name(pool: &Pool) -> String {
     }
 }
 
+/// Returns the settings of the pool for a program and an account.
 fn pool(config: &Config, program: PhpProgram, user: Option<String>) -> Pool {
     let body_size = settings(config).map(|settings| settings.body_size).max();
     let body_size = body_size.unwrap_or_default();
@@ -237,7 +240,7 @@ fn pool(config: &Config, program: PhpProgram, user: Option<String>) -> Pool {
         program,
         user,
         dev: config.server.mode == Mode::Dev,
-        // PHP reads 0 as unlimited.
+        // PHP reads 0 as unlimited, and its sizes are signed numbers of 64 bits.
         body_size: body_size.clamp(1, i64::MAX as u64),
         drain_timeout: config.limits.answer_timeout,
     }

@@ -2,9 +2,9 @@
 //! the server ends.
 //!
 //! ```text
-//! Config ─▶ manager.rs: plans pools, sockets ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: restarts one php-fpm
-//!                          │                          │
-//!                     installed.rs                run_folder.rs: sockets, and cleanup after a killed server
+//! Config ─▶ manager.rs: plans pools ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: runs one php-fpm
+//!             ├─ installed.rs: finds PHP                            └─ pool.rs: settings, command line, socket
+//!             └─ run_folder.rs: folder of the sockets, cleanup after a killed server
 //! ```
 
 mod event;
@@ -31,7 +31,7 @@ pub use self::sockets::PhpSockets;
 /// Timeout for connecting to php-fpm. If its backlog stays full for this time, php-fpm is too slow for its load.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Returns a message with a hint for each version that RockNet should run itself but that is not installed.
+/// Returns a message with a remedy for each version that RockNet should run itself but that is not installed.
 pub fn missing(config: &Config) -> Vec<String> {
     let wanted = versions(config);
     if wanted.is_empty() {
@@ -84,6 +84,7 @@ pub fn is_wanted(config: &Config) -> bool {
     !versions(config).is_empty()
 }
 
+/// Returns the settings of all sites and routes.
 fn settings(config: &Config) -> impl Iterator<Item = &Settings> {
     config.sites.iter().flat_map(|site| {
         let routes = site.routes.iter().map(|route| &route.settings);
@@ -91,6 +92,7 @@ fn settings(config: &Config) -> impl Iterator<Item = &Settings> {
     })
 }
 
+/// Returns the settings of all sites and routes for a change.
 fn settings_mut(config: &mut Config) -> impl Iterator<Item = &mut Settings> {
     config.sites.iter_mut().flat_map(|site| {
         let routes = site.routes.iter_mut().map(|route| &mut route.settings);

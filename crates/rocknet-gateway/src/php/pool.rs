@@ -26,7 +26,7 @@ pub struct Pool {
     pub program: PhpProgram,
     /// Account of its scripts, if the site names one.
     pub user: Option<String>,
-    /// True if PHP shows its errors on the page.
+    /// True if PHP shows its errors in its responses.
     pub dev: bool,
     /// Largest request body in bytes that any site accepts. The limits of PHP are set to this size, so that PHP rejects
     /// no request body that RockNet accepts.
@@ -118,6 +118,7 @@ pub fn launch(
         parent_death_signal: Signal::TERM,
         account,
     };
+    // `HOME` is that of the account of the scripts, not that of the server.
     if let Some(user) = launch.account.user() {
         launch.environment.retain(|(name, _)| name != "HOME");
         let home = user.home.as_ref().map(|home| ("HOME".into(), home.into()));
@@ -141,6 +142,7 @@ pub fn launch(
         }
         Sapi::Cgi => {
             launch.name = "php-cgi".into();
+            // php-cgi accepts connections at its standard input.
             launch.stdin = listener;
             let mut set_variable = |name: &str, value: String| launch.environment.push((name.into(), value.into()));
             set_variable("PHP_FCGI_CHILDREN", processes().min(MAX_CGI_PROCESSES).to_string());
@@ -169,6 +171,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     let _ = fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    // Replaces the backlog that the standard library has set.
     rustix::net::listen(&listener, BACKLOG)?;
     Ok(listener)
 }
@@ -196,6 +199,8 @@ fn settings(pool: &Pool) -> Vec<(&'static str, String)> {
     all
 }
 
+/// Returns the text of the pool file. `name`: name of the pool in php-fpm. `listen`: name of the listening socket.
+/// `user`: account of the scripts, unless it is that of the server. `processes`: process limit.
 fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, processes: u64) -> String {
     let mut text = String::from("; Written by RockNet at each start of this php-fpm.\n[global]\n");
     let mut line = |name: &str, value: &str| {
@@ -224,11 +229,11 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     for (name, value) in settings(pool) {
         let _ = writeln!(text, "php_value[{name}] = \"{value}\"");
     }
-    // php-fpm sets these itself only if it is started as root.
+    // php-fpm sets `HOME` and `USER` itself only if it is started as root.
     if let Some(user) = user {
         let home = user.home.iter().filter_map(|home| home.to_str());
         for (name, value) in home.map(|home| ("HOME", home)).chain([("USER", user.name.as_str())]) {
-            // Other values could end the quoted string, or expand as variables.
+            // With these characters, the value could end the quoted string, begin a comment, or expand as a variable.
             if !value.contains(['"', '$', '\\', '\n', ';']) {
                 let _ = writeln!(text, "env[{name}] = \"{value}\"");
             }
@@ -244,13 +249,15 @@ fn processes() -> u64 {
     processes_of(memory(&machine, &group))
 }
 
+/// Returns the process limit of a pool for this number of bytes of memory; `None`: the memory is unknown.
 fn processes_of(memory: Option<u64>) -> u64 {
     memory.map_or(MIN_PROCESSES, |bytes| {
         (bytes / 2 / MEMORY_PER_PROCESS).clamp(MIN_PROCESSES, MAX_PROCESSES)
     })
 }
 
-/// Returns the memory of the machine in bytes, or the limit of its container if that is smaller.
+/// Returns the memory of the machine in bytes, or the limit of its container if that is smaller; `None` if both are
+/// unknown. `group`: the text of `memory.max`, which is `max` without a limit.
 fn memory(meminfo: &str, group: &str) -> Option<u64> {
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let total = total.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());

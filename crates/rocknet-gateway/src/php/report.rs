@@ -9,7 +9,7 @@ pub struct PoolProgress {
     pub pid: Option<u32>,
     /// True if it accepts requests.
     pub is_ready: bool,
-    /// Starts since the pool was created.
+    /// Number of starts since the pool was created.
     pub starts: u32,
 }
 
@@ -28,9 +28,9 @@ pub struct PoolReport {
     pub is_ready: bool,
     /// Reason why PHP does not run, if it does not.
     pub fault: Option<String>,
-    /// Number of processes, including php-fpm itself; 0 on systems other than Linux.
+    /// Number of processes, including php-fpm itself; 0 if php-fpm does not run, and on systems other than Linux.
     pub processes: u64,
-    /// Starts after the first one, including those that failed.
+    /// Number of starts after the first one, including those that failed.
     pub restarts: u64,
 }
 
@@ -52,8 +52,8 @@ mod tests {
         if !std::path::Path::new(&children).exists() {
             return;
         }
-        // The shell has one child, and writes a line once it has started that. A shell gives a child in the background
-        // an empty input unless it is redirected.
+        // The shell writes a line once it has started its only child. The child reads the input of the shell, so it
+        // does not end before the shell is killed. Without redirection, a child in the background has an empty input.
         let mut shell = std::process::Command::new("sh")
             .args(["-c", "exec 3<&0; cat <&3 & echo; wait"])
             .stdin(std::process::Stdio::piped())

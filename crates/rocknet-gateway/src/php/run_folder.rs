@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Name of the parent of all run folders, below the state folder.
 pub const FOLDER: &str = "php";
+/// Name of the lock file in a run folder.
 const LOCK: &str = "lock";
 /// Time after which a signalled process is killed. Also the age from which a folder without a lock file is removed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -26,6 +27,7 @@ const EMPTY_SCANS: u32 = 2;
 /// A locked run folder. It is removed on drop.
 pub struct RunFolder {
     path: PathBuf,
+    /// Holds the lock until the folder has been removed.
     _lock: File,
 }
 
@@ -70,6 +72,7 @@ impl Drop for RunFolder {
     }
 }
 
+/// Opens the lock file of a run folder, and creates it if it does not exist.
 fn lock_file(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
@@ -95,6 +98,7 @@ fn clear(all: &Path) {
     }
 }
 
+/// Returns true if the folder was not changed for longer than [`GRACE`].
 fn is_old(path: &Path) -> bool {
     let age = fs::metadata(path)
         .ok()
@@ -186,13 +190,14 @@ mod tests {
         fs::write(stale.join(LOCK), "").unwrap();
         let start = |name: &str, argument: String| {
             let mut command = Command::new("sleep");
-            command.arg0(name).args(["1000", "0"]).stdin(Stdio::null());
+            command.args(["1000", "0"]).stdin(Stdio::null());
             // The argument is part of the process name, because sleep accepts only times.
             command.arg0(format!("{name} {argument}"));
             command.spawn().unwrap()
         };
         let mut php = start("php-fpm: master process", format!("({}/1.conf)", stale.display()));
         let mut process = start("php-fpm: pool", "rocknet-77-1".to_owned());
+        // The folder of another server, whose name begins with that of the killed one.
         let mut other = start("php-fpm: master process", format!("({}0/1.conf)", stale.display()));
         let mut editor = start("vi", format!("{}/1.conf", stale.display()));
         let made = RunFolder::make(state.path()).unwrap();

@@ -39,6 +39,7 @@ impl PhpSockets {
         Arc::clone(lock(&self.responded).entry(socket.to_owned()).or_default())
     }
 
+    /// Returns the progress of the pool at `socket`.
     pub(super) fn progress(&self, socket: &Path) -> PoolProgress {
         lock(&self.progress).get(socket).copied().unwrap_or_default()
     }

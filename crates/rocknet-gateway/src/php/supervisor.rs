@@ -60,6 +60,7 @@ impl Supervisor {
         }
     }
 
+    /// Returns the process of the pool with this number.
     fn process(&mut self, number: u32) -> Option<&mut FpmProcess> {
         self.processes.iter_mut().find(|process| process.number == number)
     }
@@ -69,6 +70,7 @@ impl Supervisor {
         self.processes.retain(|process| !process.is_gone());
     }
 
+    /// Retires the processes of all pools that are not in the list, and adds those of new pools.
     fn set_pools(&mut self, pools: Vec<(u32, Pool)>) {
         for process in &mut self.processes {
             if !pools.iter().any(|(number, _)| *number == process.number) {
@@ -84,6 +86,7 @@ impl Supervisor {
         }
     }
 
+    /// Ends all processes, and waits for their end.
     fn stop(mut self) {
         for process in &mut self.processes {
             process.end(STOP_TIMEOUT, false);

@@ -51,22 +51,31 @@ pub(crate) fn read(text: &str) -> Result<Vec<Directive>, SyntaxError> {
     tree.finish()
 }
 
+/// Takes the collected words, each with its line, and returns them as a directive. The first word is its name. Returns
+/// `None` if there are no words, as before an extra `;`.
 fn directive(words: &mut Vec<(String, usize)>) -> Option<Directive> {
     let mut words = std::mem::take(words).into_iter();
     let (name, line) = words.next()?;
     Some(Directive::new(name, words.map(|(word, _)| word).collect(), line))
 }
 
+/// Token of the syntax.
 enum NginxToken {
+    /// A name or argument, with the line at which it begins.
     Word(String, usize),
+    /// `{`
     Open,
+    /// `}`
     Close,
+    /// `;`
     End,
+    /// End of the text.
     Finished,
 }
 
 struct NginxReader<'a> {
     chars: Peekable<Chars<'a>>,
+    /// Line of the next character, counted from 1.
     line: usize,
 }
 
@@ -79,6 +88,7 @@ impl NginxReader<'_> {
         c
     }
 
+    /// Reads the next token. Skips whitespace and comments before it.
     fn token(&mut self) -> Result<NginxToken, SyntaxError> {
         loop {
             match self.chars.peek() {
@@ -110,6 +120,8 @@ impl NginxReader<'_> {
         Ok(NginxToken::Word(word, line))
     }
 
+    /// Reads a word in quotes, and removes the backslashes before quotes and backslashes. `line`: line of the first
+    /// quote, for an error.
     fn quoted(&mut self, line: usize) -> Result<String, SyntaxError> {
         let quote = self.next();
         let mut word = String::new();
@@ -127,6 +139,7 @@ impl NginxReader<'_> {
         }
     }
 
+    /// Reads a word without quotes. An escaped character keeps its backslash.
     fn bare(&mut self) -> String {
         let mut word = String::new();
         while let Some(&c) = self.chars.peek() {
@@ -154,7 +167,8 @@ impl NginxReader<'_> {
         word
     }
 
-    /// Skips the Lua code of a block, up to its closing brace.
+    /// Skips the Lua code of a block, up to its closing brace. Braces in strings and comments of the code are counted
+    /// too. `line`: line of the block, for an error.
     fn skip_code(&mut self, line: usize) -> Result<(), SyntaxError> {
         let mut depth = 1_usize;
         while depth > 0 {

@@ -9,7 +9,8 @@ use super::place::{LocationMatch, Locations, matched};
 use super::restriction::refuses;
 use super::scope::Scope;
 
-/// Translates a `return` to a redirect, a rule or a restriction.
+/// Translates a `return` to a redirect, a rule, or a restriction, which denies every client (`close`). `patterns`: the
+/// patterns of its location.
 pub(super) fn translate(
     directive: &Directive,
     patterns: &[String],
@@ -19,10 +20,12 @@ pub(super) fn translate(
 ) {
     let line = directive.line;
     let is_exact = patterns.iter().all(|pattern| !pattern.ends_with('*'));
+    // The prefix that the location matches. A location without one gets NUL, which no path begins with.
     let prefix = patterns
         .iter()
         .find_map(|pattern| pattern.strip_suffix('*'))
         .unwrap_or("\u{0}");
+    // True if another location matches some of the paths of this one. An expression counts only if this one is `/`.
     let has_inner = locations.all.iter().any(|location| match matched(location) {
         LocationMatch::Exact(path) | LocationMatch::Prefix { path, .. } => {
             path.len() > prefix.len() && path.starts_with(prefix)
@@ -31,6 +34,7 @@ pub(super) fn translate(
         LocationMatch::Named => false,
     });
     match action::parse(directive) {
+        // An empty host stands for the host of the request. The last arm reports that form as not translated.
         Some(ReturnAction::Https(host)) if !host.is_empty() => {
             for pattern in patterns {
                 redirect_whole(site, directive, pattern, &format!("https://{host}"), 301);
@@ -38,6 +42,7 @@ pub(super) fn translate(
         }
         Some(ReturnAction::Redirect { target, status }) => {
             for pattern in patterns {
+                // `{*}` stands for the text that the `*` of the pattern matches.
                 match target.strip_suffix("/{*}") {
                     Some(base) => redirect_whole(site, directive, pattern, base, status),
                     None => site.redirect(pattern, &target, status, line),
@@ -83,7 +88,7 @@ pub(super) fn translate(
     }
 }
 
-/// Redirects to another host with the whole path.
+/// Redirects each path of a pattern to `base` with the whole path appended.
 fn redirect_whole(site: &mut Site, directive: &Directive, pattern: &str, base: &str, status: u64) {
     let target = match pattern.strip_suffix('*') {
         Some(prefix) => format!("{base}{prefix}{{*}}"),

@@ -32,9 +32,11 @@ pub(super) struct Scope<'a> {
     access: Vec<&'a Directive>,
     /// Directives `proxy_…`, which apply to the `proxy_pass` of this level and below.
     pub proxy: Vec<&'a Directive>,
+    /// Directive that names the back end, such as `proxy_pass` or `fastcgi_pass`.
     pub pass: Option<&'a Directive>,
     /// Path that replaces the prefix of the location in forwarded requests.
     pub pass_path: Option<String>,
+    /// Directives `auth_basic` and `auth_basic_user_file`.
     auth: (Option<&'a Directive>, Option<&'a Directive>),
 }
 
@@ -102,6 +104,7 @@ impl<'a> Scope<'a> {
             ("internal", []) => self
                 .notes
                 .skip_restriction(directive, "clients can request these paths themselves"),
+            // An empty value removes the field.
             ("etag", ["off"]) => self.settings.set_entry("headers", "ETag", Value::text(""), line),
             ("default_type", [kind]) if *kind != "application/octet-stream" => {
                 let message = "files of unknown types are sent as application/octet-stream: write a route for their \
@@ -135,7 +138,7 @@ impl<'a> Scope<'a> {
 
     fn body_size(&mut self, directive: &Directive, size: &str) {
         let value = match size {
-            // 0 stands for no limit, which RockNet does not have.
+            // In nginx, 0 means no limit. RockNet always has a limit, so a size is written that no body reaches.
             "0" => Some("1024TiB".to_owned()),
             size => units::size(size),
         };
@@ -166,6 +169,7 @@ impl<'a> Scope<'a> {
     fn expires(&mut self, directive: &Directive, time: &str) {
         let value = match time {
             "off" => return,
+            // Ten years, as in nginx.
             "max" => "max-age=315360000".to_owned(),
             "epoch" => "no-cache".to_owned(),
             time if time.starts_with('-') => "no-cache".to_owned(),
@@ -225,6 +229,7 @@ impl<'a> Scope<'a> {
             self.settings.set("error_level", Value::text(level), line);
             return;
         }
+        // `main` is the format in the `nginx.conf` of the packages of nginx: `combined` with one more field.
         if rest.iter().any(|word| !matches!(*word, "combined" | "main")) {
             let message = "the format of lines is `combined`, `common` or `json`: `log.format`";
             self.notes.differs(directive, message);
@@ -241,6 +246,7 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Translates a directive that names a back end, such as `proxy_pass`.
     fn pass(&mut self, directive: &'a Directive, upstreams: &Upstreams) {
         let line = directive.line;
         self.pass = Some(directive);
@@ -279,6 +285,7 @@ impl<'a> Scope<'a> {
                     Some(group) => group.servers.iter().map(|server| server.url.clone()).collect(),
                     None => vec![address.to_owned()],
                 };
+                // `unix:/…` contains a colon, too. An address without a port gets that of php-fpm.
                 let addresses = addresses.into_iter().map(|address| match address.contains(':') {
                     true => address,
                     false => format!("{address}:9000"),
@@ -298,16 +305,17 @@ pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
         }
     }
     if shared.is_locked() {
+        // Line 0, because no directive of the server causes this.
         settings.close(0);
     }
 }
 
-/// Returns a text value without variables; `None` if it has some.
+/// Returns a text as a value; `None` if it contains variables.
 pub(super) fn constant(text: &str) -> Option<Value> {
     (!text.contains('$')).then(|| Value::text(text))
 }
 
-/// Returns true if a known word is a prefix, written with a final `*`, of a name.
+/// Returns true if `known` ends in `*`, and `name` begins with the part before it.
 fn is_prefix(known: &str, name: &str) -> bool {
     known.strip_suffix('*').is_some_and(|prefix| name.starts_with(prefix))
 }

@@ -32,6 +32,7 @@ pub(super) fn translate(
     scope.hsts.clone_from(&shared.hsts);
     let locations = Locations::collect(block);
     let mut tls = TlsDraft::default();
+    // The directives `return` and `ssl_reject_handshake`, and the redirects of certbot. They are translated at the end.
     let mut returned = None;
     let mut rejects = None;
     let mut certbot = Vec::new();
@@ -42,6 +43,7 @@ pub(super) fn translate(
             ("listen", [address, parameters @ ..]) => listen(directive, address, parameters, &mut host),
             ("server_name", names) => {
                 names.iter().for_each(|name| server_name(directive, name, &mut host));
+                // Used only if `host.names` stays empty: then RockNet has no form for any of the names.
                 host.has_only_unknown_names = !names.iter().any(|name| matches!(*name, "_" | ""));
             }
             ("ssl", ["on"]) => tls.all = true,
@@ -110,14 +112,16 @@ pub(super) fn translate(
     host
 }
 
-/// Returns true for a `listen` of the server for names that no other server has.
+/// Returns true for a `listen` that makes its server the default one, which serves names that no other server has.
 fn is_default(directive: &Directive) -> bool {
     let is_default = |word: &String| matches!(word.as_str(), "default_server" | "default");
     directive.is("listen") && directive.arguments.iter().any(is_default)
 }
 
-/// Translates the redirects of certbot: an `if` for each name, then `return 404`.
+/// Translates the redirects of certbot: an `if` for each name, then `return 404`. `certbot`: each `if` with its name.
+/// `returned`: the `return` after them.
 fn https_by_certbot(certbot: &[(&Directive, &str)], returned: Option<&Directive>, host: &mut HostDraft) {
+    // An empty target stands for the host of the request.
     host.https_redirect = Some(String::new());
     let covers_all = host
         .names
@@ -133,6 +137,7 @@ fn https_by_certbot(certbot: &[(&Directive, &str)], returned: Option<&Directive>
     }
 }
 
+/// Translates a `return` of the server itself, which applies to all its paths.
 fn return_from_server(directive: &Directive, host: &mut HostDraft) {
     match action::parse(directive) {
         Some(ReturnAction::Https(target)) if !host.is_tls() => host.https_redirect = Some(target),
@@ -170,8 +175,10 @@ fn return_from_server(directive: &Directive, host: &mut HostDraft) {
     }
 }
 
+/// Translates an `if` whose action is known.
 fn if_action<'a>(directive: &'a Directive, action: IfAction<'a>, host: &mut HostDraft, scope: &mut Scope<'a>) {
     match action {
+        // `translate` has handled redirects to HTTPS.
         IfAction::Https(_) => {}
         IfAction::RedirectHost {
             host: name,
@@ -226,6 +233,7 @@ fn errors_to(document: &mut Document, scope: &mut Scope<'_>) {
     }
 }
 
+/// Adds a name to those of a host, unless RockNet has no form for it. `_` stands for no name.
 fn server_name(directive: &Directive, name: &str, host: &mut HostDraft) {
     match name {
         "_" | "" => {}
@@ -248,6 +256,7 @@ fn server_name(directive: &Directive, name: &str, host: &mut HostDraft) {
     }
 }
 
+/// Adds the listener of a `listen` to those of a host.
 fn listen(directive: &Directive, address: &str, parameters: &[&str], host: &mut HostDraft) {
     let tls = parameters.contains(&"ssl");
     for parameter in parameters {
@@ -268,6 +277,7 @@ fn listen(directive: &Directive, address: &str, parameters: &[&str], host: &mut 
         host.site.differs(directive, message);
     }
     if let Some(path) = address.strip_prefix("unix:") {
+        // The port 0 marks a Unix socket.
         host.listeners.insert(HostListener {
             address: path.to_owned(),
             port: 0,

@@ -28,6 +28,7 @@ pub(super) fn translate<'a>(
     for path in tried {
         match *path {
             "$uri" => paths.push("{path}".to_owned()),
+            // RockNet finds the index of a folder without a setting.
             "$uri/" => {}
             path if path.starts_with("$uri") && !path["$uri".len()..].contains('$') => {
                 paths.push(format!("{{path}}{}", &path["$uri".len()..]));
@@ -36,17 +37,21 @@ pub(super) fn translate<'a>(
             _ => return scope.notes.skip(directive, "write `try` and `fallback`"),
         }
     }
+    // RockNet tries the path itself anyway, so `$uri` alone needs no setting.
     if paths.iter().any(|path| path != "{path}") {
         scope
             .settings
             .set("try", Value::List(paths.into_iter().map(Value::Text).collect()), line);
     }
+    // The query begins after `?`, as in `/index.php?$args`, or with a variable, as in `/index.php$is_args$args`. The
+    // character at which the text is split is not in `query`.
     let (path, query) = last.split_once(['?', '$']).unwrap_or((last, ""));
     match *last {
         "=404" => scope.settings.set("fallback", Value::Flag(false), line),
         name if name.starts_with('@') => named_location(directive, name, scope, named, upstreams),
         _ if path.starts_with('/') => {
             scope.settings.set("fallback", Value::text(path), line);
+            // True if the target repeats the query of the request, or has none.
             let keeps_query = ["", "$args", "$query_string", "is_args$args", "is_args$query_string"].contains(&query);
             let is_script = path.ends_with(".php");
             if !keeps_query || !is_script && !query.is_empty() {
@@ -60,7 +65,8 @@ pub(super) fn translate<'a>(
     }
 }
 
-/// Translates a named location as the last argument.
+/// Translates a named location as the last argument. Its directives `proxy_…` are read before its `proxy_pass`, because
+/// they apply to `proxy_pass` wherever they stand.
 fn named_location<'a>(
     directive: &'a Directive,
     name: &str,

@@ -1,4 +1,4 @@
-//! Translates `upstream` blocks, and the directives of `proxy_pass` and similar directives.
+//! Translates `upstream` blocks, the URL of `proxy_pass` and `grpc_pass`, and the directives `proxy_…`.
 
 use std::collections::HashMap;
 
@@ -45,12 +45,14 @@ pub(super) fn group(block: &Directive, notes: &mut dyn Notes) -> ProxySettings {
             ),
         }
     }
+    // The default of nginx, which is not that of RockNet.
     if group.servers.len() > 1 && !group.keys.iter().any(|(key, _)| *key == "balance") {
         group.set("balance", Value::text("round_robin"));
     }
     group
 }
 
+/// Translates a `server` of an `upstream` block. Limits of single servers become settings of the whole group.
 fn server(
     address: &str,
     parameters: &[&str],
@@ -61,6 +63,7 @@ fn server(
     let mut server = ProxyServer::new(address);
     for parameter in parameters {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        // Where a guard has parsed a value, the fallback of `unwrap_or` is never used.
         match name {
             "weight" => server.weight = value.parse().unwrap_or(1),
             "backup" => server.backup = true,
@@ -87,17 +90,18 @@ fn server(
     server
 }
 
-/// Servers of `proxy_pass`, the path of its URL, and its host.
+/// Servers of `proxy_pass` or `grpc_pass`, with the path and host of its URL.
 pub(super) struct Target {
     pub proxy: ProxySettings,
     /// Path of the URL, which replaces that of the location; `None` if the URL has no path.
     pub path: Option<String>,
-    /// Value of `Host` that nginx sends unless it is set.
+    /// Value of `Host` that nginx sends unless `proxy_set_header` sets another one.
     pub host: String,
+    /// True if the URL names an `upstream` block.
     pub is_group: bool,
 }
 
-/// Returns the target of `proxy_pass`; `None` if its URL has variables.
+/// Returns the target of `proxy_pass`; `None` if its URL has variables, or a scheme other than `http` and `https`.
 pub(super) fn target(url: &str, upstreams: &Upstreams) -> Option<Target> {
     let (scheme, rest) = url.split_once("://")?;
     if url.contains('$') || !matches!(scheme, "http" | "https") {
@@ -138,7 +142,8 @@ pub(super) fn target(url: &str, upstreams: &Upstreams) -> Option<Target> {
     })
 }
 
-/// Translates the directives `proxy_…` of a location into the settings of its proxy.
+/// Translates the directives `proxy_…` that apply to `pass`, a `proxy_pass` or `grpc_pass`, into the settings of its
+/// proxy.
 pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Directive, notes: &mut dyn Notes) {
     let proxy = &mut target.proxy;
     let mut has_host = false;
@@ -152,6 +157,7 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
                 proxy.set("idle", time);
             }
             ("proxy_connect_timeout", [time]) if units::seconds(time).is_some() => {
+                // RockNet accepts 0.1 to 60 seconds for `connect`; only whole seconds are written here.
                 let time = units::seconds(time).unwrap_or(1).clamp(1, 60);
                 proxy.set("connect", Value::Text(units::duration(time)));
             }
@@ -162,6 +168,7 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
             ("proxy_ssl_certificate_key", [file]) => proxy.set("key", Value::text(*file)),
             ("proxy_request_buffering", ["on"]) => proxy.set("request_buffering", Value::Flag(true)),
             ("proxy_buffering", ["on"]) => proxy.set("buffering", Value::Flag(true)),
+            // The other forms of `proxy_redirect` change fields of responses, and are not translated.
             (
                 "proxy_http_version"
                 | "proxy_redirect"
@@ -203,6 +210,8 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
             .host
             .rsplit_once(':')
             .map_or(target.host.as_str(), |(name, _)| name);
+        // nginx sends the host of the URL. This is kept only if the host is a domain name, by which the server may
+        // select a site, and not if it is an address or the name of a group.
         let is_name = !target.is_group && name.contains('.') && name.contains(|c: char| c.is_ascii_alphabetic());
         if is_name {
             proxy.headers.insert("Host".to_owned(), target.host.clone());
@@ -217,13 +226,14 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
 fn header(directive: &Directive, name: &str, value: &str, proxy: &mut ProxySettings, notes: &mut dyn Notes) -> bool {
     let lower = name.to_ascii_lowercase();
     match (lower.as_str(), value) {
+        // RockNet forwards `Host` without a setting.
         ("host", "$host" | "$http_host" | "$host:$server_port") => {}
         ("x-forwarded-for", "$proxy_add_x_forwarded_for" | "$remote_addr")
         | ("x-forwarded-proto", "$scheme")
         | ("x-forwarded-host", "$host" | "$http_host") => {
             notes.unneeded(directive, "RockNet sends X-Forwarded-For, -Proto and -Host");
         }
-        ("upgrade" | "connection" | "accept-encoding", _) if lower != "accept-encoding" => {
+        ("upgrade" | "connection", _) => {
             notes.unneeded(directive, "RockNet forwards WebSocket and keeps connections open");
         }
         (_, value) if !value.contains('$') => {

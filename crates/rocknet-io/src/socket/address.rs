@@ -48,6 +48,19 @@ impl Address {
             }
     }
 
+    /// Returns true if every connection to `one` matches this address too, and this address also has others, as all
+    /// addresses of a port do for each of them.
+    pub fn covers(&self, one: &Self) -> bool {
+        let is_wider = match (self, one) {
+            (Self::Tcp { ip: None, .. }, Self::Tcp { ip: Some(_), .. }) => true,
+            (Self::Tcp { ip: Some(all), .. }, Self::Tcp { ip: Some(one), .. }) => {
+                all.is_unspecified() && !one.is_unspecified()
+            }
+            _ => false,
+        };
+        is_wider && self.overlaps(one)
+    }
+
     /// Returns the address of a socket bound to `bound`. `only_v6` is its option `IPV6_V6ONLY`: without the option, a
     /// socket at `[::]` also accepts IPv4 connections.
     pub(crate) fn of(bound: SocketAddr, only_v6: bool) -> Self {
@@ -83,6 +96,27 @@ impl From<SocketAddr> for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_addresses_of_a_port_cover_each_of_them() {
+        let tcp = |ip: &str, port| Address::Tcp {
+            ip: ip.parse().ok(),
+            port,
+        };
+        for (all, one, expected) in [
+            (tcp("*", 1), tcp("127.0.0.1", 1), true),
+            (tcp("*", 1), tcp("::", 1), true),
+            (tcp("*", 1), tcp("127.0.0.1", 2), false),
+            (tcp("0.0.0.0", 1), tcp("127.0.0.1", 1), true),
+            (tcp("::", 1), tcp("127.0.0.1", 1), false),
+            (tcp("::", 1), tcp("::1", 1), true),
+            (tcp("127.0.0.1", 1), tcp("*", 1), false),
+            (tcp("127.0.0.1", 1), tcp("127.0.0.1", 1), false),
+            (tcp("*", 1), Address::Unix("x".into()), false),
+        ] {
+            assert_eq!(all.covers(&one), expected, "{all:?} {one:?}");
+        }
+    }
 
     #[test]
     fn addresses_overlap_if_one_connection_matches_both() {

@@ -8,16 +8,17 @@ use crate::wheel::{Tick, Wheel};
 
 use super::record_size::MAX_RECORD_PLAINTEXT;
 
-/// Number of bytes of records that are collected before they are passed to the inner link. This number of bytes is
-/// enough for a send window, and the bytes are still in the CPU cache when the kernel copies them.
+/// Number of bytes of records that are collected before they are passed to the inner link: the transport below TLS,
+/// such as a TCP socket. So many bytes fill a send window, and are still in the CPU cache when the kernel copies them.
 pub(super) const BATCH_BYTES: usize = 64 * 1024;
 /// Maximum size of incomplete data during the handshake: the longest message that rustls accepts (64 KiB), such as a
 /// second ClientHello or a chain of client certificates, with record headers and encryption overhead.
 pub(super) const MAX_PARTIAL_HANDSHAKE: usize = 80 * 1024;
-/// Size of the receive buffer in bytes: three of the largest records, after the incomplete data.
+/// Size of the receive buffer in bytes: the incomplete data, 64 KiB of new records, and [`SPARE`]. The 64 KiB hold at
+/// least three records of the maximum size, which is about 16.25 KiB with the overhead of encryption.
 const INCOMING: usize = 64 * 1024 + MAX_PARTIAL_HANDSHAKE + SPARE;
-/// Number of bytes at the end of the receive buffer that no receive fills. They are reserved for the header of the
-/// invalid record that makes rustls create an alert.
+/// Number of bytes at the end of the receive buffer that no receive fills. To make rustls create an alert, the server
+/// writes an invalid record after the received bytes. Its header of 5 bytes is enough, and fits into these bytes.
 pub(super) const SPARE: usize = 8;
 /// Bytes reserved for the overhead of an encrypted record, such as header and tag.
 const OVERHEAD: usize = 64;

@@ -36,7 +36,8 @@ impl RecordSize {
         self.last = Some(now);
     }
 
-    /// Returns the maximum plaintext size of the next record if `waiting` bytes are in the queue.
+    /// Returns the maximum plaintext size of the next record in bytes. `waiting`: number of plaintext bytes that are
+    /// still to be sent, including those of this record.
     pub fn next(&self, waiting: u64) -> usize {
         if waiting <= INITIAL_WINDOW || self.sent >= WARM_AFTER {
             MAX_RECORD_PLAINTEXT

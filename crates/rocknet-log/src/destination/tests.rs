@@ -5,7 +5,9 @@ use std::fs;
 use super::*;
 
 const DAY: Duration = Duration::from_secs(86_400);
+/// No limit on the bytes that the log may hold, apart from its own.
 const ROOM: usize = usize::MAX;
+/// Settings by which a log is never rotated.
 const NEVER: Rotate = Rotate {
     size: None,
     age: None,
@@ -56,11 +58,13 @@ impl TestLog {
         }
     }
 
+    /// Removes the link to the full disk, and reopens the log as a new file, `seconds` after the start of the test.
     fn mend(&mut self, seconds: u64) {
         fs::remove_file(self.folder.path().join("a.log")).expect("removes");
         self.destination.reopen(&NEVER, self.at(seconds)).expect("reopens");
     }
 
+    /// Returns the time `seconds` after the start of the test.
     fn at(&self, seconds: u64) -> Now {
         let later = Duration::from_secs(seconds);
         Now {
@@ -69,17 +73,20 @@ impl TestLog {
         }
     }
 
+    /// Writes a line, `seconds` after the start of the test.
     fn push(&mut self, line: &str, rotate: &Rotate, seconds: u64) {
         let now = self.at(seconds);
         self.destination.push(line.as_bytes(), 1, ROOM, rotate, now);
     }
 
+    /// Returns the pending report without the name of the log. Times appear as `T`, followed by the seconds.
     fn take_report(&mut self) -> Option<(bool, String)> {
         let target = format!("log {}: ", self.folder.path().join("a.log").display());
         let (is_bad, text) = self.destination.take_report(|unix_ms| format!("T{}", unix_ms / 1000))?;
         Some((is_bad, text.strip_prefix(&target).expect("the log is named").to_owned()))
     }
 
+    /// Returns the contents of the log and of its rotated files, from the newest to the oldest.
     fn files(&self) -> Vec<String> {
         ["a.log", "a.log.1", "a.log.2", "a.log.3"]
             .iter()
@@ -93,6 +100,7 @@ fn a_log_is_rotated_by_age() {
     let mut log = TestLog::new();
     let day = DAY.as_secs();
     log.push("a\n", &DAILY, 0);
+    // The file has an age of some microseconds when it is opened, so the rotation is due slightly earlier.
     let due = log.destination.due(&DAILY).expect("an age is set");
     assert!(due <= log.start.instant + DAY);
     log.destination.upkeep(&DAILY, log.at(day - 60));
@@ -190,6 +198,7 @@ fn lines_held_for_a_failed_log_are_bounded() {
         let mut log = TestLog::full();
         log.push(&("x".repeat(size - 1) + "\n"), &NEVER, 1);
         assert_eq!(log.destination.take_dropped(), dropped, "{size} bytes");
+        // One more byte fits only if the first line was dropped.
         log.push("\n", &NEVER, 1);
         assert_eq!(log.destination.take_dropped(), 1 - dropped, "one byte after {size}");
     }
@@ -213,6 +222,7 @@ fn a_failure_that_ends_before_it_is_reported_is_not_reported() {
 fn the_limit_for_all_logs_is_kept() {
     let mut log = TestLog::full();
     let now = log.at(0);
+    // Each line has two bytes. `room` limits the bytes that are held after it.
     for (room, dropped) in [(4, 0), (4, 0), (4, 1), (5, 1), (6, 0)] {
         log.destination.push(b"a\n", 1, room, &NEVER, now);
         assert_eq!(log.destination.take_dropped(), dropped, "{room}");

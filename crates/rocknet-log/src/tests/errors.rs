@@ -111,6 +111,7 @@ fn the_variable_overrides_the_configuration() {
 
 #[test]
 fn a_reload_keeps_a_fixed_level() {
+    // The configuration has the level `info`. If `is_fixed` is true, `debug` stands for the level of `ROCKNET_LOG`.
     for (is_fixed, expected) in [(false, Level::Info), (true, Level::Debug)] {
         let test_log = TestLog::new(NO_ROTATION);
         test_log.logger.shared.level_is_fixed.store(is_fixed, Ordering::Relaxed);

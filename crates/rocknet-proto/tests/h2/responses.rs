@@ -375,11 +375,11 @@ fn graceful_shutdown_loses_no_request() {
     let first = server.request(&get(1));
     server.connection.begin_drain(&mut server.out);
     server.connection.begin_drain(&mut server.out);
-    // The first GOAWAY names the largest stream ID and NO_ERROR. The payload of the PING is arbitrary.
-    let any = [&[0x7f, 0xff, 0xff, 0xff][..], &[0; 4]].concat();
+    // The first GOAWAY has the largest stream ID and the code NO_ERROR. The server chooses the payload of the PING.
+    let largest_id = [&[0x7f, 0xff, 0xff, 0xff][..], &[0; 4]].concat();
     assert_eq!(
         server.sent(),
-        [frame(GOAWAY, 0, 0, any), frame(PING, 0, 0, "farewell")].concat()
+        [frame(GOAWAY, 0, 0, largest_id), frame(PING, 0, 0, "farewell")].concat()
     );
     // This request was in flight when the client received GOAWAY.
     let second = server.request(&get(3));

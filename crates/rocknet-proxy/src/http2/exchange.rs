@@ -33,6 +33,7 @@ pub struct H2Exchange {
     permit: StreamPermit,
     times: Timeouts,
     response: ResponseFuture,
+    /// Upload of the request body; `None` without a body, or if the upload is over.
     upload: Option<Upload>,
     /// Interim responses that are not forwarded yet.
     interim_responses: Option<Box<InterimResponse>>,
@@ -203,8 +204,8 @@ impl H2Response {
     }
 }
 
-/// Response body. The flow-control window is enlarged only when the client's connection asks for the next piece, so the
-/// upstream cannot send faster than the client accepts.
+/// Response body. The flow-control window is enlarged only when the client's connection polls for the next piece, so
+/// the upstream cannot send faster than the client accepts.
 struct H2Body {
     body: RecvStream,
     deadline: Deadline,
@@ -212,6 +213,7 @@ struct H2Body {
     idle: u32,
     /// Number of bytes that were passed on, but not yet returned to the flow-control window.
     unreleased: usize,
+    /// Length of the body in bytes, if it is known.
     length: Option<u64>,
     trailers: Option<FieldList>,
     upload: Option<BackgroundUpload>,

@@ -1,4 +1,4 @@
-//! Converts request heads to the types of the HTTP/2 library, and response heads of the library to ours.
+//! Converts request heads to the types of the HTTP/2 library, and response fields of the library to those of RockNet.
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE};
 use http::{Method, Request, Uri};
@@ -10,6 +10,7 @@ use rocknet_handler::response::FieldList;
 
 /// Request head under construction.
 pub struct H2RequestHead {
+    /// True if the scheme is `https`.
     pub is_secure: bool,
     /// True if the client accepts trailers.
     pub wants_trailers: bool,

@@ -82,6 +82,7 @@ impl H2Io {
         }
     }
 
+    /// Sends the bytes in `out`, and records whether some of them remain.
     fn send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let sent = self.transport.poll_send(context, &mut self.out);
         self.has_backlog = sent.is_pending();
@@ -126,6 +127,7 @@ impl AsyncWrite for H2Io {
         if self.has_backlog {
             ready!(self.send(context))?;
         }
+        // All these bytes are accepted, even if the socket takes only some of them.
         let taken = bytes.len().min(MAX_WRITE);
         self.out.buffer().extend_from_slice(&bytes[..taken]);
         match self.send(context) {

@@ -1,11 +1,12 @@
 //! HTTP/2 client for upstreams, with flow control, trailers, and many streams on one connection, as gRPC requires.
 //!
 //! The `h2` crate handles the frames. Connections use the same transports as HTTP/1.1, and each is driven by one task.
+//! A request passes these files, and its response takes the opposite way from transport.rs to exchange.rs:
 //!
 //! ```text
 //! head.rs ─▶ exchange.rs ─▶ pool.rs ─▶ io.rs ─▶ transport.rs
-//!                │ upload.rs sends the request body while the response is received
-//!            Response
+//!                │
+//!            upload.rs      sends the request body while the response is received
 //! ```
 
 mod exchange;
@@ -33,7 +34,7 @@ use rocknet_handler::exchange::RequestBody;
 use rocknet_handler::interim::InterimSender;
 use rocknet_handler::services::Services;
 
-/// Sends a request and waits for the head of its response.
+/// Sends a request and waits for the head of its response. `sent`: the request in the form for the upstream.
 ///
 /// A request body of which nothing was consumed stays in `request_body`, so that it can be sent to another upstream.
 pub async fn send(

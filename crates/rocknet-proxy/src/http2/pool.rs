@@ -82,7 +82,7 @@ struct PendingConnection {
     /// Error of the attempt. `None` while the attempt is pending, if it succeeded, or if its task was dropped.
     failed: RefCell<Option<(io::ErrorKind, String)>>,
     /// True once the attempt is over.
-    is_closed: Cell<bool>,
+    is_over: Cell<bool>,
 }
 
 impl StreamPermit {
@@ -130,7 +130,7 @@ impl PendingConnection {
     /// Therefore a caller has only one entry, however often it is polled. An HTTP/2 connection of a client polls all
     /// its streams whenever data arrives.
     fn poll_finished(&self, context: &mut Context<'_>, position: &mut Option<usize>) -> Poll<()> {
-        if self.is_closed.get() {
+        if self.is_over.get() {
             return Poll::Ready(());
         }
         let mut waiting = self.waiting.borrow_mut();
@@ -146,6 +146,7 @@ impl PendingConnection {
 }
 
 impl H2Connection {
+    /// Returns true if another request may be sent on the connection now.
     fn has_room(&self) -> bool {
         let max_streams = self.sender.current_max_send_streams().min(MAX_STREAMS);
         !self.is_closed.get() && self.active.get() < max_streams
@@ -223,8 +224,8 @@ impl H2Pool {
                 Err(pending) => {
                     deadline.set(services.wheel.ticks(proxy.connect));
                     let mut position = None;
-                    let closed = poll_fn(|context| pending.poll_finished(context, &mut position));
-                    if deadline.within(closed).await.is_none() {
+                    let finished = poll_fn(|context| pending.poll_finished(context, &mut position));
+                    if deadline.within(finished).await.is_none() {
                         return Err(ProxyError::Connect(io::ErrorKind::TimedOut.into()));
                     }
                     if let Some((kind, text)) = &*pending.failed.borrow() {
@@ -271,11 +272,12 @@ impl Drop for ConnectGuard<'_> {
         if let Some(entry) = self.pool.by_upstream.borrow_mut().get_mut(&self.id) {
             entry.pending = None;
         }
-        self.pending.is_closed.set(true);
+        self.pending.is_over.set(true);
         self.pending.waiting.take().into_iter().for_each(Waker::wake);
     }
 }
 
+/// Opens an HTTP/2 connection over a transport, and starts the task that drives it.
 async fn handshake(transport: Transport, upstream: &Arc<Upstream>) -> Result<Rc<H2Connection>, ProxyError> {
     let malformed = Rc::<MalformedStreams>::default();
     let result = Builder::new()
@@ -320,7 +322,7 @@ mod tests {
             assert!(pending.poll_finished(&mut context, &mut other).is_pending());
         }
         assert_eq!(pending.waiting.borrow().len(), 2);
-        pending.is_closed.set(true);
+        pending.is_over.set(true);
         assert!(pending.poll_finished(&mut context, &mut one).is_ready());
     }
 }

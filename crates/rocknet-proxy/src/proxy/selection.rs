@@ -30,7 +30,7 @@ impl Proxy {
     /// # Errors
     ///
     /// Returns [`ProxyError::NoCapacity`] if the wait timed out or too many requests wait, and
-    /// [`ProxyError::NoHealthyUpstream`] if no upstream passes its health checks.
+    /// [`ProxyError::NoHealthyUpstream`] if no upstream passes its health checks, or only those that are being drained.
     pub(crate) async fn acquire(
         &self,
         selection: &Selection<'_>,
@@ -64,6 +64,7 @@ impl Proxy {
         Ok(permit)
     }
 
+    /// Selects an upstream for the request without waiting. The arguments and errors are those of [`Proxy::acquire`].
     fn select(
         &self,
         selection: &Selection<'_>,
@@ -157,6 +158,7 @@ impl Proxy {
         Some(&self.members[drawn])
     }
 
+    /// Returns a member as a candidate for the balance. `index`: its position in the list that the caller selects from.
     fn candidate(&self, index: usize, member: &Member, now_ms: u64) -> Candidate {
         Candidate {
             index,
@@ -166,6 +168,7 @@ impl Proxy {
         }
     }
 
+    /// Returns the index of the candidate that the balance selects; `None` if there are no candidates.
     fn balance_among(&self, candidates: &[Candidate], key: Option<&[u8]>, draw: impl Fn() -> u64) -> Option<usize> {
         match (&self.balance, key) {
             (Balance::RoundRobin, _) => {
@@ -175,13 +178,15 @@ impl Proxy {
                 balance::least_loaded(candidates, self.next_index.fetch_add(1, Ordering::Relaxed))
             }
             (Balance::IpHash | Balance::Uri | Balance::Header(_), Some(key)) => balance::rendezvous(candidates, key),
-            // Requests without a key go to any upstream.
+            // The balance `random_two`, and requests without the key by which the balance selects.
             _ => balance::random_two(candidates, draw),
         }
     }
 
+    /// Returns a permit for the upstream of a member, if it has capacity, and records the start of the request.
     fn admit(&self, member: &Member, priority: Priority, now_ms: u64) -> Result<Permit, ProxyError> {
         let upstream = &member.upstream;
+        // `try_acquire` alone would let the request overtake waiting ones.
         if !upstream.limit.has_capacity(self.max_requests, priority, now_ms) {
             return Err(ProxyError::NoCapacity);
         }

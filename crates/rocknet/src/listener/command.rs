@@ -35,8 +35,7 @@ pub enum WorkerCommand {
         /// Dropped once the worker does so.
         applied: mpsc::Sender<()>,
     },
-    /// Uses the UDP socket of a worker of another address at the same port, which passes on the datagrams of this
-    /// worker's connections, and closes the own one.
+    /// Uses the UDP socket of a worker of another address that covers this one, and closes the own one.
     ReplaceQuic(QuicSocket),
     /// Marks the heartbeat as received.
     Heartbeat(BeatNumber),

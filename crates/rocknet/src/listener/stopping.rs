@@ -23,10 +23,8 @@ pub struct StoppingListener {
     address: Address,
     commands: Vec<UnboundedSender<WorkerCommand>>,
     threads: Vec<JoinHandle<bool>>,
-    /// UDP sockets of the workers, as long as they are open; empty once the workers use those of another listener.
+    /// UDP sockets that were bound for the workers, as long as they are open; empty if the workers have never had any.
     quic: Vec<WeakQuicSocket>,
-    /// Numbers of the workers that may have QUIC connections.
-    numbers: Vec<u16>,
     /// Moment from which no request begins, so that the configuration is needed no longer.
     idle_closed: Instant,
     /// Never receives a value. The channel is closed once all workers have closed their listening sockets.
@@ -54,7 +52,6 @@ impl StoppingListener {
             commands,
             threads,
             quic: quic.iter().map(QuicSocket::downgrade).collect(),
-            numbers: quic.iter().map(QuicSocket::number).collect(),
             idle_closed: Instant::now() + times.idle_grace + CLOSE_MARGIN,
             all_released,
         }
@@ -70,7 +67,7 @@ impl StoppingListener {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Returns duplicates of the open UDP sockets of this listener; none if its workers use those of another one.
+    /// Returns duplicates of the UDP sockets that were bound for the workers and are open.
     pub fn udp_sockets(&self) -> Vec<OwnedFd> {
         self.quic.iter().filter_map(WeakQuicSocket::duplicate).collect()
     }
@@ -80,9 +77,9 @@ impl StoppingListener {
         self.quic.iter().any(WeakQuicSocket::is_open)
     }
 
-    /// Returns the numbers of the workers that may have QUIC connections.
-    pub fn quic_workers(&self) -> &[u16] {
-        &self.numbers
+    /// Returns true if the workers may have QUIC connections.
+    pub fn has_quic(&self) -> bool {
+        !self.quic.is_empty()
     }
 
     fn send(&self, command: impl Fn() -> WorkerCommand) {
@@ -92,8 +89,8 @@ impl StoppingListener {
         }
     }
 
-    /// Lets the workers read their UDP sockets, or leave the datagrams to the workers of another listener with the same
-    /// sockets. `applied` is dropped by each worker once it does so.
+    /// Lets the workers read their UDP sockets, or leave the datagrams to another process. `applied` is dropped by each
+    /// worker once it does so.
     pub fn receive_quic(&self, receives: bool, applied: &mpsc::Sender<()>) {
         self.send(|| WorkerCommand::ReceiveQuic {
             receives,
@@ -101,15 +98,9 @@ impl StoppingListener {
         });
     }
 
-    /// Lets the workers use the UDP socket of another listener, which passes on their datagrams, and close their own.
-    pub fn replace_quic(&mut self, socket: &QuicSocket) {
-        self.forget_udp_sockets();
+    /// Lets the workers use the UDP socket of a listener whose address covers theirs, and close their own.
+    pub fn replace_quic(&self, socket: &QuicSocket) {
         self.send(|| WorkerCommand::ReplaceQuic(socket.clone()));
-    }
-
-    /// Records that the workers use the UDP sockets of another listener.
-    pub fn forget_udp_sockets(&mut self) {
-        self.quic.clear();
     }
 
     /// Lets the workers use a new configuration, so that the old one is freed. Without effect while requests may begin,

@@ -18,8 +18,8 @@ use crate::fixed;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Maximum time to read the error page of a route and to apply the filters to it. In most cases the page is in memory.
-/// After this time the plain page is sent.
+/// Maximum time to read the error page of a route and to apply the filters to it. In most cases the page is in memory,
+/// so that only a slow disk or filter reaches this limit. After this time the plain page is sent.
 const PAGE_WAIT: Duration = Duration::from_secs(2);
 
 /// Applies the phases after the handler to a complete response, and returns its exchange.
@@ -68,7 +68,7 @@ pub(super) fn finish(
     ResponseState::Pending(pending)
 }
 
-/// Responds to a request whose body is rejected.
+/// Responds to a request whose body is rejected. `path`: path of the request, for the log.
 #[cold]
 pub(super) fn refuse(
     worker: &Rc<Worker>,

@@ -47,7 +47,7 @@ pub(super) fn redirect(status: u16, location: &[u8]) -> Response {
 /// Adds the endpoint of a path to the worker cache after its handler has responded immediately to GET or HEAD. A path
 /// is added only if a route names it exactly and the request contains it in the same form. The configuration bounds the
 /// number of such paths, so clients cannot fill the cache. `key`: number of the site, with `AFTER_RULES` if its rules
-/// were applied.
+/// were applied. `is_file_path`: true if a file can have the path.
 pub(super) fn cache_endpoint(
     worker: &Worker,
     key: u32,
@@ -56,7 +56,8 @@ pub(super) fn cache_endpoint(
     routes: &SiteRoutes,
     (path, is_file_path): (&str, bool),
 ) {
-    // Requests to a route that serves nothing are logged, but responses of cached endpoints are not.
+    // A route that serves nothing is not cached, because requests to it are logged, and responses of cached endpoints
+    // are not.
     if endpoint.entry.is_not_found() {
         return;
     }
@@ -74,7 +75,8 @@ pub(super) fn cache_endpoint(
     }
 }
 
-/// Responds with a cached endpoint. Returns `None` if its handler does not respond immediately this time.
+/// Responds with a cached endpoint. Returns `None` if its handler does not respond immediately this time. `user`: user
+/// whose password the server has verified.
 pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     cached: &CachedEndpoint,
@@ -91,6 +93,7 @@ pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
         user,
     })?;
+    // Replaces a response that does not fit the request, such as a tunnel without a request for one.
     upgrade::enforce(incoming.request, &mut response);
     Some(response)
 }

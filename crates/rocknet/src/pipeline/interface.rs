@@ -28,10 +28,10 @@ pub trait PipelineIo {
     ///
     /// # Errors
     ///
-    /// Fails if the announced length exceeds the limit.
+    /// Fails if the length that the client has announced (`Content-Length`) exceeds the limit.
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal>;
 
-    /// Starts receiving the request body.
+    /// Starts receiving the request body, and returns the end from which the handler reads it.
     fn open_body(&mut self) -> RequestBody;
 }
 

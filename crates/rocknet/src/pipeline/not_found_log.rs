@@ -19,7 +19,9 @@ use crate::log::throttle::Cause;
 /// Reason of a 404 that is not about a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NotFoundReason {
+    /// The route is `internal`: its files are sent only if an application names them.
     Internal,
+    /// No key of the route or its site serves requests.
     ServesNothing,
 }
 

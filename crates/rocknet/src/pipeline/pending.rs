@@ -46,7 +46,7 @@ enum PendingWork {
     Routing(Pin<Box<dyn Future<Output = RoutingResult>>>),
 }
 
-/// Response that is not complete yet. Its result is sent unchanged, because all phases have been applied.
+/// Response that is not complete yet. Its result is sent unchanged, because all phases have been applied to it by then.
 pub struct PendingResponse {
     work: PendingWork,
     /// `None` if the handler cannot send interim responses.
@@ -56,7 +56,7 @@ pub struct PendingResponse {
     exit: Option<(Rc<Worker>, Rc<RequestContext>)>,
     /// Files that the response probably needs if it is a page. They are known before the response.
     pub preloads: Option<Arc<Preloads>>,
-    /// Timeout in ticks; `None` if the server's `limits.answer_timeout` applies.
+    /// Timeout in ticks of the timer wheel; `None` if the server's `limits.answer_timeout` applies.
     pub timeout_ticks: Option<u32>,
     /// Status of a complete error response that waits only for its error page or a filter; otherwise `None`. After the
     /// timeout, the plain page of this status is sent.
@@ -142,7 +142,7 @@ impl PendingResponse {
                 handler::HandlerOutput::Response(response) => response,
                 handler::HandlerOutput::Cached(entry) => match cached_response(entry, exit.as_ref()) {
                     Some(cached) => return Poll::Ready(cached),
-                    // Only entries of the file cache can be sent.
+                    // Only entries of the file cache can be sent, and only in the form that suits a known request.
                     None => {
                         tracing::error!("a handler returned a cache entry that does not belong to the file cache");
                         Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR))
@@ -154,8 +154,10 @@ impl PendingResponse {
             };
             let request = context.request.as_ref().map(|request| request.view());
             if let Some(request) = &request {
+                // Replaces a response that does not fit the request, such as a tunnel without a request for one.
                 upgrade::enforce(request, &mut response);
             }
+            // The flag is cleared, so that the response with the named file cannot name another one.
             if std::mem::take(&mut self.allows_accel_redirect) && accel_redirect::names_file(&response) {
                 let work = accel_redirect::follow(Rc::clone(&worker), Rc::clone(&context), *response);
                 self.work = PendingWork::Response(Box::pin(work));
@@ -174,8 +176,8 @@ impl PendingResponse {
         }
     }
 
-    /// Returns the interim response to send now. Must be called after each poll. If that poll was pending and there is
-    /// an interim response, the response must be polled again.
+    /// Returns the interim response to send now, and wakes the handler that waits for it to be sent. Must be called
+    /// after each poll. If that poll was pending and there is an interim response, this object must be polled again.
     #[inline]
     pub fn interim(&self) -> Option<Box<InterimResponse>> {
         self.interim_channel.as_ref()?.take()

@@ -27,9 +27,10 @@ pub fn target(request: &Request<'_>) -> Option<Response> {
     }
 }
 
-/// Returns the response to a request that is not passed on; `None` if the request continues. In clear text, it responds
-/// to an ACME challenge or to a request with the wrong scheme. Over TLS, it rejects a site that is unknown or that the
-/// handshake does not permit. `secure`: `None` for a connection in clear text.
+/// Returns the response to a request that is not passed on; `None` if the request continues. In clear text, the
+/// response is for an ACME challenge or for a request with the wrong scheme. Over TLS, the response rejects a site that
+/// is unknown or that the handshake does not permit. `secure`: `None` for a connection in clear text. `site`: number of
+/// the requested site; `None` if it is unknown.
 pub fn check(
     worker: &Worker,
     config: &WorkerConfig,
@@ -70,16 +71,17 @@ fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
     )
 }
 
-/// Returns the redirect to HTTPS, or 403 if the request must use HTTPS but names no valid host. `None` if the site is
-/// served in clear text.
+/// Returns the redirect to HTTPS, or 403 if the request must use HTTPS but names no valid host. `None` if the request
+/// is served in clear text.
 fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Response> {
     let port = site.https_redirect_port?;
     let secure = site.secure.as_ref()?;
+    // The other two forms name no path that could be redirected. They get their response from `target`.
     if !matches!(request.form, TargetForm::Origin | TargetForm::Absolute) {
         return None;
     }
-    // A site that demands client certificates can demand them only under TLS. Any other site without a certificate is
-    // better served in clear text than not at all.
+    // A site that demands client certificates can demand them only under TLS, so it always redirects. Any other site
+    // without a certificate is better served in clear text than not at all.
     let demands_client = secure.policy.requires_client_certificate();
     if !demands_client && !secure.has_certificate(&worker.shared.certificates.store) {
         return None;

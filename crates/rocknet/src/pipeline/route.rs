@@ -34,7 +34,8 @@ pub(super) struct Resolved<'a> {
 pub(super) fn resolve<'a>(routes: &'a SiteRoutes, raw: &'a [u8]) -> Result<Resolved<'a>, PathError> {
     let (path, is_file_path) = match SafePath::parse(raw) {
         Ok(path) => (path.into_str(), true),
-        // No file can have this path, but a rule, a fallback or an error page may apply to it.
+        // No file can have this path, but a rule, a fallback or an error page may apply to it. `NO_FILE_PATH` replaces
+        // a path that cannot be decoded.
         Err(PathError::Unmatchable) => {
             let path = SafePath::for_rules(raw);
             (path.map_or(Cow::Borrowed(NO_FILE_PATH), Cow::Owned), false)
@@ -60,7 +61,8 @@ pub(super) fn resolve_or_root<'a>(routes: &'a SiteRoutes, raw: &[u8]) -> &'a Arc
 }
 
 /// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. For an unknown
-/// site, which has no routes, returns the limit of the server.
+/// site, which has no routes, returns the limit of the server. `site`: number of the site. `is_secure`: true if the
+/// connection uses TLS.
 pub fn body_limit(config: &WorkerConfig, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
     let Some(number) = site else {
         return config.snapshot.config.limits.body_size;

@@ -6,7 +6,8 @@ use rocknet_proto::status::Status;
 use crate::fixed;
 use crate::response::Response;
 
-/// Returns the response of a rule with a status and an optional text.
+/// Returns the response of a rule with a status and an optional text. Without a text, a status of an error gets the
+/// error page, and any other status an empty body. 500 replaces a number that is not a valid status.
 pub(super) fn response(status: u16, body: Option<Box<str>>) -> Response {
     let status = Status::new(status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
     match body {

@@ -15,6 +15,7 @@ use crate::snapshot::Snapshot;
 pub(super) fn respond(snapshot: &Snapshot, address: &Address, authority: &[u8]) -> Response {
     let mut lower = [0; HOST_BUFFER];
     let authority = Authority::parse(authority);
+    // An authority without a port means the default port of `http`.
     let port = authority.as_ref().and_then(|authority| authority.port).unwrap_or(80);
     let host = authority.map(|authority| authority.lower_host(&mut lower).to_owned());
     let urls = match snapshot.config.server.mode {

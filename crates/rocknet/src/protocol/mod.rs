@@ -1,4 +1,4 @@
-//! Server side of each HTTP version: HTTP/1.1, HTTP/2 and HTTP/3 connections.
+//! Server side of each HTTP version: connections of HTTP/1.0 and HTTP/1.1, HTTP/2, and HTTP/3.
 
 pub mod h1;
 pub mod h2;

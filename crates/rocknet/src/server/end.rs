@@ -15,10 +15,11 @@ use crate::listener::{ActiveListener, StoppingListener, join_within};
 use crate::takeover::{OfferedSocket, SocketKind};
 use crate::worker::Shared;
 
-/// Time for worker threads to end after the workers' own deadline.
+/// Time for threads to end: for worker threads after the workers' own deadline, for others after the call that stops
+/// them. Also the maximum wait until workers have applied a change.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
-/// Time for the processes of isolated controllers to end after the last request: one second more than a library has for
-/// its `drop` function.
+/// Time for the threads and processes of the registries to end after the last request: one second more than an isolated
+/// library has for its `drop` function.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
 impl Server {
@@ -141,16 +142,22 @@ impl Server {
     }
 
     /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Workers
-    /// of the addresses `unused` are left out, because no other process reads their sockets. Returns when all workers
-    /// have done so, at the latest after a second.
+    /// of the addresses `unused` are left out, because no other process reads their sockets. Workers of removed
+    /// addresses are included if they use the sockets of another address. Returns when all workers have done so, at the
+    /// latest after a second.
     pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
-        for (address, listener) in &self.state().listeners {
-            if !unused.contains(address) {
-                listener.receive_quic(receives, &applied);
+        let state = self.state();
+        let used = state.listeners.iter().filter(|(address, _)| !unused.contains(address));
+        for (_, listener) in used.filter(|(_, listener)| listener.has_quic()) {
+            listener.receive_quic(receives, &applied);
+            let reads_same =
+                |other: &&StoppingListener| listener.bound() == other.bound() || listener.bound().covers(other.bound());
+            for other in state.stopping.iter().filter(reads_same) {
+                other.receive_quic(receives, &applied);
             }
         }
-        drop(applied);
+        drop((state, applied));
         // Never receives a value: the channel is closed once all workers have dropped their end.
         let _ = all_applied.recv_timeout(JOIN_GRACE);
     }

@@ -21,7 +21,7 @@ pub struct AdoptedSockets {
     generation: u16,
     /// Channels to older processes, which get the datagrams of their own QUIC connections.
     relays: Vec<Relay>,
-    /// Addresses of other UDP sockets of this process.
+    /// Addresses of UDP sockets that this process has.
     udp_neighbours: Vec<Address>,
 }
 
@@ -92,14 +92,16 @@ impl AdoptedSockets {
         }
     }
 
-    /// Names the addresses of other UDP sockets of this process. New sockets may overlap with them.
+    /// Names the addresses of UDP sockets that this process has. New sockets may overlap with them.
     pub fn set_udp_neighbours(&mut self, addresses: Vec<Address>) {
         self.udp_neighbours = addresses;
     }
 
-    /// Returns true if an address overlaps with that of another UDP socket of this process.
+    /// Returns true if an address overlaps with that of a UDP socket of this process, or of one that was not taken.
     pub fn has_udp_neighbour(&self, address: &Address) -> bool {
-        self.udp_neighbours.iter().any(|other| other.overlaps(address))
+        let adopted = self.addresses.iter().filter(|(_, sockets)| !sockets.udp.is_empty());
+        let mut others = adopted.map(|(other, _)| other).chain(&self.udp_neighbours);
+        others.any(|other| other.overlaps(address))
     }
 
     /// Adds a relay to an older process, which still serves its QUIC connections.
@@ -117,7 +119,7 @@ impl AdoptedSockets {
         &self.relays
     }
 
-    /// Returns a listening socket of each address of the previous process that was not taken.
+    /// Returns one listening socket for each address of the previous process whose sockets were not taken.
     pub fn listeners(&self) -> impl Iterator<Item = &Listener> {
         self.addresses.values().filter_map(|address| address.streams.first())
     }
@@ -146,6 +148,7 @@ impl AdoptedSockets {
     /// Closes the sockets that were not taken, and removes the files of those of the previous process. The connections
     /// in their queues are accepted by that process, which closes the sockets later.
     pub fn close_rest(self) {
+        // A listener that owns its socket file removes the file when it is dropped.
         let rest = self.addresses.values().flat_map(|address| &address.streams);
         rest.for_each(Listener::own_socket_file);
     }

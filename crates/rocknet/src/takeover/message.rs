@@ -1,4 +1,4 @@
-//! Messages between the two processes of an upgrade. Each is one text in one datagram, with at most one descriptor.
+//! Messages between the two processes of an upgrade. Each message is one datagram with at most one descriptor.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub(super) const VARIABLE: &str = "ROCKNET_TAKEOVER";
 /// Maximum number of sockets that are passed: some thousand addresses with some workers each.
 pub(super) const MAX_SOCKETS: usize = 65_536;
 
-/// Server of the program that a socket belongs to.
+/// Server to which a socket belongs. The program has several servers in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketGroup {
     /// Server of the sites.
@@ -76,15 +76,16 @@ pub(super) enum ToNew {
     },
     /// A channel to an old process for datagrams of its QUIC connections, whose descriptor comes with the message.
     Relay { generation: u16 },
-    /// The helper that starts programs as other accounts, whose channel comes with the message. As many messages with
-    /// the accounts follow. A program that does not know it must not take over, because it would run scripts as the
-    /// account of the server.
+    /// The helper that starts programs as other accounts, whose channel comes with the message. `accounts` messages of
+    /// the variant `Account` follow. A program that does not know this message must not take over, because it would run
+    /// scripts as the account of the server.
     Helper {
         /// Version of the messages of the helper.
         version: u32,
         /// Number of accounts.
         accounts: usize,
-        /// Number of the account for scripts whose site names no account.
+        /// Number of the account for scripts whose site names no account: its position among the messages that follow,
+        /// from 0. `None`: such scripts do not run.
         default: Option<u8>,
     },
     /// An account for which the helper starts programs.
@@ -100,7 +101,7 @@ pub(super) enum ToNew {
 /// Message of the new process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ToOld {
-    /// The new process does not read the UDP sockets of this address, so the old one continues to do so.
+    /// The new process does not read the UDP sockets of this address, so the old process continues to read them.
     UnusedUdp(Address),
     /// The new process is prepared: it only has to start its workers.
     Prepared,

@@ -10,7 +10,9 @@ use crate::certificates::resumption::{SiteSessions, StoredSession};
 /// Maximum size of any message in bytes: a path of the maximum length, an error text, or about 40 sessions.
 pub(super) const MAX_MESSAGE: usize = 8192;
 
+/// Name and version of [`OptionalMessage::TicketSecrets`].
 const TICKET_SECRETS: &[u8] = b"ticket-secrets 1 ";
+/// Name and version of [`OptionalMessage::Sessions`].
 const SESSIONS: &[u8] = b"sessions 1 ";
 
 /// Message that a program may ignore.
@@ -18,11 +20,11 @@ const SESSIONS: &[u8] = b"sessions 1 ";
 pub(super) enum OptionalMessage {
     /// Encoded secrets of session tickets.
     TicketSecrets(SecretBytes),
-    /// Sessions that a site has stored for early data. From here on, they are in the new process only.
+    /// Sessions that a site has stored for early data. Once they are sent, they are in the new process only.
     Sessions(SiteSessions),
 }
 
-/// Bytes that are not shown and do not remain in memory.
+/// Bytes that `Debug` does not show, and that are zeroized when they are dropped.
 #[derive(PartialEq, Eq)]
 pub(super) struct SecretBytes(pub Zeroizing<Vec<u8>>);
 
@@ -33,7 +35,7 @@ impl std::fmt::Debug for SecretBytes {
 }
 
 impl OptionalMessage {
-    /// Beginning of every such message.
+    /// Beginning of every optional message.
     pub const PREFIX: &[u8] = b"optional ";
 
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
@@ -88,6 +90,8 @@ pub(super) fn session_batches(all: SiteSessions) -> Vec<OptionalMessage> {
         sessions,
     } = all;
     let head = OptionalMessage::PREFIX.len() + SESSIONS.len() + 2 * LENGTH_SIZE + site.len() + remembered.len();
+    // `size`: bytes of the last message. Its first value is that of a full message, so that the first session begins a
+    // message.
     let (mut batches, mut size) = (Vec::<SiteSessions>::new(), MAX_MESSAGE);
     for session in sessions {
         let added = 2 * LENGTH_SIZE + session.id.len() + session.state.len();
@@ -114,7 +118,7 @@ pub(super) fn session_batches(all: SiteSessions) -> Vec<OptionalMessage> {
 const LENGTH_SIZE: usize = 2;
 
 fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    // No message has more than `MAX_MESSAGE` bytes.
+    // The length fits into 16 bits, because no message has more than `MAX_MESSAGE` bytes.
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(bytes);
@@ -132,6 +136,7 @@ mod tests {
     use super::super::message::ToNew;
     use super::*;
 
+    /// Returns `count` sessions of one site, each with a state of `size` bytes.
     fn sessions(count: usize, size: usize) -> SiteSessions {
         let session = |number: usize| StoredSession {
             id: number.to_le_bytes().to_vec(),
@@ -176,6 +181,7 @@ mod tests {
 
     #[test]
     fn sessions_are_divided_into_messages() {
+        // Number of sessions, bytes of the state of each, and expected number of messages.
         for (count, size, expected) in [
             (0, 9, 0),
             (1, 9, 1),

@@ -33,11 +33,11 @@ pub struct Predecessor {
     pub state_folder: PathBuf,
 }
 
-/// Sockets that the old process has passed.
+/// Sockets, secrets and helper that the old process has passed.
 struct Received {
     sites: AdoptedSockets,
     control: AdoptedSockets,
-    /// `None` if the old process has sent none that this program knows.
+    /// `None` if the old process has sent no secrets in a version that this program knows.
     ticket_secrets: Option<TicketSecrets>,
     /// `None` if the old process has no helper.
     helper: Option<OfferedHelper>,
@@ -58,6 +58,7 @@ impl Predecessor {
         let Ok(channel) = FdChannel::from_stdin() else {
             return Ok(None);
         };
+        // The program was executed from an open file, so the kernel named the process after the number of a descriptor.
         child::set_process_name(c"rocknet");
         let mut predecessor = Predecessor {
             channel,
@@ -224,8 +225,9 @@ impl Predecessor {
         sockets.as_mut().map(group).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Reports that only the workers have to be started, and waits until the old process permits that. `sessions` gets
-    /// those that the old process has stored. `unused_udp`: addresses whose UDP sockets this process does not read.
+    /// Reports that only the workers have to be started, and waits until the old process permits that. Adds to
+    /// `sessions` those that the old process passes. `unused_udp`: addresses whose UDP sockets this process does not
+    /// read.
     ///
     /// # Errors
     ///
@@ -272,8 +274,9 @@ impl Predecessor {
     }
 }
 
-/// Returns an account of the helper. The helper knows its groups, which are those of the start. An account that the
-/// system has no longer, or that has got other numbers, is not used for new scripts.
+/// Returns an account for which the helper starts programs. The helper itself knows the groups that the account had at
+/// the start. An account that the system has no longer, or that has got other IDs, is returned without groups and home
+/// folder, and is not used for new scripts.
 fn account(uid: u32, gid: u32, name: String) -> User {
     let known = User::find(&name).ok().filter(|user| (user.uid, user.gid) == (uid, gid));
     known.unwrap_or_else(|| User {

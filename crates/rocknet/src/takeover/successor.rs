@@ -26,9 +26,9 @@ use super::optional_message::{MAX_MESSAGE, OptionalMessage, SecretBytes, session
 use crate::certificates::resumption::SiteSessions;
 use crate::gateway::accounts::{Accounts, OfferedHelper};
 
-/// Wait for the exit status of a process that has closed its channel.
+/// Maximum wait for the exit status of a process that has closed its channel.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
-/// Interval of looking for the exit status.
+/// Interval at which the exit status is queried.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Time to pass sessions for early data. The UDP sockets are not read meanwhile, and sessions only save round trips.
@@ -122,7 +122,7 @@ impl Successor {
         };
         let sent = successor.send_offer(offer);
         match (sent, successor.receive_report()) {
-            // The message of the new process says more than the error of the channel.
+            // The message of the new process is more precise than the error of the channel.
             (_, Err(error)) => Err(error),
             (Err(error), _) => Err(UpgradeError(format!("the sockets cannot be passed: {error}"))),
             (Ok(()), Ok(ToOld::Prepared)) => Ok(successor),
@@ -130,7 +130,8 @@ impl Successor {
         }
     }
 
-    /// Sends the parameters of the upgrade, the channels to older processes, and the sockets.
+    /// Sends the parameters of the upgrade, the helper, the ticket secrets, the channels for QUIC datagrams, and the
+    /// sockets.
     fn send_offer(&self, offer: Offer) -> io::Result<()> {
         if offer.sockets.len() > MAX_SOCKETS {
             return Err(io::Error::other(format!("there are more than {MAX_SOCKETS} of them")));
@@ -243,8 +244,8 @@ impl Successor {
         self.child.id()
     }
 
-    /// Passes sessions as long as the time for them permits. Those that are left are lost, and their clients make a
-    /// full handshake.
+    /// Passes sessions for at most [`SESSIONS_TIME`]. The remaining sessions are lost, and their clients make a full
+    /// handshake.
     fn send_sessions(&self, sites: Vec<SiteSessions>) {
         let deadline = self.deadline.min(Instant::now() + SESSIONS_TIME);
         for batch in sites.into_iter().flat_map(session_batches) {
@@ -261,8 +262,8 @@ impl Successor {
     }
 
     /// Permits the new process to serve, and waits until it does. The new process notifies the service manager once the
-    /// returned value is dropped, which closes the channel. `sessions`: those that this process has stored,
-    /// and that are no longer in its stores.
+    /// returned value is dropped, which closes the channel. `sessions`: sessions for early data that were taken out of
+    /// the stores of this process.
     ///
     /// # Errors
     ///
@@ -291,7 +292,7 @@ impl Drop for Successor {
     }
 }
 
-/// Opens a program, which is executed from the open file: it stays the same even if it is replaced meanwhile.
+/// Opens a program. The open file is executed, so that the checked program runs even if its file is replaced meanwhile.
 fn open_program(program: &Path) -> io::Result<File> {
     let file = File::open(program)?;
     let metadata = file.metadata()?;

@@ -28,7 +28,7 @@ pub async fn read(
         Ok(header) => header,
         Err(error) => {
             // A load balancer that does not send the header omits it on all its connections, so this is logged at most
-            // once a second.
+            // once a second. A connection that ends or times out before the end of the header is not logged.
             let address = worker.address.to_string();
             let cause = Cause {
                 level: Level::WARN,

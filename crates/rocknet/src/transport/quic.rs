@@ -31,14 +31,15 @@ pub struct QuicSocket {
     /// Receives datagrams of the worker's connections from other workers. Its number identifies the worker in the
     /// connection IDs that it issues.
     inbox: WorkerInbox,
+    /// Keys, which are the same for all processes of the server.
     keys: SharedKeys,
+    /// Channels to older processes, for the datagrams of their connections.
     relays: Relays,
-    /// Numbers of the workers that have served the port before.
-    predecessors: Arc<[u16]>,
 }
 
 impl QuicSocket {
     /// Binds a socket for each of `workers` workers. `is_shared`: true if the server has other sockets at this port.
+    /// `relays` lead to older processes, whose connections may use the port.
     ///
     /// # Errors
     ///
@@ -48,39 +49,41 @@ impl QuicSocket {
         workers: usize,
         keys: &GenerationKeys<'_>,
         is_shared: bool,
+        relays: &Relays,
     ) -> io::Result<Vec<QuicSocket>> {
         let sockets = match is_shared {
+            _ if workers == 0 => Vec::new(),
             true => udp::bind_overlapping(address, workers)?,
             false => udp::bind(address, workers)?,
         };
-        QuicSocket::adopt(sockets, keys, &Relays::default())
+        QuicSocket::adopt(address, sockets, keys, relays)
     }
 
-    /// Takes over UDP sockets of one address, one for each worker. `relays` lead to the processes that served them.
+    /// Takes over UDP sockets of the bound address `address`, one for each worker. `relays` lead to the processes that
+    /// served them.
     ///
     /// # Errors
     ///
     /// Fails if the server has more workers than connection IDs can name.
-    pub fn adopt(sockets: Vec<OwnedFd>, keys: &GenerationKeys<'_>, relays: &Relays) -> io::Result<Vec<QuicSocket>> {
+    pub fn adopt(
+        address: &Address,
+        sockets: Vec<OwnedFd>,
+        keys: &GenerationKeys<'_>,
+        relays: &Relays,
+    ) -> io::Result<Vec<QuicSocket>> {
         let adopt = |socket| {
             Ok(QuicSocket {
                 socket: Arc::new(socket),
                 generation: keys.generation,
                 inbox: keys
                     .forwarding
-                    .register()
+                    .register(address)
                     .ok_or_else(|| io::Error::other("too many workers serve HTTP/3"))?,
                 keys: keys.keys.clone(),
                 relays: relays.clone(),
-                predecessors: Arc::default(),
             })
         };
         sockets.into_iter().map(adopt).collect()
-    }
-
-    /// Returns the number of the worker.
-    pub fn number(&self) -> u16 {
-        self.inbox.number()
     }
 
     /// Returns a reference that does not keep the socket open.
@@ -88,14 +91,10 @@ impl QuicSocket {
         WeakQuicSocket(Arc::downgrade(&self.socket))
     }
 
-    /// Uses the socket of another worker at the same port, and closes the own one with its last reference.
+    /// Uses the socket of another worker at the same port. The previous socket of this worker is closed with the last
+    /// reference to it.
     pub fn use_socket_of(&mut self, other: &QuicSocket) {
         self.socket = Arc::clone(&other.socket);
-    }
-
-    /// Names the workers that have served the port before, and that may still have connections.
-    pub fn set_predecessors(&mut self, predecessors: &Arc<[u16]>) {
-        self.predecessors = Arc::clone(predecessors);
     }
 
     /// Creates a socket for the event loop of this thread.
@@ -115,7 +114,6 @@ impl QuicSocket {
     pub fn endpoint(&self, worker: &Rc<Worker>) -> io::Result<QuicEndpoint> {
         let (socket, inbox) = (self.udp_socket()?, self.inbox.clone());
         let mut endpoint = QuicEndpoint::new(socket, self.generation, &self.keys, inbox, selector(worker))?;
-        endpoint.set_predecessors(self.predecessors.to_vec());
         endpoint.set_traces(traces(worker));
         endpoint.set_relays(self.relays.clone());
         Ok(endpoint)
@@ -195,6 +193,7 @@ impl SelectConfig for SiteSelector {
             return None;
         }
         let secure = self.snapshot.sites.get(site as usize)?.secure.as_ref()?;
+        // Only a name of the site selects one of its certificates.
         let name = name.as_deref().filter(|_| is_own);
         let config = secure.quic_config(&self.certificates.store, name)?;
         Some(SelectedConfig {

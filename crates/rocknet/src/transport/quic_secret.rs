@@ -11,7 +11,7 @@ use rocknet_quic::{Forwarding, SECRET_LENGTH, SharedKeys};
 
 use crate::certificates::storage::{Access, FileStorage, Storage};
 
-/// Name of the item with the secret.
+/// Path of the file with the secret in the state folder.
 const ITEM: &str = "quic/secret";
 
 /// QUIC keys of a server. They are loaded when HTTP/3 is served for the first time: without HTTPS, the state folder may
@@ -20,7 +20,9 @@ pub struct QuicKeys {
     state_folder: PathBuf,
     /// Number of this process for its connection IDs.
     generation: u16,
+    /// Inboxes of all workers with a UDP socket.
     forwarding: Forwarding,
+    /// Keys; empty before the first call of [`QuicKeys::get`].
     loaded: OnceLock<SharedKeys>,
     /// Warning about the load of the keys that has not been logged yet.
     warning: Mutex<Option<String>>,

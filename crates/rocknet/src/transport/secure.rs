@@ -30,8 +30,8 @@ use crate::worker::{OpenConnection, Worker};
 const UNRECOGNIZED_NAME: u8 = 112;
 /// Alert for data that is not a handshake (RFC 8446 §6.2).
 const UNEXPECTED_MESSAGE: u8 = 10;
-/// Maximum length of the method of a plain-HTTP request, which gets a plain-HTTP response. No registered method is
-/// longer.
+/// Maximum length in bytes of the method of a plain-HTTP request, which gets a plain-HTTP response. No registered
+/// method is longer.
 const MAX_METHOD_LENGTH: usize = 20;
 /// Maximum number of bytes that are read and discarded after an alert or a plain-HTTP response.
 const MAX_LINGER_BYTES: usize = 1 << 20;
@@ -89,8 +89,8 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
                 return self.reject_plain_http().await;
             }
             Err(error) => {
-                // The alert has been sent. There is no need to linger for a client that has sent nothing, because
-                // without unread bytes closing does not reset the connection.
+                // An alert was sent, unless the link has failed. There is no need to linger for a client that has sent
+                // nothing, because without unread bytes closing does not reset the connection.
                 if !self.acceptor.has_received_nothing() {
                     worker.counters.handshakes.failed.add(1);
                     let (mut link, _) = self.acceptor.into_parts();

@@ -45,12 +45,29 @@ fn connections_of_removed_addresses_continue() {
     let server = Running::start(folder, &text(&[]));
     let port = free_port();
     let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let one = address.to_string();
+    let (one, all) = (address.to_string(), port.to_string());
     let tls = || TlsClient::new(authority.roots(), "a.test");
 
     let mut downloads = Vec::new();
-    // The address is removed, and added again while connections of the earlier listener are open.
-    for more in [&[&*one][..], &[], &[&*one], &[]] {
+    // Each address is removed and added with connections of earlier listeners at the same port.
+    for more in [
+        &[&*one][..],
+        &[],
+        &[&*one],
+        &[&*all],
+        &[&*one],
+        &[],
+        &[&*all],
+        &[],
+        &[&*all],
+        &[&*one],
+        &[&*one, &*all],
+        &[&*one],
+        &[&*all],
+        &[&*one, &*all],
+        &[&*all],
+        &[],
+    ] {
         server.reload(&text(more)).expect("a valid configuration");
         if !more.is_empty() {
             let fresh = Http3Client::open(&tls(), address).expect("a connection");

@@ -16,7 +16,7 @@ use crate::dashboard::site_form::{FilledField, FilledForm, FormMode};
 pub struct SentForm<'s> {
     /// Query of the page.
     pub query: &'s [u8],
-    /// Fields.
+    /// Body of the request: the names and texts of the fields.
     pub body: &'s [u8],
     /// Hash of the password of a new user, or the reason why the user cannot be added; `None` if no user is added.
     pub password_hash: Option<Result<String, String>>,
@@ -35,13 +35,14 @@ pub enum Submitted {
 struct SitePage<'a> {
     frame: Frame<'a>,
     form: FilledForm,
-    /// Revision of the text that the form has just been saved as; empty otherwise.
+    /// Revision of the text that the form has just been saved as; empty if the form was not saved.
     saved: String,
-    /// True if the browser wanted to save a form without changes.
+    /// True if a form without changes was sent to be saved.
     is_unchanged: bool,
 }
 
-/// Renders the form with the values of the file, and with the present findings.
+/// Renders the form with the values of the file. A form that edits a website also shows the findings about the present
+/// file; none if the check of the file fails.
 pub async fn view<C: Control>(mode: FormMode, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
     let mut form = FilledForm::new(mode, queried(query, control).await?);
     if mode == FormMode::Edit {
@@ -56,8 +57,8 @@ pub async fn view<C: Control>(mode: FormMode, query: &[u8], frame: Frame<'_>, co
     }))
 }
 
-/// Checks the form that a browser has sent, and saves it unless the browser wants nothing but the check. A form with a
-/// problem is rendered again as it was filled in.
+/// Checks the form that a browser has sent, and saves it unless only a check was requested. A form with a problem is
+/// rendered again as it was filled in.
 pub async fn submit<C: Control>(
     mode: FormMode,
     sent: SentForm<'_>,
@@ -93,7 +94,8 @@ pub async fn submit<C: Control>(
             }
             Ok(_) => return Err(other_reply()),
             Err(error) => {
-                // After a conflict, the visitor decides whether the form replaces the other change.
+                // The error may be a conflict with another change. The form gets the present revision, so that sending
+                // the form again replaces that change. The visitor sees the error and decides.
                 form.revision.clone_from(&present_revision);
                 form.refuse(&error, &edits);
             }
@@ -113,6 +115,7 @@ pub async fn submit<C: Control>(
     Ok(Submitted::Page(status, rendered(&page)))
 }
 
+/// Returns the form of the website that the query names.
 async fn queried<C: Control>(query: &[u8], control: &C) -> Result<SiteForm, ApiError> {
     let missing = || ApiError::new(404, "there is no website with this name");
     let name = parameter(query, "name").ok_or_else(missing)?;
@@ -122,6 +125,7 @@ async fn queried<C: Control>(query: &[u8], control: &C) -> Result<SiteForm, ApiE
     }
 }
 
+/// Returns the findings about the file as the edits of the form would change it.
 async fn check<C: Control>(form: &FilledForm, edits: Vec<Edit>, control: &C) -> Result<Checked, ApiError> {
     match control.execute(Request::CheckEdits(form.request(edits, false))).await? {
         Reply::Checked(checked) => Ok(checked),
@@ -129,6 +133,7 @@ async fn check<C: Control>(form: &FilledForm, edits: Vec<Edit>, control: &C) -> 
     }
 }
 
+/// Returns the first value with the name `wanted` in a query or form.
 fn parameter(text: &[u8], wanted: &str) -> Option<String> {
     parse(text).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
 }
@@ -138,12 +143,12 @@ fn id(filled: &FilledField) -> String {
     filled.field.name.replace('.', "-")
 }
 
-/// Returns the number of rows of a field with several lines.
+/// Returns the number of rows of a field with several lines, with an empty row in which to type.
 fn rows(filled: &FilledField) -> usize {
     filled.text.lines().count().clamp(1, 8) + 1
 }
 
-/// Returns an example or the default, for an empty field.
+/// Returns the text that an empty field shows: the default, or an example if there is no default.
 fn placeholder(filled: &FilledField) -> &str {
     let field = &filled.field;
     let text = if field.default.is_empty() {
@@ -157,7 +162,7 @@ fn placeholder(filled: &FilledField) -> &str {
     }
 }
 
-/// Splits the documentation of a key into its first sentence and the rest.
+/// Splits the documentation of a key into its first sentence and the text after it.
 fn summary(help: &str) -> (&str, &str) {
     let mut is_code = false;
     for (at, c) in help.char_indices() {
@@ -169,7 +174,7 @@ fn summary(help: &str) -> (&str, &str) {
     (help, "")
 }
 
-/// Splits a text at its backquotes into pieces, which are code or not.
+/// Splits a text at its backquotes into pieces, each with true if the piece is code.
 fn pieces(text: &str) -> impl Iterator<Item = (bool, &str)> {
     let numbered = text.split('`').enumerate();
     numbered.map(|(at, piece)| (at % 2 == 1, piece))

@@ -1,4 +1,4 @@
-//! Tests of the pages with replies of a server that does not exist.
+//! Tests of the pages with the replies of a fake server.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -20,6 +20,7 @@ const HOSTILE: &str = "</td><script>alert('x')</script>\"><img src=x onerror=y>"
 /// A server whose replies have hostile values in all texts, or that fails.
 #[derive(Clone)]
 struct FakeServer {
+    /// True if the server replies to every request with an error.
     fails: bool,
 }
 
@@ -118,7 +119,7 @@ impl Control for FakeServer {
     }
 }
 
-/// Every kind of input, and a value that no input shows.
+/// Returns every kind of input, and an input with a value that it cannot show.
 fn inputs() -> impl Iterator<Item = (FieldInput, Option<String>)> {
     let all = [
         FieldInput::Switch,
@@ -131,6 +132,7 @@ fn inputs() -> impl Iterator<Item = (FieldInput, Option<String>)> {
     all.into_iter().map(|input| (input, None)).chain(other)
 }
 
+/// Returns a field with hostile texts. `other`: value that the input cannot show.
 fn field(input: FieldInput, other: Option<String>) -> SiteField {
     SiteField {
         name: "root".to_owned(),
@@ -149,7 +151,7 @@ fn field(input: FieldInput, other: Option<String>) -> SiteField {
     }
 }
 
-/// Findings about the website, about one of its fields, and about another part of the configuration.
+/// Returns findings about the website, about one of its fields, and about another part of the configuration.
 fn findings() -> Vec<Finding> {
     [&["site", HOSTILE][..], &["site", HOSTILE, "root"], &["server"]]
         .map(|key| Finding {
@@ -165,6 +167,7 @@ fn findings() -> Vec<Finding> {
         .to_vec()
 }
 
+/// Renders a page, and returns its status and text. `fails`: true if the server fails.
 fn page(page: PageKind, query: &str, permission: Permission, fails: bool) -> (u16, String) {
     let server = FakeServer { fails };
     let rendered = pin!(render(page, query.as_bytes(), permission, "/assets/0", &server));
@@ -174,7 +177,7 @@ fn page(page: PageKind, query: &str, permission: Permission, fails: bool) -> (u1
     }
 }
 
-/// All kinds of pages with a query.
+/// Returns all views, and the pages that add, edit or copy a website, each with a query that names a website.
 fn all() -> Vec<(PageKind, String)> {
     let name = format!("name={}", encoded(HOSTILE));
     let views = VIEWS.iter().map(|(kind, ..)| *kind);
@@ -192,6 +195,7 @@ fn values_are_escaped_in_every_page() {
             for markup in ["<script>", "<img", "</textarea></td>", "href=\"javascript:"] {
                 assert!(!text.contains(markup), "{kind:?} {fails}: {markup} in {text}");
             }
+            // The page that adds a website shows no data. The page with the logs shows only their level.
             let shows_value = kind != PageKind::AddWebsite && (fails || kind != PageKind::Logs);
             assert_eq!(
                 text.contains("alert(&#39;x&#39;)"),
@@ -217,7 +221,8 @@ fn every_page_that_has_data_shows_its_error() {
     );
 }
 
-/// Sends a form to the page that edits a website.
+/// Sends a form to the page that edits a website. Returns the location after a change, or the status and text of a page
+/// with the form or an error. `fails`: true if the server fails.
 fn sent(body: &str, permission: Permission, fails: bool) -> Result<String, (u16, String)> {
     let (server, query) = (FakeServer { fails }, format!("name={}", encoded(HOSTILE)));
     let sent = SentForm {
@@ -252,6 +257,8 @@ fn a_form_with_problems_is_shown_as_it_was_filled_in() {
     let (status, text) = sent(&body.replace("save", "check"), Permission::Full, false).unwrap_err();
     assert_eq!((status, text.contains("&#60;b&#62;&#34;typed")), (200, true));
     assert!(!text.contains("<img"), "{text}");
+    // With full permission, the server fails. With read permission, the form is rejected without a request to the
+    // server.
     for permission in [Permission::Full, Permission::Read] {
         let (status, _) = sent(&body, permission, permission == Permission::Full).unwrap_err();
         assert_eq!(status, if permission == Permission::Full { 500 } else { 403 });
@@ -263,6 +270,7 @@ fn pages_for_reading_offer_no_changes() {
     for (kind, query) in all() {
         let (status, text) = page(kind, &query, Permission::Read, false);
         assert_eq!(status == 403, kind.needs_full_permission(), "{kind:?}");
+        // The attribute `data-do` names the action of a button.
         let offered: Vec<_> = text
             .split("data-do=\"")
             .skip(1)

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Returns a form with fields of these names, inputs and texts. The default of a switch is on.
 fn form(fields: &[(&str, FieldInput, &str)]) -> SiteForm {
     let field = |(name, input, text): &(&str, FieldInput, &str)| SiteField {
         name: (*name).to_owned(),
@@ -19,7 +20,7 @@ fn form(fields: &[(&str, FieldInput, &str)]) -> SiteForm {
     }
 }
 
-/// A site with files.
+/// Returns the form of a site that serves files.
 fn files() -> SiteForm {
     form(&[
         ("enabled", FieldInput::Switch, ""),
@@ -34,7 +35,7 @@ fn files() -> SiteForm {
     ])
 }
 
-/// Returns the edits of a form after a browser has sent a body, as texts.
+/// Returns the edits of a form after a browser has sent `body`, as texts. An edit of a field is `field=text`.
 fn edits(mode: FormMode, form: SiteForm, body: &str) -> Vec<String> {
     let mut filled = FilledForm::new(mode, form);
     filled.fill(body.as_bytes());
@@ -45,6 +46,7 @@ fn edits(mode: FormMode, form: SiteForm, body: &str) -> Vec<String> {
     filled.edits().iter().map(text).collect()
 }
 
+/// Body that a browser sends for the form of [`files`] without changes.
 const UNCHANGED: &str =
     "name=a.test&kind=files&enabled=on&aliases=b.test&root=%2Fa&php=&proxy=&redirects=&tls=&tls.cert=";
 
@@ -80,7 +82,7 @@ fn a_copy_has_no_names_of_the_original() {
 
 #[test]
 fn another_kind_removes_the_keys_of_the_kind_before() {
-    for (kind, more, expected) in [
+    for (kind, php, expected) in [
         ("php", "", &["php=auto"][..]),
         ("php", "8.2", &["php=8.2"]),
         ("proxy", "", &["root="]),
@@ -89,7 +91,7 @@ fn another_kind_removes_the_keys_of_the_kind_before() {
     ] {
         let body = UNCHANGED
             .replace("kind=files", &format!("kind={kind}"))
-            .replace("php=", &format!("php={more}"));
+            .replace("php=", &format!("php={php}"));
         assert_eq!(edits(FormMode::Edit, files(), &body), expected, "{kind}");
     }
     // A hidden key stays while the kind does.
@@ -115,6 +117,7 @@ fn certificate_files_are_used_with_their_own_choice_only() {
 
 #[test]
 fn needed_fields_are_not_empty() {
+    // `wrong`: name of the field with a problem; `None` if the form is complete.
     for (body, wrong) in [
         ("name=a.test&kind=files&root=/a", None),
         ("name=+&root=/a", Some("name")),
@@ -170,6 +173,8 @@ fn findings_are_beside_their_fields() {
         (count("root"), count("tls"), count("tls.cert"), count("php")),
         (1, 1, 1, 0)
     );
+    // Two findings are about no field: the unknown key and the error of another site. The warning about `server` is
+    // left out.
     assert_eq!((filled.name_problems.len(), filled.problems.len()), (1, 2));
     assert_eq!(filled.name_problems[0].text, "it is wrong: correct it");
 }

@@ -163,6 +163,12 @@ impl Helper {
         })
     }
 
+    /// Sends a request with descriptors, and returns the number in the reply. Logs the first failure of the helper.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error in the reply, `BrokenPipe` if the helper has ended, or `TimedOut` if it is not available for
+    /// another reason.
     fn call(&self, request: HelperRequest, fds: &[BorrowedFd<'_>]) -> io::Result<u64> {
         let replied = match self.lock_connection() {
             Some(mut connection) => {
@@ -236,7 +242,7 @@ impl Drop for ConnectionGuard<'_> {
 }
 
 impl HelperProcess {
-    /// Returns the process ID, which the number of the helper contains.
+    /// Returns the process ID, which is the lower half of the helper's number; `None` if the ID is unknown.
     pub fn id(&self) -> Option<u32> {
         Some(self.number as u32).filter(|pid| *pid != 0)
     }
@@ -293,8 +299,8 @@ impl Drop for HelperProcess {
     }
 }
 
-/// Wait status of programs whose helper has ended: "killed by SIGTERM", the parent-death signal that the system sends
-/// to php-fpm.
+/// Wait status that is reported for programs whose helper has ended, because the true one is lost: "killed by SIGTERM"
+/// (15), the parent-death signal that the system sends to php-fpm.
 const ENDED_WITH_HELPER: i32 = 15;
 
 #[cfg(test)]

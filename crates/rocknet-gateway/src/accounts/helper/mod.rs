@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The server sends a list of accounts before it drops its rights, and the helper starts programs only as these
-//! accounts: never as root, and never as the account of the server. The helper opens no file and reads no
+//! accounts: never as root, and never as the account of the server. The helper opens no file by a path and reads no
 //! configuration. It ends when the server ends.
 //!
 //! After an upgrade of the server, the helper has two clients: the old process, which finishes its requests, and the

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use super::protocol::{self, HelperReply, HelperRequest, ProgramSpec, RUNNING};
 use crate::accounts::{Account, Launch, Process};
 
-/// Time that php-fpm has to end after its server has ended.
+/// Maximum wait for programs to end after their client, a server process, has ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Error number of a reply to a malformed request, or for an error without a number.
@@ -51,7 +51,7 @@ impl ProgramTable {
         self.processes.len()
     }
 
-    /// Handles a request about a program.
+    /// Handles a request about a program that was started. Other requests are invalid.
     pub fn handle(&mut self, request: HelperRequest) -> HelperReply {
         match request {
             HelperRequest::TryWait(number) => {
@@ -83,7 +83,8 @@ impl ProgramTable {
         self.processes.get_mut(&number).ok_or(UNKNOWN)
     }
 
-    /// Starts a program as one of `accounts`.
+    /// Starts a program as one of `accounts`. `request` must be [`HelperRequest::Start`]; the documentation of this
+    /// variant lists the descriptors in their order.
     pub fn start(&mut self, request: HelperRequest, descriptors: Vec<OwnedFd>, accounts: &[User]) -> HelperReply {
         let HelperRequest::Start {
             account,
@@ -121,7 +122,7 @@ impl ProgramTable {
         };
         let process = launch.start().map_err(|error| errno(&error))?;
         self.last_number += 1;
-        // The server reads the process ID from the number.
+        // The server reads the process ID from the lower 32 bits of the number.
         let number = self.last_number << u32::BITS | u64::from(process.id().unwrap_or_default());
         let entry = ProcessEntry {
             process,
@@ -132,6 +133,7 @@ impl ProgramTable {
         Ok(number)
     }
 
+    /// Removes the programs that have ended and about which the client sends no more requests.
     pub fn forget_ended(&mut self) {
         self.processes
             .retain(|_, entry| !entry.is_released || matches!(entry.process.try_wait(), Ok(None)));
@@ -140,6 +142,8 @@ impl ProgramTable {
     /// Ends all programs by their parent-death signals, because their client has ended.
     pub fn end(self) -> EndingPrograms {
         for entry in self.processes.values() {
+            // SIGKILL goes to the whole group, because a killed program cannot end its own children. A program with
+            // another signal, such as php-fpm, gets the time to end them itself.
             let _ = match entry.parent_death_signal {
                 Signal::KILL => entry.process.signal_group(Signal::KILL),
                 signal => entry.process.signal(signal),
@@ -153,8 +157,8 @@ impl ProgramTable {
 }
 
 impl EndingPrograms {
-    /// Returns true once all programs have ended. After [`EXIT_TIMEOUT`], and when a program has ended, kills what is
-    /// left of the groups.
+    /// Returns true once all programs have ended, or [`EXIT_TIMEOUT`] has passed. In both cases, kills the remaining
+    /// members of their groups first.
     pub fn have_ended(&mut self) -> bool {
         let is_running = |entry: &mut ProcessEntry| matches!(entry.process.try_wait(), Ok(None));
         if self.processes.iter_mut().any(is_running) && Instant::now() < self.deadline {
@@ -167,6 +171,7 @@ impl EndingPrograms {
     }
 }
 
+/// Returns the error number of an error; [`INVALID`] if the error has none.
 pub(super) fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(INVALID)
 }

@@ -41,7 +41,7 @@ pub enum HelperRequest {
         has_file: bool,
         /// True if a listening socket is passed.
         has_listener: bool,
-        /// Signal that the program receives when the helper ends.
+        /// Signal that the program receives when the helper ends, or the server process that sent this request.
         parent_death_signal: Signal,
     },
     /// Reaps the program with this number if it has ended; returns its wait status or [`RUNNING`].
@@ -75,6 +75,9 @@ const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::QUIT, Signal::KILL];
 
 impl HelperRequest {
     /// Encodes the request. `sequence`: number that its reply repeats.
+    ///
+    /// Bytes 0 to 3 are the sequence number, byte 4 is the kind of the request, bytes 8 to 15 are the number of a
+    /// program, and bytes 16 to 19 are parameters of the kind. All other bytes are 0.
     pub fn write(self, sequence: u32) -> [u8; MESSAGE_SIZE] {
         let mut out = [0; MESSAGE_SIZE];
         out[..4].copy_from_slice(&sequence.to_le_bytes());
@@ -142,7 +145,8 @@ impl HelperRequest {
     }
 }
 
-/// Encodes a reply to the request with this sequence number.
+/// Encodes a reply to the request with this sequence number. Bytes 0 to 3 are the sequence number, byte 4 is 1 for an
+/// error and else 0, and bytes 8 to 15 are the number. All other bytes are 0.
 pub fn write_reply(sequence: u32, reply: HelperReply) -> [u8; MESSAGE_SIZE] {
     let mut out = [0; MESSAGE_SIZE];
     out[..4].copy_from_slice(&sequence.to_le_bytes());
@@ -167,6 +171,7 @@ pub fn read_reply(message: &[u8]) -> Option<(u32, HelperReply)> {
     Some((sequence, reply))
 }
 
+/// Returns the index of a signal in [`SIGNALS`], or 255, which the helper rejects.
 fn signal_index(signal: Signal) -> u8 {
     SIGNALS
         .iter()
@@ -187,7 +192,7 @@ pub struct ProgramSpec {
     pub name: OsString,
     /// Working directory, an absolute path.
     pub folder: OsString,
-    /// Name of the listening socket, if one is passed.
+    /// Name by which the program finds the listening socket; empty if none is passed.
     pub listener: OsString,
     /// Arguments after `argv[0]`.
     pub arguments: Vec<OsString>,
@@ -244,8 +249,9 @@ pub fn write_accounts(server: u32, accounts: &[User]) -> Vec<u8> {
     out
 }
 
-/// Decodes the accounts. Returns `None` if the data is malformed, or if an account is root, has root's group as its
-/// primary group, or is the account of the server.
+/// Decodes the accounts, without their names and home folders. Returns `None` if the data is malformed or has too many
+/// accounts, or if an account is root, has root's group as its primary group, or is the account of the server. The user
+/// ID 2³² - 1 is rejected too, because system calls take it as "unchanged".
 pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
     let from = &mut from;
     let server = read_number(from)?;
@@ -288,6 +294,9 @@ fn write_text(out: &mut Vec<u8>, text: &OsStr) {
     write_number(out, text.len());
     out.extend_from_slice(text.as_bytes());
 }
+
+// The functions below remove the bytes that they read from the front of `from`. They return `None` if bytes are
+// missing, or if a list has more than `MAX_ELEMENTS` elements.
 
 fn read_number(from: &mut &[u8]) -> Option<u32> {
     let (number, rest) = from.split_first_chunk()?;
@@ -388,7 +397,8 @@ mod tests {
             groups: vec![gid, 7],
             home: None,
         };
-        for (accounts, good) in [
+        // 99 is the user ID of the server.
+        for (accounts, is_accepted) in [
             (vec![], true),
             (vec![user(33, 33), user(34, 33)], true),
             (vec![user(33, 33), user(0, 33)], false),
@@ -399,7 +409,7 @@ mod tests {
             (vec![user(33, 33); MAX_ACCOUNTS + 1], false),
         ] {
             let read = read_accounts(&write_accounts(99, &accounts));
-            assert_eq!(read, good.then_some(accounts));
+            assert_eq!(read, is_accepted.then_some(accounts));
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The helper's side of the protocol: checks each request, executes it, and replies. When a client ends, the helper
-//! ends all programs that it started for the client. It ends itself after the last client.
+//! ends all programs that it started for the client. After the last client and its programs, the helper ends itself.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -29,6 +29,7 @@ struct HelperServer {
     /// Accounts for which programs are started; `None` until they are received.
     accounts: Option<Vec<User>>,
     clients: Vec<HelperClient>,
+    /// Programs of clients that have ended.
     ending: Vec<EndingPrograms>,
 }
 
@@ -53,6 +54,7 @@ pub fn run() -> ExitCode {
 }
 
 impl HelperServer {
+    /// Adds a client.
     fn connect(&mut self, channel: FdChannel) {
         self.clients.push(HelperClient {
             channel,
@@ -60,8 +62,8 @@ impl HelperServer {
         });
     }
 
-    /// Waits for requests and handles them. Returns false when there is nothing more to do, or if waiting fails. The
-    /// programs then end with the helper.
+    /// Waits for requests and handles them. Returns false when all clients and programs have ended, or if waiting
+    /// fails. After such a failure, the programs end with the helper.
     fn serve(&mut self) -> bool {
         self.ending.retain_mut(|programs| !programs.have_ended());
         if self.clients.is_empty() && self.ending.is_empty() {
@@ -82,9 +84,10 @@ impl HelperServer {
         true
     }
 
-    /// Handles a request of a client. Returns false if the client has closed its channel, or violates the protocol: it
-    /// sends a malformed request, or does not read its replies.
+    /// Handles a request of the client with index `at`. Returns false if the client has closed its channel, or violates
+    /// the protocol: it sends a malformed request, or does not read its replies.
     fn serve_client(&mut self, at: usize) -> bool {
+        // One byte more than a message, so that a longer message is recognized as malformed.
         let mut buffer = [0; MESSAGE_SIZE + 1];
         let Ok(Some((size, descriptors))) = self.clients[at].channel.recv_with_fds(&mut buffer) else {
             return false;
@@ -98,6 +101,7 @@ impl HelperServer {
         client.channel.send(&reply, None, Blocking::No).is_ok()
     }
 
+    /// Executes a request of the client with index `at`.
     fn handle(&mut self, at: usize, request: HelperRequest, descriptors: Vec<OwnedFd>) -> HelperReply {
         match request {
             HelperRequest::Accounts => {
@@ -153,6 +157,7 @@ mod tests {
         (server, ours)
     }
 
+    /// Returns a request to start a program as the account with this number.
     fn start(account: u8) -> HelperRequest {
         HelperRequest::Start {
             account,
@@ -166,10 +171,12 @@ mod tests {
         File::options().read(true).write(true).open("/dev/null").unwrap().into()
     }
 
+    /// Returns the descriptors for a start: a file with `content`, the description of the program, and three streams.
     fn program_files(content: &[u8]) -> Vec<OwnedFd> {
         vec![sealed_file::create(content).unwrap().into(), null(), null(), null()]
     }
 
+    /// Returns the descriptor for a request with this account. The user ID of the server is 4321.
     fn accounts_file(user: &User) -> Vec<OwnedFd> {
         let accounts = protocol::write_accounts(4321, std::slice::from_ref(user));
         vec![sealed_file::create(&accounts).unwrap().into()]
@@ -242,7 +249,8 @@ mod tests {
         );
     }
 
-    fn accounts() -> User {
+    /// Returns an account for scripts.
+    fn script_account() -> User {
         User {
             name: String::new(),
             uid: 4242,
@@ -258,7 +266,7 @@ mod tests {
         let other = || vec![FdChannel::pair().unwrap().1];
         assert_eq!(server.handle(0, HelperRequest::Connect, other()), Err(REFUSED));
         server
-            .handle(0, HelperRequest::Accounts, accounts_file(&accounts()))
+            .handle(0, HelperRequest::Accounts, accounts_file(&script_account()))
             .unwrap();
         for descriptors in [Vec::new(), vec![null()], other().into_iter().chain(other()).collect()] {
             assert!(server.handle(0, HelperRequest::Connect, descriptors).is_err());
@@ -268,7 +276,7 @@ mod tests {
         }
         assert_eq!(server.handle(0, HelperRequest::Connect, other()), Err(FULL));
         assert_eq!(
-            server.handle(1, HelperRequest::Accounts, accounts_file(&accounts())),
+            server.handle(1, HelperRequest::Accounts, accounts_file(&script_account())),
             Err(REFUSED),
             "the accounts are those of the first client"
         );
@@ -281,7 +289,7 @@ mod tests {
         }
         let (mut server, first) = helper();
         server
-            .handle(0, HelperRequest::Accounts, accounts_file(&accounts()))
+            .handle(0, HelperRequest::Accounts, accounts_file(&script_account()))
             .unwrap();
         let (second, theirs) = FdChannel::pair().unwrap();
         server.handle(0, HelperRequest::Connect, vec![theirs]).unwrap();

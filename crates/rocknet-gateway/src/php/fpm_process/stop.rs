@@ -15,7 +15,8 @@ const CGI_STOP_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_ORPHANS: usize = 16;
 
 impl FpmProcess {
-    /// Signals the processes of an ended or replaced php-fpm to complete their requests and to accept no others.
+    /// Signals the processes of an ended or replaced php-fpm to complete their requests and to accept no others. Kills
+    /// them if the signal fails or there are [`MAX_ORPHANS`] already. The processes of php-cgi are always killed.
     pub(super) fn drain(&mut self, process: Process) {
         let is_signalled = self.is_fpm() && process.signal_group(Signal::QUIT).is_ok();
         if is_signalled && self.orphans.len() < MAX_ORPHANS {
@@ -68,6 +69,7 @@ impl FpmProcess {
         }
     }
 
+    /// Removes the socket and its state, and kills the processes that remain of earlier runs.
     pub(super) fn clean_up(&mut self) {
         self.state = FpmState::Gone;
         self.retires_at = None;

@@ -9,8 +9,10 @@ use rocknet_proto::fastcgi::{self, Params};
 
 use super::*;
 
+/// Maximum wait for an event or a response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Creates the process of pool 1 with this program, and the receiver of its events.
 fn process(folder: &Path, sapi: Sapi, program: PathBuf) -> (FpmProcess, Receiver<PhpEvent>) {
     let (sender, events) = channel();
     let installed = Installed {
@@ -56,6 +58,7 @@ fn the_last_lines_of_stderr_are_reported_and_the_process_is_restarted() {
     assert_eq!(process.sockets.failure(&process.socket), None);
     // A program that cannot be started.
     let (mut none, _events) = self::process(folder.path(), Sapi::Fpm, folder.path().join("none"));
+    // Two starts fail; after the second one, the failure is reported.
     none.tick();
     none.tick();
     assert!(
@@ -74,6 +77,7 @@ fn php_cgi_serves_scripts_if_there_is_no_php_fpm() {
         "php-cgi, which `cargo xtask test` installs (php8.2-cgi)"
     );
     let folder = tempfile::tempdir().unwrap();
+    // The folder and the script are readable by all, because PHP runs as another account if the test runs as root.
     for path in [folder.path().to_owned(), folder.path().join("a.php")] {
         if !path.exists() {
             std::fs::write(
@@ -93,6 +97,7 @@ fn php_cgi_serves_scripts_if_there_is_no_php_fpm() {
     for (name, value) in [
         ("REQUEST_METHOD", "GET"),
         ("SCRIPT_FILENAME", script.to_str().unwrap()),
+        // Without this variable, php-cgi refuses the request.
         ("REDIRECT_STATUS", "200"),
         ("HTTP_A", "!"),
     ] {

@@ -12,6 +12,7 @@ impl Scope<'_> {
         let (realm, file) = self.auth;
         match (realm, file) {
             (Some(realm), _) if realm.argument(0) == "off" => {
+                // Outside of locations, `off` is the default of RockNet, too.
                 if self.level == ConfigLevel::Location {
                     self.settings.set("auth", Value::Flag(false), realm.line);
                 }
@@ -47,6 +48,7 @@ impl Scope<'_> {
                 d.argument(0).to_owned()
             }
         };
+        // Directives after one for `all` are never reached.
         let last = self.access.iter().position(|d| d.argument(0) == "all");
         let (specific, all) = match last {
             Some(at) => (&self.access[..at], Some(self.access[at])),
@@ -56,6 +58,7 @@ impl Scope<'_> {
         let deny: Vec<String> = specific.iter().filter(|d| d.is("deny")).map(address).collect();
         let is_closed = all.is_some_and(|all| all.is("deny"));
         let denies_first = specific.iter().skip_while(|d| d.is("deny")).all(|d| d.is("allow"));
+        // True if all other clients are denied, if no address is allowed, and if no address is denied.
         match (is_closed, allow.is_empty(), deny.is_empty()) {
             (true, true, _) => self.settings.deny_all(line),
             (true, false, true) => self.settings.set("allow", Value::texts(allow), line),

@@ -14,16 +14,18 @@ use crate::response::FieldList;
 
 /// Event of a request body.
 pub enum BodyEvent {
+    /// Bytes of the body, without their framing.
     Chunk(Bytes),
     /// The body and its trailers are complete.
     End,
     /// The client has closed the connection within the body.
     Disconnected,
+    /// The body is malformed or too large.
     Refused(Refusal),
 }
 
 /// Returns the next event of the body, from `unread` or from newly received bytes. Trailers are put into `channel`
-/// before the end is returned.
+/// before the end is returned. `input`: receive buffer. `request`: reused for the positions of the trailers.
 pub fn poll_body<L: Link>(
     engine: &mut ServerConnection,
     link: &mut L,
@@ -59,6 +61,7 @@ pub fn poll_body<L: Link>(
 
 /// Result of parsing received bytes.
 struct ParsedBody {
+    /// Number of bytes that were parsed.
     consumed: usize,
     /// `None` if more bytes are needed.
     event: Option<BodyEvent>,
@@ -91,7 +94,7 @@ fn parse(
                 consumed += more;
                 break false;
             }
-            // The request is already complete.
+            // The request is already complete: an earlier call met its end, and returned the data before it.
             Ok(ServerEvent::Blocked | ServerEvent::Request { .. }) => break true,
             // The data before the error is discarded, because the exchange is over.
             Err(refusal) => {
@@ -190,6 +193,7 @@ mod tests {
             ),
             ("0\r\nX-A: \u{e9}\r\n\r\n", Some(&[("X-A", "\u{e9}")])),
         ] {
+            // Only the body that starts with a chunk of two bytes has data.
             let pieces: &[&str] = if content.starts_with('2') { &["ab"] } else { &[] };
             let found = check(content, pieces, "end");
             let found: Option<Vec<_>> = found.as_ref().map(|fields| fields.iter().collect());

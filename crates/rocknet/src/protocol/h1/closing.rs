@@ -54,7 +54,8 @@ impl<L: Link> Connection<L> {
             State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > FIN_ONLY => {
                 self.state = State::Closing { linger: true };
             }
-            // The response to a request whose body is being discarded may have been sent already.
+            // A late head gets 408, and so does a late body that is being discarded, unless the response to its request
+            // has been sent already.
             State::Reading if wait == Wait::Header || wait == Wait::RequestBody && self.engine.may_respond() => {
                 let context = RequestContext::unparsed(&self.core.open.worker().config(), self.core.info.local());
                 self.respond_timeout(context, None, wait);
@@ -93,12 +94,12 @@ impl<L: Link> Connection<L> {
             // After an orderly close the kernel would keep the send buffer without a time limit.
             self.core.link.reset();
         }
-        // The backlog is discarded, because the client does not take it, and the connection cannot continue before the
-        // backlog is sent.
+        // A backlog is discarded, because the client has not taken it in time, and the connection cannot continue
+        // before the backlog is sent.
         self.core.abandon();
     }
 
-    /// Responds to a request whose deadline has passed.
+    /// Responds to a request whose deadline has passed. `stage`: `None` if the request is incomplete.
     fn respond_timeout(&mut self, context: Rc<RequestContext>, stage: Option<&Stage>, wait: Wait) {
         let worker = self.core.worker();
         let mut output = SendQueue::default();

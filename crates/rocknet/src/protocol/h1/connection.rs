@@ -1,9 +1,9 @@
 //! HTTP/1 connection: a future that completes when the connection has closed.
 //!
 //! ```text
-//! Reading ──immediate response──▶ Reading    fast path: no task, no allocation, one write for all requests read
-//!    │ └──pending──▶ Serving ──response queued──▶ Reading | Closing
-//!    │                    └──tunnel ended──▶ Closing
+//! Reading ──immediate response──▶ Reading    fast path: no stored exchange, no allocation, one write for all responses
+//!    │ └──incomplete response──▶ Serving ──response queued──▶ Reading | Closing
+//!    │                                └──tunnel ended──▶ Closing
 //!    └──last response──▶ Closing ──sent──▶ end of the connection (lifecycle/connection.rs)
 //! ```
 
@@ -23,7 +23,7 @@ use crate::lifecycle::drive::{Version, drive};
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 
 /// Maximum number of pieces of a response body that are queued in one poll, before other connections are served.
-/// Without it, a client that reads a large file quickly would occupy the worker.
+/// Without this limit, a client that reads a large file quickly would occupy the worker.
 const PIECES_PER_POLL: u32 = 2;
 
 /// Server side of an HTTP/1 connection.
@@ -39,6 +39,7 @@ pub struct Connection<L: Link> {
 
 /// State while the connection is open.
 pub(super) enum State {
+    /// No exchange is in progress: the connection waits for a request, or discards the rest of a request body.
     Reading,
     /// A response is being made or sent, or a tunnel is open.
     Serving(Box<CurrentExchange>),
@@ -82,6 +83,7 @@ impl<L: Link> Connection<L> {
         if output.is_empty() {
             return Ok(());
         }
+        // `true`: the link may send the output in one batch with that of other connections.
         let (moved, result) = self.core.send(context, output, true);
         self.count_sent(moved);
         result.map(drop)

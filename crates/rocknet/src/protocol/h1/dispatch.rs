@@ -61,7 +61,8 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Stores an exchange that is not complete, and sets its first deadline.
+    /// Stores an exchange that is not complete, and sets its deadline if it waits for a handler. At other stages, the
+    /// deadline is set when the exchange is polled.
     #[inline(never)]
     fn store_exchange(&mut self, config: &WorkerConfig, serving: CurrentExchange) {
         match &serving.exchange.stage {
@@ -84,6 +85,7 @@ impl<L: Link> Connection<L> {
         self.state = State::Reading;
         // `unread` may already contain the next request, which is handled before more bytes are received.
         self.core.stalled = !self.core.unread.is_empty();
+        // Without `next`, the response was not ended, so the connection cannot continue.
         match written.next.unwrap_or(AfterResponse::Close) {
             _ if written.is_last => self.state = State::Closing { linger: true },
             // Ends the current wait, such as the wait for the head, so that the next wait gets its full time.

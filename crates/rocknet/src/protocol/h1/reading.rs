@@ -15,8 +15,8 @@ use crate::lifecycle::deadlines::LEFT_TO_KERNEL;
 use crate::pipeline::RequestContext;
 use crate::worker::{Buffers, Ticks, Worker, WorkerConfig};
 
-/// Maximum number of response bytes rendered before they are sent, so that a client that pipelines without reading
-/// cannot fill memory.
+/// Number of queued response bytes at which no further request is handled until the output is sent, so that a client
+/// that pipelines without reading cannot fill memory.
 const OUTPUT_BOUND: u64 = 256 * 1024;
 
 /// Maximum number of request-body bytes that are read and discarded to keep the connection; with more it is closed.
@@ -99,8 +99,8 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Handles the requests in `bytes` until one has to wait, [`OUTPUT_BOUND`] bytes are queued, or the connection has
-    /// to close. Returns the number of consumed bytes.
+    /// Handles the requests in `bytes` until one is incomplete or has to wait, [`OUTPUT_BOUND`] bytes are queued, or
+    /// the connection has to close. Returns the number of consumed bytes.
     #[inline]
     pub(super) fn process_requests(
         &mut self,

@@ -36,7 +36,7 @@ pub struct H1Responder<'a> {
 /// Outcome of writing the response.
 #[derive(Default)]
 pub struct Written {
-    /// Set once the response is complete or aborted.
+    /// State of the connection after the response; set once the response is complete or aborted.
     pub next: Option<AfterResponse>,
     /// True if the connection must close after the response, because the request failed or a part of it remains unread.
     pub is_last: bool,
@@ -172,6 +172,7 @@ impl Responder for H1Responder<'_> {
         let framing = self.engine.respond(status, Length::None, false);
         h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, &fields)
             .map_err(UnsendableField::new)?;
+        // The returned state is not needed, because the connection ends with the tunnel.
         self.engine.finish(self.output.buffer());
         Ok(Some(status))
     }

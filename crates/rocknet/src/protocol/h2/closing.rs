@@ -39,8 +39,8 @@ impl<L: Link> Connection<L> {
         self.core.close_when_taken(LEFT_TO_KERNEL);
     }
 
-    /// Sets the deadline of the connection for the wait that begins. Returns true if the deadline of an exchange has
-    /// passed and was acted on.
+    /// Acts on the passed deadlines of exchanges, and sets the deadline of the connection for the wait that begins.
+    /// Returns true if the deadline of an exchange has passed.
     pub(super) fn poll_deadlines(&mut self, context: &mut Context<'_>) -> bool {
         let worker = Rc::clone(self.core.open.worker());
         let config = worker.config();
@@ -49,7 +49,8 @@ impl<L: Link> Connection<L> {
             let Some(mut entry) = self.streams.take_slot(slot) else {
                 continue;
             };
-            // The kernel does not tell whose bytes are unacknowledged, so none (0) are attributed to one exchange.
+            // The exchanges to which the unacknowledged bytes in the kernel belong are not known, so none (0) are
+            // attributed to this exchange.
             if entry
                 .deadlines
                 .poll_rate(context.waker(), |wait| rate_window(&config, wait), || 0)
@@ -63,7 +64,7 @@ impl<L: Link> Connection<L> {
         if self.core.is_open() && self.state != State::Closing && self.core.backlog.is_none() {
             if !self.streams.is_empty() {
                 // Each exchange has its own deadline. The deadline of the connection only ensures that the age of the
-                // connection is checked.
+                // connection is checked, at the earliest after one tick, because the maximum age may be 0.
                 self.core.deadlines.enter(Wait::Handler, config.ticks.age.max(1));
             } else {
                 let is_partial = !self.core.unread.is_empty() || self.engine.is_mid_block();
@@ -144,8 +145,9 @@ impl<L: Link> Connection<L> {
         self.core.backlog = Some(queue);
     }
 
-    /// Records all responses in progress as cut off. The bytes of the backlog were not sent. They cannot be attributed
-    /// to their exchanges, so they are deducted from one exchange after the other.
+    /// Records all responses in progress as cut off, and fails the request bodies of their exchanges. The bytes of the
+    /// backlog were not sent. They cannot be attributed to their exchanges, so they are deducted from one exchange
+    /// after the other.
     pub(super) fn record_cuts(&mut self) {
         let worker = Rc::clone(self.core.open.worker());
         let mut unsent = self.core.backlog.as_ref().map_or(0, |backlog| backlog.len());

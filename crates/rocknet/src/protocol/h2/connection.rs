@@ -1,8 +1,11 @@
 //! HTTP/2 connection: a future that completes when the connection has closed.
 //!
 //! ```text
-//! Serving ──error, drained, or client gone──▶ Closing ──all sent──▶ end of the connection (lifecycle/connection.rs)
+//! New ──first round──▶ Serving ──error, deadline, or drained──▶ Closing ──all sent──▶ end of the connection
+//!                         └──client has closed its side──▶ end of the connection
 //! ```
+//! The end of the connection is the same for all versions; see `lifecycle/connection.rs`.
+//!
 //! Serving proceeds in rounds. A round polls exchanges in progress, reads and handles received frames, writes the DATA
 //! frames that flow-control windows allow, and sends all output together. A round starts only after the backlog has
 //! been sent, which is the only back-pressure. While the backlog waits, requests are received and held.
@@ -24,8 +27,8 @@ use super::streams::StreamTable;
 use crate::lifecycle::connection::ConnectionCore;
 use crate::lifecycle::drive::{Version, drive};
 
-/// Maximum number of rounds in one poll, before other connections are served. Without it, a client that reads large
-/// responses quickly would occupy the worker.
+/// Maximum number of rounds in one poll, before other connections are served. Without this limit, a client that
+/// reads large responses quickly would occupy the worker.
 const ROUNDS_PER_POLL: u32 = 8;
 
 /// Settings that are sent to clients. They are sent before the requested site is known, so they always permit extended
@@ -83,6 +86,7 @@ impl Upgraded {
 pub(super) enum State {
     /// The server's preface has not been sent.
     New,
+    /// Exchanges are served in rounds.
     Serving,
     /// The last frame is queued.
     Closing,
@@ -139,6 +143,7 @@ impl<L: Link> Connection<L> {
         {
             self.core.link.limit_unsent(limit);
         }
+        // `false`: the output is not sent in a batch, because a batch takes all bytes, however slow the link is.
         let (moved, sent) = self.core.send(context, output, false);
         self.send_budget.moved(moved);
         match sent {

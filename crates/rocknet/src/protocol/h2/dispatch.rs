@@ -25,7 +25,7 @@ use crate::worker::{Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
     /// Starts the exchange of a request whose head was decoded. `end`: true if the client has ended the stream with the
-    /// head.
+    /// head. `expects_continue`: true if the client waits for 100 (Continue) before it sends the body.
     #[inline]
     pub(super) fn handle_request(
         &mut self,
@@ -154,6 +154,7 @@ impl<L: Link> Connection<L> {
     ) {
         let mut context = None;
         if let Some(entry) = self.streams.take(id) {
+            // A request in progress is rejected only if its body is too large.
             entry.stream.fail(BodyError::TooLarge);
             if let ExchangeState::Active(exchange) = entry.state {
                 context = Some(exchange.context);

@@ -16,15 +16,15 @@ use crate::response::FieldList;
 /// are in the client's cache.
 const PROMISES_MAX: u32 = 128;
 
-/// Maximum size of a pushed file in bytes: half a second of a slow line. The client requests larger files itself if it
+/// Maximum size of a pushed file in bytes: half a second at 8 Mbit/s. The client requests larger files itself if it
 /// needs them.
 const PUSHED_FILE_MAX: u64 = 512 * 1024;
 
-/// Maximum number of bytes pushed on one connection, because the client may have many of them already.
+/// Maximum number of bytes pushed on one connection, because the client may already have many of the files.
 const PUSHED_BYTES_MAX: u64 = 4 << 20;
 
-/// Fields that identify the sender of a request. A promised request inherits them, but the PUSH_PROMISE frame does not
-/// contain them, because the client knows them.
+/// Fields by which access control and handlers identify the sender of a request and its connection. A promised request
+/// inherits them, but the PUSH_PROMISE frame does not contain them, because the client or its proxy has sent them.
 const SENDER_FIELDS: [KnownField; 5] = [
     KnownField::Authorization,
     KnownField::Forwarded,

@@ -1,9 +1,9 @@
 //! Reads while the socket is blocked: frames are handled, and requests are held until the backlog has been sent.
 //!
 //! A client may write before it reads. If the server did not read until the client had taken the backlog, both sides
-//! could wait for each other until a deadline passes. So frames are handled: windows move, request bodies are stored
-//! for their handlers, resets end exchanges. New exchanges, however, are not started. The backlog therefore grows only
-//! by control frames, whose number the engine bounds.
+//! could wait for each other until a deadline passes. So frames are handled: flow-control windows are updated, request
+//! bodies are stored for their handlers, and resets end exchanges. New exchanges, however, are not started. The backlog
+//! therefore grows only by control frames, whose number the engine bounds.
 
 use std::io;
 use std::rc::Rc;
@@ -34,8 +34,8 @@ const HELD_HEADS_BOUND: usize = 256 * 1024;
 const QUEUE_BOUND: u64 = 512 * 1024;
 
 impl<L: Link> Connection<L> {
-    /// Receives once while the backlog waits for the socket. Pending if nothing was received, or the limits are
-    /// reached.
+    /// Receives once while the backlog waits for the socket. Pending if nothing was received, or if the held requests
+    /// or the backlog have reached their limit.
     pub(super) fn read_while_blocked(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(mut backlog) = self.core.backlog.take_if(|backlog| backlog.len() < QUEUE_BOUND) else {
             return Poll::Pending;
@@ -79,7 +79,8 @@ impl<L: Link> Connection<L> {
     }
 
     /// Holds a request until exchanges may start again. If its announced body is too large, only the rejection is held.
-    /// `end`: true if the client has ended the stream with the head.
+    /// `end`: true if the client has ended the stream with the head. `expects_continue`: true if the client waits for
+    /// 100 (Continue) before it sends the body.
     #[cold]
     pub(super) fn hold_request(
         &mut self,
@@ -150,12 +151,13 @@ impl<L: Link> Connection<L> {
         }));
     }
 
-    /// Holds a rejection until exchanges may start again. [`Connection::refuse`] then responds to it. If the exchange
-    /// of the stream is in progress, its request body fails now, and the rejection replaces the exchange.
+    /// Holds a rejection until exchanges may start again. [`Connection::begin_held`] then responds. If the exchange of
+    /// the stream is in progress, its request body fails now, and the rejection replaces the exchange.
     #[cold]
     pub(super) fn hold_refusal(&mut self, worker: &Worker, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
         let mut request_context = RequestContext::unparsed(config, self.core.info.local());
         if let Some(entry) = self.streams.take(id) {
+            // A request in progress is rejected only if its body is too large.
             entry.stream.fail(BodyError::TooLarge);
             if let ExchangeState::Active(exchange) = entry.state {
                 request_context = exchange.context;

@@ -47,6 +47,7 @@ pub enum RequestBody {
     None,
     /// The body arrives on the stream.
     Stream {
+        /// True if the client waits for 100 (Continue) before it sends the body.
         expects_continue: bool,
     },
     /// Data after an extended CONNECT is for the tunnel, not a body.
@@ -107,6 +108,7 @@ impl<'a> H2Responder<'a> {
     /// Writes a prepared head, and queues its body, which is written once its priority allows.
     fn send_prepared_later(&mut self, head: &PreparedHeads, length: u64) -> Result<BodyDelivery, SendError> {
         let out = self.output.buffer();
+        // The head does not end the stream (`false`), and the queued body does (`true`).
         self.engine
             .respond_prepared_head(self.id, &head.h2, &self.date, false, out)?;
         self.engine.queue_body(self.id, length, true, out)?;
@@ -140,7 +142,7 @@ impl PipelineIo for H2Responder<'_> {
                     self.engine
                         .respond_prepared_head(self.id, &head.h2, &self.date, false, self.output.buffer());
                 if begun.is_ok() {
-                    // The uptime is used only for direct delivery.
+                    // The last parameter, the uptime, is used only for direct delivery.
                     self.written.prepared.body = Some(BodySource::file(file, Delivery::Framed, 0));
                 }
             }
@@ -185,6 +187,7 @@ impl PipelineIo for H2Responder<'_> {
             RequestBody::Tunnel => None,
         };
         let (body, channel) = exchange::RequestBody::channel();
+        // Tunnel data is not a request body, so the handler finds the body ended.
         if expects_continue.is_none() {
             channel.end(Ok(()));
         }

@@ -35,6 +35,7 @@ pub struct RequestStream {
 pub enum ExchangeState {
     /// The request arrived while the socket was blocked, and starts once the backlog has been sent.
     Held(HeldRequest),
+    /// The exchange has started.
     Active(ActiveExchange),
 }
 
@@ -73,10 +74,13 @@ impl ExchangeState {
 
 /// Request or rejection that waits until the backlog has been sent.
 pub enum HeldRequest {
+    /// Request whose exchange has not started.
     Request {
         request: Rc<OwnedRequest>,
+        /// Request body for the handler.
         body: RequestBody,
     },
+    /// Reason of a rejection, and the context with which the response is recorded.
     Refusal(Refusal, Rc<RequestContext>),
 }
 
@@ -84,6 +88,7 @@ pub enum HeldRequest {
 #[derive(Default)]
 pub struct StreamTable {
     slots: Vec<Option<Box<StreamExchange>>>,
+    /// Number of exchanges in `slots`.
     count: usize,
 }
 

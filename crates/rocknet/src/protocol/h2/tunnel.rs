@@ -174,7 +174,7 @@ impl Link for StreamLink<'_> {
     }
 
     fn poll_send(&mut self, _: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
-        // The connection's task polls the tunnel again when the windows move, or when its ready bytes have been framed.
+        // The connection's task polls the tunnel again when the windows grow, or when its ready bytes have been framed.
         self.take(queue)?.map(Ok)
     }
 

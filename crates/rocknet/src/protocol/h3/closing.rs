@@ -38,8 +38,8 @@ impl Connection {
         }
     }
 
-    /// Sets the deadline of the connection for the wait that begins. Returns true if a deadline has passed and was
-    /// acted on.
+    /// Acts on passed deadlines of exchanges, heads and the connection, and sets the deadline of the connection for the
+    /// wait that begins. Returns true if a deadline has passed.
     pub(super) fn poll_deadlines(&mut self, context: &mut Context<'_>, worker: &Rc<Worker>) -> bool {
         if self.state == State::Closing {
             return false;
@@ -59,11 +59,13 @@ impl Connection {
         }
         if self.state == State::Serving {
             has_acted |= self.expire_heads(context, &config);
+            // A drain is checked at every tick (1).
             if self.is_announcing() {
                 self.deadlines.enter(Wait::Linger, 1);
             } else if !self.streams.is_empty() || !self.heads.is_empty() && !self.engine.is_draining() {
                 // Each exchange and each head has its own deadline. The deadline of the connection only ensures that
-                // the client is pinged and the age of the connection is checked.
+                // the client is pinged and the age of the connection is checked. A drain waits for
+                // incomplete heads only until its own deadline.
                 if self.deadlines.wait() != Wait::Handler {
                     self.begin_ping_interval(worker);
                 }
@@ -114,8 +116,8 @@ impl Connection {
         }
     }
 
-    /// Starts the interval after which PING is sent. A tunnel or a slow handler may be silent for longer than the idle
-    /// timeout of QUIC.
+    /// Starts the interval after which PING is sent if an exchange is in progress. A tunnel or a slow handler may be
+    /// silent for longer than the idle timeout of QUIC.
     fn begin_ping_interval(&mut self, worker: &Worker) {
         let ticks = worker.wheel.ticks(rocknet_quic::PING_INTERVAL);
         self.deadlines.begin(Wait::Handler, ticks);
@@ -137,6 +139,7 @@ impl Connection {
         match (expiry, entry.exchange.take()) {
             (Expiry::Respond, Some(exchange)) => {
                 self.respond_timeout(worker, exchange, entry.stream, wait);
+                // The exchange is not stored again if the transport has taken the whole response.
                 if self.streams.get_mut(id).is_none() {
                     self.read_rest(worker, id);
                 }

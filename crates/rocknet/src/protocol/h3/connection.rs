@@ -1,8 +1,12 @@
 //! HTTP/3 connection: a future that ends with the connection.
 //!
 //! ```text
-//! Handshaking ──Connected──▶ Serving ──error, drained, or client gone──▶ Closing ──drained──▶ the end
+//! Handshaking ──connected, or early data──▶ Serving ──error, deadline, drained, or client gone──▶ Closing ──▶ the end
+//!      └──failed──▶ Closing
 //! ```
+//! In the state `Closing`, the future ends once the draining period of QUIC is over (RFC 9000 §10.2), or at once if
+//! the server stops.
+//!
 //! Serving proceeds in rounds. A round handles what has arrived, polls the exchanges in progress, and writes the bodies
 //! that the windows allow. Everything is sent together after the last round of a poll.
 
@@ -33,7 +37,8 @@ use crate::worker::{OpenConnection, Worker, head_limits};
 /// Maximum number of rounds in one poll, before other connections are served.
 const ROUNDS_PER_POLL: u32 = 8;
 
-/// Maximum number of bytes that wait for a stream of the server because the client grants no credit.
+/// Maximum number of bytes that wait on one stream of [`CRITICAL`] because the client grants no flow-control credit.
+/// With more bytes, the connection is closed.
 const UNSENT_BOUND: usize = 64 * 1024;
 
 /// Settings of the engine. They are sent before the requested site is known, so they always permit extended CONNECT; a
@@ -44,9 +49,10 @@ const ENGINE_CONFIG: Config = Config { connect_protocol: true };
 const CRITICAL: [Critical; 3] = [Critical::Control, Critical::Encoder, Critical::Decoder];
 
 /// Returns the settings that a client remembers for early data: those of HTTP/3 and QUIC that a server with these
-/// limits announces. They can only be compared. A server must not accept early data of a session with other settings
-/// (RFC 9114 §7.2.4.2).
+/// limits announces. The returned bytes serve only for comparison. A server must not accept early data of a session
+/// with other settings (RFC 9114 §7.2.4.2).
 pub fn remembered_settings(limits: &Limits) -> Vec<u8> {
+    // The time of the creation (0) does not appear in the settings.
     let mut engine = ServerConnection::new(&ENGINE_CONFIG, &head_limits(limits), 0);
     let mut settings = rocknet_quic::remembered_parameters();
     settings.append(&mut engine.take_output(Critical::Control));
@@ -164,6 +170,7 @@ impl Connection {
         let Some(info) = info else {
             return self.close(ErrorCode::NoError);
         };
+        // `transport/quic.rs` has passed the TLS policy of the site as the context of the handshake.
         let Ok(policy) = Arc::clone(&info.context).downcast::<TlsPolicy>() else {
             return self.close(ErrorCode::InternalError);
         };
@@ -187,13 +194,13 @@ impl Connection {
                 None => return self.close(ErrorCode::StreamCreationError),
             }
         }
-        // The control stream is the most urgent: no frame of it may wait for a response.
+        // These streams are the most urgent: no control frame and no QPACK instruction may wait for a response.
         for (stream, _) in &self.critical {
             self.quic.set_priority(*stream, i32::MAX);
         }
     }
 
-    /// Handles the events of the transport. Returns true if there was one.
+    /// Handles the events of the transport. Returns true if there was an event.
     fn handle_events(&mut self, worker: &Rc<Worker>) -> bool {
         let mut progressed = false;
         while let Some(event) = self.quic.next_event() {
@@ -217,7 +224,7 @@ impl Connection {
                         self.last_delivered = Some(worker.wheel.now());
                     }
                 }
-                // The next round writes to every stream that has output.
+                // Nothing is written here, because every round writes to the streams that have output.
                 Event::Stream(StreamEvent::Writable { id }) => {
                     if let Some(entry) = self.streams.get_mut(StreamId::new(id.into())) {
                         entry.awaits_turn = true;
@@ -259,7 +266,7 @@ impl Connection {
         }
     }
 
-    /// Runs one round. Returns true if another may follow.
+    /// Runs one round. Returns true if another round may follow.
     fn serve(&mut self, context: &mut Context<'_>, worker: &Rc<Worker>) -> bool {
         let mut progressed = self.handle_events(worker);
         if self.state != State::Serving {

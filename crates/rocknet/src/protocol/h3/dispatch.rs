@@ -24,7 +24,7 @@ use crate::worker::{Worker, WorkerConfig};
 
 impl Connection {
     /// Starts the exchange of a request whose head was decoded. `end`: true if the client has ended the stream with the
-    /// head.
+    /// head. `expects_continue`: true if the client waits for 100 (Continue) before it sends the body.
     pub(super) fn handle_request(
         &mut self,
         worker: &Rc<Worker>,
@@ -132,6 +132,7 @@ impl Connection {
         let mut context = None;
         let mut stream = self.request_stream(id, false);
         if let Some(entry) = self.streams.take(id) {
+            // A request in progress is rejected only if its body is too large.
             entry.stream.fail(BodyError::TooLarge);
             context = entry.exchange.map(|exchange| exchange.context);
             // The stream is kept, because its output may contain the rest of an interim response.

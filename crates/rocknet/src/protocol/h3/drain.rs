@@ -12,7 +12,8 @@ use crate::worker::{Worker, WorkerConfig};
 const ANNOUNCEMENT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// Time that a client has to read its last response and to close the connection, unless the server stops. A client
-/// acknowledges data that its application has not read yet, and some discard it when the server closes the connection.
+/// acknowledges data that its application has not read yet, and some clients discard such data when the server closes
+/// the connection.
 const READ_GRACE: Duration = Duration::from_secs(10);
 
 /// Minimum ticks from the last GOAWAY to the close of the connection, which discards all bytes that are not sent yet.
@@ -31,7 +32,7 @@ impl Connection {
     }
 
     /// Advances the orderly end of a connection that has reached its maximum age, or whose server stops. Returns true
-    /// if a step was taken.
+    /// if a GOAWAY was queued.
     pub(super) fn advance_drain(&mut self, worker: &Worker, config: &WorkerConfig) -> bool {
         let now = worker.wheel.now();
         if self.drain_began.is_none() {
@@ -61,6 +62,7 @@ impl Connection {
 
     /// Begins the wait until the client has acknowledged complete responses.
     pub(super) fn await_acknowledgements(&mut self) {
+        // Only acknowledgements from now on count.
         self.has_acknowledged();
         self.unacknowledged_since = self.open.worker().wheel.now();
     }
@@ -90,7 +92,8 @@ impl Connection {
     pub(super) fn may_be_reading(&self, config: &WorkerConfig) -> bool {
         let worker = self.open.worker();
         let grace = match worker.tunnel_close_grace() {
-            // Tunnels are closed by the server after this time, and their connections have as much time left.
+            // The server closes tunnels after `ticks`, and then as many ticks remain until it cuts their connections.
+            // A client gets at most half of these.
             Some(ticks) if worker.is_hurried() => config.ticks.linger.min(ticks / 2),
             _ => worker.wheel.ticks(READ_GRACE),
         };

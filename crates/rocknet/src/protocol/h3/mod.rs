@@ -1,4 +1,4 @@
-//! HTTP/3 connections: QUIC streams and the engine's events on one side, exchanges on the other.
+//! HTTP/3 connections: they pass requests from QUIC streams and the protocol engine to exchanges, and responses back.
 
 mod closing;
 mod connection;

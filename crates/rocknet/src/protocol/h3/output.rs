@@ -25,9 +25,9 @@ pub struct StreamOutput {
 pub enum WriteProgress {
     /// All bytes were taken, and the end of the stream if it was set.
     All,
-    /// The windows are full.
+    /// The transport takes no more bytes for now: a flow-control window or its send buffer is full.
     Blocked,
-    /// The client has stopped the stream.
+    /// The client has stopped the stream, or the stream has ended.
     Gone,
 }
 

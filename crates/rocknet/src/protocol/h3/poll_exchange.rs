@@ -163,6 +163,7 @@ impl Connection {
                 }
                 WriteProgress::All => {}
             }
+            // Without an exchange, an output that does not end belongs to an aborted response.
             let StreamExchange {
                 stream,
                 exchange: Some(exchange),
@@ -182,6 +183,7 @@ impl Connection {
                         progressed = true;
                     }
                     match result {
+                        // The handler was woken, because its interim response was taken.
                         Poll::Pending if interim.is_some() => continue,
                         Poll::Pending => {}
                         Poll::Ready(result) => {

@@ -16,11 +16,11 @@ use crate::response::FieldList;
 use crate::worker::{Buffers, Worker};
 
 /// Maximum number of bytes of a request body that wait for the handler. At this bound the stream is no longer read, so
-/// that the window of the client fills up.
+/// that flow control stops the client.
 const BODY_BOUND: usize = 64 * 1024;
 
-/// Maximum number of bytes of a request that are discarded after its response has ended. Most of them are already in
-/// transit.
+/// Maximum number of bytes of a request that are discarded after its response has ended. Most of these bytes are
+/// already in transit at that time.
 const DISCARD_BOUND: usize = 256 * 1024;
 
 /// Methods that are served in early data. TRACE is safe as well, but clients have no reason to send it early.
@@ -192,6 +192,7 @@ impl Connection {
                     self.heads.retain(|(head, _)| *head != id);
                     self.deadlines.leave();
                     if self.quic.is_early() {
+                        // Early data can be replayed (RFC 8446 §8), so only requests that may be repeated are served.
                         // An address that is not validated may be forged to bypass rules for addresses.
                         let is_repeatable = end && EARLY_METHODS.contains(&head.request().method);
                         let may_serve = is_repeatable && self.quic.is_address_validated();
@@ -206,6 +207,7 @@ impl Connection {
                             self.refuse(worker, &config, id, Refusal::TooEarly);
                             continue;
                         }
+                        // The field informs back ends that the request may be a replay (RFC 8470 §5.1).
                         head.add_field(b"early-data", b"1");
                     }
                     self.handle_request(worker, &config, head, id, end, expects_continue);

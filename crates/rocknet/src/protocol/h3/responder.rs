@@ -45,6 +45,7 @@ pub enum RequestBody {
     None,
     /// The body arrives on the stream.
     Stream {
+        /// True if the client waits for 100 (Continue) before it sends the body.
         expects_continue: bool,
     },
     /// Data after an extended CONNECT is for the tunnel, not a body.
@@ -56,7 +57,7 @@ pub enum RequestBody {
 pub struct Written {
     /// Result of [`PipelineIo::send`].
     prepared: PreparedResult,
-    /// Receiver of the request body.
+    /// Receiver of the request body or tunnel data; `None` if it was not opened.
     pub receiver: Option<BodyReceiver>,
 }
 
@@ -140,7 +141,7 @@ impl PipelineIo for H3Responder<'_> {
             (Content::File(file), _) => {
                 self.stream.output.push(out.into());
                 self.stream.is_framed = true;
-                // The uptime is used only for direct delivery.
+                // The last parameter, the uptime, is used only for direct delivery.
                 self.written.prepared.body = Some(BodySource::file(file, Delivery::Copied, 0));
             }
             // This case cannot occur: `content` returns the bytes of every variant in memory.
@@ -176,6 +177,7 @@ impl PipelineIo for H3Responder<'_> {
             RequestBody::Tunnel => None,
         };
         let (body, channel) = exchange::RequestBody::channel();
+        // Tunnel data is not a request body, so the handler finds the body ended.
         if expects_continue.is_none() {
             channel.end(Ok(()));
         }

@@ -3,8 +3,8 @@
 //!
 //! The transport sends the written bytes of the most urgent streams first, and streams of one urgency in turns. It
 //! accepts little more than the path carries at once, so the order of writing is the order of sending. Within an
-//! urgency, all streams that are not incremental have one turn together, so that neither kind holds back the other
-//! until its end.
+//! urgency, all streams that are not incremental have one turn together, so that streams of one kind need not end
+//! before those of the other kind are served.
 
 use rocknet_proto::h3::{Priority, StreamId, URGENCY_LEVELS};
 
@@ -47,7 +47,8 @@ impl SendOrder {
         (priority.urgency, part, id)
     }
 
-    /// Returns true if a stream must wait until an earlier one that is not incremental has written its response.
+    /// Returns true if a stream must wait until an earlier stream of its urgency has written its response, because both
+    /// streams are not incremental.
     pub fn is_held_back(&self, priority: Priority) -> bool {
         !priority.incremental && self.occupied & bit(priority) != 0
     }

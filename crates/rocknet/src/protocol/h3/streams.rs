@@ -60,6 +60,7 @@ impl RequestStream {
 /// Exchanges in progress on one connection. There is at most one for each stream of the client.
 #[derive(Default)]
 pub struct StreamTable {
+    /// Stream of each exchange in `entries`, in the same order.
     ids: Vec<StreamId>,
     /// Boxed, because exchanges are taken out and put back in every round.
     #[allow(clippy::vec_box)]

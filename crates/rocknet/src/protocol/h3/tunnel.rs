@@ -18,7 +18,7 @@ use crate::lifecycle::body_receiver::BodyReceiver;
 use crate::lifecycle::exchange::Stage;
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
-/// Maximum size of a DATA frame with tunnel bytes.
+/// Maximum payload in bytes of a DATA frame with tunnel bytes.
 const PIECE: usize = 64 * 1024;
 
 /// Maximum number of tunnel bytes that one stream takes in one round, so that other streams are served too.

@@ -37,6 +37,7 @@ pub(super) enum HelperError {
 }
 
 impl HelperConnection {
+    /// Sends a request with descriptors, and returns the number in the reply.
     pub(super) fn call(
         &mut self,
         request: HelperRequest,
@@ -85,6 +86,7 @@ impl HelperConnection {
         if !self.channel.wait_readable(timeout) {
             return Err(HelperError::Unavailable(io::ErrorKind::TimedOut.into()));
         }
+        // One byte more than a message, so that a longer message is recognized as invalid.
         let mut buffer = [0; MESSAGE_SIZE + 1];
         let received = self
             .channel

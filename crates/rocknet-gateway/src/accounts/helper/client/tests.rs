@@ -11,7 +11,7 @@ use super::*;
 const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_secs(20);
 
-/// Creates a helper and the helper's end of its channel.
+/// Creates a helper without a process, and the helper's end of its channel. The child is only a placeholder.
 fn helper(timeout: Duration) -> (Helper, FdChannel) {
     let (ours, theirs) = FdChannel::pair().unwrap();
     let child = Command::new("true").spawn().unwrap();
@@ -31,6 +31,7 @@ fn until(is_so: impl Fn() -> bool) {
     }
 }
 
+/// Returns a request to start a program.
 fn start() -> HelperRequest {
     HelperRequest::Start {
         account: 0,
@@ -40,6 +41,7 @@ fn start() -> HelperRequest {
     }
 }
 
+/// Receives a request at the helper's end, with its sequence number.
 fn receive(theirs: &FdChannel) -> (u32, HelperRequest) {
     let mut buffer = [0; MESSAGE_SIZE + 1];
     assert!(theirs.wait_readable(LONG), "no request");
@@ -47,6 +49,7 @@ fn receive(theirs: &FdChannel) -> (u32, HelperRequest) {
     HelperRequest::read(&buffer[..size]).unwrap()
 }
 
+/// Sends a reply from the helper's end.
 fn reply(theirs: &FdChannel, sequence: u32, reply: HelperReply) {
     theirs
         .send(&protocol::write_reply(sequence, reply), None, Blocking::No)
@@ -55,6 +58,7 @@ fn reply(theirs: &FdChannel, sequence: u32, reply: HelperReply) {
 
 #[test]
 fn every_call_fails_immediately_until_an_overdue_reply_arrives() {
+    // The overdue reply: program 7 was started, or the start failed with error number 2 (ENOENT).
     for late in [Ok(7), Err(2)] {
         let (mut helper, theirs) = helper(SHORT);
         assert!(helper.call(start(), &[]).is_err());
@@ -125,7 +129,7 @@ fn a_call_on_a_full_socket_times_out_until_the_helper_has_ended() {
 }
 
 #[test]
-fn an_undelivered_forget_is_sent_later() {
+fn without_replies_a_forget_is_kept_and_a_group_counts_as_running() {
     let (helper, theirs) = helper(SHORT);
     let helper: &'static Helper = Box::leak(Box::new(helper));
     drop(HelperProcess {
@@ -136,12 +140,12 @@ fn an_undelivered_forget_is_sent_later() {
     assert_eq!(*lock(&helper.to_forget), [9]);
     let (sequence, _) = receive(&theirs);
     reply(&theirs, sequence, Ok(0));
-    let left = HelperProcess {
+    let other = HelperProcess {
         helper,
         number: 8,
         status: None,
     };
-    assert!(left.group_has_members(), "the state of the group is unknown");
+    assert!(other.group_has_members(), "the state of the group is unknown");
     drop(theirs);
-    until(|| !left.group_has_members());
+    until(|| !other.group_has_members());
 }
