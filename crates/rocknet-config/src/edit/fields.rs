@@ -6,6 +6,10 @@ use super::{EditError, Editor, text as quoted};
 use crate::form::{Field, FieldInput, OWN_FILES};
 use crate::keys::Kind;
 
+mod list;
+
+use list::{element_text, scalar_value};
+
 /// Value of a key, as a field of a form shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldValue {
@@ -73,7 +77,10 @@ impl Editor {
             FieldInput::Switch | FieldInput::Choice | FieldInput::Text => {
                 self.set_in_table(&path, &literal(text.trim()))
             }
-            FieldInput::List => self.set_list(&path, &lines(text).map(literal).collect::<Vec<_>>()),
+            FieldInput::List => {
+                let elements = lines(text).map(|line| (line.to_owned(), literal(line)));
+                self.set_list(&path, &elements.collect::<Vec<_>>())
+            }
             FieldInput::Map => self.set_map(&path, text, &literal),
         }
     }
@@ -167,14 +174,17 @@ impl Editor {
         }
     }
 
-    /// Sets a list to elements in TOML. A list of one element may be written as the element.
-    fn set_list(&mut self, path: &[&str], elements: &[String]) -> Result<(), EditError> {
+    /// Sets a list to elements: their texts, each with its TOML. A list of one element may be written as the element.
+    fn set_list(&mut self, path: &[&str], elements: &[(String, String)]) -> Result<(), EditError> {
         if let Some(array) = self.array(path) {
-            return update(array, elements);
+            return list::update(array, elements).map_err(EditError::NotAValue);
         }
         match elements {
-            [one] => self.set_in_table(path, one),
-            several => self.set_in_table(path, &format!("[{}]", several.join(", "))),
+            [(_, one)] => self.set_in_table(path, one),
+            several => {
+                let values: Vec<&str> = several.iter().map(|(_, value)| value.as_str()).collect();
+                self.set_in_table(path, &format!("[{}]", values.join(", ")))
+            }
         }
     }
 
@@ -272,7 +282,7 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
         FieldInput::List => match item.as_array() {
             None => scalar(item),
             Some(array) => {
-                let elements: Option<Vec<String>> = array.iter().map(scalar_value).collect();
+                let elements: Option<Vec<String>> = array.iter().map(element_text).collect();
                 Some(elements?.join("\n"))
             }
         },
@@ -282,16 +292,6 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
 
 fn scalar(item: &Item) -> Option<String> {
     item.as_value().and_then(scalar_value)
-}
-
-/// Returns the text of a value in one line; `None` for lists and tables.
-fn scalar_value(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.value().clone()).filter(|text| !text.contains('\n')),
-        Value::Integer(number) => Some(number.value().to_string()),
-        Value::Boolean(value) => Some(value.value().to_string()),
-        _ => None,
-    }
 }
 
 fn one_line(value: &Value) -> Option<String> {
@@ -325,66 +325,6 @@ fn accepts(kind: &Kind, is_wanted: &dyn Fn(&Kind) -> bool) -> bool {
             Kind::List(inner) | Kind::Several(inner) => accepts(inner, is_wanted),
             _ => false,
         }
-}
-
-/// Changes a list to other elements. Elements that stay keep their comments, unless their order changes.
-fn update(array: &mut Array, elements: &[String]) -> Result<(), EditError> {
-    let same = |value: &Value, text: &String| one_line(value).as_ref() == Some(text);
-    remove_others(array, &|value| elements.iter().any(|text| same(value, text)));
-    let is_prefix = array.len() <= elements.len() && array.iter().zip(elements).all(|(value, text)| same(value, text));
-    if !is_prefix {
-        array.clear();
-    }
-    for text in &elements[array.len()..] {
-        let mut value: Value = text.parse().map_err(|_| EditError::NotAValue(text.clone()))?;
-        let prefix = match array.iter().last() {
-            None => String::new(),
-            Some(last) => match split_comments(prefix(last)) {
-                (_, indent) if indent.starts_with('\n') => indent.to_owned(),
-                _ => " ".to_owned(),
-            },
-        };
-        value.decor_mut().set_prefix(prefix);
-        array.push_formatted(value);
-    }
-    Ok(())
-}
-
-/// Removes the elements that are not wanted. The comment of the element before is part of the removed one, and is kept.
-fn remove_others(array: &mut Array, is_wanted: &dyn Fn(&Value) -> bool) {
-    let mut kept = Array::new();
-    let mut comments = String::new();
-    for value in array.iter() {
-        if is_wanted(value) {
-            let mut value = value.clone();
-            let prefix = std::mem::take(&mut comments) + prefix(&value);
-            value.decor_mut().set_prefix(prefix);
-            kept.push_formatted(value);
-        } else {
-            comments.push_str(split_comments(prefix(value)).0);
-        }
-    }
-    if kept.len() == array.len() {
-        return;
-    }
-    comments.push_str(array.trailing().as_str().unwrap_or_default());
-    kept.set_trailing(comments);
-    kept.set_trailing_comma(array.trailing_comma() && !kept.is_empty());
-    *kept.decor_mut() = array.decor().clone();
-    *array = kept;
-}
-
-fn prefix(value: &Value) -> &str {
-    value
-        .decor()
-        .prefix()
-        .and_then(|prefix| prefix.as_str())
-        .unwrap_or_default()
-}
-
-/// Splits the text before an element before its last line.
-fn split_comments(prefix: &str) -> (&str, &str) {
-    prefix.split_at(prefix.rfind('\n').unwrap_or(0))
 }
 
 #[cfg(test)]
