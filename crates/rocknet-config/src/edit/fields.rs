@@ -1,5 +1,7 @@
 //! Fields of a form: the text of a key, and the edits that a changed text makes.
 
+use std::collections::HashSet;
+
 use toml_edit::{Array, InlineTable, Item, TableLike, Value};
 
 use super::{EditError, Editor, text as quoted};
@@ -49,8 +51,8 @@ impl Editor {
     ///
     /// # Errors
     ///
-    /// Fails if there is no such site, if a line of a map is not `name = value`, or if the field cannot show the
-    /// present value.
+    /// Fails if there is no such site, if a line of a map is not `name = value`, if two lines have one name, or
+    /// if the field cannot show the present value.
     pub fn set_field(&mut self, site: &str, field: &Field, text: &str) -> Result<(), EditError> {
         if self.depth(&["site", site]) < 2 {
             return Err(EditError::NoSite(site.to_owned()));
@@ -199,14 +201,18 @@ impl Editor {
     /// Sets the entries of a map to lines `name = value`.
     fn set_map(&mut self, path: &[&str], text: &str, literal: &dyn Fn(&str) -> String) -> Result<(), EditError> {
         let mut entries = Vec::new();
+        let mut names = HashSet::new();
         for line in lines(text) {
             let (name, value) = line
                 .split_once(" = ")
                 .or_else(|| line.split_once('='))
                 .ok_or_else(|| EditError::NotAnEntry(line.to_owned()))?;
-            let value = value.trim();
+            let (name, value) = (name.trim(), value.trim());
+            if !names.insert(name) {
+                return Err(EditError::Repeated(name.to_owned()));
+            }
             let is_table = value.starts_with('{') && super::is_value(value);
-            entries.push((name.trim(), if is_table { value.to_owned() } else { literal(value) }));
+            entries.push((name, if is_table { value.to_owned() } else { literal(value) }));
         }
         let Some(table) = self.table(path) else {
             let mut inline = InlineTable::new();

@@ -159,6 +159,8 @@ fn invalid_texts_are_refused() {
     let mut set = |site: &str, name: &str, text: &str| editor.set_field(site, form::find(name).unwrap(), text);
     assert_eq!(set("b.test", "root", "/a"), Err(EditError::NoSite("b.test".into())));
     assert_eq!(set("a.test", "headers", "X"), Err(EditError::NotAnEntry("X".into())));
+    let repeated = Err(EditError::Repeated("X".into()));
+    assert_eq!(set("a.test", "headers", "X = 1\nY = 2\nX=3"), repeated);
     assert!(matches!(
         set("a.test", "proxy", "http://b"),
         Err(EditError::NotAField(_))
