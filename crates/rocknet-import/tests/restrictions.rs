@@ -1,0 +1,81 @@
+//! Tests that restrictions stay, or have a note that says that they are missing.
+
+use rocknet_import::{Import, Language, import};
+
+fn translated(language: Language, text: &str) -> Import {
+    import(language, "site.conf", text).unwrap()
+}
+
+/// Asserts that a text is in the result.
+fn has(import: &Import, text: &str) {
+    assert!(import.toml.contains(text), "{text}\n{}", import.toml);
+}
+
+/// Returns true if a note about a weakened restriction is about this directive or has this message.
+fn is_weakened(import: &Import, text: &str) -> bool {
+    let is_about = |note: &&rocknet_import::Note| note.directive.contains(text) || note.message.contains(text);
+    import
+        .notes
+        .iter()
+        .filter(is_about)
+        .any(rocknet_import::Note::weakens_access)
+}
+
+/// Returns the part of the result that describes a site, with its routes and rules.
+fn site<'i>(import: &'i Import, name: &str) -> &'i str {
+    let start = import.toml.find(&format!("[site.\"{name}\"]")).unwrap();
+    let is_other = |at: &usize| {
+        let line = import.toml[*at..].trim_start_matches('[');
+        line.starts_with("site.\"") && !line.starts_with(&format!("site.\"{name}\""))
+    };
+    let mut headers = import.toml[start..].match_indices("\n[").map(|(at, _)| start + at + 1);
+    let end = headers.find(is_other).unwrap_or(import.toml.len());
+    &import.toml[start..end]
+}
+
+#[test]
+fn apache_client_certificates_and_their_restrictions_have_notes() {
+    let tls = "SSLEngine on\nSSLCertificateFile /c.pem\n";
+    let host = |directives: &str| {
+        let text = format!("<VirtualHost *:443>\nServerName a.test\nDocumentRoot /srv\n{directives}</VirtualHost>\n");
+        translated(Language::Apache, &text)
+    };
+    let is_closed = |import: &Import| import.toml.contains("deny = \"all\"");
+    let is_noted = |import: &Import, name: &str| import.notes.iter().any(|note| note.directive.starts_with(name));
+    // Not only the first restriction counts.
+    let import = host(&format!(
+        "{tls}SSLCARevocationFile /r.pem\nSSLRequire %{{SSL_CLIENT_S_DN_O}} eq \"x\"\n"
+    ));
+    assert!(is_closed(&import), "{}", import.toml);
+    assert!(
+        is_noted(&import, "SSLRequire") && is_noted(&import, "SSLCARevocationFile"),
+        "{:?}",
+        import.notes
+    );
+    let import = host(&format!(
+        "{tls}SSLVerifyClient require\nSSLCACertificateFile /ca.pem\nSSLCARevocationFile /r.pem\n"
+    ));
+    assert!(is_closed(&import), "{}", import.toml);
+    for rest in ["SSLCACertificateFile /ca.pem\n", "SSLCARevocationPath /r\n"] {
+        let import = host(&format!("{tls}{rest}"));
+        assert!(
+            !is_closed(&import) && is_noted(&import, rest.trim()),
+            "{:?}",
+            import.notes
+        );
+    }
+    let import = host("SSLVerifyClient require\nSSLCACertificateFile /ca.pem\nSSLRequire true\n");
+    assert!(is_weakened(&import, "SSLVerifyClient"), "{:?}", import.notes);
+    assert!(
+        is_noted(&import, "SSLRequire") && is_noted(&import, "SSLCACertificateFile"),
+        "{:?}",
+        import.notes
+    );
+    let import = host(&format!("{tls}SSLVerifyClient require\nSSLCACertificateFile /ca.pem\n"));
+    assert!(
+        !is_closed(&import) && import.toml.contains("client_ca = \"/ca.pem\""),
+        "{}",
+        import.toml
+    );
+    assert!(!is_noted(&import, "SSLCACertificateFile"), "{:?}", import.notes);
+}
