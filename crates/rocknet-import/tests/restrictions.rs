@@ -34,6 +34,50 @@ fn site<'i>(import: &'i Import, name: &str) -> &'i str {
 }
 
 #[test]
+fn nginx_locations_with_one_pattern_keep_the_restriction_that_applies() {
+    for (locations, route) in [
+        (
+            "location /a { root /srv; } location /a/ { deny all; }",
+            "route.\"/a/*\"]\ndeny = \"all\"",
+        ),
+        (
+            "location /a/ { deny all; } location /a { root /srv; }",
+            "route.\"/a/*\"]\ndeny = \"all\"",
+        ),
+        (
+            "location /admin { proxy_pass http://127.0.0.1:3000; } location = /admin { deny all; }",
+            "route.\"/admin\"]\ndeny = \"all\"",
+        ),
+        (
+            "location /a/ { root /srv; } location ~ ^/a/ { allow 10.0.0.0/8; deny all; }",
+            "route.\"/a/*\"]\nallow = \"10.0.0.0/8\"",
+        ),
+        (
+            "location ^~ /a/ { root /srv; } location ~ ^/a/ { autoindex on; }",
+            "route.\"/a/*\"]\nroot = \"/srv\"",
+        ),
+    ] {
+        let import = translated(
+            Language::Nginx,
+            &format!("server {{ server_name a.test; {locations} }}"),
+        );
+        has(&import, route);
+        assert!(!is_weakened(&import, "takes precedence"), "{:?}", import.notes);
+    }
+    // The rest of a path keeps the settings of its location.
+    let text =
+        "server { server_name a.test; location /admin { proxy_pass http://b; } location = /admin { deny all; } }";
+    has(
+        &translated(Language::Nginx, text),
+        "route.\"/admin/*\"]\nproxy = \"http://b\"",
+    );
+    // Two expressions: the first one applies, and the second one may still match other paths.
+    let text = "server { server_name a.test; location ~ ^/a { autoindex on; } location ~ ^/a { allow 10.0.0.0/8; deny all; } }";
+    let import = translated(Language::Nginx, text);
+    assert!(is_weakened(&import, "location /a/*"), "{:?}", import.notes);
+}
+
+#[test]
 fn apache_client_certificates_and_their_restrictions_have_notes() {
     let tls = "SSLEngine on\nSSLCertificateFile /c.pem\n";
     let host = |directives: &str| {
