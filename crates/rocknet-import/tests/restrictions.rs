@@ -34,6 +34,44 @@ fn site<'i>(import: &'i Import, name: &str) -> &'i str {
 }
 
 #[test]
+fn caddy_handles_of_hosts_keep_the_refusals_before_them() {
+    let import = translated(
+        Language::Caddy,
+        "*.example.com {\n\t@outside not remote_ip 10.0.0.0/8\n\thandle @outside {\n\t\trespond 403\n\t}\n\t@a host \
+         a.example.com\n\thandle @a {\n\t\treverse_proxy localhost:3000\n\t}\n}\n",
+    );
+    let a = site(&import, "a.example.com");
+    assert!(a.contains("allow = \"10.0.0.0/8\""), "{}", import.toml);
+    assert!(a.contains("proxy = \"http://localhost:3000\""), "{}", import.toml);
+    for (first, second) in [(0, 1), (1, 0)] {
+        let blocks = [
+            "handle /private/* {\n\t\trespond 403\n\t}",
+            "handle @a {\n\t\troot * /srv/a\n\t\tfile_server\n\t}",
+        ];
+        let import = translated(
+            Language::Caddy,
+            &format!(
+                "*.example.com {{\n\t@a host a.example.com\n\t{}\n\t{}\n\thandle {{\n\t\trespond 404\n\t}}\n}}\n",
+                blocks[first], blocks[second]
+            ),
+        );
+        let a = site(&import, "a.example.com");
+        assert!(a.contains("root = \"/srv/a\""), "{}", import.toml);
+        assert!(a.contains("path = \"/private/*\"\nrespond = 403"), "{}", import.toml);
+        assert!(!a.contains("404"), "{}", import.toml);
+    }
+    // The path has its own content, and not that of the block for the host.
+    let import = translated(
+        Language::Caddy,
+        "*.example.com {\n\t@a host a.example.com\n\thandle /api/* {\n\t\troot * /srv/api\n\t\tfile_server\n\t}\n\thandle \
+         @a {\n\t\treverse_proxy localhost:3000\n\t}\n\thandle /late/* {\n\t\troot * /srv/late\n\t\tfile_server\n\t}\n}\n",
+    );
+    let a = site(&import, "a.example.com");
+    assert!(a.contains("route.\"/api/*\"]\nroot = \"/srv/api\""), "{}", import.toml);
+    assert!(!a.contains("/late/"), "{}", import.toml);
+}
+
+#[test]
 fn nginx_locations_with_one_pattern_keep_the_restriction_that_applies() {
     for (locations, route) in [
         (

@@ -31,6 +31,12 @@ impl PathMatcher {
         self.hosts.is_empty() && self.conditions.is_empty() && self.clients.is_none() && self.error.is_none()
     }
 
+    /// Returns true if only host names are matched.
+    pub fn is_host(&self) -> bool {
+        let has_names = !self.hosts.is_empty() && self.error.is_none();
+        has_names && self.patterns.is_empty() && self.conditions.is_empty() && self.clients.is_none()
+    }
+
     /// Returns the matcher as keys of a rule; `None` if a rule cannot express it.
     pub fn keys(&self) -> Option<Vec<(&'static str, Value)>> {
         if self.clients.is_some() || self.error.is_some() {
