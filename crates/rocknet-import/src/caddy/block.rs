@@ -123,9 +123,15 @@ impl BlockContent {
 /// Translates one directive.
 fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: &mut BlockContent) {
     let line = directive.line;
-    let (matcher, words) = matcher::split(directive, &place.named);
+    let (mut matcher, words) = matcher::split(directive, &place.named);
     if let Some(difference) = matcher.difference {
-        site.differs(directive, difference);
+        match restricts(directive) {
+            true => site.weakens(directive, difference),
+            false => site.differs(directive, difference),
+        }
+    }
+    if restricts(directive) {
+        matcher.patterns.append(&mut matcher.beginnings);
     }
     if action::translate(directive, &matcher, &words, place, site) {
         return;
