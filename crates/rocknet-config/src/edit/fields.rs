@@ -41,6 +41,7 @@ impl Editor {
             (["tls"], Some(tls)) => Some(tls_word(tls)),
             _ => shown(item, field.input()),
         };
+        let shown = shown.filter(|text| is_offered(text, field));
         match shown {
             Some(text) => FieldValue::Text(text),
             None => FieldValue::Other(item.to_string().trim().to_owned()),
@@ -264,6 +265,15 @@ fn tls_word(tls: &dyn TableLike) -> String {
     match (tls.contains_key("cert"), issuer) {
         (true, _) => OWN_FILES.text.to_owned(),
         (false, issuer) => issuer.unwrap_or("auto").to_owned(),
+    }
+}
+
+/// Returns true if an input can hold a text. A switch or a choice would lose a variable such as `${TLS}`.
+fn is_offered(text: &str, field: &Field) -> bool {
+    match field.input() {
+        FieldInput::Switch => matches!(text, "true" | "false"),
+        FieldInput::Choice => field.words().iter().any(|word| word.text == text),
+        FieldInput::Text | FieldInput::List | FieldInput::Map => true,
     }
 }
 

@@ -41,6 +41,18 @@ fn fields_show_short_and_long_forms() {
         panic!("the table of a server is no text")
     };
     assert_eq!(value, "[{ url = \"http://a\", weight = 2 }]");
+    // An input with fixed values would replace the variable.
+    let file = "[site.\"a.test\"]\ntls = \"${TLS}\"\nenabled = \"${ON}\"\nroot = \"${ROOT}\"\n";
+    let mut editor = Editor::new(file).unwrap();
+    assert_eq!(text(&editor, "root"), "${ROOT}");
+    for (name, value) in [("tls", "\"${TLS}\""), ("enabled", "\"${ON}\"")] {
+        let field = form::find(name).unwrap();
+        assert_eq!(editor.field("a.test", field), FieldValue::Other(value.to_owned()));
+        assert!(editor.set_field("a.test", field, "").is_err());
+    }
+    let issuer = Editor::new("[site.\"a.test\"]\ntls = { issuer = \"https://ca.test/\" }\n").unwrap();
+    let shown = issuer.field("a.test", form::find("tls").unwrap());
+    assert_eq!(shown, FieldValue::Other("{ issuer = \"https://ca.test/\" }".to_owned()));
 }
 
 #[test]
