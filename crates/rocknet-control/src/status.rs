@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text;
+use crate::{ListeningSocket, text};
 
 /// State and counters of the server at one moment. Counters are totals since start unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub struct Status {
     pub sandbox: String,
     /// Listening addresses as URLs or socket paths, ordered by port.
     pub listeners: Vec<String>,
+    /// The same listeners as addresses, ports and files, in the same order.
+    pub sockets: Vec<ListeningSocket>,
     /// Number of workers of all listeners.
     pub workers: usize,
     /// Number of restarts of workers that failed.
