@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ListeningSocket;
+
 /// State and counters of the server at one moment. Counters are totals since start unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -33,6 +35,8 @@ pub struct Status {
     pub capabilities: String,
     /// Listening addresses as URLs or socket paths, ordered by port.
     pub listeners: Vec<String>,
+    /// The same listeners as addresses, ports and files, in the same order.
+    pub sockets: Vec<ListeningSocket>,
     /// Number of workers of all listeners.
     pub workers: usize,
     /// Number of restarts of workers that failed.

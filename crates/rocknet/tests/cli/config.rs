@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
@@ -130,6 +130,35 @@ fn sites_are_added_and_removed() {
 }
 
 #[test]
+fn a_link_to_the_folder_of_a_new_site_is_kept() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    dir.write("releases/42/index.html", "release");
+    symlink("releases/42", dir.path().join("current")).unwrap();
+    symlink(".", dir.path().join("itself")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let link = outside.path().join("link");
+    symlink(dir.path().join("releases"), &link).unwrap();
+    let link = link.to_str().unwrap();
+    let in_www = ["sh", "-c", "cd www && exec \"$@\"", "sh"];
+    let by_link = format!("{}/../../other", dir.path().join("current").display());
+    for (folder, expected) in [
+        ("../current", "current"),
+        ("../itself/current", "itself/current"),
+        ("../itself", "itself"),
+        (link, link),
+        // Two folders above the link's target, not above the link.
+        (&by_link, "other"),
+    ] {
+        success(dir.run_by(&in_www, &["config", "add-site", "b.test", folder]));
+        let text = dir.read("rocknet.toml");
+        let end = format!("[site.\"b.test\"]\nroot = \"{expected}\"\n");
+        assert!(text.ends_with(&end), "{folder}: {text}");
+        success(dir.run(&["config", "remove-site", "b.test"]));
+    }
+}
+
+#[test]
 fn a_change_that_cannot_be_used_changes_nothing() {
     let dir = home();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -160,6 +189,25 @@ fn a_change_that_cannot_be_used_changes_nothing() {
     assert_eq!(success(dir.run(&["config", "history"])), "no changes\n");
     let (status, config) = request(&dir, "GET", "/api/config", &Value::Null);
     assert_eq!((status, &config["is_loaded"]), (200, &json!(true)));
+}
+
+#[test]
+fn the_number_of_edits_in_a_request_is_bounded() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    let edit = json!({ "op": "set", "path": ["log", "level"], "value": "\"warn\"" });
+    for path in ["/api/config/check-edits", "/api/config/edit"] {
+        for (count, expected) in [(1000, 200), (1001, 400)] {
+            let (status, reply) = request(&dir, "POST", path, &json!({ "edits": vec![&edit; count] }));
+            assert_eq!(status, expected, "{path} {count}: {reply}");
+            let message = reply["error"].as_str().unwrap_or_default();
+            assert_eq!(
+                message.contains("more than 1000"),
+                count > 1000,
+                "{path} {count}: {reply}"
+            );
+        }
+    }
 }
 
 #[test]
