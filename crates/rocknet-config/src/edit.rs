@@ -40,6 +40,8 @@ pub enum EditError {
     NotAField(String),
     /// This line is not an entry of a map.
     NotAnEntry(String),
+    /// Two lines of a map have this name.
+    Repeated(String),
     /// The text has no site with this name.
     NoSite(String),
 }
@@ -60,6 +62,7 @@ impl fmt::Display for EditError {
             EditError::SiteExists(name) => write!(f, "site \"{name}\" already exists"),
             EditError::NotAField(value) => write!(f, "the value is edited as text: {value}"),
             EditError::NotAnEntry(line) => write!(f, "`{line}` is not `name = value`"),
+            EditError::Repeated(name) => write!(f, "two lines have the name `{name}`; write one of them"),
             EditError::NoSite(name) => write!(f, "there is no site \"{name}\""),
         }
     }

@@ -16,7 +16,8 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Records a handshake under the policy of a site. `server_name` is the name that the client sent (SNI).
+    /// Records a handshake under the policy of a site. `server_name` is the name that the client sent (SNI), in lower
+    /// case.
     pub fn new(policy: Arc<TlsPolicy>, negotiated: &Negotiated<'_>, server_name: Option<Box<str>>) -> Handshake {
         Handshake {
             tls_info: Rc::new(TlsInfo::new(negotiated, server_name, |leaf| subject(leaf))),

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Heartbeats that a worker has been sent and has received. The clones belong to the sender and the worker.
+/// Numbers of the last heartbeat sent to a worker and of the last one that it has received. One clone belongs to the
+/// sender, the other to the worker.
 #[derive(Debug, Clone, Default)]
 pub struct Heartbeat {
     /// Number of the last heartbeat sent. Only the sender uses it.
     sent: u64,
+    /// Number of the last heartbeat received. Shared by both clones.
     received: Arc<AtomicU64>,
 }
 

@@ -1,5 +1,5 @@
 //! The program `rocknet`: parses the command line, runs the command, and returns its exit code. The commands are in
-//! `cli`, those for a running server in `cli::remote`.
+//! `cli`; several of those for a running server are in `cli::remote`.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         accounts::set_helper_program(program.clone());
         isolated::set_program(program);
     }
-    // Removed before other code runs: programs that the server starts must not notify the service manager.
+    // Removes the variables of the service manager, because programs that the server starts must not notify it.
     let service = ServiceEnvironment::take();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -1,10 +1,16 @@
 //! Fields of a form: the text of a key, and the edits that a changed text makes.
 
+use std::collections::HashSet;
+
 use toml_edit::{Array, InlineTable, Item, TableLike, Value};
 
 use super::{EditError, Editor, text as quoted};
 use crate::form::{Field, FieldInput, OWN_FILES};
 use crate::keys::Kind;
+
+mod list;
+
+use list::{element_text, scalar_value};
 
 /// Value of a key, as a field of a form shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +41,7 @@ impl Editor {
             (["tls"], Some(tls)) => Some(tls_word(tls)),
             _ => shown(item, field.input()),
         };
+        let shown = shown.filter(|text| is_offered(text, field));
         match shown {
             Some(text) => FieldValue::Text(text),
             None => FieldValue::Other(item.to_string().trim().to_owned()),
@@ -45,8 +52,8 @@ impl Editor {
     ///
     /// # Errors
     ///
-    /// Fails if there is no such site, if a line of a map is not `name = value`, or if the field cannot show the
-    /// present value.
+    /// Fails if there is no such site, if a line of a map is not `name = value`, if two lines have one name, or
+    /// if the field cannot show the present value.
     pub fn set_field(&mut self, site: &str, field: &Field, text: &str) -> Result<(), EditError> {
         if self.depth(&["site", site]) < 2 {
             return Err(EditError::NoSite(site.to_owned()));
@@ -73,7 +80,10 @@ impl Editor {
             FieldInput::Switch | FieldInput::Choice | FieldInput::Text => {
                 self.set_in_table(&path, &literal(text.trim()))
             }
-            FieldInput::List => self.set_list(&path, &lines(text).map(literal).collect::<Vec<_>>()),
+            FieldInput::List => {
+                let elements = lines(text).map(|line| (line.to_owned(), literal(line)));
+                self.set_list(&path, &elements.collect::<Vec<_>>())
+            }
             FieldInput::Map => self.set_map(&path, text, &literal),
         }
     }
@@ -167,14 +177,17 @@ impl Editor {
         }
     }
 
-    /// Sets a list to elements in TOML. A list of one element may be written as the element.
-    fn set_list(&mut self, path: &[&str], elements: &[String]) -> Result<(), EditError> {
+    /// Sets a list to elements: their texts, each with its TOML. A list of one element may be written as the element.
+    fn set_list(&mut self, path: &[&str], elements: &[(String, String)]) -> Result<(), EditError> {
         if let Some(array) = self.array(path) {
-            return update(array, elements);
+            return list::update(array, elements).map_err(EditError::NotAValue);
         }
         match elements {
-            [one] => self.set_in_table(path, one),
-            several => self.set_in_table(path, &format!("[{}]", several.join(", "))),
+            [(_, one)] => self.set_in_table(path, one),
+            several => {
+                let values: Vec<&str> = several.iter().map(|(_, value)| value.as_str()).collect();
+                self.set_in_table(path, &format!("[{}]", values.join(", ")))
+            }
         }
     }
 
@@ -189,14 +202,18 @@ impl Editor {
     /// Sets the entries of a map to lines `name = value`.
     fn set_map(&mut self, path: &[&str], text: &str, literal: &dyn Fn(&str) -> String) -> Result<(), EditError> {
         let mut entries = Vec::new();
+        let mut names = HashSet::new();
         for line in lines(text) {
             let (name, value) = line
                 .split_once(" = ")
                 .or_else(|| line.split_once('='))
                 .ok_or_else(|| EditError::NotAnEntry(line.to_owned()))?;
-            let value = value.trim();
+            let (name, value) = (name.trim(), value.trim());
+            if !names.insert(name) {
+                return Err(EditError::Repeated(name.to_owned()));
+            }
             let is_table = value.starts_with('{') && super::is_value(value);
-            entries.push((name.trim(), if is_table { value.to_owned() } else { literal(value) }));
+            entries.push((name, if is_table { value.to_owned() } else { literal(value) }));
         }
         let Some(table) = self.table(path) else {
             let mut inline = InlineTable::new();
@@ -251,6 +268,15 @@ fn tls_word(tls: &dyn TableLike) -> String {
     }
 }
 
+/// Returns true if an input can hold a text. A switch or a choice would lose a variable such as `${TLS}`.
+fn is_offered(text: &str, field: &Field) -> bool {
+    match field.input() {
+        FieldInput::Switch => matches!(text, "true" | "false"),
+        FieldInput::Choice => field.words().iter().any(|word| word.text == text),
+        FieldInput::Text | FieldInput::List | FieldInput::Map => true,
+    }
+}
+
 /// Returns the text of a value in an input; `None` if the input cannot show it.
 fn shown(item: &Item, input: FieldInput) -> Option<String> {
     match input {
@@ -272,7 +298,7 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
         FieldInput::List => match item.as_array() {
             None => scalar(item),
             Some(array) => {
-                let elements: Option<Vec<String>> = array.iter().map(scalar_value).collect();
+                let elements: Option<Vec<String>> = array.iter().map(element_text).collect();
                 Some(elements?.join("\n"))
             }
         },
@@ -282,16 +308,6 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
 
 fn scalar(item: &Item) -> Option<String> {
     item.as_value().and_then(scalar_value)
-}
-
-/// Returns the text of a value in one line; `None` for lists and tables.
-fn scalar_value(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.value().clone()).filter(|text| !text.contains('\n')),
-        Value::Integer(number) => Some(number.value().to_string()),
-        Value::Boolean(value) => Some(value.value().to_string()),
-        _ => None,
-    }
 }
 
 fn one_line(value: &Value) -> Option<String> {
@@ -325,66 +341,6 @@ fn accepts(kind: &Kind, is_wanted: &dyn Fn(&Kind) -> bool) -> bool {
             Kind::List(inner) | Kind::Several(inner) => accepts(inner, is_wanted),
             _ => false,
         }
-}
-
-/// Changes a list to other elements. Elements that stay keep their comments, unless their order changes.
-fn update(array: &mut Array, elements: &[String]) -> Result<(), EditError> {
-    let same = |value: &Value, text: &String| one_line(value).as_ref() == Some(text);
-    remove_others(array, &|value| elements.iter().any(|text| same(value, text)));
-    let is_prefix = array.len() <= elements.len() && array.iter().zip(elements).all(|(value, text)| same(value, text));
-    if !is_prefix {
-        array.clear();
-    }
-    for text in &elements[array.len()..] {
-        let mut value: Value = text.parse().map_err(|_| EditError::NotAValue(text.clone()))?;
-        let prefix = match array.iter().last() {
-            None => String::new(),
-            Some(last) => match split_comments(prefix(last)) {
-                (_, indent) if indent.starts_with('\n') => indent.to_owned(),
-                _ => " ".to_owned(),
-            },
-        };
-        value.decor_mut().set_prefix(prefix);
-        array.push_formatted(value);
-    }
-    Ok(())
-}
-
-/// Removes the elements that are not wanted. The comment of the element before is part of the removed one, and is kept.
-fn remove_others(array: &mut Array, is_wanted: &dyn Fn(&Value) -> bool) {
-    let mut kept = Array::new();
-    let mut comments = String::new();
-    for value in array.iter() {
-        if is_wanted(value) {
-            let mut value = value.clone();
-            let prefix = std::mem::take(&mut comments) + prefix(&value);
-            value.decor_mut().set_prefix(prefix);
-            kept.push_formatted(value);
-        } else {
-            comments.push_str(split_comments(prefix(value)).0);
-        }
-    }
-    if kept.len() == array.len() {
-        return;
-    }
-    comments.push_str(array.trailing().as_str().unwrap_or_default());
-    kept.set_trailing(comments);
-    kept.set_trailing_comma(array.trailing_comma() && !kept.is_empty());
-    *kept.decor_mut() = array.decor().clone();
-    *array = kept;
-}
-
-fn prefix(value: &Value) -> &str {
-    value
-        .decor()
-        .prefix()
-        .and_then(|prefix| prefix.as_str())
-        .unwrap_or_default()
-}
-
-/// Splits the text before an element before its last line.
-fn split_comments(prefix: &str) -> (&str, &str) {
-    prefix.split_at(prefix.rfind('\n').unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -3,10 +3,8 @@
 //! A change of a file is checked together with the other files, written and loaded. If the server cannot load it, the
 //! file gets its old text again.
 
-mod file;
 mod files;
 mod history;
-mod loaded;
 mod site_form;
 
 use std::io;
@@ -22,13 +20,12 @@ use rocknet_control::config::{
 };
 use rocknet_control::site_form::SiteForm;
 
+use super::config_file::{self, ReplaceError, revision};
 use super::findings;
 use super::launch::ConfigSource;
+use super::loaded_files::{ConfigFiles, LoadedRevisions};
 use super::reload::{self, Reloaded, StartSettings};
-use file::{ReplaceError, revision};
 use history::History;
-
-pub use loaded::{ConfigFiles, LoadedRevisions};
 
 /// The configuration files of a running server.
 pub struct ConfigApi<'s> {
@@ -213,7 +210,7 @@ impl<'s> ConfigApi<'s> {
         let present = |file: &Path| {
             let is_known = files.iter().any(|known| known == file);
             is_known
-                .then(|| file::read_existing(file).ok())
+                .then(|| config_file::read_existing(file).ok())
                 .flatten()
                 .map(Option::unwrap_or_default)
         };
@@ -241,7 +238,7 @@ impl<'s> ConfigApi<'s> {
             None => ApiError::new(404, "there is no change to undo"),
         })?;
         let file = &undone.change.file;
-        let before = file::read_existing(file).map_err(|error| unreadable(file, &error))?;
+        let before = config_file::read_existing(file).map_err(|error| unreadable(file, &error))?;
         let text = before.as_deref().unwrap_or_default();
         expect(file, text, undo.revision.as_deref())?;
         if !undo.discard_edits
@@ -344,9 +341,9 @@ impl<'s> ConfigApi<'s> {
     /// Replaces the text `before` of a file. A text is `None` if the file does not exist.
     fn write(&self, file: &Path, before: Option<&str>, after: Option<&str>) -> Result<(), ApiError> {
         let written = match (before, after) {
-            (Some(before), Some(after)) => file::replace(file, before, after),
-            (None, Some(after)) => file::create(file, &self.main, after),
-            (Some(before), None) => file::remove(file, before),
+            (Some(before), Some(after)) => config_file::replace(file, before, after),
+            (None, Some(after)) => config_file::create(file, &self.main, after),
+            (Some(before), None) => config_file::remove(file, before),
             (None, None) => Ok(()),
         };
         written.map_err(|error| unwritable(file, error))
@@ -380,7 +377,7 @@ impl<'s> ConfigApi<'s> {
 }
 
 fn read(file: &Path) -> Result<String, ApiError> {
-    file::read(file).map_err(|error| unreadable(file, &error))
+    config_file::read(file).map_err(|error| unreadable(file, &error))
 }
 
 fn unreadable(file: &Path, error: &io::Error) -> ApiError {

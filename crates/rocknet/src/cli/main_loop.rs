@@ -18,13 +18,13 @@ use rocknet_io::terminal::{StandardStream, is_terminal};
 use rustix::process::Signal;
 use tokio::sync::mpsc::Sender;
 
-use super::config_api::LoadedRevisions;
 use super::control::ControlServers;
 use super::event::Event;
 use super::event_sources::EventQueues;
 use super::handover::{Handover, HandoverContext};
 use super::inspection;
 use super::launch::ConfigSource;
+use super::loaded_files::LoadedRevisions;
 use super::notifier::Notifier;
 use super::reload::{self, ReloadError, Reloaded, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};

@@ -11,8 +11,8 @@ use rocknet_control::config as control;
 use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 
-use super::config_api::{ConfigFiles, LoadedRevisions};
 use super::launch::ConfigSource;
+use super::loaded_files::{ConfigFiles, LoadedRevisions};
 use super::sandbox::ActiveSandbox;
 use super::{findings, print_error, print_report, print_warning};
 

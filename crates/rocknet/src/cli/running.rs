@@ -24,11 +24,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
 
 use self::hooks::{ProgramStart, StateFolder};
-use super::config_api::LoadedRevisions;
 use super::control::{ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
 use super::event_sources::{EventQueues, MAX_EVENTS, catch_signals, read_commands, schedule_retries, schedule_samples};
 use super::launch::{ConfigSource, LaunchOptions};
+use super::loaded_files::LoadedRevisions;
 use super::log_feed::FollowerCount;
 use super::main_loop::MainLoop;
 use super::notifier::Notifier;

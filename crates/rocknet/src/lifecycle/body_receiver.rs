@@ -73,7 +73,8 @@ impl BodyReceiver {
         self.chunks.push_back(chunk);
     }
 
-    /// Returns the next piece for a tunnel. The caller must release the bytes of the piece to the flow-control window.
+    /// Returns the next piece for a tunnel; `None` if all received bytes were taken. The caller must release the bytes
+    /// of the piece to the flow-control window.
     pub fn take(&mut self) -> Option<Bytes> {
         self.chunks.pop_front().map(BytesMut::freeze)
     }
@@ -98,7 +99,8 @@ impl BodyReceiver {
         self.channel.end(Err(error));
     }
 
-    /// Passes the next chunk to the handler, if it has requested one.
+    /// Passes the next chunk, or the end of the body, to the handler, if it has requested a chunk. If no chunk has been
+    /// received yet and the client waits for 100 (Continue), sends that.
     pub fn supply(&mut self, stream: &mut impl BodyStream) -> BodyDemand {
         if !self.channel.wants_chunk() {
             return BodyDemand::None;

@@ -23,7 +23,8 @@ pub trait Version {
     /// Serves exchanges until it has to wait. Ready if another step may follow.
     fn step(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Counts a step in `steps`. Returns false if other connections must be served first.
+    /// Counts a step in `steps`, the number of steps in the current call of [`drive`]. Returns false if other
+    /// connections must be served first.
     fn begin_step(&self, steps: &mut u32) -> bool;
 
     /// Reads while the backlog waits for the link. Called only if [`Version::READS_WHILE_BLOCKED`] is true.
@@ -43,7 +44,8 @@ pub trait Version {
     /// Records the responses in progress as cut.
     fn record_cut(&mut self);
 
-    /// Prepares the link for its shutdown.
+    /// Prepares the link for its shutdown. Called again before each read of a lingering connection, so repeated calls
+    /// must have no further effect.
     fn before_shut_down(&mut self) {}
 }
 

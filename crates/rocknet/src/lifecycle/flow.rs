@@ -199,6 +199,7 @@ pub fn refuse<R: Responder>(
     refusal: Refusal,
     responder: &mut R,
 ) -> Flow {
+    // The path for the log is empty, because it is in the context, or unknown.
     let state = pipeline::refusal_response(worker, &context, info.client, b"", refusal);
     respond_and_close(worker, info, context, state, responder)
 }

@@ -41,6 +41,7 @@ impl SeenTargets {
     /// Adds the resources of a page to the set. Returns true if one of them is new.
     pub fn has_new(&mut self, authority: &[u8], preloads: &Preloads) -> bool {
         let new = preloads.targets.iter().filter(|target| self.is_new(authority, target));
+        // Counted, because `any` would stop at the first new target, and the remaining ones would not be added.
         new.count() > 0
     }
 }

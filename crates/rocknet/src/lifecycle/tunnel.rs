@@ -98,6 +98,7 @@ struct ClientLink<'a, L> {
     link: &'a mut L,
     deadlines: &'a mut Deadlines,
     worker: &'a Worker,
+    /// Length of a send window in ticks.
     send_ticks: u32,
     ends: &'a mut CloseState,
     /// Counter of the bytes written to the link; `None` if they are framed later and counted then.

@@ -25,7 +25,7 @@ pub struct StoppingListener {
     threads: Vec<JoinHandle<bool>>,
     /// UDP sockets that were bound for the workers, as long as they are open; empty if the workers have never had any.
     quic: Vec<WeakQuicSocket>,
-    /// Moment from which no request begins, so that the configuration is needed no longer.
+    /// Moment from which no request begins, so that the configuration is no longer needed.
     idle_closed: Instant,
     /// Never receives a value. The channel is closed once all workers have closed their listening sockets.
     all_released: mpsc::Receiver<()>,
@@ -89,8 +89,8 @@ impl StoppingListener {
         }
     }
 
-    /// Lets the workers read their UDP sockets, or leave the datagrams to another process. `applied` is dropped by each
-    /// worker once it does so.
+    /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Each
+    /// worker drops its clone of `applied` once it has applied the command.
     pub fn receive_quic(&self, receives: bool, applied: &mpsc::Sender<()>) {
         self.send(|| WorkerCommand::ReceiveQuic {
             receives,
@@ -117,6 +117,7 @@ impl StoppingListener {
 
     /// Stops the workers again. The times can only become shorter.
     pub fn stop(&self, times: StopTimes) {
+        // The receiver is dropped, because no caller waits for the listening sockets here.
         let (released, _) = mpsc::channel();
         self.send(|| WorkerCommand::Stop {
             times,

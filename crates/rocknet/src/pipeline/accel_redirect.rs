@@ -88,6 +88,7 @@ async fn send(
     };
     admission::enter(worker, &endpoint, context).await?;
     let Some(entry) = worker.shared.cache.look_up_shared(&tree, &path.as_ref().into()).await else {
+        // The server is overloaded.
         return Ok(fixed::error(Status::SERVICE_UNAVAILABLE));
     };
     admission::enter_file(worker, &tree, &entry, context).await?;

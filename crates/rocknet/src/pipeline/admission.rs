@@ -7,7 +7,8 @@
 //! - a script or program followed by path info: the routes of all prefixes that can be the script, and of the path
 //!   info, because front controllers use it as the path;
 //! - a route for the path with its trailing slash added or removed: that route;
-//! - an encoded slash or backslash: the routes of the paths that a back end obtains by decoding it.
+//! - an encoded slash, or a backslash in plain or encoded form: the routes of the paths that a back end obtains by
+//!   treating it as a slash.
 //!
 //! All guards must admit the request. Sites without guards skip these checks (`Route::is_unguarded`).
 
@@ -37,7 +38,7 @@ use crate::worker::Worker;
 /// Decisions about one request so far. After a reload, decisions of guards of the old configuration are not used.
 #[derive(Default)]
 pub(super) struct Decisions {
-    /// Guards that have decided, each with its decision.
+    /// Guards that have decided, each with its decision. A rejection is stored only if the guard decided after a wait.
     made: Vec<(Arc<dyn Guard>, Admission)>,
     /// User whom the guards have authenticated.
     pub user: Option<Arc<str>>,
@@ -45,6 +46,7 @@ pub(super) struct Decisions {
 
 /// Reason for not admitting a request now.
 pub(super) enum NotAdmitted {
+    /// The request is rejected with this response.
     Refused(Response),
     /// The decision of a guard is pending.
     Undecided(Undecided),
@@ -288,6 +290,7 @@ fn endpoints<'p>(routes: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) ->
             found.extend(endpoints_of_path_info(routes, path_info));
         }
     }
+    // A path with an encoded slash or a backslash cannot be the path of a file.
     if !resolved.is_file_path {
         for slashes in OTHER_SLASHES {
             found.push(routes.endpoint(&route::resolve(routes, &decode_slashes(raw, slashes)).ok()?.path));

@@ -22,7 +22,8 @@ use crate::worker::{Worker, WorkerConfig};
 use rocknet_proto::PreparedHeads;
 
 /// Responds from the worker cache to GET and HEAD. Returns `None` if the slow path has to respond: the method is
-/// another one, the cache has no usable entry, or a guard or the handler of the entry cannot decide at once.
+/// another one, the cache has no usable entry, the entry is a script, or a guard or the handler of the entry cannot
+/// decide at once.
 #[inline]
 pub(super) fn lookup<F, R>(
     worker: &Rc<Worker>,

@@ -28,7 +28,8 @@ pub struct RequestContext {
     /// Route that applies to the request. `None` if the request is to no site, or could not be parsed. Also `None` for
     /// a prepared response of the worker cache, because no later phase of such a response needs the route.
     pub route: Option<Arc<Route>>,
-    /// Number of the route in the metrics; that of the site itself if no route was selected.
+    /// Number of the route in the metrics; that of the root route of the site if no route was selected, and [`OTHER`]
+    /// without a site.
     pub route_number: u32,
     /// Tree with the error pages of the route.
     pub pages: Option<Arc<Tree>>,

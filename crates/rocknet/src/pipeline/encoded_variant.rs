@@ -49,7 +49,7 @@ pub(super) fn create(
                 context,
                 Box::pin(async move {
                     let (Err(error), Found::Asset(asset)) = (job.await, &cached.entry.found) else {
-                        // The entry now contains the coded form.
+                        // The entry now contains the coded form, or records that the file has no form in this coding.
                         return HandlerOutput::Cached(cached);
                     };
                     // The plain file is sent instead. The next request tries again, unless the encoder has panicked.
@@ -79,6 +79,7 @@ pub(super) fn create(
             };
             let mut response = Response::new(asset.status);
             response.fields = asset.fields.clone();
+            // A body that is encoded while it is sent cannot be requested by ranges.
             response.fields.remove("Accept-Ranges");
             response.fields.add("Content-Encoding", coding.name());
             if let Some(etag) = asset.tag(coding) {

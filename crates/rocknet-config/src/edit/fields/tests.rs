@@ -41,6 +41,18 @@ fn fields_show_short_and_long_forms() {
         panic!("the table of a server is no text")
     };
     assert_eq!(value, "[{ url = \"http://a\", weight = 2 }]");
+    // An input with fixed values would replace the variable.
+    let file = "[site.\"a.test\"]\ntls = \"${TLS}\"\nenabled = \"${ON}\"\nroot = \"${ROOT}\"\n";
+    let mut editor = Editor::new(file).unwrap();
+    assert_eq!(text(&editor, "root"), "${ROOT}");
+    for (name, value) in [("tls", "\"${TLS}\""), ("enabled", "\"${ON}\"")] {
+        let field = form::find(name).unwrap();
+        assert_eq!(editor.field("a.test", field), FieldValue::Other(value.to_owned()));
+        assert!(editor.set_field("a.test", field, "").is_err());
+    }
+    let issuer = Editor::new("[site.\"a.test\"]\ntls = { issuer = \"https://ca.test/\" }\n").unwrap();
+    let shown = issuer.field("a.test", form::find("tls").unwrap());
+    assert_eq!(shown, FieldValue::Other("{ issuer = \"https://ca.test/\" }".to_owned()));
 }
 
 #[test]
@@ -159,6 +171,8 @@ fn invalid_texts_are_refused() {
     let mut set = |site: &str, name: &str, text: &str| editor.set_field(site, form::find(name).unwrap(), text);
     assert_eq!(set("b.test", "root", "/a"), Err(EditError::NoSite("b.test".into())));
     assert_eq!(set("a.test", "headers", "X"), Err(EditError::NotAnEntry("X".into())));
+    let repeated = Err(EditError::Repeated("X".into()));
+    assert_eq!(set("a.test", "headers", "X = 1\nY = 2\nX=3"), repeated);
     assert!(matches!(
         set("a.test", "proxy", "http://b"),
         Err(EditError::NotAField(_))

@@ -6,7 +6,7 @@ use rocknet_config::edit::Editor;
 use rocknet_control::api::ApiError;
 use rocknet_control::config::Edit;
 
-use super::file::read;
+use super::super::config_file::read;
 
 /// Returns the file with a name. `main`: the main file, whose folder a relative name is relative to.
 ///

@@ -10,7 +10,7 @@ use rocknet_control::config::Change;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
-use super::file::revision;
+use super::super::config_file::revision;
 
 /// Folder of the history in the state folder.
 const FOLDER: &str = "admin/history";
@@ -391,13 +391,13 @@ mod tests {
         let file = folder.path().join("a.toml");
         history.record(&file, "add", None, "a\n").unwrap();
         assert_eq!(history.removed(folder.path()).unwrap(), Vec::<PathBuf>::new());
-        let added = history.since(&[file.clone()], None).unwrap().unwrap();
+        let added = history.since(std::slice::from_ref(&file), None).unwrap().unwrap();
         assert!(added.change.is_new && !added.change.is_removed);
         assert_eq!(added.unrecorded_edits("a\n"), None);
         history.record(&file, "undo", "a\n", None).unwrap();
-        assert_eq!(history.removed(folder.path()).unwrap(), [file.clone()]);
+        assert_eq!(history.removed(folder.path()).unwrap(), std::slice::from_ref(&file));
         assert_eq!(history.removed(Path::new("/other")).unwrap(), Vec::<PathBuf>::new());
-        let undone = history.since(&[file.clone()], None).unwrap().unwrap();
+        let undone = history.since(std::slice::from_ref(&file), None).unwrap().unwrap();
         assert_eq!((undone.change.before.as_str(), undone.change.is_removed), ("a\n", true));
         assert_eq!(undone.unrecorded_edits(""), None);
         // Another program has created the file again.

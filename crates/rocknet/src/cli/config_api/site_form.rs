@@ -7,7 +7,7 @@ use rocknet_config::form::{self, Field};
 use rocknet_config::keys::Word;
 use rocknet_control::site_form::{FieldInput, FieldWord, SiteField, SiteForm};
 
-use super::file::revision;
+use super::super::config_file::revision;
 
 /// Returns the form of a site. `text`: the text of the file, which `editor` has read.
 pub fn of_site(name: &str, file: &Path, text: &str, editor: &Editor) -> SiteForm {

@@ -70,6 +70,8 @@ impl LoadedController {
         let RunMode::Network(loaded) = &self.mode else {
             return None;
         };
+        // A request or response body in pieces requires several calls, and receiving a request body may require
+        // waiting.
         if loaded.takes() || loaded.gives() || request.has_body {
             return None;
         }

@@ -82,6 +82,7 @@ impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
         if self.is_head_finished {
             return Err(Refused::Late);
         }
+        // Only final statuses are accepted.
         let status = u16::try_from(status).ok().filter(|status| (200..600).contains(status));
         match status.and_then(Status::new) {
             Some(status) => {

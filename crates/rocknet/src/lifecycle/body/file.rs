@@ -126,7 +126,7 @@ impl FileSource {
                 Some(Preparing::Read(job)) => {
                     let read = ready!(Pin::new(job).poll(task));
                     self.preparing = None;
-                    // A full pool cuts the response here too.
+                    // Any error of the pool cuts the response here, because without the buffer no piece can be sent.
                     let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
                     read.map(|read| Some(Piece::Owned(read)))
                 }
@@ -186,6 +186,7 @@ impl FileSource {
             return Ok(Some(Piece::File(part)));
         }
         match file::read_resident_vec(&part.file.file, part.offset, part.length as usize)? {
+            // The file has become shorter than the range.
             Some(read) if read.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
             read => Ok(read.map(|read| Piece::Owned(read.into()))),
         }

@@ -117,7 +117,8 @@ impl IsolatedCall {
                 }
                 Some(ProcessMessage::Continue) => return Ok(CallReply::Continue),
                 Some(ProcessMessage::Head(head)) => {
-                    // Validated here too, because a library can corrupt what its own process has validated.
+                    // Validated here too, because a library can corrupt what its own process has validated. The builder
+                    // records the first error, and `ResponseBuilder::finish_head` returns it.
                     let _ = response.set_status(head.status);
                     for field in head.fields() {
                         let (name, value) = field.map_err(|InvalidFrame| ControllerError::Protocol)?;
@@ -160,7 +161,8 @@ impl Drop for IsolatedCall {
         let Some((stream, permit)) = self.connection.take() else {
             return;
         };
-        // If the call was not sent completely, the process has not started it, and closing the connection is enough.
+        // Outside a call the controller does not run, and the process has not started a call that was not sent
+        // completely. In both cases closing the connection is enough.
         if self.is_calling
             && self.outbox.is_empty()
             && let Ok(connection) = stream.into_std()

@@ -41,7 +41,9 @@ const SUSPECT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A process, from the point of view of requests.
 pub struct ProcessHandle {
+    /// Control channel to the process.
     control: FdChannel,
+    /// Connections that no request uses, kept for further requests.
     idle: Mutex<Vec<UnixStream>>,
     /// Abandoned calls that have not returned.
     abandoned: Mutex<Vec<AbandonedCall>>,
@@ -174,7 +176,7 @@ impl ChildProcess {
             .stderr(OwnedFd::from(writer));
         bind_to_thread(&mut command, None, Signal::KILL);
         let child = command.spawn()?;
-        // Closes the child's ends of the sockets and pipes.
+        // Closes the child's ends of the control channel and of the output pipe in this process.
         drop(command);
         let running = ChildProcess {
             child,
@@ -331,7 +333,8 @@ impl OutputLog {
         }
     }
 
-    /// Logs the current line, unless the maximum number of lines in this second is exceeded.
+    /// Logs the current line, unless the maximum number of lines in this second is exceeded. Instead of the first line
+    /// above the maximum, logs that lines are dropped.
     fn log_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if self.second.elapsed() >= Duration::from_secs(1) {

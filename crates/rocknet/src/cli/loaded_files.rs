@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding, is_match};
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
-use super::file::{read, revision};
+use super::config_file::{read, revision};
 
 /// Revisions of the texts that the server has loaded, by file.
 #[derive(Debug, Default)]
