@@ -6,6 +6,7 @@
 mod arrival;
 mod assets;
 mod feed;
+mod figures;
 mod frame;
 mod instruction;
 mod new_user;

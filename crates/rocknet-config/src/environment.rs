@@ -111,6 +111,19 @@ pub trait Environment {
     }
 }
 
+/// Returns true if a path matches a pattern with `*` and `?` in any of its parts. Neither needs to exist.
+pub fn is_match(pattern: &Path, path: &Path) -> bool {
+    let (mut parts, mut names) = (pattern.components(), path.components());
+    loop {
+        match (parts.next(), names.next()) {
+            (None, None) => return true,
+            (Some(part), Some(name))
+                if glob::matches(&part.as_os_str().to_string_lossy(), &name.as_os_str().to_string_lossy()) => {}
+            _ => return false,
+        }
+    }
+}
+
 /// Environment of the process. It does not inspect certificates, CA certificates or password files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProcessEnvironment;
@@ -223,15 +236,8 @@ impl Environment for MemoryEnvironment {
     }
 
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
-        let parts: Vec<_> = pattern.components().collect();
-        let matches = |path: &Path| {
-            let got: Vec<_> = path.components().collect();
-            got.len() == parts.len()
-                && got.iter().zip(&parts).all(|(name, part)| {
-                    glob::matches(&part.as_os_str().to_string_lossy(), &name.as_os_str().to_string_lossy())
-                })
-        };
-        Ok(self.files.keys().filter(|path| matches(path)).cloned().collect())
+        let files = self.files.keys();
+        Ok(files.filter(|path| is_match(pattern, path)).cloned().collect())
     }
 
     fn kind(&self, path: &Path) -> Option<FileKind> {

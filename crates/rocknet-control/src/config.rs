@@ -173,6 +173,11 @@ pub struct Edits {
     /// several files need a request for each file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// True to create `file`, with a new site. It must not exist, its folder must, and `include` of a file of the
+    /// configuration must match it. The name is relative to the folder of the main file, and each part of it has
+    /// letters, digits, `.`, `_` and `-` of ASCII, without a `.` at its beginning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub create: bool,
 }
 
 /// Edit of a configuration file. Comments, order and spacing of everything else are kept.

@@ -64,8 +64,8 @@ pub fn stop_inheritance() -> Result<(), PrivilegeError> {
 }
 
 /// Returns the names of the effective capabilities of the calling thread, such as `CAP_NET_BIND_SERVICE`, separated by
-/// spaces. The text is `none` without capabilities, and `all` with all that the kernel has. `None` on systems other than
-/// Linux, or if the system call fails.
+/// spaces. The text is `none` without capabilities, and `all` with all that the kernel has. Returns `None` on systems
+/// other than Linux, or if the system call fails.
 pub fn capabilities() -> Option<String> {
     system::capabilities()
 }

@@ -4,6 +4,7 @@ use rocknet_control::config::Edit;
 use rocknet_control::site_form::{FieldInput, SiteField, SiteForm};
 
 /// Content of a new website.
+#[derive(Debug, Clone, Copy)]
 pub enum NewContent<'c> {
     /// Files of this folder, or its PHP scripts.
     Folder { root: &'c str, has_php: bool },

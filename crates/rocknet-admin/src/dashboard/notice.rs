@@ -82,7 +82,8 @@ impl From<ApiError> for Notice {
 
 fn shortened(mut text: String) -> String {
     if text.len() > MAX_DETAILS {
-        text.truncate(text.floor_char_boundary(MAX_DETAILS));
+        let end = (0..=MAX_DETAILS).rev().find(|&end| text.is_char_boundary(end));
+        text.truncate(end.unwrap_or_default());
         text.push('…');
     }
     text

@@ -11,12 +11,12 @@ use rocknet_control::api::{ApiError, Level, LogLevel, Permission, Reply, Request
 use rocknet_control::config::{Change, ConfigFileName, ConfigText};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::php::{PhpPoolSummary, PhpState};
-use rocknet_control::text;
 use rocknet_control::{
     CertificateSummary, SiteKind, SiteSummary, Status as ServerStatus, UpstreamState, UpstreamSummary,
 };
 use rocknet_proto::Status;
 
+use super::figures::{bytes, count, duration, share, short};
 use super::frame::{Frame, PageKind, encoded, other_reply, parameter, rendered};
 use super::notice::Notice;
 use super::site_form::FormMode;
@@ -217,30 +217,7 @@ fn request(page: PageKind, query: &[u8]) -> Option<Request> {
     })
 }
 
-// The functions below format values in templates. Their parameters are borrowed or not, because a template passes
-// fields as references, and results of expressions as values.
-
-fn count(number: impl Borrow<u64>) -> String {
-    text::count(*number.borrow())
-}
-
-fn bytes(number: impl Borrow<u64>) -> String {
-    text::bytes(*number.borrow())
-}
-
-fn share(part: impl Borrow<u64>, whole: impl Borrow<u64>) -> String {
-    text::share(*part.borrow(), *whole.borrow())
-}
-
-fn duration(seconds: impl Borrow<u64>) -> String {
-    text::duration(*seconds.borrow())
-}
-
-fn short(microseconds: impl Borrow<u64>) -> String {
-    text::short_duration(*microseconds.borrow())
-}
-
-/// Returns the words for the kind of a website.
+/// Returns the words for the kind of a website. The parameter is borrowed or not, as in `figures`.
 fn kind_words(kind: impl Borrow<SiteKind>) -> &'static str {
     match kind.borrow() {
         SiteKind::Files => "Files of a folder",

@@ -250,6 +250,7 @@ impl FilledForm {
             revision: (has_revision && self.mode != FormMode::Add).then(|| self.revision.clone()),
             // The server chooses the file of a new website.
             file: (self.mode != FormMode::Add).then(|| self.file.clone().into()),
+            create: false,
         }
     }
 

@@ -54,6 +54,10 @@ enum Action {
         /// The folder; a relative path is relative to the current folder
         #[arg(value_hint = clap::ValueHint::DirPath)]
         root: PathBuf,
+        /// An included file that gets the site, such as sites/shop.toml, relative to the folder of the main file; it is
+        /// created if it does not exist
+        #[arg(long)]
+        file: Option<PathBuf>,
     },
     /// Remove a site from the configuration; its files stay
     RemoveSite {
@@ -104,7 +108,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Action::Files => files(options),
         Action::History => history(options),
         Action::Undo { id, discard_edits } => undo(options, *id, *discard_edits),
-        Action::AddSite { name, root } => add_site(options, name, root),
+        Action::AddSite { name, root, file } => add_site(options, name, root, file.as_deref()),
         action => {
             let edit = edit(action)?;
             change(
@@ -150,17 +154,21 @@ fn edit(action: &Action) -> Result<Edit, Failure> {
     })
 }
 
-/// Adds a site, and prints its URLs.
-fn add_site(options: &Options, name: &str, root: &Path) -> Result<(), Failure> {
+/// Adds a site, and prints its URLs. `file`: the file that gets the site, relative to the folder of the main file.
+fn add_site(options: &Options, name: &str, root: &Path, file: Option<&Path>) -> Result<(), Failure> {
     let config: ConfigText = options.target.call(&Request::Config(ConfigFileName::default()))?;
+    let path = file.map(|file| config.file.with_file_name("").join(file));
+    let is_known = |path: &PathBuf| config.files.contains(path);
     let edit = Edit::AddSite {
         name: name.to_owned(),
-        root: root_of_file(root, &config.file)?,
+        root: root_of_file(root, path.as_ref().unwrap_or(&config.file))?,
     };
     change(
         options,
         &Request::EditConfig(Edits {
             edits: vec![edit],
+            create: path.as_ref().is_some_and(|path| !is_known(path)),
+            file: file.map(Path::to_path_buf),
             ..Edits::default()
         }),
     )?;

@@ -108,7 +108,7 @@ impl<'s> ConfigApi<'s> {
     }
 
     fn check_text(&self, file: &Path, text: &str) -> Checked {
-        match self.checked(file, text) {
+        match self.checked(file, Some(text)) {
             Ok(Loaded { warnings, .. }) => Checked {
                 is_valid: true,
                 findings: findings::of_file(&warnings, file, text),
@@ -130,7 +130,7 @@ impl<'s> ConfigApi<'s> {
         let file = self.named(replacement.file.as_deref())?;
         let before = read(&file)?;
         expect(&file, &before, Some(&replacement.revision))?;
-        self.save(&file, "replace the whole text", &before, &replacement.text)
+        self.save(&file, "replace the whole text", Some(&before), Some(&replacement.text))
     }
 
     /// Applies edits.
@@ -141,7 +141,7 @@ impl<'s> ConfigApi<'s> {
     pub fn edit(&self, edits: &Edits) -> Result<Saved, ApiError> {
         let (file, before, after) = self.edited(edits)?;
         let what: Vec<String> = edits.edits.iter().map(Edit::to_string).collect();
-        self.save(&file, &what.join(", "), &before, &after)
+        self.save(&file, &what.join(", "), before.as_deref(), Some(&after))
     }
 
     /// Checks the text that edits would produce.
@@ -151,22 +151,50 @@ impl<'s> ConfigApi<'s> {
     /// Status 409 if the file has another revision, 422 if an edit cannot be applied.
     pub fn check_edits(&self, edits: &Edits) -> Result<Checked, ApiError> {
         let (file, _, after) = self.edited(edits)?;
-        Ok(self.check_text(&file, &after))
+        let checked = self.check_text(&file, &after);
+        if edits.create && checked.is_valid {
+            self.expect_included(&file, &after)?;
+        }
+        Ok(checked)
     }
 
     /// Returns the file that edits concern, with its text before and after them.
-    fn edited(&self, edits: &Edits) -> Result<(PathBuf, String, String), ApiError> {
-        let file = match &edits.file {
-            Some(_) => self.named(edits.file.as_deref())?,
-            None => files::of_edits(&self.files(), &edits.edits)?.unwrap_or_else(|| self.main.clone()),
+    /// A file that is created has no text before them.
+    fn edited(&self, edits: &Edits) -> Result<(PathBuf, Option<String>, String), ApiError> {
+        let (file, before) = match &edits.file {
+            Some(name) if edits.create => (self.new_file(name, edits)?, None),
+            _ if edits.create => return Err(ApiError::new(400, "`create` needs the name of the new file in `file`")),
+            Some(_) => {
+                let file = self.named(edits.file.as_deref())?;
+                let text = read(&file)?;
+                (file, Some(text))
+            }
+            None => {
+                let file = files::of_edits(&self.files(), &edits.edits)?.unwrap_or_else(|| self.main.clone());
+                let text = read(&file)?;
+                (file, Some(text))
+            }
         };
-        let before = read(&file)?;
-        expect(&file, &before, edits.revision.as_deref())?;
-        let mut editor = Editor::new(&before).map_err(|report| invalid(&file, &report))?;
+        let text = before.as_deref().unwrap_or_default();
+        expect(&file, text, edits.revision.as_deref())?;
+        let mut editor = Editor::new(text).map_err(|report| invalid(&file, &report))?;
         for edit in &edits.edits {
             apply(&mut editor, edit).map_err(|error| ApiError::new(422, format!("cannot {edit}: {error}")))?;
         }
         Ok((file, before, editor.to_string()))
+    }
+
+    /// Returns the path of the file that edits create.
+    fn new_file(&self, name: &Path, edits: &Edits) -> Result<PathBuf, ApiError> {
+        let file = files::new_file(&self.main, name)?;
+        let Some(Edit::AddSite { name: site, .. }) = edits.edits.first() else {
+            return Err(ApiError::new(400, "the first edit of a new file must add a site"));
+        };
+        if let Some(other) = files::defining(&self.files(), &["site", site]) {
+            let message = format!("cannot add site {site}: {} defines it already", other.display());
+            return Err(ApiError::new(422, message));
+        }
+        Ok(file)
     }
 
     /// Returns the changes of all files, the latest first.
@@ -177,11 +205,14 @@ impl<'s> ConfigApi<'s> {
     pub fn changes(&self) -> Result<Vec<Change>, ApiError> {
         // Without the main file, it is unknown which files the configuration has.
         read(&self.main)?;
-        let files = self.files();
+        let files = self.recorded_files()?;
         // A change of an included file that cannot be read cannot be undone.
         let present = |file: &Path| {
-            let is_included = files.iter().any(|known| known == file);
-            is_included.then(|| config_file::read(file).ok()).flatten()
+            let is_known = files.iter().any(|known| known == file);
+            is_known
+                .then(|| config_file::read_existing(file).ok())
+                .flatten()
+                .map(Option::unwrap_or_default)
         };
         self.history.changes(present).map_err(|error| history_failed(&error))
     }
@@ -200,17 +231,18 @@ impl<'s> ConfigApi<'s> {
         }
         let found = self
             .history
-            .since(&self.files(), undo.id)
+            .since(&self.recorded_files()?, undo.id)
             .map_err(|error| history_failed(&error))?;
         let undone = found.ok_or_else(|| match undo.id {
             Some(id) => ApiError::new(404, format!("there is no change {id}")),
             None => ApiError::new(404, "there is no change to undo"),
         })?;
         let file = &undone.change.file;
-        let before = read(file)?;
-        expect(file, &before, undo.revision.as_deref())?;
+        let before = config_file::read_existing(file).map_err(|error| unreadable(file, &error))?;
+        let text = before.as_deref().unwrap_or_default();
+        expect(file, text, undo.revision.as_deref())?;
         if !undo.discard_edits
-            && let Some(diff) = undone.unrecorded_edits(&before)
+            && let Some(diff) = undone.unrecorded_edits(text)
         {
             let file = file.display();
             let message = format!("{file} is not changed: undo would discard edits that are not in the history");
@@ -220,7 +252,9 @@ impl<'s> ConfigApi<'s> {
             });
         }
         let what = format!("undo {}: {}", undone.id, undone.change.what);
-        self.save(file, &what, &before, &undone.change.before)
+        // The file did not exist before a change that has created it.
+        let after = Some(undone.change.before.as_str()).filter(|_| !undone.change.is_new);
+        self.save(file, &what, before.as_deref(), after)
     }
 
     /// Checks and writes a new text, loads it, and records the change. If the server cannot load it, the old text is
@@ -231,14 +265,18 @@ impl<'s> ConfigApi<'s> {
     ///
     /// Status 409 if the file no longer has the text `before`, 413 if the new text is too large, 422 if it is invalid
     /// or cannot be loaded, 500 if it cannot be written.
-    fn save(&self, file: &Path, what: &str, before: &str, after: &str) -> Result<Saved, ApiError> {
-        if after.len() > MAX_TEXT {
+    fn save(&self, file: &Path, what: &str, before: Option<&str>, after: Option<&str>) -> Result<Saved, ApiError> {
+        let text = after.unwrap_or_default();
+        if text.len() > MAX_TEXT {
             let message = format!("the text is larger than {} KiB: edit the file by hand", MAX_TEXT / 1024);
             return Err(ApiError::new(413, message));
         }
         let checked = self.checked(file, after);
         let Loaded { warnings, .. } = checked.map_err(|report| invalid(file, &report))?;
-        write(file, before, after)?;
+        if before.is_none() {
+            self.expect_included(file, text)?;
+        }
+        self.write(file, before, after)?;
         let earlier_error = self.server.last_reload_error();
         let reloaded = reload::reload(self.server, self.source, self.start_settings, self.loaded);
         let Reloaded {
@@ -246,10 +284,13 @@ impl<'s> ConfigApi<'s> {
         } = match reloaded {
             Ok(reloaded) => reloaded,
             Err(error) => {
-                let restored = match write(file, after, before) {
+                let restored = match self.write(file, after, before) {
                     Ok(()) => {
                         self.server.restore_reload_error(earlier_error);
-                        "the file has its old text again".to_owned()
+                        match before {
+                            Some(_) => "the file has its old text again".to_owned(),
+                            None => "the file is removed again".to_owned(),
+                        }
                     }
                     Err(error) => error.error,
                 };
@@ -260,7 +301,7 @@ impl<'s> ConfigApi<'s> {
             }
         };
         tracing::info!(file = %file.display(), "the configuration was changed by the control API: {what}");
-        let mut findings = findings::of_file(&warnings, file, after);
+        let mut findings = findings::of_file(&warnings, file, text);
         findings.extend(needs_restart);
         let mut can_undo = before != after;
         if can_undo && let Err(error) = self.history.record(file, what, before, after) {
@@ -272,16 +313,49 @@ impl<'s> ConfigApi<'s> {
         Ok(Saved {
             message,
             file: file.to_owned(),
-            revision: revision(after),
+            revision: revision(text),
             can_undo,
             findings,
         })
     }
 
     /// Checks the whole configuration with another text of a file.
-    fn checked(&self, file: &Path, text: &str) -> Result<Loaded, Report> {
+    fn checked(&self, file: &Path, text: Option<&str>) -> Result<Loaded, Report> {
         let environment = ServerEnvironment::with_manager(self.server.certificates());
         rocknet_config::check(&self.main, &ConfigFiles::with_text(&environment, file, text))
+    }
+
+    /// Checks that the configuration includes a new file, which is valid.
+    fn expect_included(&self, file: &Path, text: &str) -> Result<(), ApiError> {
+        let checked = self
+            .checked(file, Some(text))
+            .map_err(|report| invalid(file, &report))?;
+        if checked.config.files.iter().any(|known| known == file) {
+            return Ok(());
+        }
+        let (file, main) = (file.display(), self.main.display());
+        let message = format!("{file} is not created: no pattern of `include` in {main} matches it");
+        Err(ApiError::new(422, message))
+    }
+
+    /// Replaces the text `before` of a file. A text is `None` if the file does not exist.
+    fn write(&self, file: &Path, before: Option<&str>, after: Option<&str>) -> Result<(), ApiError> {
+        let written = match (before, after) {
+            (Some(before), Some(after)) => config_file::replace(file, before, after),
+            (None, Some(after)) => config_file::create(file, &self.main, after),
+            (Some(before), None) => config_file::remove(file, before),
+            (None, None) => Ok(()),
+        };
+        written.map_err(|error| unwritable(file, error))
+    }
+
+    /// Returns the files that may have changes in the history: those of the configuration, and those that a change has
+    /// removed.
+    fn recorded_files(&self) -> Result<Vec<PathBuf>, ApiError> {
+        let mut files = self.files();
+        let folder = self.main.parent().unwrap_or(Path::new("/"));
+        files.extend(self.history.removed(folder).map_err(|error| history_failed(&error))?);
+        Ok(files)
     }
 
     /// Returns the files of the configuration as it is on disk, the main file first.
@@ -303,23 +377,26 @@ impl<'s> ConfigApi<'s> {
 }
 
 fn read(file: &Path) -> Result<String, ApiError> {
-    config_file::read(file).map_err(|error| ApiError::new(500, format!("cannot read {}: {error}", file.display())))
+    config_file::read(file).map_err(|error| unreadable(file, &error))
 }
 
-/// Replaces the text `before` of a file.
-fn write(file: &Path, before: &str, after: &str) -> Result<(), ApiError> {
-    config_file::replace(file, before, after).map_err(|error| {
-        let ReplaceError::Io(error) = error else {
-            return changed(file);
-        };
-        let hint = match error.kind() {
-            io::ErrorKind::PermissionDenied => {
-                "; give the file and its folder to the user of the server, or edit it by hand"
-            }
-            _ => "",
-        };
-        ApiError::new(500, format!("cannot write {}: {error}{hint}", file.display()))
-    })
+fn unreadable(file: &Path, error: &io::Error) -> ApiError {
+    ApiError::new(500, format!("cannot read {}: {error}", file.display()))
+}
+
+fn unwritable(file: &Path, error: ReplaceError) -> ApiError {
+    let error = match error {
+        ReplaceError::Changed => return changed(file),
+        ReplaceError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists => return changed(file),
+        ReplaceError::Io(error) => error,
+    };
+    let hint = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; give the file and its folder to the user of the server, or edit it by hand"
+        }
+        _ => "",
+    };
+    ApiError::new(500, format!("cannot write {}: {error}{hint}", file.display()))
 }
 
 /// Checks that a file has the revision that the client knows.

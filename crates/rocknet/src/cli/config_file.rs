@@ -86,6 +86,57 @@ pub fn replace(path: &Path, expected: &str, text: &str) -> Result<(), ReplaceErr
     Ok(new.rename_to(&path)?)
 }
 
+/// Creates a configuration file. It gets the mode, the group and, if the process may give files away, the owner of the
+/// file `like`. After a crash, the file is missing or complete.
+///
+/// # Errors
+///
+/// Fails if the file exists, or with the error of the file system.
+pub fn create(path: &Path, like: &Path, text: &str) -> Result<(), ReplaceError> {
+    let pattern = fs::metadata(like)?;
+    let new = NewFile::create(path)?;
+    let mut file = &new.file;
+    file.set_permissions(fs::Permissions::from_mode(pattern.mode() & 0o666))?;
+    let created = file.metadata()?;
+    if (created.uid(), created.gid()) != (pattern.uid(), pattern.gid()) {
+        keep_owner(&new.file, &pattern)?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    Ok(new.link_to(path)?)
+}
+
+/// Removes a configuration file that has the text `expected`.
+///
+/// # Errors
+///
+/// Fails if the file has another text, or with the error of the file system.
+pub fn remove(path: &Path, expected: &str) -> Result<(), ReplaceError> {
+    // The folder alone decides about a removal, although the owner may have made the file read-only.
+    OpenOptions::new().append(true).open(path)?;
+    if read(path)? != expected {
+        return Err(ReplaceError::Changed);
+    }
+    fs::remove_file(path)?;
+    Ok(sync_folder(path)?)
+}
+
+/// Reads the text of a configuration file that may be missing.
+///
+/// # Errors
+///
+/// Those of [`read`], except for a missing file.
+pub fn read_existing(path: &Path) -> io::Result<Option<String>> {
+    match read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => text.map(Some),
+    }
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+}
+
 /// Gives a new file the owner and group of the old one.
 ///
 /// # Errors
@@ -140,8 +191,16 @@ impl NewFile {
             fs::rename(path, target)?;
         }
         self.path = None;
-        let folder = target.parent().unwrap_or(Path::new("/"));
-        File::open(folder)?.sync_all()
+        sync_folder(target)
+    }
+
+    /// Gives the file another name, which must not exist. The first name is removed.
+    fn link_to(self, target: &Path) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            fs::hard_link(path, target)?;
+        }
+        drop(self);
+        sync_folder(target)
     }
 }
 
@@ -225,6 +284,28 @@ mod tests {
             .map(|entry| entry.unwrap().file_name())
             .collect();
         assert_eq!(names.len(), 2, "{names:?}");
+    }
+
+    #[test]
+    fn files_are_created_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (main, file) = (folder.path().join("r.toml"), folder.path().join("a.toml"));
+        fs::write(&main, "").unwrap();
+        fs::set_permissions(&main, fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(read_existing(&file).unwrap(), None);
+        create(&file, &main, "new").unwrap();
+        assert_eq!(read_existing(&file).unwrap().as_deref(), Some("new"));
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        let exists = create(&file, &main, "other").unwrap_err();
+        assert!(matches!(exists, ReplaceError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists));
+        // A link that leads nowhere is not followed.
+        let link = folder.path().join("b.toml");
+        symlink(folder.path().join("nowhere"), &link).unwrap();
+        assert!(create(&link, &main, "other").is_err());
+        assert!(matches!(remove(&file, "other"), Err(ReplaceError::Changed)));
+        remove(&file, "new").unwrap();
+        let names = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(names, 2, "the main file and the link");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding};
+use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding, is_match};
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
 use super::config_file::{read, revision};
@@ -42,8 +42,8 @@ impl LoadedRevisions {
 /// Environment in which the files of a configuration are read.
 pub struct ConfigFiles<'e> {
     inner: &'e dyn Environment,
-    /// File with another text than on disk.
-    replaced: Option<(&'e Path, &'e str)>,
+    /// File with another text than on disk, or that is taken as missing.
+    replaced: Option<(&'e Path, Option<&'e str>)>,
     /// Revisions of the texts that were read. They include files that variables name.
     revisions: RefCell<BTreeMap<PathBuf, String>>,
 }
@@ -58,8 +58,9 @@ impl<'e> ConfigFiles<'e> {
         }
     }
 
-    /// Reads the files on disk, except one that has another text.
-    pub fn with_text(inner: &'e dyn Environment, file: &'e Path, text: &'e str) -> ConfigFiles<'e> {
+    /// Reads the files on disk, except one that has another text, or that is taken as missing if `text` is `None`. It
+    /// need not exist.
+    pub fn with_text(inner: &'e dyn Environment, file: &'e Path, text: Option<&'e str>) -> ConfigFiles<'e> {
         ConfigFiles {
             replaced: Some((file, text)),
             ..ConfigFiles::new(inner)
@@ -74,7 +75,8 @@ impl Environment for ConfigFiles<'_> {
 
     fn read(&self, path: &Path) -> io::Result<String> {
         let text = match self.replaced {
-            Some((file, text)) if file == path => text.to_owned(),
+            Some((file, Some(text))) if file == path => text.to_owned(),
+            Some((file, None)) if file == path => return Err(io::ErrorKind::NotFound.into()),
             _ => self.inner.read(path)?,
         };
         self.revisions.borrow_mut().insert(path.to_owned(), revision(&text));
@@ -82,11 +84,23 @@ impl Environment for ConfigFiles<'_> {
     }
 
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
-        self.inner.matching(pattern)
+        let mut found = self.inner.matching(pattern)?;
+        match self.replaced {
+            Some((file, None)) => found.retain(|known| known != file),
+            Some((file, Some(_))) if is_match(pattern, file) && !found.iter().any(|known| known == file) => {
+                found.push(file.to_owned());
+                found.sort();
+            }
+            _ => {}
+        }
+        Ok(found)
     }
 
     fn kind(&self, path: &Path) -> Option<FileKind> {
-        self.inner.kind(path)
+        match self.replaced {
+            Some((file, text)) if file == path => text.map(|_| FileKind::File),
+            _ => self.inner.kind(path),
+        }
     }
 
     fn current_dir(&self) -> PathBuf {
@@ -128,7 +142,7 @@ mod tests {
             .insert(site.into(), "[site.\":80\"]\nroot = \"${file:/key}\"\n".into());
         memory.files.insert("/key".into(), "/secret".into());
         let text = "[site.\":81\"]\nroot = \"${file:/key}\"\n";
-        let files = ConfigFiles::with_text(&memory, site, text);
+        let files = ConfigFiles::with_text(&memory, site, Some(text));
         let config = rocknet_config::check(main, &files).unwrap().config;
         assert_eq!(config.sites[0].name, ":81");
         let loaded = LoadedRevisions::default();
@@ -136,5 +150,34 @@ mod tests {
         assert!(loaded.contains(site, &revision(text)));
         assert!(loaded.contains(main, &revision("include = [\"sites/*.toml\"]\n")));
         assert!(!loaded.contains(Path::new("/key"), &revision("/secret")));
+    }
+    #[test]
+    fn a_file_is_added_or_taken_as_missing() {
+        let mut memory = MemoryEnvironment {
+            any_directory: true,
+            ..MemoryEnvironment::default()
+        };
+        let main = Path::new("/etc/r.toml");
+        let text = "include = [\"sites/*.toml\"]\n[site.\":80\"]\nroot = \"/a\"\n";
+        memory.files.insert(main.into(), text.into());
+        let files = |file: &str, text: Option<&str>| {
+            let environment = ConfigFiles::with_text(&memory, Path::new(file), text);
+            let checked = rocknet_config::check(main, &environment);
+            checked.unwrap_or_else(|report| panic!("{report}")).config.files
+        };
+        let added = Some("[site.\":81\"]\nroot = \"/b\"\n");
+        assert_eq!(
+            files("/etc/sites/b.toml", added),
+            [main, Path::new("/etc/sites/b.toml")]
+        );
+        // The pattern does not match these.
+        for other in ["/etc/sites/b.txt", "/etc/b.toml", "/etc/sites/b/c.toml"] {
+            assert_eq!(files(other, added), [main]);
+        }
+        memory
+            .files
+            .insert("/etc/sites/a.toml".into(), "[site.\":82\"]\nroot = \"/c\"\n".into());
+        let environment = ConfigFiles::with_text(&memory, Path::new("/etc/sites/a.toml"), None);
+        assert_eq!(rocknet_config::check(main, &environment).unwrap().config.files, [main]);
     }
 }

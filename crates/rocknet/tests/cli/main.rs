@@ -20,6 +20,7 @@ mod includes;
 mod isolated;
 mod load;
 mod logs;
+mod new_files;
 mod php_versions;
 mod program;
 mod reload_load;

@@ -27,7 +27,7 @@ pub fn run(session: &mut DashboardSession) -> Result<(), Failure> {
     reported(session, "bad")?;
 
     session.open("/explain")?;
-    session.fill("url", "http://files.localhost/index.html")?;
+    session.fill("url", "files.localhost/index.html")?;
     session.browser.press("Enter")?;
     session.shows("Leads to")?;
     session.no_errors("/explain")?;

@@ -23,7 +23,7 @@ pub const VIEWS: [&str; 15] = [
     "/doctor",
     "/maintenance",
     "/explain",
-    "/explain?url=http://files.localhost/",
+    "/explain?url=files.localhost/",
 ];
 
 /// Screen of a laptop, and the smallest one that the dashboard supports.

@@ -5,8 +5,8 @@ use askama::Template;
 use rocknet_control::Status;
 use rocknet_control::api::{ApiError, Level, LogLevel, Reply, Request};
 
-use super::{bytes, count, duration, share};
 use crate::Control;
+use crate::dashboard::figures::{bytes, count, duration, share};
 use crate::dashboard::frame::{Frame, other_reply, parameter, rendered};
 use crate::dashboard::instruction::DEFAULT_LEVEL;
 

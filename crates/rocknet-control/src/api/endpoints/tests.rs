@@ -80,6 +80,7 @@ fn every_request_is_parsed_by_its_endpoint() {
             edits: Vec::new(),
             revision: Some("a".into()),
             file: Some("b".into()),
+            create: true,
         }),
         Request::DashboardLink,
     ];

@@ -1,7 +1,7 @@
 //! Choice of a file of the configuration: by its name, or by the keys that it defines.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rocknet_config::edit::Editor;
 use rocknet_control::api::ApiError;
@@ -22,6 +22,50 @@ pub fn find(files: &[PathBuf], main: &Path, name: &Path) -> Result<PathBuf, ApiE
         let message = format!("{} is not a file of this configuration", name.display());
         ApiError::new(404, message)
     })
+}
+
+/// Maximum length in bytes of a part of the name of a new file.
+const MAX_NAME: usize = 100;
+
+/// Returns the path of a new file. `main`: the main file, whose folder `name` is relative to. Whether the configuration
+/// includes the file is for the caller to check.
+///
+/// # Errors
+///
+/// Status 400 for a name that is not relative, or that has other characters than letters, digits, `.`, `_` and `-` of
+/// ASCII. Status 409 if the path exists, also as a link that leads nowhere, and 422 if its folder does not exist.
+pub fn new_file(main: &Path, name: &Path) -> Result<PathBuf, ApiError> {
+    let is_part = |part: Component<'_>| {
+        let text = part.as_os_str().as_encoded_bytes();
+        let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        matches!(part, Component::Normal(_))
+            && !text.starts_with(b".")
+            && text.len() <= MAX_NAME
+            && text.iter().all(is_allowed)
+    };
+    let shown = name.display();
+    let text = name.as_os_str().as_encoded_bytes();
+    // `components` skips `.` and repeated slashes, which a name need not have.
+    let is_plain = text.split(|&byte| byte == b'/').count() == name.components().count();
+    if text.is_empty() || !is_plain || !name.components().all(is_part) {
+        let message = format!(
+            "{shown:?} is no name of a new file: it is relative to the folder of the main file, and has letters, digits, \
+             `.`, `_` and `-`, such as `sites/shop.toml`"
+        );
+        return Err(ApiError::new(400, message));
+    }
+    let path = main.parent().unwrap_or(Path::new("/")).join(name);
+    if path.symlink_metadata().is_ok() {
+        return Err(ApiError::new(409, format!("{} exists already", path.display())));
+    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    if !folder.is_dir() {
+        return Err(ApiError::new(
+            422,
+            format!("the folder {} does not exist: create it first", folder.display()),
+        ));
+    }
+    Ok(path)
 }
 
 /// Returns the file that edits concern; `None` if no file has their keys. Each file is read once.
@@ -176,5 +220,44 @@ mod tests {
             assert_eq!(found.ok(), expected.map(|at: usize| files[at].clone()), "{name}");
         }
         assert_eq!(find(&files, &main, &files[1]), Ok(files[1].clone()));
+    }
+    #[test]
+    fn names_of_new_files_lead_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("sites")).unwrap();
+        fs::write(folder.path().join("sites/old.toml"), "").unwrap();
+        let main = folder.path().join("rocknet.toml");
+        let found = |name: &str| new_file(&main, Path::new(name)).map_err(|error| error.status);
+        assert_eq!(found("sites/a-1_b.toml"), Ok(folder.path().join("sites/a-1_b.toml")));
+        assert_eq!(found("a.toml"), Ok(folder.path().join("a.toml")));
+        let long = "x".repeat(MAX_NAME + 1);
+        for name in [
+            "",
+            ".",
+            "..",
+            "/etc/a.toml",
+            "../a.toml",
+            "sites/../../a.toml",
+            "sites/./a.toml",
+            "sites//a.toml",
+            "sites/a.toml/",
+            "sites/.a.toml",
+            ".hidden/a.toml",
+            "sites/a b.toml",
+            "sites/a*.toml",
+            "sites/a\n.toml",
+            "sites/a\0.toml",
+            "sites\\a.toml",
+            "sites/ä.toml",
+            &long,
+        ] {
+            assert_eq!(found(name), Err(400), "{name:?}");
+        }
+        assert_eq!(found("sites/old.toml"), Err(409));
+        assert_eq!(found("sites"), Err(409));
+        assert_eq!(found("none/a.toml"), Err(422));
+        assert_eq!(found("sites/old.toml/a.toml"), Err(422));
+        std::os::unix::fs::symlink("nowhere", folder.path().join("sites/link.toml")).unwrap();
+        assert_eq!(found("sites/link.toml"), Err(409));
     }
 }

@@ -42,8 +42,14 @@ pub struct StoredChange {
     pub unix_time: u64,
     /// Description in one line.
     pub what: String,
-    /// Text before the change.
+    /// Text before the change; empty if the file did not exist.
     pub before: String,
+    /// True if the change has created the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_new: bool,
+    /// True if the change has removed the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_removed: bool,
     /// Revision of the text after the change.
     pub after: String,
     /// Text after the change; `None` in a record of an earlier version.
@@ -90,13 +96,22 @@ impl History {
         }
     }
 
-    /// Records a change, and removes the oldest ones above the maximum.
+    /// Records a change, and removes the oldest ones above the maximum. A text is `None` if the file does not exist.
     ///
     /// # Errors
     ///
     /// Returns the error of the file system.
-    pub fn record(&self, file: &Path, what: &str, before: &str, after: &str) -> io::Result<()> {
+    pub fn record<'t>(
+        &self,
+        file: &Path,
+        what: &str,
+        before: impl Into<Option<&'t str>>,
+        after: impl Into<Option<&'t str>>,
+    ) -> io::Result<()> {
         let ids = self.ids()?;
+        let (before, after) = (before.into(), after.into());
+        let (is_new, is_removed) = (before.is_none(), after.is_none());
+        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
         let version = StoredChange {
             file: file.to_owned(),
             unix_time: SystemTime::now()
@@ -104,6 +119,8 @@ impl History {
                 .map_or(0, |since| since.as_secs()),
             what: what.to_owned(),
             before: before.to_owned(),
+            is_new,
+            is_removed,
             after: revision(after),
             text: Some(after.to_owned()),
         };
@@ -114,6 +131,24 @@ impl History {
             self.storage.remove(&name(*old))?;
         }
         Ok(())
+    }
+
+    /// Returns the files below a folder that the last change of each has removed, and that do not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the file system, or `InvalidData` for a damaged file.
+    pub fn removed(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut last: BTreeMap<PathBuf, bool> = BTreeMap::new();
+        for id in self.ids()? {
+            if let Some(change) = self.read(id)? {
+                last.insert(change.file, change.is_removed);
+            }
+        }
+        let is_gone = |(file, is_removed): (PathBuf, bool)| {
+            (is_removed && file.starts_with(folder) && file.symlink_metadata().is_err()).then_some(file)
+        };
+        Ok(last.into_iter().filter_map(is_gone).collect())
     }
 
     /// Returns a change of one of these files by its number, or the last one, with the later changes of the file.
@@ -348,5 +383,25 @@ mod tests {
         history.storage.write(&name(1), b"{", Access::Owner).unwrap();
         let error = history.changes(|_| None).unwrap_err();
         assert!(error.to_string().contains("admin/history/1.json: "), "{error}");
+    }
+    #[test]
+    fn created_and_removed_files_are_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::new(&folder.path().join("state"));
+        let file = folder.path().join("a.toml");
+        history.record(&file, "add", None, "a\n").unwrap();
+        assert_eq!(history.removed(folder.path()).unwrap(), Vec::<PathBuf>::new());
+        let added = history.since(std::slice::from_ref(&file), None).unwrap().unwrap();
+        assert!(added.change.is_new && !added.change.is_removed);
+        assert_eq!(added.unrecorded_edits("a\n"), None);
+        history.record(&file, "undo", "a\n", None).unwrap();
+        assert_eq!(history.removed(folder.path()).unwrap(), std::slice::from_ref(&file));
+        assert_eq!(history.removed(Path::new("/other")).unwrap(), Vec::<PathBuf>::new());
+        let undone = history.since(std::slice::from_ref(&file), None).unwrap().unwrap();
+        assert_eq!((undone.change.before.as_str(), undone.change.is_removed), ("a\n", true));
+        assert_eq!(undone.unrecorded_edits(""), None);
+        // Another program has created the file again.
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(history.removed(folder.path()).unwrap(), Vec::<PathBuf>::new());
     }
 }
