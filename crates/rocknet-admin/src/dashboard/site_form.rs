@@ -197,8 +197,16 @@ impl FilledForm {
             FormMode::Edit if from != to => edits.push(Edit::RenameSite { from, to }),
             FormMode::Edit => {}
         }
-        for filled in self.fields.iter().filter(|filled| filled.field.other.is_none()) {
-            let Some(text) = self.wanted(filled) else { continue };
+        for filled in &self.fields {
+            if self.is_abandoned(filled) {
+                let path = ["site", &self.name, &filled.field.name];
+                edits.push(Edit::Remove {
+                    path: path.map(str::to_owned).to_vec(),
+                });
+                continue;
+            }
+            let wanted = self.wanted(filled).filter(|_| filled.field.other.is_none());
+            let Some(text) = wanted else { continue };
             if text.trim() != present(&filled.field).trim() {
                 edits.push(Edit::SetField {
                     site: self.name.clone(),
@@ -222,24 +230,31 @@ impl FilledForm {
     /// Returns the text that a key should get; `None` if the form says nothing about it.
     fn wanted(&self, filled: &FilledField) -> Option<String> {
         let name = filled.field.name.as_str();
-        if OF_FILES.contains(&name) && self.text("tls") != "files" {
+        if !self.shows(name) {
             return None;
         }
-        if !OF_KINDS.contains(&name) || self.shows(name) {
-            let text = filled.text.trim();
-            if name == "php" && self.kind == ContentKind::Php && ["", "false"].contains(&text) {
-                return Some("auto".to_owned());
-            }
-            return Some(filled.text.clone());
+        let text = filled.text.trim();
+        if name == "php" && self.kind == ContentKind::Php && ["", "false"].contains(&text) {
+            return Some("auto".to_owned());
         }
-        // The keys of the kind before would still have an effect.
-        (self.kind != self.present_kind).then(String::new)
+        Some(filled.text.clone())
     }
 
-    /// Returns true if the kind of the form shows a field.
+    /// Returns true if a key belongs to the kind before only. It would still have an effect, and so would the other
+    /// keys of its table, so the whole key is removed.
+    fn is_abandoned(&self, filled: &FilledField) -> bool {
+        let name = filled.field.name.as_str();
+        let is_present = filled.field.other.is_some() || !filled.field.text.is_empty();
+        OF_KINDS.contains(&name) && !self.shows(name) && self.kind != self.present_kind && is_present
+    }
+
+    /// Returns true if the choices in the form show a field.
     fn shows(&self, name: &str) -> bool {
+        if OF_FILES.contains(&name) {
+            return self.text("tls") == "files";
+        }
         let (.., fields) = KINDS[self.kind as usize];
-        fields.contains(&name) || self.kind == ContentKind::Other
+        !OF_KINDS.contains(&name) || fields.contains(&name) || self.kind == ContentKind::Other
     }
 
     fn text(&self, name: &str) -> &str {
@@ -279,10 +294,7 @@ impl FilledForm {
             };
             match finding.key.iter().map(String::as_str).collect::<Vec<_>>()[..] {
                 ["site", site] if site == self.name => self.name_problems.push(problem),
-                ["site", site, ref key @ ..] if site == self.name => match self.field_of(key) {
-                    Some(filled) => filled.problems.push(problem),
-                    None => self.problems.push(problem),
-                },
+                ["site", site, ref key @ ..] if site == self.name => self.add_problem(key, problem),
                 _ if finding.is_error => self.problems.push(problem),
                 _ => {}
             }
@@ -297,16 +309,31 @@ impl FilledForm {
         });
         match about {
             Some((Edit::SetField { field, .. }, problem)) => {
-                let field: Vec<&str> = field.split('.').collect();
-                if let Some(filled) = self.field_of(&field) {
-                    filled.problems.push(problem);
-                }
+                self.add_problem(&field.split('.').collect::<Vec<_>>(), problem);
+            }
+            Some((Edit::Remove { path }, problem)) => {
+                let key: Vec<&str> = path.iter().skip(2).map(String::as_str).collect();
+                self.add_problem(&key, problem);
             }
             Some((_, problem)) => self.name_problems.push(problem),
             None => self.problems.push(Problem::error(match &error.details {
                 Some(details) => format!("{}\n{details}", error.error),
                 None => error.error.clone(),
             })),
+        }
+    }
+
+    /// Adds a problem beside the field of a key of the site, or to the whole form if the field is hidden.
+    fn add_problem(&mut self, key: &[&str], problem: Problem) {
+        let shown = self.field_of(key).map(|filled| filled.field.name.clone());
+        let is_shown = shown.is_some_and(|name| self.shows(&name));
+        match self.field_of(key) {
+            Some(filled) if is_shown => filled.problems.push(problem),
+            Some(filled) => {
+                let text = format!("{}: {}", filled.field.label, problem.text);
+                self.problems.push(Problem { text, ..problem });
+            }
+            None => self.problems.push(problem),
         }
     }
 
