@@ -1,6 +1,8 @@
 //! Form of a website as it is filled in: the texts of its fields, the edits that they make, and the problems that the
 //! server has found.
 
+mod kind;
+
 use std::collections::BTreeMap;
 
 use form_urlencoded::parse;
@@ -8,38 +10,15 @@ use rocknet_control::api::ApiError;
 use rocknet_control::config::{Edit, Edits, Finding};
 use rocknet_control::site_form::{FieldInput, SiteField, SiteForm};
 
+pub use kind::{ContentKind, shown_with};
+use kind::{KINDS, OF_KINDS};
+
 /// Purpose of the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormMode {
     Edit,
     Copy,
 }
-
-/// Content of a website, which decides what fields it needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContentKind {
-    Files,
-    Php,
-    Proxy,
-    Redirects,
-    /// Keys that the form does not have.
-    Other,
-}
-
-/// Kinds with the word in the form, the label, and the fields that they show.
-const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
-    (ContentKind::Files, "files", "Files of a folder", &["root"]),
-    (ContentKind::Php, "php", "PHP scripts of a folder", &["root", "php"]),
-    (ContentKind::Proxy, "proxy", "Another server", &["proxy"]),
-    (ContentKind::Redirects, "redirects", "Redirects only", &["redirects"]),
-    (ContentKind::Other, "other", "What its text says", &[]),
-];
-
-/// Fields of which a kind shows some.
-const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
-
-/// Fields that are used with certificate files only.
-const OF_FILES: [&str; 2] = ["tls.cert", "tls.key"];
 
 /// Problem that the server has found, or that keeps the form from being sent to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -250,11 +229,11 @@ impl FilledForm {
 
     /// Returns true if the choices in the form show a field.
     fn shows(&self, name: &str) -> bool {
-        if OF_FILES.contains(&name) {
-            return self.text("tls") == "files";
-        }
-        let (.., fields) = KINDS[self.kind as usize];
-        !OF_KINDS.contains(&name) || fields.contains(&name) || self.kind == ContentKind::Other
+        let Some((choice, words)) = shown_with(name) else {
+            return true;
+        };
+        let (_, kind, ..) = KINDS[self.kind as usize];
+        words.contains(&if choice == "kind" { kind } else { self.text(choice) })
     }
 
     fn text(&self, name: &str) -> &str {
