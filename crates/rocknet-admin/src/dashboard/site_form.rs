@@ -1,6 +1,8 @@
 //! Form of a website as it is filled in: the texts of its fields, the edits that they make, and the problems that the
 //! server has found.
 
+mod kind;
+
 use std::collections::BTreeMap;
 
 use form_urlencoded::parse;
@@ -9,6 +11,8 @@ use rocknet_control::config::{Edit, Edits, Finding};
 use rocknet_control::site_form::{FieldInput, SiteField, SiteForm};
 
 use super::new_website::{self, NewContent};
+pub use kind::{ContentKind, shown_with};
+use kind::{KINDS, OF_KINDS};
 
 /// Purpose of the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,35 +25,8 @@ pub enum FormMode {
     Copy,
 }
 
-/// Source of the responses of a website. The form shows the fields of this source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContentKind {
-    Files,
-    Php,
-    Proxy,
-    Redirects,
-    /// Source whose keys the form does not have.
-    Other,
-}
-
-/// Kinds, each with its value in the form, its label, and the names of the fields that it needs. The order is that of
-/// [`ContentKind`], so that a kind is an index.
-const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
-    (ContentKind::Files, "files", "Files of a folder", &["root"]),
-    (ContentKind::Php, "php", "PHP scripts of a folder", &["root", "php"]),
-    (ContentKind::Proxy, "proxy", "Another server", &["proxy"]),
-    (ContentKind::Redirects, "redirects", "Redirects only", &["redirects"]),
-    (ContentKind::Other, "other", "What its text says", &[]),
-];
-
 /// Kinds that the form of a new website offers. All others are chosen afterwards, in the form that edits it.
 const OF_NEW: [ContentKind; 3] = [ContentKind::Files, ContentKind::Php, ContentKind::Proxy];
-
-/// Fields that are shown only with a kind that needs them. The field `redirects` is shown with every kind.
-const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
-
-/// Fields that are used only if the field `tls` is `files`.
-const OF_FILES: [&str; 2] = ["tls.cert", "tls.key"];
 
 /// Problem that the server has found, or that keeps the form from being sent to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,8 +196,16 @@ impl FilledForm {
             FormMode::Edit if from != to => edits.push(Edit::RenameSite { from, to }),
             FormMode::Edit => {}
         }
-        for filled in self.fields.iter().filter(|filled| filled.field.other.is_none()) {
-            let Some(text) = self.wanted(filled) else { continue };
+        for filled in &self.fields {
+            if self.is_abandoned(filled) {
+                let path = ["site", &self.name, &filled.field.name];
+                edits.push(Edit::Remove {
+                    path: path.map(str::to_owned).to_vec(),
+                });
+                continue;
+            }
+            let wanted = self.wanted(filled).filter(|_| filled.field.other.is_none());
+            let Some(text) = wanted else { continue };
             if text.trim() != present(&filled.field).trim() {
                 edits.push(Edit::SetField {
                     site: self.name.clone(),
@@ -257,25 +242,32 @@ impl FilledForm {
     /// Returns the text to write for a field; `None` if the value in the file is kept. An empty text removes the key.
     fn wanted(&self, filled: &FilledField) -> Option<String> {
         let name = filled.field.name.as_str();
-        if OF_FILES.contains(&name) && self.text("tls") != "files" {
+        if !self.shows(name) {
             return None;
         }
-        if !OF_KINDS.contains(&name) || self.shows(name) {
-            let text = filled.text.trim();
-            // The kind needs PHP, so a field that does not turn PHP on becomes `auto`.
-            if name == "php" && self.kind == ContentKind::Php && ["", "false"].contains(&text) {
-                return Some("auto".to_owned());
-            }
-            return Some(filled.text.clone());
+        let text = filled.text.trim();
+        // The kind needs PHP, so a field that does not turn PHP on becomes `auto`.
+        if name == "php" && self.kind == ContentKind::Php && ["", "false"].contains(&text) {
+            return Some("auto".to_owned());
         }
-        // A key of the previous kind is removed, because it would still have an effect.
-        (self.kind != self.present_kind).then(String::new)
+        Some(filled.text.clone())
     }
 
-    /// Returns true if the kind of the form shows a field.
+    /// Returns true if a key belongs to the kind before only. It would still have an effect, and so would the other
+    /// keys of its table, so the whole key is removed.
+    fn is_abandoned(&self, filled: &FilledField) -> bool {
+        let name = filled.field.name.as_str();
+        let is_present = filled.field.other.is_some() || !filled.field.text.is_empty();
+        OF_KINDS.contains(&name) && !self.shows(name) && self.kind != self.present_kind && is_present
+    }
+
+    /// Returns true if the choices in the form show a field.
     fn shows(&self, name: &str) -> bool {
-        let (.., fields) = KINDS[self.kind as usize];
-        fields.contains(&name) || self.kind == ContentKind::Other
+        let Some((choice, words)) = shown_with(name) else {
+            return true;
+        };
+        let (_, kind, ..) = KINDS[self.kind as usize];
+        words.contains(&if choice == "kind" { kind } else { self.text(choice) })
     }
 
     /// Returns the text of the field with this name; empty if the form has no such field.
@@ -317,10 +309,7 @@ impl FilledForm {
             };
             match finding.key.iter().map(String::as_str).collect::<Vec<_>>()[..] {
                 ["site", site] if site == self.name => self.name_problems.push(problem),
-                ["site", site, ref key @ ..] if site == self.name => match self.field_of(key) {
-                    Some(filled) => filled.problems.push(problem),
-                    None => self.problems.push(problem),
-                },
+                ["site", site, ref key @ ..] if site == self.name => self.add_problem(key, problem),
                 _ if finding.is_error => self.problems.push(problem),
                 _ => {}
             }
@@ -336,16 +325,31 @@ impl FilledForm {
         });
         match about {
             Some((Edit::SetField { field, .. }, problem)) => {
-                let field: Vec<&str> = field.split('.').collect();
-                if let Some(filled) = self.field_of(&field) {
-                    filled.problems.push(problem);
-                }
+                self.add_problem(&field.split('.').collect::<Vec<_>>(), problem);
+            }
+            Some((Edit::Remove { path }, problem)) => {
+                let key: Vec<&str> = path.iter().skip(2).map(String::as_str).collect();
+                self.add_problem(&key, problem);
             }
             Some((_, problem)) => self.name_problems.push(problem),
             None => self.problems.push(Problem::error(match &error.details {
                 Some(details) => format!("{}\n{details}", error.error),
                 None => error.error.clone(),
             })),
+        }
+    }
+
+    /// Adds a problem beside the field of a key of the site, or to the whole form if the field is hidden.
+    fn add_problem(&mut self, key: &[&str], problem: Problem) {
+        let shown = self.field_of(key).map(|filled| filled.field.name.clone());
+        let is_shown = shown.is_some_and(|name| self.shows(&name));
+        match self.field_of(key) {
+            Some(filled) if is_shown => filled.problems.push(problem),
+            Some(filled) => {
+                let text = format!("{}: {}", filled.field.label, problem.text);
+                self.problems.push(Problem { text, ..problem });
+            }
+            None => self.problems.push(problem),
         }
     }
 

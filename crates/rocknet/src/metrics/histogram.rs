@@ -8,7 +8,7 @@ const PART_BITS: u32 = 3;
 /// Number of buckets per power of two.
 const PARTS: usize = 1 << PART_BITS;
 
-/// Binary logarithm of the bound in microseconds up to which durations are told apart. Longer ones, of 2^27 µs (134 s)
+/// Binary logarithm of the bound in microseconds up to which durations have buckets of their own. Longer ones, of 2^27 µs (134 s)
 /// and more, count in the last bucket, because most such responses reached a timeout.
 const MAX_BITS: u32 = 27;
 

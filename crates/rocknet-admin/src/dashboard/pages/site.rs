@@ -9,7 +9,7 @@ use rocknet_proto::Status;
 
 use crate::Control;
 use crate::dashboard::frame::{Frame, encoded, other_reply, parameter, rendered};
-use crate::dashboard::site_form::{FilledField, FilledForm, FormMode};
+use crate::dashboard::site_form::{FilledField, FilledForm, FormMode, shown_with};
 
 /// A form that a browser has sent.
 pub struct SentForm<'s> {

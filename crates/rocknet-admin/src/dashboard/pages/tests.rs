@@ -246,6 +246,13 @@ fn sent(body: &str, permission: Permission, fails: bool) -> Result<String, (u16,
 }
 
 #[test]
+fn fields_name_the_choices_that_show_them() {
+    let (_, text) = page(PageKind::EditWebsite, "name=a", Permission::Full, false);
+    let attributes = r#"data-field="root" data-choice="kind" data-shown="files php other""#;
+    assert!(text.contains(attributes), "{text}");
+}
+
+#[test]
 fn a_form_with_problems_is_shown_as_it_was_filled_in() {
     let body = format!("do=save&revision=1&root={0}&name={0}", encoded("<b>\"typed"));
     let (status, text) = sent(&body, Permission::Full, false).unwrap_err();

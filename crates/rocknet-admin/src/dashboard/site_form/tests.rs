@@ -85,8 +85,8 @@ fn another_kind_removes_the_keys_of_the_kind_before() {
     for (kind, php, expected) in [
         ("php", "", &["php=auto"][..]),
         ("php", "8.2", &["php=8.2"]),
-        ("proxy", "", &["root="]),
-        ("redirects", "", &["root="]),
+        ("proxy", "", &["remove site.a.test.root"]),
+        ("redirects", "", &["remove site.a.test.root"]),
         ("nonsense", "", &[]),
     ] {
         let body = UNCHANGED
@@ -94,6 +94,13 @@ fn another_kind_removes_the_keys_of_the_kind_before() {
             .replace("php=", &format!("php={php}"));
         assert_eq!(edits(FormMode::Edit, files(), &body), expected, "{kind}");
     }
+    // The keys of a table have no effect without their kind, even if no field shows it.
+    let mut long = form(&[("root", FieldInput::Text, ""), ("proxy", FieldInput::List, "")]);
+    long.fields[1].other = Some("[{ url = \"http://b\" }]".to_owned());
+    assert_eq!(
+        edits(FormMode::Edit, long, "kind=files&root=/a&proxy="),
+        ["root=/a", "remove site.a.test.proxy"]
+    );
     // A hidden key stays while the kind does.
     let both = form(&[
         ("root", FieldInput::Text, "/a"),
@@ -140,6 +147,47 @@ fn needed_fields_are_not_empty() {
     }
 }
 
+#[test]
+fn problems_of_hidden_fields_are_those_of_the_form() {
+    let both = || {
+        form(&[
+            ("root", FieldInput::Text, "/a"),
+            ("proxy", FieldInput::List, "http://b"),
+            ("tls", FieldInput::Choice, ""),
+            ("tls.cert", FieldInput::List, ""),
+        ])
+    };
+    let mut filled = FilledForm::new(FormMode::Edit, both());
+    filled.place(vec![
+        finding(&["site", "a.test", "root"], true),
+        finding(&["site", "a.test", "tls", "cert"], true),
+        finding(&["site", "a.test", "proxy"], true),
+    ]);
+    let count = |filled: &FilledForm| {
+        filled
+            .fields
+            .iter()
+            .map(|field| field.problems.len())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((count(&filled), filled.problems.len()), (vec![0, 1, 0, 0], 2));
+    let mut filled = FilledForm::new(FormMode::Edit, both());
+    filled.fill(b"kind=files&proxy=http://b");
+    let edits = filled.edits();
+    assert_eq!(
+        edits.iter().map(Edit::to_string).collect::<Vec<_>>(),
+        ["remove site.a.test.proxy"]
+    );
+    let error = ApiError::new(422, "cannot remove site.a.test.proxy: it is wrong");
+    filled.refuse(&error, &edits);
+    assert_eq!((count(&filled), filled.problems.len()), (vec![0; 4], 1));
+    assert!(
+        filled.problems[0].text.ends_with(": it is wrong"),
+        "{:?}",
+        filled.problems
+    );
+}
+
 fn finding(key: &[&str], is_error: bool) -> Finding {
     Finding {
         is_error,
@@ -171,11 +219,11 @@ fn findings_are_beside_their_fields() {
     };
     assert_eq!(
         (count("root"), count("tls"), count("tls.cert"), count("php")),
-        (1, 1, 1, 0)
+        (1, 1, 0, 0)
     );
-    // Two findings are about no field: the unknown key and the error of another site. The warning about `server` is
-    // left out.
-    assert_eq!((filled.name_problems.len(), filled.problems.len()), (1, 2));
+    // Two findings are about no field: the unknown key and the error of another site. The third belongs to a hidden
+    // field. The warning about `server` is left out.
+    assert_eq!((filled.name_problems.len(), filled.problems.len()), (1, 3));
     assert_eq!(filled.name_problems[0].text, "it is wrong: correct it");
 }
 
