@@ -106,6 +106,29 @@ fn a_website_is_edited_by_a_form() {
     );
 }
 
+#[test]
+fn another_kind_removes_a_proxy_with_more_settings() {
+    let dashboard = Dashboard::start();
+    let cookie = dashboard.cookie("token");
+    let own = format!(
+        "{cookie}Origin: http://{}\r\nContent-Type: {FORM}\r\n",
+        dashboard.address
+    );
+    for to in [
+        "[\"http://127.0.0.1:1\"]",
+        "[{ url = \"http://127.0.0.1:1\", weight = 2 }]",
+    ] {
+        let text = format!("{CONFIG}proxy = {{ to = {to}, balance = \"random\" }}\n");
+        dashboard.dir.write("rocknet.toml", &text);
+        let path = "/websites/edit?name=default";
+        let revision = new_revision(&dashboard.send("GET", path, &cookie, "").body);
+        let body = format!("revision={revision}&name=default&kind=files&enabled=on&compress=on&do=save");
+        let saved = dashboard.send("POST", path, &own, &body);
+        assert_eq!(saved.status, 303, "{}", saved.body);
+        assert_eq!(dashboard.dir.read("rocknet.toml"), CONFIG);
+    }
+}
+
 /// Returns the revision in a page with a form.
 fn new_revision(page: &str) -> String {
     let (_, rest) = page.split_once("name=\"revision\" value=\"").unwrap();
