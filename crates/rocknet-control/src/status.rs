@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text;
+use crate::{ListeningSocket, text};
 
 /// State and counters of the server at one moment. Counters are totals since start unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub struct Status {
     pub sandbox: String,
     /// Listening addresses as URLs or socket paths, ordered by port.
     pub listeners: Vec<String>,
+    /// The same listeners as addresses, ports and files, in the same order.
+    pub sockets: Vec<ListeningSocket>,
     /// Number of workers of all listeners.
     pub workers: usize,
     /// Number of restarts of workers that failed.
@@ -362,6 +364,7 @@ mod tests {
             config_file: Some("/etc/rocknet/rocknet.toml".into()),
             sandbox: "programs are limited (seccomp)".into(),
             listeners: vec!["http://0.0.0.0:80".into(), "http://[::]:80".into()],
+            sockets: Vec::new(),
             workers: 8,
             worker_restarts: 0,
             connections_open: 12,

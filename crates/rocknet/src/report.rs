@@ -1,6 +1,8 @@
 //! Reports about a running server: counters for `status`, and URLs for `sites`.
 
-use std::collections::HashMap;
+mod sockets;
+
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -28,10 +30,11 @@ use crate::snapshot::Snapshot;
 pub type BoundListener = (Address, Address, usize);
 
 /// Returns the state and counters of a server, except reloads, log drops and UDP ports, which
-/// [`Server::status`](crate::server::Server::status) adds.
+/// [`Server::status`](crate::server::Server::status) adds. `http3`: configured addresses whose UDP ports are served.
 pub fn status(
     snapshot: &Snapshot,
     bound: &[BoundListener],
+    http3: &BTreeSet<Address>,
     (metrics, labels): (&Metrics, &RouteLabels),
     cache: &CacheStatus,
 ) -> Status {
@@ -49,9 +52,9 @@ pub fn status(
     let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|sites| sites.secure);
     let mut listeners: Vec<_> = bound
         .iter()
-        .map(|(configured, address, _)| (address, secure(configured)))
+        .map(|(configured, address, _)| (configured, address))
         .collect();
-    listeners.sort_by_key(|(address, _)| (address.port().is_none(), address.port()));
+    listeners.sort_by_key(|(_, address)| (address.port().is_none(), address.port()));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -63,8 +66,12 @@ pub fn status(
             model::Mode::Dev => Mode::Dev,
         },
         listeners: listeners
-            .into_iter()
-            .map(|(address, secure)| listener_url(address, secure))
+            .iter()
+            .map(|(configured, address)| listener_url(address, secure(configured)))
+            .collect(),
+        sockets: listeners
+            .iter()
+            .map(|(configured, address)| sockets::listening_socket(configured, address, http3.contains(*configured)))
             .collect(),
         workers: bound.iter().map(|(.., workers)| workers).sum(),
         worker_restarts: sum(|worker| worker.restarts.get()),

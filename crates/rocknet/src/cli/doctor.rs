@@ -2,19 +2,19 @@
 
 mod accounts;
 mod quic;
+mod served;
 mod verdict;
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::path::Path;
 
 use rocknet::backend::BackendChoice;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::certificates::{ServerEnvironment, state_folder};
 use rocknet::gateway::php;
+use rocknet::snapshot::addresses;
 use rocknet::trust::TrustState;
-use rocknet_config::model::{Config, Listen, Sandbox};
+use rocknet_config::model::{Config, Sandbox};
 use rocknet_config::{Code, Finding, Loaded};
 use rocknet_io::descriptors;
 use rocknet_io::sandbox;
@@ -22,6 +22,7 @@ use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use serde_json::json;
 
 use super::{ExitStatus, Failure, print, remote, search, trust};
+pub use served::ServedAddresses;
 pub use verdict::Check;
 use verdict::Verdict;
 
@@ -39,7 +40,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let file = options.file.named().map(Path::to_path_buf).or_else(search::find);
     let file = file.map(|file| search::absolute(&file));
     let running = remote::running(file.as_deref());
-    let served = running.map(|status| listening_addresses(&status.listeners));
+    let served = running.map(|status| ServedAddresses::new(&status.sockets));
     let checks = checks(file.as_deref(), &served.unwrap_or_default());
     print_checks(&checks, options.json);
     if checks.iter().any(|check| check.verdict == Verdict::Bad) {
@@ -48,28 +49,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the addresses of the URLs at which a server listens. An unspecified address is also listed as the one that
-/// means all addresses of the machine. URLs of Unix sockets are left out.
-fn listening_addresses(urls: &[String]) -> BTreeSet<Address> {
-    let sockets = urls.iter().filter_map(|url| url.split_once("://")?.1.parse().ok());
-    let addresses = |socket: SocketAddr| {
-        let (ip, port) = (socket.ip(), socket.port());
-        let all = ip.is_unspecified().then_some(Address::Tcp { ip: None, port });
-        [Address::Tcp { ip: Some(ip), port }].into_iter().chain(all)
-    };
-    sockets.flat_map(addresses).collect()
-}
-
 /// Runs all checks for a configuration. `served`: addresses that the running server of the configuration listens at.
-pub fn checks(file: Option<&Path>, served: &BTreeSet<Address>) -> Vec<Check> {
+pub fn checks(file: Option<&Path>, served: &ServedAddresses) -> Vec<Check> {
     let mut checks = Vec::new();
     let config = configuration(file, &mut checks);
     if let Some(config) = &config {
         ports(config, served, &mut checks);
-        // A running server has already logged the UDP ports that it could not open.
-        if served.is_empty() {
-            checks.extend(quic::check(config, MAX_PORTS));
-        }
+        checks.extend(quic::check(config, &served.udp, MAX_PORTS));
         state(config, &mut checks);
         checks.extend(accounts::check(config));
         local_ca(config, &mut checks);
@@ -135,17 +121,10 @@ fn of_site(finding: &Finding) -> Check {
 }
 
 /// Binds each TCP address and closes the socket again, because no other check is as reliable.
-fn ports(config: &Config, served: &BTreeSet<Address>, checks: &mut Vec<Check>) {
-    let all: BTreeSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
-    for listen in all.into_iter().take(MAX_PORTS) {
-        let Listen::Tcp { address, port } = listen else {
-            continue;
-        };
-        let address = Address::Tcp {
-            ip: *address,
-            port: *port,
-        };
-        if served.contains(&address) {
+fn ports(config: &Config, served: &ServedAddresses, checks: &mut Vec<Check>) {
+    let tcp = |address: &Address| matches!(address, Address::Tcp { .. });
+    for address in addresses(config).into_iter().filter(tcp).take(MAX_PORTS) {
+        if served.tcp.contains(&address) {
             checks.push(Check::good("port", format!("{address} is served")));
             continue;
         }
@@ -278,19 +257,3 @@ const MAX_PORTS: usize = 64;
 
 /// Minimum descriptor limit for a few thousand connections with their files.
 const MIN_DESCRIPTORS: u64 = 8_192;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unspecified_address_also_stands_for_all_addresses() {
-        let urls = ["http://0.0.0.0:80", "https://[::1]:443", "unix:/run/a.sock"].map(str::to_owned);
-        let tcp = |ip: Option<&str>, port| Address::Tcp {
-            ip: ip.map(|ip| ip.parse().expect("an address")),
-            port,
-        };
-        let expected = [tcp(None, 80), tcp(Some("0.0.0.0"), 80), tcp(Some("::1"), 443)];
-        assert_eq!(listening_addresses(&urls), BTreeSet::from(expected));
-    }
-}

@@ -7,9 +7,10 @@ use rocknet::server::Server;
 use rocknet_control::api::{ApiError, Reply, Request};
 use rocknet_control::doctor::DoctorCheck;
 
+use super::doctor::{self, ServedAddresses};
 use super::event::ControlRequest;
 use super::launch::ConfigSource;
-use super::{Failure, doctor, explain, site_detail};
+use super::{Failure, explain, site_detail};
 
 /// Returns true for the requests that [`start`] carries out.
 pub fn is_inspection(request: &Request) -> bool {
@@ -25,11 +26,10 @@ pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
         Request::Site(wanted) => server.sites().into_iter().find(|site| site.name == wanted.name),
         _ => None,
     };
-    let served = server
-        .listeners()
-        .into_iter()
-        .map(|(configured, ..)| configured)
-        .collect();
+    let served = match &request.request {
+        Request::Doctor => ServedAddresses::new(&server.status().sockets),
+        _ => ServedAddresses::default(),
+    };
     let file = match source {
         ConfigSource::File(file) => Some(file.clone()),
         ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,

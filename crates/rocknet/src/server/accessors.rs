@@ -29,10 +29,12 @@ impl Server {
         let state = self.state();
         let served = quic_addresses(&state.snapshot.config);
         let served = |address: &Address| served.contains(address);
-        let http3_ports: BTreeSet<u16> = state
-            .listeners
-            .iter()
-            .filter(|(configured, listener)| listener.has_quic() && served(configured))
+        let with_http3 = || {
+            let all = state.listeners.iter();
+            all.filter(|(configured, listener)| listener.has_quic() && served(configured))
+        };
+        let http3: BTreeSet<Address> = with_http3().map(|(configured, _)| configured.clone()).collect();
+        let http3_ports: BTreeSet<u16> = with_http3()
             .filter_map(|(_, listener)| listener.bound().port())
             .collect();
         let http3_ports = http3_ports.into_iter().collect();
@@ -45,6 +47,7 @@ impl Server {
             ..report::status(
                 &state.snapshot,
                 &bound,
+                &http3,
                 (&self.metrics, &self.shared.registries.routes),
                 self.shared.cache.status(),
             )
