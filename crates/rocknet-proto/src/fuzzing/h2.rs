@@ -151,7 +151,7 @@ impl Caller {
                     self.respond(stream, is_big);
                 }
             }
-            ConnectionEvent::Refused { stream, refusal } => {
+            ConnectionEvent::Refused { stream, refusal, .. } => {
                 self.line(format!("refused {} {refusal:?}", stream.number()));
                 let Self { connection, out, .. } = self;
                 let sent = connection.respond(stream, refusal.status(), Some(0), [], true, out);

@@ -121,6 +121,8 @@ pub enum ConnectionEvent {
         stream: StreamId,
         /// Reason, which determines the status of the response.
         refusal: Refusal,
+        /// Set if the method is HEAD, so that the response has no body (RFC 9110 §9.3.2).
+        is_head: bool,
     },
     /// `unread[start..end]` is a piece of the request body. It is empty only if `last` is set.
     Data {

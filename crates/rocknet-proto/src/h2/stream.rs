@@ -78,6 +78,8 @@ pub(crate) struct OpenStream {
     pub head_sent: bool,
     /// The request body is discarded: it is not reported, and the stream's window is not replenished.
     pub discards_body: bool,
+    /// The method of the request is HEAD.
+    pub is_head: bool,
     /// The stream carries a tunnel, whose two directions end separately.
     pub is_tunnel: bool,
     /// The queued bytes end the response.
@@ -108,6 +110,7 @@ impl OpenStream {
             state,
             head_sent: false,
             discards_body: false,
+            is_head: false,
             is_tunnel: false,
             end_queued: false,
             is_scheduled: false,

@@ -83,6 +83,9 @@ pub enum ConnectionEvent {
     Refused {
         /// Reason, which determines the status of the response.
         refusal: Refusal,
+        /// Set if the method is HEAD, so that the response has no body (RFC 9110 §9.3.2). False if the field section
+        /// was too large to be received, because the method is then unknown.
+        is_head: bool,
     },
     /// `bytes[start..end]` is a piece of the request body. It is empty only if `last` is set.
     Data {

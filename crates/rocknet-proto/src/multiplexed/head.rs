@@ -96,6 +96,12 @@ impl DecodedHead {
         self.index.view(&self.bytes)
     }
 
+    /// Returns true if the method of the last request is HEAD, even if the request was refused.
+    #[inline]
+    pub(crate) fn is_head(&self) -> bool {
+        self.parts.has(Pseudo::Method) && self.value(Pseudo::Method) == b"HEAD"
+    }
+
     /// Adds a field to the last request, unless it has a field of this name. `name` is in lower case.
     pub fn add_field(&mut self, name: &[u8], value: &[u8]) {
         if self.request().fields.by_name(name).next().is_some() {

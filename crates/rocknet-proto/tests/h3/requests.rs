@@ -178,7 +178,7 @@ fn a_body_above_its_limit_is_refused_or_reset() {
     assert_eq!(peer.receive(stream, &headers(&post(&[])), false, usize::MAX).len(), 1);
     assert_eq!(peer.engine.set_body_limit(stream, 99), Ok(()));
     let events = peer.receive(stream, &frame(0, &[b'x'; 100]), true, usize::MAX);
-    assert_eq!(events, ["Refused { refusal: ContentTooLarge }"]);
+    assert_eq!(events, ["Refused { refusal: ContentTooLarge, is_head: false }"]);
 
     let mut peer = Peer::new();
     let announced = headers(&post(&[("content-length", "100")]));
@@ -201,7 +201,31 @@ fn a_body_above_its_limit_is_refused_or_reset() {
     peer = Peer::new();
     peer.limits.body_size = 50;
     let events = peer.request(&bytes, true);
-    assert_eq!(events[1], "Refused { refusal: ContentTooLarge }");
+    assert_eq!(events[1], "Refused { refusal: ContentTooLarge, is_head: false }");
+}
+
+#[test]
+fn refusals_of_head_requests_are_marked() {
+    let mut peer = Peer::new();
+    peer.limits.body_size = 50;
+    for (method, is_head) in [("HEAD", true), ("POST", false), ("HEAD", true)] {
+        let fields = |further: &[(&'static str, &'static str)]| {
+            let pseudo = [
+                (":method", method),
+                (":scheme", "https"),
+                (":path", "/"),
+                (":authority", "a"),
+            ];
+            headers(&[&pseudo[..], further].concat())
+        };
+        let with_body = [fields(&[]), frame(0, &[b'x'; 100])].concat();
+        let end = format!("is_head: {is_head} }}");
+        for bytes in [with_body, fields(&[("host", "b")])] {
+            let events = peer.request(&bytes, true);
+            let last = events.last().expect("an event");
+            assert!(last.starts_with("Refused") && last.ends_with(&end), "{events:?}");
+        }
+    }
 }
 
 /// The events do not depend on the split of the bytes, in a case that the random bytes of `splits.rs` rarely reach.

@@ -142,25 +142,25 @@ impl<L: Link> Connection<L> {
     }
 
     /// Responds to a rejected request, or to a request with a rejected body. If its exchange is in progress, its
-    /// request body fails, and the response replaces the exchange.
+    /// request body fails, and the response on `stream` replaces the exchange.
     #[cold]
     pub(super) fn refuse(
         &mut self,
         worker: &Rc<Worker>,
         config: &Rc<WorkerConfig>,
-        id: StreamId,
+        stream: RequestStream,
         refusal: Refusal,
         output: &mut SendQueue,
     ) {
         let mut context = None;
-        if let Some(entry) = self.streams.take(id) {
+        if let Some(entry) = self.streams.take(stream.id) {
             entry.stream.fail(BodyError::TooLarge);
             if let ExchangeState::Active(exchange) = entry.state {
                 context = Some(exchange.context);
             }
         }
         let context = context.unwrap_or_else(|| RequestContext::unparsed(config, self.core.info.local()));
-        self.respond_refusal(worker, refusal, context, RequestStream::new(id, false), output);
+        self.respond_refusal(worker, refusal, context, stream, output);
     }
 
     /// Responds to a rejected request on `stream`. `context`: the context with which the response is recorded.

@@ -153,20 +153,22 @@ impl<L: Link> Connection<L> {
     /// Holds a rejection until exchanges may start again. [`Connection::refuse`] then responds to it. If the exchange
     /// of the stream is in progress, its request body fails now, and the rejection replaces the exchange.
     #[cold]
-    pub(super) fn hold_refusal(&mut self, worker: &Worker, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
+    pub(super) fn hold_refusal(
+        &mut self,
+        worker: &Worker,
+        config: &Rc<WorkerConfig>,
+        stream: RequestStream,
+        refusal: Refusal,
+    ) {
         let mut request_context = RequestContext::unparsed(config, self.core.info.local());
-        if let Some(entry) = self.streams.take(id) {
+        if let Some(entry) = self.streams.take(stream.id) {
             entry.stream.fail(BodyError::TooLarge);
             if let ExchangeState::Active(exchange) = entry.state {
                 request_context = exchange.context;
             }
         }
         self.held_bytes += size_of::<StreamExchange>();
-        self.hold_exchange(
-            worker,
-            RequestStream::new(id, false),
-            HeldRequest::Refusal(refusal, request_context),
-        );
+        self.hold_exchange(worker, stream, HeldRequest::Refusal(refusal, request_context));
     }
 
     /// Starts the exchange of a held request, or sends a held rejection.

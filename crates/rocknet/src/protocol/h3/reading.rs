@@ -202,18 +202,19 @@ impl Connection {
                             return false;
                         }
                         if !may_serve {
+                            let head_only = head.request().method == Method::Head;
                             drop(buffers);
-                            self.refuse(worker, &config, id, Refusal::TooEarly);
+                            self.refuse(worker, &config, id, head_only, Refusal::TooEarly);
                             continue;
                         }
                         head.add_field(b"early-data", b"1");
                     }
                     self.handle_request(worker, &config, head, id, end, expects_continue);
                 }
-                ConnectionEvent::Refused { refusal } => {
+                ConnectionEvent::Refused { refusal, is_head } => {
                     self.heads.retain(|(head, _)| *head != id);
                     drop(buffers);
-                    self.refuse(worker, &config, id, refusal);
+                    self.refuse(worker, &config, id, is_head, refusal);
                 }
                 ConnectionEvent::Data { start, end, last } => self.receive_data(id, &rest[start..end], last),
                 ConnectionEvent::Trailers => {
