@@ -1,14 +1,17 @@
 //! The configuration file: reads its text and replaces it atomically.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::rand;
 use rocknet_control::config::MAX_TEXT;
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::geteuid;
 
 /// Bytes of the digest of a text that form its revision.
 const REVISION_BYTES: usize = 16;
@@ -117,14 +120,13 @@ impl NewFile {
     fn create(beside: &Path) -> io::Result<NewFile> {
         remove_abandoned(beside);
         let mut name = beside.file_name().unwrap_or_default().to_owned();
-        // Two processes that edit the same file use different names. The name does not match an `include` of `*.toml`.
-        name.push(format!(".{}.new", std::process::id()));
+        // Two processes that edit the same file use different names, also in containers that share the folder. The name
+        // does not match an `include` of `*.toml`.
+        let mut number = [0; size_of::<u64>()];
+        rand::fill(&mut number).map_err(|_| io::Error::other("the system provides no random numbers"))?;
+        let number = u64::from_ne_bytes(number);
+        name.push(format!("{MARK}{number:0DIGITS$}{END}"));
         let path = beside.with_file_name(name);
-        // A crashed process that had the same id may have left a file.
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -143,23 +145,50 @@ impl NewFile {
     }
 }
 
-/// Removes the files that killed processes have left beside a configuration file. A process that this one cannot see,
-/// because it runs in another container, fails with an error and without a change if its file is removed.
+/// Text between the name of a configuration file and the number in the name of a [`NewFile`].
+const MARK: &str = ".rocknet-";
+
+/// End of the name of a [`NewFile`].
+const END: &str = ".new";
+
+/// Number of digits in the name of a [`NewFile`], as many as the largest number has.
+const DIGITS: usize = 20;
+
+/// Age at which a [`NewFile`] is abandoned. A replacement takes far less than a second, unless the process is stopped
+/// meanwhile; it then fails with an error and without a change.
+const ABANDONED_AGE: Duration = Duration::from_secs(10 * 60);
+
+/// Removes the files that killed processes have left beside a configuration file: those with a name that only
+/// [`NewFile::create`] gives, that belong to this user or to the owner of the configuration file, and that are old.
 fn remove_abandoned(beside: &Path) {
-    let (Some(folder), Some(name)) = (beside.parent(), beside.file_name().and_then(|name| name.to_str())) else {
+    let (Some(folder), Some(name)) = (beside.parent(), beside.file_name()) else {
         return;
     };
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        let found = entry.file_name();
-        let process = found.to_str().and_then(|found| {
-            let number = found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".new")?;
-            Pid::from_raw(number.parse().ok()?)
-        });
-        if process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH)) {
+        if is_of_new_file(&entry.file_name(), name) && is_abandoned(&entry.path(), beside) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Returns true if `found` is a name that [`NewFile::create`] gives beside a configuration file with the name `beside`.
+fn is_of_new_file(found: &OsStr, beside: &OsStr) -> bool {
+    let number = found.as_bytes().strip_prefix(beside.as_bytes()).and_then(|rest| {
+        let rest = rest.strip_prefix(MARK.as_bytes())?;
+        rest.strip_suffix(END.as_bytes())
+    });
+    number.is_some_and(|number| number.len() == DIGITS && number.iter().all(u8::is_ascii_digit))
+}
+
+/// Returns true if a [`NewFile`] is old and was written by this user. As root, it may already have its final owner.
+fn is_abandoned(path: &Path, beside: &Path) -> bool {
+    let (Ok(found), Ok(old)) = (path.symlink_metadata(), fs::metadata(beside)) else {
+        return false;
+    };
+    let is_own = [geteuid().as_raw(), old.uid()].contains(&found.uid());
+    let age = found.modified().ok().and_then(|modified| modified.elapsed().ok());
+    found.is_file() && is_own && age.is_some_and(|age| age >= ABANDONED_AGE)
 }
 
 impl Drop for NewFile {
@@ -173,6 +202,7 @@ impl Drop for NewFile {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::time::SystemTime;
 
     use super::*;
 
@@ -198,27 +228,42 @@ mod tests {
     }
 
     #[test]
-    fn files_of_killed_processes_are_removed() {
+    fn old_files_of_killed_processes_are_removed_and_files_of_operators_kept() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.toml");
         fs::write(&file, "old").unwrap();
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        child.wait().unwrap();
-        let of = |name: &str| folder.path().join(name);
-        let abandoned = of(&format!("a.toml.{}.new", child.id()));
-        // Process 1 runs, and the others are no files of this program.
+        let old = SystemTime::now() - 2 * ABANDONED_AGE;
+        let (digits, one_less) = ("1".repeat(DIGITS), "1".repeat(DIGITS - 1));
+        let of = |name: &str, modified| {
+            let path = folder.path().join(name);
+            fs::write(&path, "part").unwrap();
+            let written = OpenOptions::new().append(true).open(&path).unwrap();
+            written.set_modified(modified).unwrap();
+            path
+        };
+        let abandoned = of(&format!("a.toml.rocknet-{digits}.new"), old);
         let kept = [
-            of("a.toml.1.new"),
-            of("a.toml.x.new"),
-            of("a.toml.0.new"),
-            of("b.toml.1.new"),
+            // A process may be writing it.
+            of(&format!("a.toml.rocknet-0{one_less}.new"), SystemTime::now()),
+            // Files of operators.
+            of("a.toml.20261128.new", old),
+            of("a.toml.0.new", old),
+            of("a.toml.-5.new", old),
+            of(&format!("a.toml.{digits}.new"), old),
+            of(&format!("a.toml.rocknet-{one_less}.new"), old),
+            of(&format!("a.toml.rocknet--{one_less}.new"), old),
+            of(&format!("a.toml.rocknet-{one_less}x.new"), old),
+            of(&format!("b.toml.rocknet-{digits}.new"), old),
         ];
-        for path in kept.iter().chain([&abandoned]) {
-            fs::write(path, "part").unwrap();
-        }
         replace(&file, "old", "new").unwrap();
         assert!(!abandoned.exists());
-        assert!(kept.iter().all(|path| path.exists()));
+        for path in &kept {
+            assert!(path.exists(), "{}", path.display());
+        }
+        // The file that has replaced the old one had a name of this form.
+        let new = NewFile::create(&file).unwrap();
+        let name = new.path.as_ref().and_then(|path| path.file_name()).unwrap();
+        assert!(is_of_new_file(name, OsStr::new("a.toml")), "{name:?}");
     }
 
     #[test]
