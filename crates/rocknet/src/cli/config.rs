@@ -176,16 +176,18 @@ fn add_site(options: &Options, name: &str, root: &Path) -> Result<(), Failure> {
 }
 
 /// Returns the value of `root` for a folder that was named relative to the current folder. It is relative to the folder
-/// of the configuration file if it is inside, else absolute.
+/// of the configuration file if it is inside, else absolute. A link is kept, because its target changes with the next
+/// release of the site.
 fn root_of_file(root: &Path, file: &Path) -> Result<String, Failure> {
     let absolute = search::resolved(root);
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = real(file.parent().unwrap_or(Path::new("/")));
-    let real_root = real(&absolute);
-    let value = match real_root.strip_prefix(&folder) {
-        Ok(inside) if inside.as_os_str().is_empty() => Path::new("."),
-        Ok(inside) => inside,
-        Err(_) => &absolute,
+    // The outermost is taken, because a link inside may lead back to the folder.
+    let above = absolute.ancestors().filter(|above| real(above) == folder).last();
+    let value = match above.and_then(|above| absolute.strip_prefix(above).ok()) {
+        Some(inside) if inside.as_os_str().is_empty() => Path::new("."),
+        Some(inside) => inside,
+        None => &absolute,
     };
     let value = value.to_str().map(str::to_owned);
     value.ok_or_else(|| Failure::Failed(format!("{} is no valid UTF-8", root.display())))

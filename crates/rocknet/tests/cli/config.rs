@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
@@ -127,6 +127,35 @@ fn sites_are_added_and_removed() {
         success(dir.run(&["config", "remove-site", "b.test"]));
     }
     assert!(server.get("/").contains("home"));
+}
+
+#[test]
+fn a_link_to_the_folder_of_a_new_site_is_kept() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    dir.write("releases/42/index.html", "release");
+    symlink("releases/42", dir.path().join("current")).unwrap();
+    symlink(".", dir.path().join("itself")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let link = outside.path().join("link");
+    symlink(dir.path().join("releases"), &link).unwrap();
+    let link = link.to_str().unwrap();
+    let in_www = ["sh", "-c", "cd www && exec \"$@\"", "sh"];
+    let by_link = format!("{}/../../other", dir.path().join("current").display());
+    for (folder, expected) in [
+        ("../current", "current"),
+        ("../itself/current", "itself/current"),
+        ("../itself", "itself"),
+        (link, link),
+        // Two folders above the link's target, not above the link.
+        (&by_link, "other"),
+    ] {
+        success(dir.run_by(&in_www, &["config", "add-site", "b.test", folder]));
+        let text = dir.read("rocknet.toml");
+        let end = format!("[site.\"b.test\"]\nroot = \"{expected}\"\n");
+        assert!(text.ends_with(&end), "{folder}: {text}");
+        success(dir.run(&["config", "remove-site", "b.test"]));
+    }
 }
 
 #[test]
