@@ -57,13 +57,23 @@ impl Client {
     ///
     /// [`ClientError::NotRunning`], [`ClientError::NoAccess`], or an error of the operating system.
     pub fn connect(socket: &Path) -> Result<Client, ClientError> {
+        Client::connect_with_timeout(socket, REPLY_TIMEOUT)
+    }
+
+    /// Connects like [`Client::connect`]. `timeout`: maximum wait of [`Client::call`] for the next bytes of a reply, or
+    /// for room for those of a request.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::connect`], and an error of the operating system for a timeout of zero.
+    pub fn connect_with_timeout(socket: &Path, timeout: Duration) -> Result<Client, ClientError> {
         let stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(socket.to_owned()),
             io::ErrorKind::PermissionDenied => ClientError::NoAccess(socket.to_owned()),
             _ => ClientError::Io(error),
         })?;
-        stream.set_read_timeout(Some(REPLY_TIMEOUT)).map_err(ClientError::Io)?;
-        stream.set_write_timeout(Some(REPLY_TIMEOUT)).map_err(ClientError::Io)?;
+        stream.set_read_timeout(Some(timeout)).map_err(ClientError::Io)?;
+        stream.set_write_timeout(Some(timeout)).map_err(ClientError::Io)?;
         Ok(Client {
             socket: socket.to_owned(),
             stream,
@@ -133,9 +143,14 @@ impl Client {
         for _ in 1..MAX_ATTEMPTS {
             match self.attempt(request, take) {
                 Err(ClientError::Io(error)) if !self.has_reply && is_unread(&error) => {
-                    let timeout = self.stream.read_timeout().map_err(ClientError::Io)?;
+                    let timeouts = (self.stream.read_timeout(), self.stream.write_timeout());
                     *self = Client::connect(&self.socket)?;
-                    self.stream.set_read_timeout(timeout).map_err(ClientError::Io)?;
+                    let (read, write) = (
+                        timeouts.0.map_err(ClientError::Io)?,
+                        timeouts.1.map_err(ClientError::Io)?,
+                    );
+                    self.stream.set_read_timeout(read).map_err(ClientError::Io)?;
+                    self.stream.set_write_timeout(write).map_err(ClientError::Io)?;
                 }
                 result => return result,
             }

@@ -21,7 +21,7 @@ use rocknet_io::sandbox;
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use serde_json::json;
 
-use super::{ExitStatus, Failure, print, remote, search, trust};
+use super::{ExitStatus, Failure, print, search, trust};
 pub use served::ServedAddresses;
 pub use verdict::Check;
 use verdict::Verdict;
@@ -39,9 +39,13 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let file = options.file.named().map(Path::to_path_buf).or_else(search::find);
     let file = file.map(|file| search::absolute(&file));
-    let running = remote::running(file.as_deref());
-    let served = running.map(|status| ServedAddresses::new(&status.sockets));
-    let checks = checks(file.as_deref(), &served.unwrap_or_default());
+    let (served, server) = match served::running_server(file.as_deref()) {
+        Ok(Some(status)) => (ServedAddresses::new(&status.sockets), None),
+        Ok(None) => (ServedAddresses::default(), None),
+        Err(error) => (ServedAddresses::default(), Some(Check::bad("server", error))),
+    };
+    let mut checks = checks(file.as_deref(), &served);
+    checks.extend(server);
     print_checks(&checks, options.json);
     if checks.iter().any(|check| check.verdict == Verdict::Bad) {
         return Err(Failure::Reported(ExitStatus::Failed));

@@ -205,16 +205,6 @@ impl Target {
     }
 }
 
-/// Returns the state of the running server of this configuration; `None` if no such server replies. Without a file it
-/// is the server of the default configuration.
-pub fn running(file: Option<&Path>) -> Option<Status> {
-    let target = Target {
-        config: file.map(Path::to_owned),
-        socket: None,
-    };
-    target.call(&Request::Status).ok()
-}
-
 impl Target {
     /// Connects to the server, for several requests.
     pub fn client(&self) -> Result<Client, Failure> {

@@ -1,6 +1,7 @@
 //! Ports in reports of `rocknet doctor`, beside a running server too, and a UDP port that is in use.
 
 use std::net::UdpSocket;
+use std::os::unix::net::UnixListener;
 
 use super::program::ProgramFolder;
 
@@ -58,6 +59,24 @@ fn the_doctor_recognises_the_ports_of_the_running_server() {
         "good  port           127.0.0.3:0 can be bound",
         "good  HTTP/3         UDP port of 127.0.0.2:0 is served",
     ]);
+}
+
+#[test]
+fn the_doctor_reports_a_server_that_does_not_reply() {
+    let dir = ProgramFolder::new(&[(
+        "rocknet.toml",
+        "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \".\"\n",
+    )]);
+    // The kernel accepts connections for this socket, but nothing reads them.
+    let _listener = UnixListener::bind(dir.path().join("control.sock")).expect("a socket");
+    let output = dir.run(&["doctor"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let is_reported = |line: &str| {
+        line.starts_with("bad   server ") && line.contains("control.sock") && line.contains("did not reply within 5 s")
+    };
+    assert!(output.out.lines().any(is_reported), "{output:?}");
+    // The other checks do not need the server.
+    assert!(output.out.contains("127.0.0.1:0 can be bound"), "{output:?}");
 }
 
 #[test]

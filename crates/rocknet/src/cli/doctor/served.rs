@@ -1,9 +1,17 @@
-//! Addresses at which the running server listens. They are in use, and need no check.
+//! The running server of a configuration, and the addresses at which it listens. They are in use, and need no check.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
 
-use rocknet_control::ListeningSocket;
+use rocknet::certificates::ServerEnvironment;
+use rocknet_config::Config;
+use rocknet_control::api::Request;
+use rocknet_control::{Client, ClientError, ListeningSocket, Status};
 use rocknet_io::socket::Address;
+
+use super::super::{control, search};
 
 /// Addresses at which a server listens: as configured, and with the port that the kernel has chosen.
 #[derive(Debug, Default)]
@@ -28,6 +36,48 @@ impl ServedAddresses {
             }
         }
         served
+    }
+}
+
+/// Maximum wait for the reply of a server to [`running_server`]. A server replies within milliseconds, unless it hangs.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Returns the state of the running server of this configuration; `None` if no such server runs, or if this user has no
+/// access to it. Without a file it is the server of the default configuration.
+///
+/// # Errors
+///
+/// Returns a message for the operator if a server accepts the connection and does not reply as it should.
+pub fn running_server(file: Option<&Path>) -> Result<Option<Status>, String> {
+    let config = match file {
+        Some(file) => rocknet_config::load_despite_errors(file, &ServerEnvironment::new()).ok(),
+        None => Some(Config::default()),
+    };
+    let sockets = config.and_then(|config| control::sockets(&config).ok());
+    let connected = sockets.into_iter().flatten().find_map(|socket| {
+        let client = Client::connect_with_timeout(&socket, QUERY_TIMEOUT).ok()?;
+        Some((socket, client))
+    });
+    let Some((socket, mut client)) = connected else {
+        return Ok(None);
+    };
+    match client.call::<Status>(&Request::Status) {
+        Ok(status) => {
+            // Another server may use the state folder.
+            let is_other = file.is_some_and(|file| {
+                let served = status.config_file.as_deref();
+                served.is_some_and(|served| served != search::absolute(file))
+            });
+            Ok((!is_other).then_some(status))
+        }
+        // The server has ended meanwhile.
+        Err(ClientError::NotRunning(_) | ClientError::NoAccess(_)) => Ok(None),
+        Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(format!(
+            "the server at {} accepted a connection, but did not reply within {} s: if this persists, restart it",
+            socket.display(),
+            QUERY_TIMEOUT.as_secs()
+        )),
+        Err(error) => Err(format!("the server at {}: {error}", socket.display())),
     }
 }
 
