@@ -10,6 +10,10 @@ use crate::text;
 /// Maximum size in bytes of a configuration file that programs can replace or edit. Larger ones are edited by hand.
 pub const MAX_TEXT: usize = 256 * 1024;
 
+/// Maximum number of edits in a request, more than forms and programs need at a time. Each edit is looked up in each
+/// file of the configuration.
+pub const MAX_EDITS: usize = 1000;
+
 /// File of the configuration that is queried.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigFileName {
@@ -160,7 +164,7 @@ pub struct Replacement {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Edits {
-    /// Edits in the order in which they are applied.
+    /// Edits in the order in which they are applied: 1 to 1000.
     pub edits: Vec<Edit>,
     /// Revision of the text that they apply to; `None`: the edits apply to any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -192,6 +192,25 @@ fn a_change_that_cannot_be_used_changes_nothing() {
 }
 
 #[test]
+fn the_number_of_edits_in_a_request_is_bounded() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    let edit = json!({ "op": "set", "path": ["log", "level"], "value": "\"warn\"" });
+    for path in ["/api/config/check-edits", "/api/config/edit"] {
+        for (count, expected) in [(1000, 200), (1001, 400)] {
+            let (status, reply) = request(&dir, "POST", path, &json!({ "edits": vec![&edit; count] }));
+            assert_eq!(status, expected, "{path} {count}: {reply}");
+            let message = reply["error"].as_str().unwrap_or_default();
+            assert_eq!(
+                message.contains("more than 1000"),
+                count > 1000,
+                "{path} {count}: {reply}"
+            );
+        }
+    }
+}
+
+#[test]
 fn edits_by_other_programs_are_noticed_and_kept() {
     let dir = home();
     let _server = dir.serve(&["run"]);

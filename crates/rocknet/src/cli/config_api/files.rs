@@ -1,5 +1,6 @@
 //! Choice of a file of the configuration: by its name, or by the keys that it defines.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rocknet_config::edit::Editor;
@@ -23,7 +24,7 @@ pub fn find(files: &[PathBuf], main: &Path, name: &Path) -> Result<PathBuf, ApiE
     })
 }
 
-/// Returns the file that edits concern; `None` if no file has their keys.
+/// Returns the file that edits concern; `None` if no file has their keys. Each file is read once.
 ///
 /// # Errors
 ///
@@ -33,16 +34,14 @@ pub fn of_edits(files: &[PathBuf], edits: &[Edit]) -> Result<Option<PathBuf>, Ap
     if files.len() < 2 {
         return Ok(None);
     }
-    for edit in edits {
-        let Some(file) = defining(files, &edit.path()) else {
-            continue;
-        };
-        if let Some(other) = found.as_ref().filter(|other| **other != file) {
+    let paths: Vec<_> = edits.iter().map(Edit::path).collect();
+    for file in defining_each(files, &paths, read).into_iter().flatten() {
+        if let Some(other) = found.as_ref().filter(|other| *other != file) {
             let (one, other) = (other.display(), file.display());
             let message = format!("the edits concern two files, {one} and {other}: send them separately");
             return Err(ApiError::new(422, message));
         }
-        found = Some(file);
+        found = Some(file.clone());
     }
     Ok(found)
 }
@@ -50,21 +49,37 @@ pub fn of_edits(files: &[PathBuf], edits: &[Edit]) -> Result<Option<PathBuf>, Ap
 /// Returns the file that defines a key, or the innermost of its tables; `None` if no file does. Files that cannot be
 /// read or edited are left out.
 pub fn defining(files: &[PathBuf], path: &[&str]) -> Option<PathBuf> {
-    // Every file may have sites, so the table of the sites does not tell which file has one of them.
-    let least = if path.first() == Some(&"site") { 2 } else { 1 };
-    let name = path.get(least - 1)?;
-    let mut best: Option<(usize, &PathBuf)> = None;
+    let found = defining_each(files, &[path], read);
+    found.into_iter().flatten().next().cloned()
+}
+
+/// Returns the file that defines each of these keys, as [`defining`] does. `read`: reads a file; called once for each,
+/// so that only one text is in memory.
+fn defining_each<'f>(
+    files: &'f [PathBuf],
+    paths: &[impl AsRef<[&'f str]>],
+    mut read: impl FnMut(&Path) -> io::Result<String>,
+) -> Vec<Option<&'f PathBuf>> {
+    let mut best: Vec<Option<(usize, &PathBuf)>> = vec![None; paths.len()];
     for file in files {
-        // A text without the name is not parsed, because there may be thousands of files.
-        let Some(text) = read(file).ok().filter(|text| text.contains(name)) else {
-            continue;
-        };
-        let depth = Editor::new(&text).map_or(0, |editor| editor.depth(path));
-        if depth >= least && best.is_none_or(|(known, _)| known < depth) {
-            best = Some((depth, file));
+        let Ok(text) = read(file) else { continue };
+        let mut editor = None;
+        for (path, best) in paths.iter().zip(&mut best) {
+            let path = path.as_ref();
+            // Every file may have sites, so the table of the sites does not tell which file has one of them.
+            let least = if path.first() == Some(&"site") { 2 } else { 1 };
+            // A text without the name is not parsed, because there may be thousands of files.
+            if !path.get(least - 1).is_some_and(|name| text.contains(name)) {
+                continue;
+            }
+            let editor = editor.get_or_insert_with(|| Editor::new(&text).ok());
+            let depth = editor.as_ref().map_or(0, |editor| editor.depth(path));
+            if depth >= least && best.is_none_or(|(known, _)| known < depth) {
+                *best = Some((depth, file));
+            }
         }
     }
-    best.map(|(_, file)| file.clone())
+    best.into_iter().map(|best| best.map(|(_, file)| file)).collect()
 }
 
 #[cfg(test)]
@@ -119,6 +134,26 @@ mod tests {
         assert_eq!(of_edits(&files, &[new.clone(), b.clone()]), Ok(Some(files[1].clone())));
         assert_eq!(of_edits(&files, &[new]), Ok(None));
         assert_eq!(of_edits(&files, &[a, b]).unwrap_err().status, 422);
+    }
+
+    #[test]
+    fn each_file_is_read_once_for_all_edits() {
+        let files: Vec<PathBuf> = (0..10).map(|number| format!("/{number}.toml").into()).collect();
+        let names: Vec<String> = (0..100).map(|number| format!("s{number}.test")).collect();
+        let paths: Vec<[&str; 2]> = names.iter().map(|name| ["site", name.as_str()]).collect();
+        let mut reads = Vec::new();
+        let found = defining_each(&files, &paths, |file| {
+            reads.push(file.to_owned());
+            // Each file has ten of the sites.
+            let first = 10 * (reads.len() - 1);
+            Ok((first..first + 10)
+                .map(|number| format!("[site.\"s{number}.test\"]\n"))
+                .collect())
+        });
+        for (number, found) in found.iter().enumerate() {
+            assert_eq!(*found, Some(&files[number / 10]), "{number}");
+        }
+        assert_eq!(reads, files);
     }
 
     #[test]
