@@ -47,6 +47,14 @@ pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
                 let site = snapshot.config.sites.iter().find(|site| site.name == wanted.name);
                 match (site, summary) {
                     (Some(site), Some(summary)) => Ok(Reply::Site(Box::new(site_detail::of_site(site, summary)))),
+                    (None, Some(summary)) if summary.disabled => {
+                        let name = summary.name;
+                        let message = format!(
+                            "site {name} is disabled, so none of its settings is in effect: `rocknet config \
+                             enable-site {name}` enables it"
+                        );
+                        Err(ApiError::new(409, message))
+                    }
                     _ => Err(ApiError::new(404, "there is no site with this name")),
                 }
             }

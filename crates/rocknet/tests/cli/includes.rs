@@ -164,6 +164,12 @@ fn sites_are_copied_renamed_and_disabled() {
         .find(|site| site["name"] == "d.test")
         .unwrap();
     assert_eq!((&site["disabled"], &site["urls"]), (&json!(true), &json!([])));
+    let shown = dir.run(&["sites", "d.test"]);
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    assert!(
+        shown.err.contains("site d.test is disabled") && shown.err.contains("rocknet config enable-site d.test"),
+        "{shown:?}"
+    );
     // Its folder may be missing.
     success(dir.run(&["config", "set", "site.\"d.test\".root", "missing"]));
     let enabled = dir.run(&["config", "enable-site", "d.test"]);
