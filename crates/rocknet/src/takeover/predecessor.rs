@@ -14,7 +14,8 @@ use rocknet_quic::Relay;
 use zeroize::Zeroizing;
 
 use super::adopted::AdoptedSockets;
-use super::message::{MAX_SOCKETS, SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
+use super::message::{SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
+use super::message_bounds::MessageBounds;
 use super::optional_message::{MAX_MESSAGE, OptionalMessage};
 use crate::certificates::resumption::{SessionStores, TicketSecrets};
 use crate::gateway::accounts::{Accounts, OfferedHelper};
@@ -104,8 +105,10 @@ impl Predecessor {
         let mut control = AdoptedSockets::new(generation);
         let mut ticket_secrets = None;
         let (mut helper, mut missing_accounts) = (None::<OfferedHelper>, 0);
-        for _ in 0..=MAX_SOCKETS {
+        let mut bounds = MessageBounds::default();
+        loop {
             let (message, socket) = self.receive()?;
+            bounds.count(&message)?;
             let (group, kind, address) = match (message, socket.is_some()) {
                 (ToNew::Socket { group, kind, address }, _) => (group, kind, address),
                 (ToNew::Relay { generation }, true) => {
@@ -174,7 +177,6 @@ impl Predecessor {
                 SocketKind::Udp => entry.udp.push(socket),
             }
         }
-        Err(format!("more than {MAX_SOCKETS} sockets were passed"))
     }
 
     /// Receives the next message, and the descriptor that comes with it, if any.

@@ -22,6 +22,7 @@ use rustix::process::Signal;
 use zeroize::Zeroizing;
 
 use super::message::{MAX_SOCKETS, OfferedSocket, SocketGroup, ToNew, ToOld, VARIABLE, VERSION};
+use super::message_bounds::MAX_RELAYS;
 use super::optional_message::{MAX_MESSAGE, OptionalMessage, SecretBytes, session_batches};
 use crate::certificates::resumption::SiteSessions;
 use crate::gateway::accounts::{Accounts, OfferedHelper};
@@ -134,6 +135,10 @@ impl Successor {
     fn send_offer(&self, offer: Offer) -> io::Result<()> {
         if offer.sockets.len() > MAX_SOCKETS {
             return Err(io::Error::other(format!("there are more than {MAX_SOCKETS} of them")));
+        }
+        if offer.relays.len() > MAX_RELAYS {
+            let message = format!("more than {MAX_RELAYS} older processes still serve connections");
+            return Err(io::Error::other(message));
         }
         self.send(&ToNew::Begin {
             version: VERSION,
