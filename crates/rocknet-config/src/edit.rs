@@ -223,7 +223,7 @@ fn split<'p>(path: &'p [&'p str]) -> Result<(&'p str, &'p [&'p str]), EditError>
     }
 }
 
-/// Returns the table at a path, created if it is missing, and whether it is an inline table.
+/// Returns the table at a path, which is created if it is missing, and true if it is an inline table.
 fn parent<'t>(root: &'t mut Table, path: &[&str]) -> Result<(&'t mut dyn TableLike, bool), EditError> {
     let mut table: &mut dyn TableLike = root;
     let mut inline = false;
@@ -349,7 +349,7 @@ mod tests {
         let mut editor = Editor::new(FILE).unwrap();
         let rows: &[(&[&str], &str, EditError)] = &[
             (&[], "1", EditError::BadPath),
-            (&["x"; MAX_KEY_PARTS + 2], "1", EditError::BadPath),
+            (&["x"; MAX_KEY_PARTS + 1], "1", EditError::BadPath),
             (&["server"], "1", EditError::IsATable("server".into())),
             (&["site", "a.test"], "1", EditError::IsATable("a.test".into())),
             (&["server", "workers", "x"], "1", EditError::NotATable("workers".into())),

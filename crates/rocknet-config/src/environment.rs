@@ -82,12 +82,13 @@ pub trait Environment {
     fn current_dir(&self) -> PathBuf;
 
     /// Loads certificates and keys as the server does, and returns the findings for a site with these names. The
-    /// default implementation returns none.
+    /// default implementation returns no findings.
     fn certificate_findings(&self, _files: &[CertificateFiles], _names: &[HostPattern]) -> Vec<CertificateFinding> {
         Vec::new()
     }
 
-    /// Reads a password file as the server does, and returns the findings. The default implementation returns none.
+    /// Reads a password file as the server does, and returns the findings. The default implementation returns no
+    /// findings.
     fn password_file_findings(&self, _file: &Path) -> Vec<PasswordFileFinding> {
         Vec::new()
     }

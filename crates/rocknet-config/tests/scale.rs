@@ -58,8 +58,10 @@ fn site(keys: &str) -> String {
 
 #[test]
 fn forty_thousand_entries_are_checked_in_linear_time() {
+    // Both return a site with the entries of a map: in an inline table, and below a header.
     let table = |name: &str, entries: String| site(&format!("{name} = {{ {entries} }}"));
     let below = |name: &str, entries: String| site(&format!("[site.\"example.com\".{name}]\n{entries}"));
+    // Returns a site with fields in `headers`, and a route with these entries in `headers`.
     let route_of = |entries: String| {
         let inherited = below("headers", each(|n| format!("X-{n} = \"a\"\n")));
         format!("{inherited}[site.\"example.com\".route.\"/x/*\".headers]\n{entries}")
@@ -121,6 +123,7 @@ fn forty_thousand_entries_are_checked_in_linear_time() {
 
 #[test]
 fn forty_thousand_mistakes_are_reported_in_linear_time() {
+    // Both return a site with the entries of a map: in an inline table, and below a header.
     let table = |name: &str, entries: String| site(&format!("{name} = {{ {entries} }}"));
     let below = |name: &str, entries: String| site(&format!("[site.\"example.com\".{name}]\n{entries}"));
     for (what, text, message) in [

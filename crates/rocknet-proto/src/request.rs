@@ -280,8 +280,8 @@ mod tests {
             ("/?", "/", Some("")),
         ] {
             let other = request.with_lookup_target(target.as_bytes());
-            let (kept, view) = (other.view(), request.view().with_lookup_target(target.as_bytes()));
-            for request in [kept, view] {
+            let (owned, borrowed) = (other.view(), request.view().with_lookup_target(target.as_bytes()));
+            for request in [owned, borrowed] {
                 assert_eq!((request.target, request.authority), (&b"/a?b"[..], &b"h"[..]));
                 assert_eq!(
                     (request.path, request.query),

@@ -88,7 +88,8 @@ impl Editor {
         }
     }
 
-    /// Returns the path of the value that a field shows. It is in the long form if the key has it.
+    /// Returns the path of the value that a field shows. If the key is written in its long form, a table, the path
+    /// leads to the key of that table that contains the value.
     fn field_path(&self, site: &str, field: &Field) -> Vec<String> {
         let mut path: Vec<String> = ["site", site]
             .iter()
@@ -104,6 +105,7 @@ impl Editor {
         path
     }
 
+    /// Returns the table at a path; `None` if there is no table.
     fn table(&self, path: &[&str]) -> Option<&dyn TableLike> {
         let mut item = self.document.as_item();
         for part in path {
@@ -112,7 +114,8 @@ impl Editor {
         item.as_table_like()
     }
 
-    /// Sets a key. A missing table below the site is written in one line, as people write it.
+    /// Sets a key. A missing table below the site is written as an inline table. The first two parts of `path` are
+    /// `site` and the name of the site.
     fn set_in_table(&mut self, path: &[&str], value: &str) -> Result<(), EditError> {
         if let [parents @ .., key] = path
             && parents.len() > 2
@@ -124,7 +127,8 @@ impl Editor {
         self.set(path, value)
     }
 
-    /// Removes the table of a key if it has become empty.
+    /// Removes the table of a key if it has become empty and is not the table of the site. The first two parts of
+    /// `path` are `site` and the name of the site.
     fn remove_empty_parent(&mut self, path: &[&str]) {
         if let [parents @ .., _] = path
             && parents.len() > 2
@@ -135,6 +139,7 @@ impl Editor {
     }
 
     /// Sets `tls` of a site to a word. Settings other than the origin of the certificate stay, unless TLS is off.
+    /// An empty word selects the default.
     fn set_encryption(&mut self, site: &str, word: &str) -> Result<(), EditError> {
         let path = ["site", site, "tls"];
         let Some(tls) = self.table(&path) else {
@@ -143,7 +148,7 @@ impl Editor {
                     self.remove(&path);
                     Ok(())
                 }
-                // The field of the certificate file makes the table.
+                // Nothing is written yet: the field of the certificate file creates the table.
                 word if word == OWN_FILES.text => Ok(()),
                 word => self.set(&path, &quoted(word)),
             };
@@ -151,6 +156,7 @@ impl Editor {
         if word == OWN_FILES.text {
             return Ok(());
         }
+        // True if the table has settings other than the origin of the certificate.
         let has_more = tls
             .iter()
             .any(|(name, _)| !CERTIFICATE.contains(&name) && name != "issuer");
@@ -160,7 +166,7 @@ impl Editor {
                 return Ok(());
             }
             return match self.set(&path, &quoted(word)) {
-                // The table has a header of its own.
+                // `set` does not replace a table with a header of its own, so the table is removed first.
                 Err(EditError::IsATable(_)) => {
                     self.remove(&path);
                     self.set(&path, &quoted(word))
@@ -191,6 +197,7 @@ impl Editor {
         }
     }
 
+    /// Returns the list at a path; `None` if there is no list.
     fn array(&mut self, path: &[&str]) -> Option<&mut Array> {
         let mut item = self.document.as_item_mut();
         for part in path {
@@ -199,7 +206,7 @@ impl Editor {
         item.as_array_mut()
     }
 
-    /// Sets the entries of a map to lines `name = value`.
+    /// Sets the entries of a map to those of a text with lines `name = value`. `literal` converts a value to TOML.
     fn set_map(&mut self, path: &[&str], text: &str, literal: &dyn Fn(&str) -> String) -> Result<(), EditError> {
         let mut entries = Vec::new();
         let mut names = HashSet::new();
@@ -288,6 +295,7 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
                     (None, Item::Value(value)) => one_line(value)?,
                     (None, _) => return None,
                 };
+                // Such a name could not be read back from a line `name = value`.
                 if name.contains(['=', '\n']) {
                     return None;
                 }
@@ -306,15 +314,18 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
     }
 }
 
+/// Returns the text of the value of an item in one line; `None` for lists and tables.
 fn scalar(item: &Item) -> Option<String> {
     item.as_value().and_then(scalar_value)
 }
 
+/// Returns a value as TOML; `None` if it takes several lines.
 fn one_line(value: &Value) -> Option<String> {
     let text = value.clone().decorated("", "").to_string();
     Some(text).filter(|text| !text.contains('\n'))
 }
 
+/// Returns the lines of a text without surrounding spaces. Empty lines are left out.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
@@ -333,7 +344,7 @@ fn literal(kind: &Kind, text: &str) -> String {
     }
 }
 
-/// Returns true if a kind, or the kind of its elements, is wanted.
+/// Returns true if a kind, one of its alternatives, or the kind of its elements is wanted.
 fn accepts(kind: &Kind, is_wanted: &dyn Fn(&Kind) -> bool) -> bool {
     is_wanted(kind)
         || match kind {

@@ -63,7 +63,10 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[WeightedUpstream
 fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
     let items = typed::elements(node);
     if items.is_empty() || items.len() > MAX_FILES {
-        let message = format!("`ca` names {} files", items.len());
+        let message = match items.len() {
+            0 => "`ca` names no file".to_owned(),
+            _ => format!("`ca` names more than {MAX_FILES} files"),
+        };
         check.error(
             Code::BadValue,
             node.span,
@@ -109,7 +112,8 @@ fn server_name(check: &mut Check<'_>, node: &Node) -> Option<String> {
     None
 }
 
-/// Reads the files of the client certificate and its key. Without `key`, the key is in the file of the certificate.
+/// Reads `cert` and `key`: the files of the client certificate and of its private key. Without `key`, the private key
+/// is in the file of the certificate.
 fn client(check: &mut Check<'_>, table: &Table) -> Option<(std::path::PathBuf, std::path::PathBuf)> {
     let Some(node) = table.node("cert") else {
         if let Some(entry) = table.entries.get("key") {

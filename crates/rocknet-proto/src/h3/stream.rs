@@ -101,11 +101,12 @@ impl RequestStream {
     }
 }
 
-/// Open request streams. The stream numbers are adjacent in memory, so that a lookup reads few cache lines. The
-/// transport permits at most 128 streams at once.
+/// Open request streams. The stream numbers are adjacent in memory, so that a lookup reads few cache lines. By default
+/// the transport permits at most 128 streams at once.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     numbers: Vec<u64>,
+    /// State of each stream, at the same position as its number.
     streams: Vec<RequestStream>,
 }
 

@@ -46,7 +46,9 @@ struct HeadParts {
 /// Properties of a head that the connection needs in addition to its index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HeadInfo {
+    /// Value of Content-Length; `None` without this field.
     pub content_length: Option<u64>,
+    /// Value of Priority; `None` without this field.
     pub priority: Option<Priority>,
     /// True if the request has `Expect: 100-continue`.
     pub expects_continue: bool,

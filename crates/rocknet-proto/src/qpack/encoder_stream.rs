@@ -23,8 +23,8 @@ pub(super) enum EncoderInstruction<'a> {
 }
 
 impl<'a> EncoderInstruction<'a> {
-    /// Reads the instruction at the start of `bytes`, whose strings have at most `limit` bytes. Returns the instruction
-    /// and its length; `None` if it is incomplete.
+    /// Reads the instruction at the start of `bytes`. Returns the instruction and its length; `None` if the instruction
+    /// is incomplete. A name or value whose length shows that it decodes to more than `limit` bytes is an error.
     pub(super) fn read(bytes: &'a [u8], limit: u64) -> Result<Option<(Self, usize)>, QpackError> {
         match Self::read_complete(bytes, limit) {
             Ok(found) => Ok(Some(found)),
@@ -35,6 +35,7 @@ impl<'a> EncoderInstruction<'a> {
         }
     }
 
+    /// Does the work of [`read`](Self::read), with [`ReadError::Incomplete`] for an incomplete instruction.
     fn read_complete(bytes: &'a [u8], limit: u64) -> Result<(Self, usize), ReadError> {
         let first = *bytes.first().ok_or(ReadError::Incomplete)?;
         if first & 0x80 != 0 {

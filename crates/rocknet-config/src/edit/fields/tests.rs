@@ -9,6 +9,7 @@ const FILE: &str = "[site.\"a.test\"]\nroot = '/a' # files\nlisten = [\n    80, 
                     = \"$1\" } }\n\n[site.\"a.test\".headers]\nX = \"1\" # kept\nY = \"2\"\n\n\
                     [site.\"a.test\".redirects]\n\"/o\" = { to = \"/n\", status = 302 }\n\"/p\" = \"/q\"\n";
 
+/// Returns the text of a field of the site `a.test`.
 fn text(editor: &Editor, name: &str) -> String {
     match editor.field("a.test", form::find(name).unwrap()) {
         FieldValue::Text(text) => text,
@@ -138,6 +139,7 @@ fn short_forms_are_written_where_they_are_enough() {
         ("aliases", "b.test"),
         ("listen", "8080"),
         ("proxy", "http://b"),
+        // `files` writes nothing. The certificate file then creates the table `tls`.
         ("tls", "files"),
         ("tls.cert", "a.pem"),
         ("tls.key", "a.key"),
@@ -182,6 +184,7 @@ fn invalid_texts_are_refused() {
 
 #[test]
 fn defaults_and_examples_are_texts() {
+    // Returns the default and the example of a field.
     let of = |name: &str| samples(form::find(name).unwrap());
     assert_eq!(of("enabled"), ("true".into(), "false".into()));
     assert_eq!(of("limits.body_size"), ("100MiB".into(), "10MiB".into()));

@@ -45,6 +45,7 @@ impl ServerConnection {
         ReceivedEvent { consumed: at, event }
     }
 
+    /// Reads frames until one causes an event, or until all bytes are read. Advances `at` past the bytes read.
     fn read_stream(
         &mut self,
         context: &mut Context<'_>,
