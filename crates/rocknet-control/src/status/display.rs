@@ -180,6 +180,7 @@ mod tests {
             sandbox: "programs are limited (seccomp)".into(),
             capabilities: "CAP_NET_BIND_SERVICE".into(),
             listeners: vec!["http://0.0.0.0:80".into(), "http://[::]:80".into()],
+            sockets: Vec::new(),
             workers: 8,
             worker_restarts: 0,
             connections_open: 12,
