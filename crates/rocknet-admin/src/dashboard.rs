@@ -295,7 +295,8 @@ impl Dashboard {
     fn html(&self, status: Status, text: String) -> Response {
         with_type(status, "text/html; charset=utf-8", text.into_bytes())
             .with("Content-Security-Policy", CONTENT_SECURITY_POLICY)
-            .with("Referrer-Policy", "no-referrer")
+            // With `no-referrer`, browsers would send `Origin: null` with the forms of the page.
+            .with("Referrer-Policy", "same-origin")
             .with("Cross-Origin-Opener-Policy", "same-origin")
             .with("Cross-Origin-Resource-Policy", "same-origin")
     }

@@ -79,6 +79,15 @@ fn a_method_that_a_page_does_not_support_has_a_page_in_browsers() {
 }
 
 #[test]
+fn pages_let_browsers_send_their_origin_with_forms() {
+    let client = DashboardClient::start(DASHBOARD_CONFIG, &[]);
+    for path in ["/", "/maintenance", "/websites/add"] {
+        let head = client.page(path).head;
+        assert!(head.contains("\r\nReferrer-Policy: same-origin\r\n"), "{path}: {head}");
+    }
+}
+
+#[test]
 fn a_link_on_another_site_opens_a_page() {
     let client = DashboardClient::start(DASHBOARD_CONFIG, &[]);
     let arrive = |method: &str, path: &str, fields: &str| {
