@@ -48,8 +48,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the addresses of the URLs at which a server listens. An unspecified address is also listed as the one that
-/// means all addresses of the machine. URLs of Unix sockets are left out.
+/// Returns the addresses of the URLs at which a server listens. For an unspecified address, such as 0.0.0.0, the result
+/// also contains the address without an IP, which means all addresses of the machine. URLs of Unix sockets are left
+/// out.
 fn listening_addresses(urls: &[String]) -> BTreeSet<Address> {
     let sockets = urls.iter().filter_map(|url| url.split_once("://")?.1.parse().ok());
     let addresses = |socket: SocketAddr| {
@@ -134,7 +135,8 @@ fn of_site(finding: &Finding) -> Check {
     }
 }
 
-/// Binds each TCP address and closes the socket again, because no other check is as reliable.
+/// Binds each TCP address of the sites, at most [`MAX_PORTS`], and closes the socket again, because no other check is
+/// as reliable.
 fn ports(config: &Config, served: &BTreeSet<Address>, checks: &mut Vec<Check>) {
     let all: BTreeSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
     for listen in all.into_iter().take(MAX_PORTS) {
@@ -160,6 +162,7 @@ fn ports(config: &Config, served: &BTreeSet<Address>, checks: &mut Vec<Check>) {
     }
 }
 
+/// Checks that the state folder can be written.
 fn state(config: &Config, checks: &mut Vec<Check>) {
     let path = state_folder(config);
     checks.push(match FileStorage::new(&path).check_writable() {
@@ -174,6 +177,7 @@ fn state(config: &Config, checks: &mut Vec<Check>) {
     });
 }
 
+/// Checks that each trust store of this machine trusts the local CA, if there is one.
 fn local_ca(config: &Config, checks: &mut Vec<Check>) {
     const SUBJECT: &str = "local CA";
     match trust::inspect(&state_folder(config)) {
@@ -197,6 +201,7 @@ fn local_ca(config: &Config, checks: &mut Vec<Check>) {
     }
 }
 
+/// Checks that the configured I/O back end is available.
 fn backend(config: &Config) -> Check {
     match BackendChoice::new(config.server.backend) {
         Ok(choice) => Check::good("sockets", choice.to_string()),
@@ -242,6 +247,7 @@ fn managed_php(config: &Config) -> Vec<Check> {
     missing.into_iter().map(|missing| Check::bad("PHP", missing)).collect()
 }
 
+/// Checks the descriptor limit of the process.
 fn open_files() -> Check {
     // The server raises its limit in the same way when it starts.
     descriptors::raise();
@@ -273,7 +279,8 @@ fn print_checks(checks: &[Check], json: bool) {
 /// Maximum number of findings about sites; `rocknet check` shows all.
 const MAX_SITES: usize = 64;
 
-/// Maximum number of ports that are checked. The start reports the others.
+/// Maximum number of TCP ports that are checked, and of UDP ports. The start of the server reports errors of further
+/// ports.
 const MAX_PORTS: usize = 64;
 
 /// Minimum descriptor limit for a few thousand connections with their files.

@@ -8,7 +8,7 @@ use rocknet_control::config::Edit;
 
 use super::super::config_file::read;
 
-/// Returns the file with a name. `main`: the main file, whose folder a relative name is relative to.
+/// Returns the file with a name. `main`: the main file. A relative name is resolved in its folder.
 ///
 /// # Errors
 ///
@@ -23,11 +23,11 @@ pub fn find(files: &[PathBuf], main: &Path, name: &Path) -> Result<PathBuf, ApiE
     })
 }
 
-/// Returns the file that edits concern; `None` if no file has their keys.
+/// Returns the file that edits concern; `None` if no file has their keys, or if there is only the main file.
 ///
 /// # Errors
 ///
-/// Status 422 if they concern several files.
+/// Status 422 if the edits concern several files.
 pub fn of_edits(files: &[PathBuf], edits: &[Edit]) -> Result<Option<PathBuf>, ApiError> {
     let mut found: Option<PathBuf> = None;
     if files.len() < 2 {
@@ -47,12 +47,14 @@ pub fn of_edits(files: &[PathBuf], edits: &[Edit]) -> Result<Option<PathBuf>, Ap
     Ok(found)
 }
 
-/// Returns the file that defines a key, or the innermost of its tables; `None` if no file does. Files that cannot be
-/// read or edited are left out.
+/// Returns the file that defines a key. If no file does, returns the file that defines the innermost of the tables that
+/// would contain the key, or `None`. Of several such files, the first one is returned. Files that cannot be read or
+/// edited are left out.
 pub fn defining(files: &[PathBuf], path: &[&str]) -> Option<PathBuf> {
-    // Every file may have sites, so the table of the sites does not tell which file has one of them.
-    let least = if path.first() == Some(&"site") { 2 } else { 1 };
-    let name = path.get(least - 1)?;
+    // Minimum number of leading parts of `path` that the file has to define. Every file may have sites, so a file with
+    // the table `site` alone does not match: it needs the table of the wanted site.
+    let min_depth = if path.first() == Some(&"site") { 2 } else { 1 };
+    let name = path.get(min_depth - 1)?;
     let mut best: Option<(usize, &PathBuf)> = None;
     for file in files {
         // A text without the name is not parsed, because there may be thousands of files.
@@ -60,7 +62,7 @@ pub fn defining(files: &[PathBuf], path: &[&str]) -> Option<PathBuf> {
             continue;
         };
         let depth = Editor::new(&text).map_or(0, |editor| editor.depth(path));
-        if depth >= least && best.is_none_or(|(known, _)| known < depth) {
+        if depth >= min_depth && best.is_none_or(|(best_depth, _)| best_depth < depth) {
             best = Some((depth, file));
         }
     }
@@ -94,6 +96,8 @@ mod tests {
             let file = defining(&files, path)?;
             Some(file.file_name()?.to_str()?.to_owned())
         };
+        // Path of a key, and the file that defines the key or its innermost table. `c.toml` is not valid, so it is left
+        // out.
         for (path, expected) in [
             (&["site", "a.test", "root"][..], Some("rocknet.toml")),
             (&["site", "b.test", "browse"], Some("b.toml")),
@@ -111,6 +115,7 @@ mod tests {
         let remove = |path: &[&str]| Edit::Remove {
             path: path.iter().map(|part| (*part).to_owned()).collect(),
         };
+        // Edits of `rocknet.toml`, of `b.toml`, and of a key that no file has.
         let (a, b, new) = (
             remove(&["site", "a.test"]),
             remove(&["site", "b.test"]),
@@ -122,13 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn only_files_of_the_configuration_have_names() {
+    fn only_files_of_the_configuration_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let main = folder.path().join("rocknet.toml");
         let files = [main.clone(), folder.path().join("b.toml")];
         for file in [&files[0], &files[1], &folder.path().join("secret")] {
             fs::write(file, "").unwrap();
         }
+        // Name of a file, and its index in `files` if it is found.
         for (name, expected) in [
             ("b.toml", Some(1)),
             ("./b.toml", Some(1)),
