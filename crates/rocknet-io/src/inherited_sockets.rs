@@ -7,7 +7,8 @@ use socket2::{SockRef, Type};
 use crate::socket::{Address, Listener};
 use crate::udp;
 
-/// Bound sockets by address. The server takes those whose address it is configured for, and binds the others itself.
+/// Bound sockets by address. The server takes the sockets whose address it is configured for. For every other
+/// configured address, it binds a socket itself.
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
     /// Listening sockets, each with its name for messages.

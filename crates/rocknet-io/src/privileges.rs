@@ -64,8 +64,8 @@ pub fn stop_inheritance() -> Result<(), PrivilegeError> {
 }
 
 /// Returns the names of the effective capabilities of the calling thread, such as `CAP_NET_BIND_SERVICE`, separated by
-/// spaces. The text is `none` without capabilities, and `all` with all that the kernel has. Returns `None` on systems
-/// other than Linux, or if the system call fails.
+/// spaces. The text is `none` without capabilities, and `all` if the thread has every capability that the kernel knows.
+/// Returns `None` on systems other than Linux, or if the system call fails.
 pub fn capabilities() -> Option<String> {
     system::capabilities()
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_root_and_other_threads() {
+    fn refuses_root_and_a_process_with_several_threads() {
         for (uid, gid) in [(0, 0), (0, 33), (33, 0)] {
             let user = User {
                 name: "x".into(),

@@ -15,8 +15,8 @@ mod system;
 mod system;
 
 /// Limits the programs that this process starts from now on (module `child`): system calls that usual scripts do not
-/// need fail with `EPERM`, as [`deny_system_calls`] describes, and io_uring too. The calls of this process itself are
-/// not filtered, because a filter costs a web server some per cent of its speed.
+/// need fail with `EPERM`, as [`deny_system_calls`] describes, and so do the calls of io_uring. The calls of this
+/// process itself are not filtered, because a filter costs a web server some per cent of its speed.
 ///
 /// # Errors
 ///

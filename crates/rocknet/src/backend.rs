@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variable_overrides_the_configuration() {
+    fn the_variable_or_else_the_configuration_selects_the_back_end() {
         // Configured back end, value of the variable, reason why io_uring is unavailable, expected back end, and a part
         // of the log line or error message.
         for (configured, variable, io_uring_error, expected, part) in [

@@ -71,7 +71,7 @@ pub const HANDLERS: &[&HandlerEntry] = &[
     &NOTHING,
 ];
 
-/// Returns the handler of a route with these settings.
+/// Returns the entry of the handler of a route with these settings.
 pub fn choose(settings: &Settings) -> &'static HandlerEntry {
     HANDLERS
         .iter()

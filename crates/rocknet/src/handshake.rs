@@ -44,8 +44,8 @@ impl Handshake {
         &self.tls_info
     }
 
-    /// Returns true if the connection may carry requests for a site with this policy: a site with the same certificate
-    /// and client authorities that accepts the negotiated version.
+    /// Returns true if the connection may carry requests for a site with this policy. The site must have the same
+    /// certificate and the same client authorities, and must accept the negotiated version.
     #[inline]
     pub fn may_serve(&self, policy: &Arc<TlsPolicy>) -> bool {
         // A reload creates new policies, which may be equivalent to the old ones.

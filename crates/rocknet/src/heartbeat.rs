@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_is_hung_from_a_missed_heartbeat_to_the_next_received_one() {
+    fn the_next_heartbeat_waits_until_the_worker_has_received_the_last_one() {
         let mut sender = Heartbeat::default();
         let worker = sender.clone();
         let first = sender.next().expect("a worker that has just started");

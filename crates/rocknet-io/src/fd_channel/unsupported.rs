@@ -100,6 +100,7 @@ impl AsFd for FdChannel {
     }
 }
 
+/// Returns the error of every function that would need such sockets.
 fn unsupported() -> io::Error {
     io::Error::new(
         ErrorKind::Unsupported,

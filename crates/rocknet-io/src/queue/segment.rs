@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::pipe::Pipe;
 
-/// Bytes shared by several responses of one worker, counted without atomics.
+/// Bytes shared by several responses of one worker, with a reference count that is not atomic.
 pub type SharedBytes = Rc<dyn AsRef<[u8]>>;
 
 /// One element of the queue.
@@ -50,6 +50,7 @@ pub enum Segment {
 }
 
 impl Segment {
+    /// Returns the number of bytes that remain to be sent.
     pub(super) fn len(&self) -> u64 {
         match self {
             Segment::Written { start, end } | Segment::Shared { start, end, .. } => (end - start) as u64,
@@ -58,6 +59,8 @@ impl Segment {
         }
     }
 
+    /// Removes `bytes` bytes, fewer than the length, from the front after they were sent. Sending has already taken the
+    /// bytes of a pipe out of it.
     pub(super) fn skip(&mut self, bytes: u64) {
         match self {
             Segment::Written { start, .. } | Segment::Shared { start, .. } => *start += bytes as usize,

@@ -31,6 +31,7 @@ pub struct TlsBuffers {
     pub(super) scratch: RefCell<Box<[u8]>>,
     /// Records to send.
     pub(super) outgoing: RefCell<SendQueue>,
+    /// Timer wheel of the worker, from which the time is read.
     wheel: Rc<Wheel>,
 }
 
@@ -40,7 +41,8 @@ impl TlsBuffers {
         Rc::new(TlsBuffers {
             incoming: RefCell::new(vec![0; INCOMING].into_boxed_slice()),
             scratch: RefCell::new(vec![0; MAX_RECORD_PLAINTEXT].into_boxed_slice()),
-            // The last record of a batch may begin just below `BATCH_BYTES`, so one more record fits, with a reserve.
+            // The last record of a batch may begin just below `BATCH_BYTES`, so one more record has to fit. The
+            // overhead of one record would be enough; that of seven more is a reserve.
             outgoing: RefCell::new(SendQueue::with_capacity(
                 BATCH_BYTES + MAX_RECORD_PLAINTEXT + 8 * OVERHEAD,
             )),

@@ -122,7 +122,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Returns the edit of an action that sets, removes or adds something; an error for the other actions.
+/// Returns the edit of an action that consists of a single edit. Returns an error for an action that edits nothing, and
+/// for `AddSite` and `Undo`, which [`run`] passes to functions of their own.
 fn edit(action: &Action) -> Result<Edit, Failure> {
     let path = |key: &str| edit::key_path(key).map_err(|error| Failure::Failed(error.to_string()));
     Ok(match action {
@@ -214,7 +215,8 @@ fn enabled(site: &str, text: &str) -> Edit {
 }
 
 fn show(options: &Options, file: Option<&Path>) -> Result<(), Failure> {
-    // A name is relative to this folder if there is such a file, else to the folder of the main file.
+    // A relative path is resolved in the current folder if it contains such a file. Otherwise the server resolves the
+    // path in the folder of the main file.
     let file = file.map(|file| match std::path::absolute(file) {
         Ok(absolute) if absolute.exists() => absolute,
         _ => file.to_owned(),
@@ -255,7 +257,8 @@ fn history(options: &Options) -> Result<(), Failure> {
 
 /// Restores the text before a change.
 fn undo(options: &Options, id: Option<u64>, discard_edits: bool) -> Result<(), Failure> {
-    // Edits are discarded only from a text that the server names.
+    // With the revision, the server discards only the edits of the present text. If the file is edited again before the
+    // undo, the file stays as it is. Without a revision there is no such change, and the server reports that.
     let revision = if discard_edits {
         let changes: Vec<Change> = options.target.call(&Request::ConfigHistory)?;
         let change = changes.into_iter().find(|change| id.is_none_or(|id| change.id == id));

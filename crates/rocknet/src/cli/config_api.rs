@@ -30,8 +30,11 @@ use history::History;
 /// The configuration files of a running server.
 pub struct ConfigApi<'s> {
     server: &'s Server,
+    /// Source of the configuration, which a reload reads again.
     source: &'s ConfigSource,
+    /// Settings that take effect only at start.
     start_settings: &'s StartSettings,
+    /// Revisions of the files that the server has loaded.
     loaded: &'s LoadedRevisions,
     /// Main file.
     main: PathBuf,
@@ -65,7 +68,7 @@ impl<'s> ConfigApi<'s> {
         })
     }
 
-    /// Returns the text of a file.
+    /// Returns the text of a file. `named`: its path, or `None` for the main file.
     ///
     /// # Errors
     ///
@@ -97,7 +100,7 @@ impl<'s> ConfigApi<'s> {
         Ok(site_form::of_site(name, &file, &text, &editor))
     }
 
-    /// Checks a text without a change.
+    /// Checks a text without changing the file.
     ///
     /// # Errors
     ///
@@ -221,9 +224,9 @@ impl<'s> ConfigApi<'s> {
     ///
     /// # Errors
     ///
-    /// Status 404 if there is no such change, and 400 if edits are to be discarded without the revision that has them.
-    /// Status 409 if the file has another revision, or edits that are in no record and are not to be discarded; the
-    /// details show them. Further those of [`ConfigApi::save`].
+    /// Status 404 if there is no such change, and 400 if `discard_edits` is set without a revision. Status 409 if the
+    /// file has another revision. Status 409 too if the file contains edits that are not in the history and
+    /// `discard_edits` is not set; the details of the error show these edits. Further those of [`ConfigApi::save`].
     pub fn undo(&self, undo: &Undo) -> Result<Saved, ApiError> {
         if undo.discard_edits && undo.revision.is_none() {
             let message = "`discard_edits` needs the `revision` of the text with the edits";
@@ -259,7 +262,7 @@ impl<'s> ConfigApi<'s> {
 
     /// Checks and writes a new text, loads it, and records the change. If the server cannot load it, the old text is
     /// written again. An edit of the file by another program in the meantime is kept. A text that equals the old one is
-    /// loaded, but not recorded.
+    /// loaded, but not recorded. `what`: description of the change for the log and the history.
     ///
     /// # Errors
     ///
@@ -399,7 +402,8 @@ fn unwritable(file: &Path, error: ReplaceError) -> ApiError {
     ApiError::new(500, format!("cannot write {}: {error}{hint}", file.display()))
 }
 
-/// Checks that a file has the revision that the client knows.
+/// Checks that a file with the text `text` has the revision `expected` that the client knows. `None`: every revision is
+/// accepted.
 fn expect(file: &Path, text: &str, expected: Option<&str>) -> Result<(), ApiError> {
     if expected.is_none_or(|expected| expected == revision(text)) {
         return Ok(());
@@ -425,6 +429,7 @@ fn invalid(file: &Path, report: &Report) -> ApiError {
     }
 }
 
+/// Applies an edit. The error is the reason why the edit is impossible.
 fn apply(editor: &mut Editor, edit: &Edit) -> Result<(), String> {
     let applied = match edit {
         Edit::Set { path, value } => editor.set(&strings(path), value),

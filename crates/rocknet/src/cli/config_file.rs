@@ -13,7 +13,7 @@ use aws_lc_rs::rand;
 use rocknet_control::config::MAX_TEXT;
 use rustix::process::geteuid;
 
-/// Bytes of the digest of a text that form its revision.
+/// Number of leading bytes of the SHA-256 digest of a text that form its revision, written in hexadecimal.
 const REVISION_BYTES: usize = 16;
 
 /// Returns the revision of a text.
@@ -57,10 +57,11 @@ impl From<io::Error> for ReplaceError {
 }
 
 /// Replaces the text `expected` of a configuration file. After a crash, the file has either the old text or the new
-/// one. The file keeps its mode and group, and its owner if the process may give files to it. A symbolic link is
-/// followed and kept.
+/// one. The file keeps its mode and group, and its owner if the process may change the owner of files. A symbolic link
+/// is followed and kept.
 ///
-/// The old text is compared immediately before the replacement. Only an edit in the microseconds between is lost.
+/// The text of the file is compared with `expected` immediately before the replacement. An edit by another program is
+/// lost only if it is written in the microseconds between the comparison and the replacement.
 ///
 /// # Errors
 ///
@@ -141,8 +142,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Fails if the process is not in the group, and the group has other rights than all other users. Members of the group
-/// could otherwise not read the new file, or members of another group could.
+/// Fails if the process is not in the group of the old file, and this group has other rights than all other users.
+/// Members of the group could otherwise not read the new file, or members of another group could.
 fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
     if fchown(new, Some(old.uid()), Some(old.gid())).is_ok() {
         return Ok(());
@@ -163,6 +164,7 @@ fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
 /// File beside the configuration file that replaces it. The new file is removed if it is dropped before the rename.
 struct NewFile {
     file: File,
+    /// Path of the new file; `None` after the rename.
     path: Option<PathBuf>,
 }
 
@@ -186,6 +188,7 @@ impl NewFile {
         Ok(NewFile { file, path: Some(path) })
     }
 
+    /// Replaces the file `target` by this file, and writes the folder to the disk.
     fn rename_to(mut self, target: &Path) -> io::Result<()> {
         if let Some(path) = &self.path {
             fs::rename(path, target)?;

@@ -143,6 +143,7 @@ fn ports(config: &Config, served: &ServedAddresses, checks: &mut Vec<Check>) {
     }
 }
 
+/// Checks that the state folder can be written.
 fn state(config: &Config, checks: &mut Vec<Check>) {
     let path = state_folder(config);
     checks.push(match FileStorage::new(&path).check_writable() {
@@ -157,6 +158,7 @@ fn state(config: &Config, checks: &mut Vec<Check>) {
     });
 }
 
+/// Checks that each trust store of this machine trusts the local CA, if there is one.
 fn local_ca(config: &Config, checks: &mut Vec<Check>) {
     const SUBJECT: &str = "local CA";
     match trust::inspect(&state_folder(config)) {
@@ -180,6 +182,7 @@ fn local_ca(config: &Config, checks: &mut Vec<Check>) {
     }
 }
 
+/// Checks that the configured I/O back end is available.
 fn backend(config: &Config) -> Check {
     match BackendChoice::new(config.server.backend) {
         Ok(choice) => Check::good("sockets", choice.to_string()),
@@ -225,6 +228,7 @@ fn managed_php(config: &Config) -> Vec<Check> {
     missing.into_iter().map(|missing| Check::bad("PHP", missing)).collect()
 }
 
+/// Checks the descriptor limit of the process.
 fn open_files() -> Check {
     // The server raises its limit in the same way when it starts.
     descriptors::raise();
@@ -256,7 +260,8 @@ fn print_checks(checks: &[Check], json: bool) {
 /// Maximum number of findings about sites; `rocknet check` shows all.
 const MAX_SITES: usize = 64;
 
-/// Maximum number of ports that are checked. The start reports the others.
+/// Maximum number of TCP ports that are checked, and of UDP ports. The start of the server reports errors of further
+/// ports.
 const MAX_PORTS: usize = 64;
 
 /// Minimum descriptor limit for a few thousand connections with their files.

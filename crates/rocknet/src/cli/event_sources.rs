@@ -13,7 +13,7 @@ use super::control::RETRY_INTERVAL;
 use super::event::Event;
 use crate::console;
 
-/// Queues of events. Signals have their own, so that they never wait for requests of the control API.
+/// Queues of events. Signals have a queue of their own, so that they never wait for requests of the control API.
 pub struct EventQueues {
     /// Signals.
     pub signals: Receiver<Event>,
@@ -22,7 +22,7 @@ pub struct EventQueues {
 }
 
 impl EventQueues {
-    /// Waits for the next event; signals come first. Returns `None` if no sender is left.
+    /// Waits for the next event; signals come first. Returns `None` once `others` is empty and has no sender.
     pub(super) async fn next(&mut self) -> Option<Event> {
         tokio::select! {
             biased;
@@ -38,7 +38,8 @@ impl EventQueues {
 ///
 /// Fails if a signal handler cannot be installed.
 pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()> {
-    let _inside = runtime.enter();
+    // `signal` has to be called in the context of a runtime.
+    let _context = runtime.enter();
     let table: [(SignalKind, fn() -> Event); 5] = [
         (SignalKind::terminate(), || Event::Stop),
         (SignalKind::interrupt(), || Event::Stop),

@@ -21,7 +21,7 @@ pub fn is_inspection(request: &Request) -> bool {
 /// an error.
 pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
     let snapshot = server.snapshot();
-    // Summaries are taken here, because the thread has no server.
+    // The summary of the site is made here, because the thread cannot use the server.
     let summary = match &request.request {
         Request::Site(wanted) => server.sites().into_iter().find(|site| site.name == wanted.name),
         _ => None,
@@ -58,6 +58,7 @@ pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
                     _ => Err(ApiError::new(404, "there is no site with this name")),
                 }
             }
+            // `Request::Doctor`, because `is_inspection` is true for the request.
             _ => {
                 let checks = doctor::checks(file.as_deref(), &served);
                 Ok(Reply::Doctor(checks.iter().map(DoctorCheck::from).collect()))
@@ -67,6 +68,7 @@ pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
     };
     let started = thread::Builder::new().name("rn-inspection".to_owned()).spawn(inspect);
     if let Err(error) = started {
+        // The request was dropped with the closure, so its client gets an error.
         tracing::warn!("cannot start the thread of a request of the control API: {error}");
     }
 }

@@ -1,5 +1,5 @@
-//! Files of a configuration while they are read: one of them may have another text, and the revisions of all are
-//! recorded.
+//! Files of a configuration while they are read: one of them may be read with another text than on disk, and the
+//! revisions of all texts are recorded.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,8 +30,8 @@ impl LoadedRevisions {
         self.0.borrow().get(file).is_some_and(|loaded| loaded == revision)
     }
 
-    /// Replaces the revisions by those of the texts that were read in an environment. `files`: the files of the
-    /// configuration.
+    /// Replaces the revisions by those of the texts that were read through `read`. `files`: the files of the
+    /// configuration; other files that were read are left out.
     pub fn replace(&self, read: ConfigFiles<'_>, files: &[PathBuf]) {
         let mut revisions = read.revisions.into_inner();
         let loaded = files.iter().filter_map(|file| revisions.remove_entry(file));
@@ -41,6 +41,7 @@ impl LoadedRevisions {
 
 /// Environment in which the files of a configuration are read.
 pub struct ConfigFiles<'e> {
+    /// Environment that reads the files on disk, and to which all other calls are passed.
     inner: &'e dyn Environment,
     /// File with another text than on disk, or that is taken as missing.
     replaced: Option<(&'e Path, Option<&'e str>)>,
@@ -129,6 +130,7 @@ mod tests {
     #[test]
     fn the_revisions_of_the_texts_that_were_read_are_known() {
         let mut memory = MemoryEnvironment {
+            // The roots of the sites count as existing folders.
             any_directory: true,
             ..MemoryEnvironment::default()
         };

@@ -99,6 +99,8 @@ impl MainLoop {
                 }
                 (Event::Prepared(Err(error)), Some(_)) => handover.fail(&error),
                 (Event::Prepared(Ok(successor)), Some(server)) => {
+                    // The new process takes over the socket files, the datagrams of the UDP sockets, and the stored TLS
+                    // sessions.
                     self.leave_sockets(server, true);
                     server.receive_quic(false, successor.unused_udp());
                     let sessions = server.certificates().sessions.close();
@@ -165,7 +167,7 @@ impl MainLoop {
                     request.reply(reply);
                 }
                 (Event::Control(request), None) => request.reply(Err(ApiError::new(503, "the server is stopping"))),
-                // The server is stopping already.
+                // The server is stopping already. A prepared new process is killed when its event is dropped here.
                 (_, None) => {}
             }
         }
@@ -239,16 +241,16 @@ impl MainLoop {
         }
     }
 
-    /// Ends on a separate thread after another process has taken over.
+    /// Ends the server on a separate thread after another process has taken over.
     ///
     /// # Errors
     ///
-    /// As [`MainLoop::stop`].
+    /// Fails like [`MainLoop::stop`].
     fn hand_over(&self, server: Server) -> Result<(), Failure> {
         let control = self.control.borrow_mut().take();
         let sender = self.sender.clone();
         let end = move || {
-            // Clients of the API that wait for a reply of this process get it.
+            // `stop` waits for the requests in progress, so that their clients get the replies of this process.
             let control = thread::spawn(move || {
                 for server in control {
                     server.stop();

@@ -154,6 +154,7 @@ mod tests {
 
     #[test]
     fn the_page_names_the_variables_that_the_server_reads() {
+        // The variables are listed by hand, so a new one has to be added here and to the page.
         let (_, rows) = SECTIONS.iter().find(|(name, _)| *name == "ENVIRONMENT").unwrap();
         let names: Vec<_> = rows.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["ROCKNET_LOG", "ROCKNET_SOCKET", "ROCKNET_BACKEND", "NO_COLOR"]);

@@ -18,7 +18,9 @@ use super::{findings, print_error, print_report, print_warning};
 
 /// Settings that are read at start only, so that changing them needs a restart.
 pub struct StartSettings {
+    /// Section `[server]` at start.
     server: model::Server,
+    /// Section `[admin]` at start.
     admin: model::Admin,
     /// True if `user` is set but was ignored, because the process did not start as root.
     pub user_ignored: bool,
@@ -157,6 +159,7 @@ pub fn reload(
             file.display()
         )));
     }
+    // `Server::reload` records its error itself.
     if let Err(error) = server.reload(config) {
         return Err(output.failed(&format!(
             "{} is not reloaded, nothing has changed: {error}",
@@ -200,7 +203,8 @@ fn positions(report: &Report) -> String {
     lines.join("\n")
 }
 
-/// Returns the file, line and column of a finding before its message, or an empty text if it has no location.
+/// Returns the file, line and column of a finding in the form that precedes its message; an empty text if the finding
+/// has no location.
 fn location(finding: &Finding) -> String {
     let location = finding.location.as_ref();
     location.map_or_else(String::new, |at| {
@@ -238,6 +242,7 @@ impl ReloadOutput {
         }
     }
 
+    /// Shows a report, and logs its findings.
     fn show(&self, report: &Report) {
         if self.is_terminal {
             print_report(report);
@@ -259,6 +264,7 @@ impl ReloadOutput {
         }
     }
 
+    /// Logs and shows a warning.
     fn warn(&self, message: &str) {
         tracing::warn!("{message}");
         if self.is_terminal && !self.shows_log {

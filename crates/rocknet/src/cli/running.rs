@@ -38,7 +38,9 @@ use super::{Failure, browser, print_warning};
 
 /// The reason why a server could not be started.
 pub enum NotStarted {
+    /// The server itself could not be started.
     Start(StartError),
+    /// The runtime of the main loop or a signal handler could not be created.
     Io(io::Error),
 }
 
@@ -46,16 +48,19 @@ pub enum NotStarted {
 pub struct RunningServer {
     runtime: Runtime,
     events: EventQueues,
+    /// Sends events other than signals to the main loop.
     sender: Sender<Event>,
     server: Server,
     options: LaunchOptions,
     start_settings: StartSettings,
+    /// State folder of the server.
     state: PathBuf,
     /// Revisions of the configuration files at start.
     loaded: LoadedRevisions,
     error_log: Option<ErrorLog>,
     control: ControlServers,
     notifier: Notifier,
+    /// True if commands can be typed.
     has_console: bool,
 }
 
@@ -64,7 +69,7 @@ pub fn run(config: Config, options: LaunchOptions, mut service: ServiceEnvironme
     start(config, options, &mut service)?.serve()
 }
 
-/// Starts a server. Requests are served once this function returns. Takes the sockets of `service`.
+/// Starts a server. Requests are served once this function returns. Takes the inherited sockets out of `service`.
 pub fn start(
     mut config: Config,
     options: LaunchOptions,

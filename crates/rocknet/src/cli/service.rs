@@ -60,7 +60,7 @@ pub fn run(options: &Options, root: clap::Command) -> Result<(), Failure> {
     }
 }
 
-/// Makes the plan of a change, then prints it or carries it out.
+/// Makes the plan of a change, then prints it or carries it out. `name`: name of the subcommand, for messages.
 fn change(
     options: &ChangeOptions,
     name: &str,

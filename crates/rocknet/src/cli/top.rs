@@ -1,4 +1,4 @@
-//! `rocknet top`: shows the load of the running server, its sites and its routes, once a second.
+//! `rocknet top`: shows the load of the running server, its sites and its routes, by default once a second.
 
 mod sample;
 mod view;

@@ -24,7 +24,10 @@ pub use self::piece::Delivery;
 
 /// The part of a response body that has not been sent.
 pub struct BodySource {
+    /// Bytes that can be sent now.
     ready: Piece,
+    /// Source of the bytes after the ready ones; `None` once it is known that nothing follows. A stream is kept after
+    /// its end, because its trailers may still be taken.
     source: Option<Source>,
 }
 

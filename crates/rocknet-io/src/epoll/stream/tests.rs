@@ -1,4 +1,4 @@
-//! Tests with real sockets: resets, idle links, and files between frames.
+//! Tests with real sockets: resets, idle links, files between frames, and bytes in flight.
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};

@@ -9,7 +9,7 @@ use rocknet_control::config::Edit;
 
 use super::super::config_file::read;
 
-/// Returns the file with a name. `main`: the main file, whose folder a relative name is relative to.
+/// Returns the file with a name. `main`: the main file. A relative name is resolved in its folder.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ pub fn new_file(main: &Path, name: &Path) -> Result<PathBuf, ApiError> {
 ///
 /// # Errors
 ///
-/// Status 422 if they concern several files.
+/// Status 422 if the edits concern several files.
 pub fn of_edits(files: &[PathBuf], edits: &[Edit]) -> Result<Option<PathBuf>, ApiError> {
     let mut found: Option<PathBuf> = None;
     if files.len() < 2 {
@@ -90,8 +90,9 @@ pub fn of_edits(files: &[PathBuf], edits: &[Edit]) -> Result<Option<PathBuf>, Ap
     Ok(found)
 }
 
-/// Returns the file that defines a key, or the innermost of its tables; `None` if no file does. Files that cannot be
-/// read or edited are left out.
+/// Returns the file that defines a key. If no file does, returns the file that defines the innermost of the tables that
+/// would contain the key, or `None`. Of several such files, the first one is returned. Files that cannot be read or
+/// edited are left out.
 pub fn defining(files: &[PathBuf], path: &[&str]) -> Option<PathBuf> {
     let found = defining_each(files, &[path], read);
     found.into_iter().flatten().next().cloned()
@@ -153,6 +154,8 @@ mod tests {
             let file = defining(&files, path)?;
             Some(file.file_name()?.to_str()?.to_owned())
         };
+        // Path of a key, and the file that defines the key or its innermost table. `c.toml` is not valid, so it is left
+        // out.
         for (path, expected) in [
             (&["site", "a.test", "root"][..], Some("rocknet.toml")),
             (&["site", "b.test", "browse"], Some("b.toml")),
@@ -170,6 +173,7 @@ mod tests {
         let remove = |path: &[&str]| Edit::Remove {
             path: path.iter().map(|part| (*part).to_owned()).collect(),
         };
+        // Edits of `rocknet.toml`, of `b.toml`, and of a key that no file has.
         let (a, b, new) = (
             remove(&["site", "a.test"]),
             remove(&["site", "b.test"]),
@@ -208,6 +212,7 @@ mod tests {
         for file in [&files[0], &files[1], &folder.path().join("secret")] {
             fs::write(file, "").unwrap();
         }
+        // Name of a file, and its index in `files` if it is found.
         for (name, expected) in [
             ("b.toml", Some(1)),
             ("./b.toml", Some(1)),

@@ -52,7 +52,7 @@ pub struct StoredChange {
     pub is_removed: bool,
     /// Revision of the text after the change.
     pub after: String,
-    /// Text after the change; `None` in a record of an earlier version.
+    /// Text after the change; `None` in a record that an earlier version of RockNet has written.
     #[serde(default)]
     pub text: Option<String>,
 }
@@ -69,11 +69,13 @@ pub struct UndoneChanges {
 }
 
 impl UndoneChanges {
-    /// Returns the edits without a record, which would be lost, as diffs; `None` if there is no such edit. `current`:
-    /// present text of the file.
+    /// Returns the edits that are in no record, as diffs, because an undo would discard them; `None` if there is no
+    /// such edit. `current`: present text of the file. The returned text is empty if the records are those of an
+    /// earlier version of RockNet, which do not contain the text that was edited.
     pub fn unrecorded_edits(&self, current: &str) -> Option<String> {
         let deadline = Instant::now() + DIFF_TIME;
         let mut lost = None;
+        // Text before the next later change; for the last change, the present text.
         let mut next = current;
         for change in self.later.iter().chain([&self.change]) {
             if revision(next) != change.after {
@@ -112,7 +114,7 @@ impl History {
         let (before, after) = (before.into(), after.into());
         let (is_new, is_removed) = (before.is_none(), after.is_none());
         let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-        let version = StoredChange {
+        let change = StoredChange {
             file: file.to_owned(),
             unix_time: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
@@ -124,7 +126,7 @@ impl History {
             after: revision(after),
             text: Some(after.to_owned()),
         };
-        let bytes = serde_json::to_vec(&version).map_err(io::Error::other)?;
+        let bytes = serde_json::to_vec(&change).map_err(io::Error::other)?;
         let id = ids.last().map_or(1, |last| last + 1);
         self.storage.write(&name(id), &bytes, Access::Owner)?;
         for old in ids.iter().rev().skip(MAX_CHANGES - 1) {
@@ -184,35 +186,37 @@ impl History {
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
     pub fn changes(&self, present: impl Fn(&Path) -> Option<String>) -> io::Result<Vec<Change>> {
         let mut changes = Vec::new();
-        // Revision of the present text of each file, and its text before the changes that follow.
+        // Of each file: the revision of its present text, and the text before the changes visited so far, which are
+        // later than the following ones.
         let mut texts: BTreeMap<PathBuf, Option<(String, String)>> = BTreeMap::new();
         let deadline = Instant::now() + DIFF_TIME;
         for id in self.ids()?.into_iter().rev() {
-            let Some(version) = self.read(id)? else { continue };
+            let Some(change) = self.read(id)? else { continue };
             let text = texts
-                .entry(version.file.clone())
-                .or_insert_with(|| present(&version.file).map(|text| (revision(&text), text)));
-            let Some((present, next)) = text else { continue };
-            // A record of an earlier version has no text after the change. The text is then known only if no other
-            // program has edited the file before the next change.
-            let after = version
+                .entry(change.file.clone())
+                .or_insert_with(|| present(&change.file).map(|text| (revision(&text), text)));
+            let Some((file_revision, next)) = text else { continue };
+            // A record of an earlier version of RockNet has no text after the change. The text is then known only if no
+            // other program has edited the file before the next change.
+            let after = change
                 .text
                 .as_deref()
-                .or_else(|| (revision(next) == version.after).then_some(next.as_str()));
-            let diff = after.map_or_else(String::new, |after| diff(&version.before, after, deadline));
-            *next = version.before;
+                .or_else(|| (revision(next) == change.after).then_some(next.as_str()));
+            let diff = after.map_or_else(String::new, |after| diff(&change.before, after, deadline));
+            *next = change.before;
             changes.push(Change {
                 id,
-                unix_time: version.unix_time,
-                revision: present.clone(),
-                file: version.file,
-                what: version.what,
+                unix_time: change.unix_time,
+                revision: file_revision.clone(),
+                file: change.file,
+                what: change.what,
                 diff,
             });
         }
         Ok(changes)
     }
 
+    /// Reads the change with this number; `None` if it does not exist.
     fn read(&self, id: u64) -> io::Result<Option<StoredChange>> {
         let Some(bytes) = self.storage.read(&name(id))? else {
             return Ok(None);
@@ -235,6 +239,7 @@ impl History {
     }
 }
 
+/// Returns the path of the file of a change, relative to the state folder.
 fn name(id: u64) -> String {
     format!("{FOLDER}/{id}.json")
 }
@@ -271,6 +276,7 @@ mod tests {
         assert_eq!(changes("a\n", ""), []);
         history.record(file, "first", "a\n", "b\n").unwrap();
         history.record(other, "included", "x\n", "y\n").unwrap();
+        // No file of the configuration: this change is left out.
         history.record(Path::new("/other.toml"), "other", "x\n", "y\n").unwrap();
         history.record(file, "second", "b\n", "c\n").unwrap();
         let all = changes("c\n", "y\n");
@@ -332,7 +338,7 @@ mod tests {
         assert_eq!(lost(None, "e\n").unwrap(), "@@ -1 +1 @@\n-d\n+e\n");
         let both = lost(Some(1), "e\n").unwrap();
         assert!(both.contains("-d\n+e\n") && both.contains("-b\n+c\n"), "{both}");
-        // A record of an earlier version has no text after the change.
+        // A record of an earlier version of RockNet has no text after the change.
         let old = StoredChange {
             text: None,
             ..history.read(2).unwrap().unwrap()
@@ -341,12 +347,12 @@ mod tests {
         history.storage.write(&name(2), &bytes, Access::Owner).unwrap();
         assert_eq!(lost(None, "d\n"), None);
         assert_eq!(lost(None, "e\n").unwrap(), "");
-        let diffs = |current: &str| {
+        let is_last_diff_empty = |current: &str| {
             history.changes(|_| Some(current.to_owned())).unwrap()[0]
                 .diff
                 .is_empty()
         };
-        assert_eq!((diffs("d\n"), diffs("e\n")), (false, true));
+        assert_eq!((is_last_diff_empty("d\n"), is_last_diff_empty("e\n")), (false, true));
     }
 
     #[test]

@@ -19,7 +19,8 @@ use rocknet_proto::status::Status;
 use super::super::{Failure, search};
 use super::url::Url;
 
-/// Describes what a path leads to, determined by the code that serves requests.
+/// Describes what a URL leads to, determined by the code that serves requests. `settings`: settings of its route.
+/// `path`: its path, decoded and normalized.
 pub(super) fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
     // Builds the endpoint without the controller, whose library would be loaded, and without the user, whose check
     // needs root privileges. The handler is chosen by the complete settings below.
@@ -95,7 +96,7 @@ pub(super) fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result
     })
 }
 
-/// Builds the endpoint of a route without a server.
+/// Builds the endpoint of a route with the default settings of a server, because no server runs here.
 fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
     let context = EndpointContext {
         label: &SiteLabel::default(),
@@ -123,6 +124,7 @@ fn runner(php: &Php) -> String {
     }
 }
 
+/// Returns the code and the reason phrase of a status.
 pub(super) fn status(status: Status) -> String {
     format!("{} {}", status.code(), status.reason())
 }

@@ -7,7 +7,7 @@ use rocknet_control::explanation::{ConfigPosition, UrlExplanation};
 /// Renders the result: the destination of the URL and the problems, and below them three columns with key, value and
 /// configuration line.
 pub(super) fn render(explanation: &UrlExplanation) -> String {
-    // A configuration that was built in memory has no lines.
+    // A configuration that was built in memory has no file. Its positions have the line 0 and are shown as empty text.
     let line = |position: &ConfigPosition| match position.line {
         0 => String::new(),
         line => format!("{}:{line}", position.file.display()),
@@ -25,6 +25,7 @@ pub(super) fn render(explanation: &UrlExplanation) -> String {
         let location = setting.position.as_ref().map_or("default".to_owned(), line);
         rows.push((setting.key.clone(), setting.value.clone(), location));
     }
+    // Width in characters of the longest cell of a column.
     let longest = |cell: fn(&(String, String, String)) -> &String| {
         rows.iter()
             .map(|row| cell(row).chars().count())

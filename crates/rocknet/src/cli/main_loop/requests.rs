@@ -64,6 +64,7 @@ impl MainLoop {
             Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
             Request::EnableUpstream(upstream) => set_drained(server, &upstream.address, false),
             Request::PhpPools => Ok(Reply::PhpPools(inventory::php_pools(server))),
+            // `restart` returns the number of pools with this name.
             Request::RestartPhpPool(pool) => match server.php().restart(&pool.name) {
                 0 => Err(ApiError::new(404, "there is no pool of PHP with this name")),
                 _ => Ok(done("PHP is restarting; the old processes complete their requests")),
@@ -81,7 +82,7 @@ impl MainLoop {
         ConfigApi::new(server, &self.source, &self.start_settings, &self.loaded, &self.state)
     }
 
-    /// Changes the configuration.
+    /// Changes the configuration. The service manager gets the notifications of a reload, because the change is loaded.
     fn save(
         &self,
         server: &Server,

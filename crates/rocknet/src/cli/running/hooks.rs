@@ -23,13 +23,16 @@ pub(super) struct ProgramStart<'a> {
     /// Account to switch to.
     pub(super) user: Option<&'a str>,
     pub(super) state: &'a StateFolder,
+    /// Accounts under which scripts run.
     pub(super) scripts: &'a accounts::AccountPlan,
     pub(super) config: &'a Config,
+    /// Process that this one replaces in an upgrade.
     pub(super) predecessor: Option<&'a Predecessor>,
     /// Sockets of the service manager.
     pub(super) sockets: InheritedSockets,
-    /// `None` once the sandbox is entered.
+    /// Limits to set; `None` once they are set.
     pub(super) sandbox: Option<SandboxPlan>,
+    /// Limits in effect.
     pub(super) active_sandbox: ActiveSandbox,
     /// Set once the logs are open.
     pub(super) error_log: Option<ErrorLog>,

@@ -44,6 +44,7 @@ impl Layout {
         self.root == Path::new("/")
     }
 
+    /// Returns the path of the unit.
     pub fn unit(&self) -> PathBuf {
         self.root.join("etc/systemd/system").join(UNIT_NAME)
     }
@@ -57,6 +58,7 @@ impl Layout {
         (link, Path::new("/etc/systemd/system").join(UNIT_NAME))
     }
 
+    /// Returns the path of the manual page.
     pub fn man_page(&self) -> PathBuf {
         self.root.join("usr/local/share/man/man1/rocknet.1")
     }
@@ -74,6 +76,7 @@ impl Layout {
             .find(|unit| unit.exists())
     }
 
+    /// Returns the path of the installed program.
     pub fn program(&self) -> PathBuf {
         self.root.join(PROGRAM.trim_start_matches('/'))
     }
@@ -84,10 +87,12 @@ impl Layout {
         resolved(file).is_some_and(|file| resolved(&self.program()) == Some(file))
     }
 
+    /// Returns the path of the file that defines the account of the server for `systemd-sysusers`.
     pub fn account(&self) -> PathBuf {
         self.root.join("etc/sysusers.d/rocknet.conf")
     }
 
+    /// Returns the path of the configuration file.
     pub fn configuration(&self) -> PathBuf {
         self.configuration_folder().join("rocknet.toml")
     }
@@ -102,7 +107,7 @@ impl Layout {
         self.root.join("var/www/html")
     }
 
-    /// Returns the paths that stay after the service has been removed, if they exist.
+    /// Returns the existing paths that stay after the service has been removed, each with a description.
     pub fn kept(&self) -> Vec<(PathBuf, &'static str)> {
         let all = [
             (PROGRAM, "the program"),

@@ -93,7 +93,7 @@ impl Step {
     }
 }
 
-/// Creates a link beside `path` and renames it.
+/// Creates a link to `target` beside `path` and renames it to `path`, because an existing link cannot be changed.
 fn link(path: &Path, target: &Path) -> io::Result<()> {
     let new = beside(path)?;
     match fs::remove_file(&new) {
@@ -113,7 +113,7 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
     Ok(path.with_file_name(format!(".{name}.new")))
 }
 
-/// Writes a file beside `path` and renames it, because a program that is running cannot be overwritten.
+/// Writes a file beside `path` and renames it to `path`, because a program that is running cannot be overwritten.
 fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let new = beside(path)?;
     fs::write(&new, bytes)?;

@@ -53,7 +53,7 @@ struct ServiceState {
     is_loaded: bool,
     /// State such as `active` or `failed`.
     active: String,
-    /// State within `active`, such as `running`.
+    /// Finer state, `SubState` of systemd, such as `running`.
     detail: String,
     /// Start with the system: `enabled` or `disabled`.
     at_boot: String,

@@ -31,6 +31,7 @@ const MIN_FROM_FILE: u64 = 8 * 1024;
 
 /// Source of the pieces of a file.
 pub struct FileSource {
+    /// Range that has not been returned yet.
     part: FilePart,
     delivery: Delivery,
     /// Operation that loads the next piece into memory.
@@ -105,6 +106,7 @@ impl FileSource {
                     found => found,
                 },
                 Some(Preparing::ReadAhead(ahead)) => {
+                    // The output is false if the event loop could not load the piece, so that the pool has to load it.
                     self.is_loaded = ready!(ahead.as_mut().poll(task));
                     self.preparing = None;
                     self.find(max_bytes)

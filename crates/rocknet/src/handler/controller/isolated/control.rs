@@ -183,6 +183,7 @@ mod tests {
             ChildReport::recv(&server_end).expect("a message"),
             Some(ChildReport::Refused("x".repeat(MAX_TEXT)))
         );
+        // An unknown kind, and messages with missing or additional bytes.
         for malformed in [&b"\x63"[..], &[CONTROLLER, 1], &[READY, 1], &[LOG]] {
             child_end.send(malformed, None, Blocking::Yes).expect("room");
             assert!(ChildReport::recv(&server_end).is_err(), "{malformed:?}");

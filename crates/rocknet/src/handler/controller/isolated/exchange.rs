@@ -70,6 +70,7 @@ pub async fn answer(
             None => call.queue(&ServerMessage::End)?,
         }
     };
+    // The builder in the process has the same limit, so a working process does not exceed it.
     if size > MAX_BODY {
         return Err(ControllerError::Protocol);
     }

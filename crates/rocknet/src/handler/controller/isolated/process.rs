@@ -77,7 +77,8 @@ impl ProcessHandle {
         }
         loop {
             let Some(kept) = lock(&self.idle).pop() else { break };
-            // Any other result means that the connection was closed, because the process has ended.
+            // `WouldBlock` means that the connection is open. Any other result means that it was closed, because the
+            // process has ended.
             if matches!((&kept).read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock) {
                 return Ok(kept);
             }
@@ -174,6 +175,7 @@ impl ChildProcess {
             .stdin(input)
             .stdout(writer.try_clone()?)
             .stderr(OwnedFd::from(writer));
+        // `None`: the process runs as the user of the server.
         bind_to_thread(&mut command, None, Signal::KILL);
         let child = command.spawn()?;
         // Closes the child's ends of the control channel and of the output pipe in this process.
@@ -196,10 +198,12 @@ impl ChildProcess {
         Ok(running)
     }
 
+    /// Returns the control channel to the process.
     pub fn control(&self) -> &FdChannel {
         &self.process.control
     }
 
+    /// Returns the pipe with the output of the process; `None` once the process has closed it.
     pub fn output(&self) -> Option<&PipeReader> {
         self.output.as_ref()
     }
@@ -235,6 +239,7 @@ impl ChildProcess {
         self.is_alive()
     }
 
+    /// Blocks until the process exits, at most for `timeout`.
     fn wait_for_exit(&mut self, timeout: Duration) {
         let until = Instant::now() + timeout;
         while self.is_alive() && Instant::now() < until {
@@ -248,7 +253,7 @@ impl ChildProcess {
     }
 
     /// Waits up to `timeout` for the exit of the process, then kills what is left of its process group. Returns the
-    /// exit status.
+    /// exit status, or that of a success if it cannot be determined.
     pub fn end(&mut self, timeout: Duration) -> ExitStatus {
         self.wait_for_exit(timeout);
         let _ = signal_group(self.child.id(), Signal::KILL);
@@ -303,6 +308,7 @@ pub enum ProcessEvent {
 
 /// Writes the output of the process to the log, line by line.
 struct OutputLog {
+    /// Configured path of the library.
     library: String,
     /// Bytes of the current line.
     line: Vec<u8>,
