@@ -36,7 +36,9 @@ pub struct Metrics {
 
 #[derive(Debug, Default)]
 struct Workers {
+    /// Counters of workers that were still running when the last worker was registered, and of that worker.
     live: Vec<Arc<WorkerCounters>>,
+    /// Merged counters of workers that have ended.
     ended: WorkerCounters,
 }
 

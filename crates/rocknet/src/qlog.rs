@@ -55,6 +55,7 @@ impl QlogWriter {
         })
     }
 
+    /// Locks the thread and the sender of its records.
     fn thread(&self) -> MutexGuard<'_, Option<(SyncSender<Record>, OwnedThread)>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -98,6 +98,7 @@ impl Registries {
         Registries::with(Upstreams::with_dialer(time.clone(), dialer), Arc::default(), time)
     }
 
+    /// Creates the registries with these upstreams, PHP sockets and clock.
     fn with(upstreams: Upstreams, php: Arc<php::PhpSockets>, time: TimeSource) -> Registries {
         let encoder_limit = EncoderLimit::default();
         Registries {

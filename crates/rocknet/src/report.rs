@@ -30,7 +30,7 @@ use crate::snapshot::Snapshot;
 /// A configured address, the bound address, and the number of workers that serve it.
 pub type BoundListener = (Address, Address, usize);
 
-/// Returns the state and counters of a server, except reloads, log drops and UDP ports, which
+/// Returns the state and counters of a server, except reloads, snapshots, log drops and UDP ports, which
 /// [`Server::status`](crate::server::Server::status) adds. `http3`: configured addresses whose UDP ports are served.
 pub fn status(
     snapshot: &Snapshot,
@@ -55,6 +55,7 @@ pub fn status(
         .iter()
         .map(|(configured, address, _)| (configured, address))
         .collect();
+    // By port; Unix sockets, which have none, come last.
     listeners.sort_by_key(|(_, address)| (address.port().is_none(), address.port()));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -268,7 +269,8 @@ pub const MAX_FOLDERS_CHECKED: usize = 256;
 /// Returns a URL for each of the first `limit` sites, for a client whose request to the listener `configured` names
 /// `port`. Sites without an HTTP URL, and those whose port is not known, are left out.
 pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: usize) -> Vec<String> {
-    // If the kernel chose the port, it is taken from the host of the request.
+    // If the kernel chose the port of the listener, the port in the request is that port. The number of workers (0) is
+    // not used.
     let bound: Vec<BoundListener> = match configured {
         Address::Tcp { ip, .. } => vec![(configured.clone(), Address::Tcp { ip: *ip, port }, 0)],
         Address::Unix(_) => Vec::new(),
@@ -331,6 +333,7 @@ fn host_name(address: Option<IpAddr>) -> String {
     }
 }
 
+/// Returns the URL of a bound address. `secure`: true if its connections use TLS.
 fn listener_url(address: &Address, secure: bool) -> String {
     match address {
         Address::Tcp { ip, port } => url(&host_name(*ip), *port, secure),
@@ -338,6 +341,7 @@ fn listener_url(address: &Address, secure: bool) -> String {
     }
 }
 
+/// Returns an `http` or `https` URL. The default port of the scheme is left out.
 fn url(host: &str, port: u16, secure: bool) -> String {
     match (secure, port) {
         (false, 80) => format!("http://{host}/"),

@@ -1,4 +1,5 @@
-//! Header fields that only responses with TLS carry. Without TLS an attacker on the path could have added them.
+//! Header fields that only responses with TLS carry. Without TLS, clients cannot trust these fields, because an
+//! attacker on the path could have added them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -38,9 +38,9 @@ pub enum Wait {
 /// sent FIN counts as one byte.
 pub const FIN_ONLY: u64 = 1;
 
-/// Maximum number of unacknowledged bytes that are left to the kernel when the client closes its connection. A response
-/// that was just sent is rarely acknowledged yet, and waiting for the acknowledgement would cost each of these
-/// connections a system call.
+/// Maximum number of unacknowledged bytes that are left to the kernel when the client has closed its side, or when the
+/// server closes a connection after its last response. A response that was just sent is rarely acknowledged yet, and
+/// waiting for the acknowledgement would cost each of these connections a system call.
 pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
 
 /// Ticks of a wait without a deadline. The wheel shortens them to its maximum, which is 248 days with the shortest
@@ -79,12 +79,12 @@ impl Deadlines {
         self.wait
     }
 
-    /// Sets the ticks that the handler of a request may take, until the next call; `None`: the general limit.
+    /// Sets the ticks that the handler of a request may take, until the next call; `None`: the general timeout.
     pub fn set_handler_timeout(&mut self, ticks: Option<u32>) {
         self.handler_timeout = ticks;
     }
 
-    /// Returns the ticks that the handler, or the next piece of its response, may take. `ticks`: the general limit.
+    /// Returns the ticks that the handler, or the next piece of its response, may take. `ticks`: the general timeout.
     pub fn handler_ticks(&self, ticks: u32) -> u32 {
         self.handler_timeout.unwrap_or(ticks)
     }
@@ -117,7 +117,7 @@ impl Deadlines {
         Some(waited + ticks)
     }
 
-    /// Begins a window in which the client has to take its response. `in_flight`: bytes that the kernel already holds.
+    /// Begins a window in which the client has to take its response. `in_flight`: unacknowledged bytes in the kernel.
     pub fn begin_send(&mut self, ticks: u32, in_flight: u64) {
         self.begin(Wait::Send, ticks);
         self.held = in_flight;

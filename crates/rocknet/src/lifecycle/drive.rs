@@ -1,4 +1,4 @@
-//! Drives a client connection of any HTTP version until it has closed.
+//! Drives a client connection of HTTP/1 or HTTP/2 until it has closed.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -8,13 +8,13 @@ use rocknet_io::link::Link;
 use super::connection::{ConnectionCore, End};
 use super::deadlines::FIN_ONLY;
 
-/// A connection of one HTTP version.
+/// A connection of one HTTP version that uses a [`ConnectionCore`]: HTTP/1 or HTTP/2.
 pub trait Version {
     type Link: Link;
     /// True if the connection is read while its backlog waits for the link.
     const READS_WHILE_BLOCKED: bool;
 
-    /// Returns the part of the connection that is the same for every HTTP version.
+    /// Returns the part of the connection that is the same for both HTTP versions.
     fn core(&mut self) -> &mut ConnectionCore<Self::Link>;
 
     /// Sends the backlog. [`Version::step`] is called only once the backlog is empty; there is no other back-pressure.

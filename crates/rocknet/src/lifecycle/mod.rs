@@ -1,5 +1,5 @@
 //! Exchanges and connections, from a request to its record in the access log. This code is the same for every HTTP
-//! version.
+//! version, except that only HTTP/1 and HTTP/2 use `connection.rs` and `drive.rs`.
 //!
 //! ```text
 //! begin ──ready────────────────────────────────────────────▶ recorded

@@ -68,7 +68,7 @@ mod tests {
             assert_eq!(found, new, "{authority} {target}");
         }
         // Of these two resources, only `/b` is new.
-        let preloads = Preloads::new(&["/a".to_owned(), "/b".to_owned()]).expect("some");
+        let preloads = Preloads::new(&["/a".to_owned(), "/b".to_owned()]).expect("not empty");
         assert!(seen.has_new(b"h", &preloads), "/b is new");
         assert!(!seen.has_new(b"h", &preloads));
         for number in 0..SEEN_MAX as u32 {

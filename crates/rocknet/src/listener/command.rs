@@ -36,8 +36,8 @@ pub enum WorkerCommand {
         /// Dropped once the worker has applied the command.
         applied: mpsc::Sender<()>,
     },
-    /// Uses the UDP socket of a worker of another address that covers this one, and closes the UDP socket of this
-    /// worker.
+    /// Uses the UDP socket of a worker of another address that covers the address of this worker, and closes the UDP
+    /// socket of this worker.
     ReplaceQuic(QuicSocket),
     /// Marks the heartbeat as received.
     Heartbeat(BeatNumber),

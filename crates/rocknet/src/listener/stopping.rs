@@ -14,7 +14,7 @@ use crate::accept_loop::StopTimes;
 use crate::snapshot::Snapshot;
 use crate::transport::quic::{QuicSocket, WeakQuicSocket};
 
-/// Time after the close of idle connections in which every worker has closed them.
+/// Maximum time from the moment at which idle connections are to be closed until every worker has closed them.
 const CLOSE_MARGIN: Duration = Duration::from_secs(1);
 
 /// A listener that is stopping. Its connections are cut when it is dropped.
@@ -22,6 +22,7 @@ pub struct StoppingListener {
     /// Bound address.
     address: Address,
     commands: Vec<UnboundedSender<WorkerCommand>>,
+    /// Threads of the workers. The result of each is true if its worker has cut no connection.
     threads: Vec<JoinHandle<bool>>,
     /// UDP sockets that were bound for the workers, as long as they are open; empty if the workers have never had any.
     quic: Vec<WeakQuicSocket>,
@@ -82,6 +83,7 @@ impl StoppingListener {
         !self.quic.is_empty()
     }
 
+    /// Sends a command to every worker.
     fn send(&self, command: impl Fn() -> WorkerCommand) {
         for worker in &self.commands {
             // A worker that has ended needs no command.

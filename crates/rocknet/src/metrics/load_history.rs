@@ -1,4 +1,4 @@
-//! Load over the last seconds and over the last minute, computed from samples of the counters.
+//! Load over the last 10 seconds and over the last minute, computed from samples of the counters.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -36,7 +36,7 @@ impl LocalCounters {
         }
     }
 
-    /// Counts a response, in total and for its route.
+    /// Counts a response, in total and for its route. `route`: number of the route.
     #[inline]
     pub fn count(&self, route: u32, response: CountedResponse) {
         self.counters.count_response(response.status);

@@ -115,6 +115,7 @@ impl Decisions {
     }
 }
 
+/// Returns the data of a request that guards need.
 fn guard_context<'a, F>(worker: &'a Worker, incoming: &IncomingRequest<'a, F>) -> GuardContext<'a>
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -127,7 +128,7 @@ where
 }
 
 /// Admits a request for a path in the worker cache if all guards can decide without waiting, and returns the
-/// authenticated user, if any. Returns the outer `None` if the slow path has to decide.
+/// authenticated user, if any. Returns the outer `None` if the slow path, which can wait, has to decide.
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
@@ -190,6 +191,7 @@ async fn handle_guarded(
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
     let output = match scripts {
         Some(tree) => {
+            // No file has a path such as `/a%2Fb`, and its decoded form must not lead to the script `/a/b`.
             handler::clear_unnameable_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
@@ -198,8 +200,8 @@ async fn handle_guarded(
                     // The handler finds the same script in the worker cache.
                     handler.handle(exchange).await
                 }
-                // There is no script. The handler is not called, because its own lookup could find a script that was
-                // created in the meantime, and that no guard has checked.
+                // There is no script, or the server is overloaded. The handler is not called, because its own lookup
+                // could find a script that was created in the meantime, and for which no guard has checked the request.
                 Err(output) => output,
             }
         }
@@ -267,6 +269,7 @@ async fn enter_script(
     Ok(user)
 }
 
+/// Returns the routes of the site that a request is for; `None` if it is for no site.
 fn site_routes(context: &RequestContext) -> Option<&SiteRoutes> {
     let site = context.config.snapshot.sites.get(context.site? as usize)?;
     Some(site.routes(context.is_secure))
@@ -284,6 +287,7 @@ fn endpoints<'p>(routes: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) ->
     found.extend(routes.endpoint_with_toggled_trailing_slash(&resolved.path));
     let tree = resolved.endpoint.tree.as_ref();
     if tree.is_some_and(|tree| tree.is_program(&resolved.path)) {
+        // The first slash begins the path, so no program ends there.
         for (end, _) in resolved.path.match_indices('/').skip(1) {
             let (program, path_info) = resolved.path.split_at(end);
             found.push(routes.endpoint(program));

@@ -113,8 +113,9 @@ impl RequestContext {
         })
     }
 
-    /// Creates the context of a request. `local`: local address of its connection. `is_secure`: true if the connection
-    /// uses TLS. `owned` is called if the access log or a trace needs the request.
+    /// Creates the context of a request. `site`: number of its site, if any. `applied`: `None` if no route is known or
+    /// needed. `local`: local address of its connection. `is_secure`: true if the connection uses TLS. `owned` is
+    /// called if the access log or a trace needs the request.
     pub fn new(
         config: &Rc<WorkerConfig>,
         site: Option<u32>,

@@ -38,6 +38,7 @@ pub(super) fn create(
                 }
                 let variant = encode::encode(coding, &content)
                     .map(|encoded| Box::new(load::coded(&tree, asset, coding, encoded)));
+                // Number of bytes by which the coded form enlarges the cache entry.
                 let grown = variant.as_deref().map_or(0, Variant::size);
                 if asset.set_encoded(coding, variant) {
                     cache.entry_grew(tree.id, &path, grown);

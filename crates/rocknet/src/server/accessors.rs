@@ -64,7 +64,7 @@ impl Server {
         self.state().failed_reloads
     }
 
-    /// Returns the PHP that the server runs itself.
+    /// Returns the manager of the PHP processes that the server runs itself.
     pub fn php(&self) -> &php::PhpManager {
         &self.php
     }
@@ -74,13 +74,13 @@ impl Server {
         report::sites(&self.snapshot(), &self.listeners())
     }
 
-    /// Removes all files from the file cache, and waits until that is done. Returns false if the cache was too busy to
-    /// do it in time; it does it later.
+    /// Removes all files from the file cache, and waits until they are removed. Returns false if the cache was too busy
+    /// to remove them in time; they are then removed later.
     pub fn purge_file_cache(&self) -> bool {
         self.shared.cache.purge()
     }
 
-    /// Returns the I/O back end and the reason for it.
+    /// Returns the I/O back end, and the reason why it was chosen.
     pub fn backend(&self) -> &BackendChoice {
         &self.backend
     }

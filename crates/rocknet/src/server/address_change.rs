@@ -23,7 +23,7 @@ pub(super) struct RemovedAddresses<'s> {
 
 impl RemovedAddresses<'_> {
     /// Returns duplicates of the sockets that are bound to the addresses in `new`. If the new workers had sockets of
-    /// their own only, the kernel would distribute clients over these and those of the removed address.
+    /// their own only, the kernel would distribute clients over these and the sockets of the removed address.
     pub fn sockets_for(&self, new: &[Address]) -> io::Result<AdoptedSockets> {
         let mut adopted = AdoptedSockets::default();
         for address in new {
@@ -72,8 +72,8 @@ pub(super) fn udp_addresses(
     active.chain(stopping.map(StoppingListener::bound)).cloned().collect()
 }
 
-/// Stops a listener whose address was removed. If another listener covers the address (as `*:443` covers
-/// `127.0.0.1:443`), it accepts the connections that wait at the sockets.
+/// Stops a listener whose address was removed. If another listener (`heir`) covers the address (as `*:443` covers
+/// `127.0.0.1:443`), that listener accepts the connections that wait at the sockets.
 pub(super) fn stop_removed(
     listener: ActiveListener,
     listeners: &mut BTreeMap<Address, ActiveListener>,
@@ -92,8 +92,9 @@ pub(super) fn stop_removed(
     listener.stop(times)
 }
 
-/// Lets stopping workers use a UDP socket of a listener whose address covers theirs. The kernel prefers sockets of the
-/// one address, so that the workers would otherwise have to pass on the datagrams of all new connections.
+/// Lets stopping workers use a UDP socket of a listener (`heir`) whose address covers theirs. The kernel prefers a
+/// socket that is bound to a single address, so the stopping workers would otherwise have to pass on the datagrams of
+/// all new connections.
 pub(super) fn release_covered_udp(stopping: &[StoppingListener], listeners: &BTreeMap<Address, ActiveListener>) {
     for listener in stopping.iter().filter(|listener| listener.has_own_udp()) {
         let heir = listeners.values().find(|heir| heir.bound().covers(listener.bound()));
@@ -103,7 +104,8 @@ pub(super) fn release_covered_udp(stopping: &[StoppingListener], listeners: &BTr
     }
 }
 
-/// Returns true if both are the same port of the same address. Port 0 is another port each time.
+/// Returns true if `bound` and `new` are the same port of the same address. For port 0, the kernel chooses another port
+/// each time, so the result is false.
 fn is_same_port(bound: &Address, new: &Address) -> bool {
     bound == new && new.port().is_some_and(|port| port != 0)
 }

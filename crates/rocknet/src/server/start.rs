@@ -46,7 +46,7 @@ pub trait StartHooks {
     ///
     /// # Errors
     ///
-    /// The message with which the start fails.
+    /// Returns the message with which the start fails.
     fn before_threads(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -54,12 +54,13 @@ pub trait StartHooks {
     /// Called once the logs are open, before anything is logged.
     fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
 
-    /// Called when everything but the workers has started. Afterwards the server accepts connections. `sessions` gets
-    /// those of a previous process. `unused_udp`: its addresses whose UDP sockets this server does not read.
+    /// Called when everything but the workers has started. Afterwards the server accepts connections. `_sessions`:
+    /// stores to which the sessions of a previous process are added. `_unused_udp`: addresses of the previous process
+    /// whose UDP sockets this server does not read.
     ///
     /// # Errors
     ///
-    /// The message with which the start fails.
+    /// Returns the message with which the start fails.
     fn before_serving(&mut self, _sessions: &SessionStores, _unused_udp: &[Address]) -> Result<(), String> {
         Ok(())
     }

@@ -20,15 +20,17 @@ use super::optional_message::{MAX_MESSAGE, OptionalMessage};
 use crate::certificates::resumption::{SessionStores, TicketSecrets};
 use crate::gateway::accounts::{Accounts, OfferedHelper};
 
-/// Maximum time between two messages of the old process. The old process sends its list of sockets without a pause, and
-/// takes longer only for its reply to [`Predecessor::prepared`].
+/// Maximum time between two messages of the old process, and for sending a message to it. The old process sends its
+/// list of sockets without a pause, and takes longer only for its reply to [`Predecessor::prepared`].
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The process from which this process takes over.
 pub struct Predecessor {
     channel: FdChannel,
+    /// Everything that the old process has passed; `None` until it was received completely.
     sockets: Mutex<Option<Received>>,
-    /// True if the old process was started as root without scripts, so that this process must not run any.
+    /// True if the old process was started as root, and has dropped root's rights because its configuration had no
+    /// scripts. This process must not run scripts either, because they would run as the account of the server.
     pub has_dropped_root: bool,
     /// State folder of the old process.
     pub state_folder: PathBuf,
@@ -227,9 +229,9 @@ impl Predecessor {
         sockets.as_mut().map(group).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Reports that only the workers have to be started, and waits until the old process permits that. Adds to
-    /// `sessions` those that the old process passes. `unused_udp`: addresses whose UDP sockets this process does not
-    /// read.
+    /// Reports that only the workers have to be started, and waits until the old process permits their start. Adds the
+    /// sessions that the old process passes to `sessions`. `unused_udp`: addresses whose UDP sockets this process does
+    /// not read.
     ///
     /// # Errors
     ///
@@ -270,6 +272,7 @@ impl Predecessor {
         let _ = self.send(&ToOld::Failed(error.to_owned()));
     }
 
+    /// Sends a message to the old process.
     fn send(&self, message: &ToOld) -> io::Result<()> {
         self.channel.set_send_timeout(MESSAGE_TIMEOUT)?;
         self.channel.send(&message.encode(), None, Blocking::Yes)
@@ -277,7 +280,7 @@ impl Predecessor {
 }
 
 /// Returns an account for which the helper starts programs. The helper itself knows the groups that the account had at
-/// the start. An account that the system has no longer, or that has got other IDs, is returned without groups and home
+/// the start. An account that the system no longer has, or whose IDs have changed, is returned without groups and home
 /// folder, and is not used for new scripts.
 fn account(uid: u32, gid: u32, name: String) -> User {
     let known = User::find(&name).ok().filter(|user| (user.uid, user.gid) == (uid, gid));

@@ -32,7 +32,8 @@ const EXIT_WAIT: Duration = Duration::from_secs(1);
 /// Interval at which the exit status is queried.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Time to pass sessions for early data. The UDP sockets are not read meanwhile, and sessions only save round trips.
+/// Maximum time to pass sessions for early data. It is short, because no process reads the UDP sockets meanwhile, and
+/// because sessions only save round trips.
 const SESSIONS_TIME: Duration = Duration::from_millis(500);
 
 /// Parameters of the start of a new process.
@@ -51,7 +52,8 @@ pub struct Offer {
     pub helper: Option<OfferedHelper>,
     /// Encoded secrets of session tickets.
     pub ticket_secrets: Zeroizing<Vec<u8>>,
-    /// True if this process was started as root without scripts, so that the new process must not run any.
+    /// True if this process was started as root, and has dropped root's rights because its configuration had no
+    /// scripts. The new process must not run scripts either, because they would run as the account of the server.
     pub has_dropped_root: bool,
     /// State folder of the server.
     pub state_folder: PathBuf,
@@ -165,6 +167,7 @@ impl Successor {
         self.send(&ToNew::End)
     }
 
+    /// Sends the channel of the helper, and the accounts for which it starts programs.
     fn send_helper(&self, helper: &OfferedHelper) -> io::Result<()> {
         let Accounts { all, default } = &helper.accounts;
         let message = ToNew::Helper {
@@ -185,6 +188,7 @@ impl Successor {
         Ok(())
     }
 
+    /// Sends a message without a descriptor.
     fn send(&self, message: &ToNew) -> io::Result<()> {
         self.channel.set_send_timeout(self.left())?;
         self.channel.send(&message.encode(), None, Blocking::Yes)
@@ -244,7 +248,7 @@ impl Successor {
         &self.unused_udp
     }
 
-    /// Returns the process ID.
+    /// Returns the process ID of the new process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -272,7 +276,7 @@ impl Successor {
     ///
     /// # Errors
     ///
-    /// As [`Successor::start`].
+    /// Fails as [`Successor::start`] does.
     pub fn finish(mut self, sessions: Vec<SiteSessions>) -> Result<Successor, UpgradeError> {
         self.send_sessions(sessions);
         let permitted = self.send(&ToNew::Go);
@@ -290,7 +294,7 @@ impl Successor {
 impl Drop for Successor {
     fn drop(&mut self) {
         if !self.is_ready {
-            // The process leads a group of its own.
+            // The new process leads a process group of its own.
             let _ = child::signal_group(self.child.id(), Signal::KILL);
             let _ = self.child.wait();
         }

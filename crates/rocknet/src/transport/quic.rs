@@ -28,8 +28,8 @@ pub struct QuicSocket {
     socket: Arc<OwnedFd>,
     /// Number of the process for its connection IDs.
     generation: u16,
-    /// Receives datagrams of the worker's connections from other workers. Its number identifies the worker in the
-    /// connection IDs that it issues.
+    /// Receives datagrams of the worker's connections from other workers. The number of the inbox identifies the worker
+    /// in the connection IDs that the worker issues.
     inbox: WorkerInbox,
     /// Keys, which are the same for all processes of the server.
     keys: SharedKeys,

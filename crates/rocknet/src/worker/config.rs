@@ -62,6 +62,7 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl WorkerConfig {
+    /// Creates the configuration of a worker. `address`: its configured listening address.
     pub(super) fn new(snapshot: &Arc<Snapshot>, address: &Address, wheel: &Wheel) -> WorkerConfig {
         let limits = &snapshot.config.limits;
         let listener = snapshot.listeners.get(address);

@@ -23,6 +23,7 @@ impl<L: Link> Connection<L> {
     /// input must be discarded until the client closes.
     pub(super) fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
         if !self.core.has_sent_all() {
+            // The unsent bytes are in the backlog again, which is sent before the next call.
             return Poll::Ready(Ok(()));
         }
         self.core.ends_with_connection = false;

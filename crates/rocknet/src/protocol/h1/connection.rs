@@ -72,6 +72,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
+    /// Counts bytes that were written to the link.
     #[inline]
     fn count_sent(&mut self, bytes: u64) {
         self.sent = self.sent.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));

@@ -148,6 +148,7 @@ impl<L: Link> Connection<L> {
                     at += consumed;
                     self.core.dropped = 0;
                 }
+                // The response to the last request is not complete, or the connection reads no more requests.
                 Ok(ServerEvent::Blocked) => return at,
                 Err(refusal) => {
                     let request_context = RequestContext::unparsed(config, self.core.info.local());

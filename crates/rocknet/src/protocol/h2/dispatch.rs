@@ -48,7 +48,8 @@ impl<L: Link> Connection<L> {
         self.begin_exchange(worker, config, &request, owned, id, body, None, output);
     }
 
-    /// Starts the exchange of a request. `receiver`: the receiver of its body, if the request was held.
+    /// Starts the exchange of a request. `owned` returns a copy of the request that outlives the receive buffer.
+    /// `receiver`: the receiver of its body, if the request was held.
     #[inline]
     pub(super) fn begin_exchange(
         &mut self,

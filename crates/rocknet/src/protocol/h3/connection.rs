@@ -127,8 +127,9 @@ impl Connection {
         let config = worker.config();
         let mut deadlines = Deadlines::new(&worker.wheel);
         deadlines.begin(Wait::FirstByte, config.ticks.header);
-        // This is the address of the handshake, which proved that the client receives at this address. A later address
-        // of the connection is ignored here, because it may be forged until QUIC has validated the path.
+        // This is the address from which the client began the handshake. The handshake completes only if the client
+        // receives at this address. A later address of the connection is ignored here, because it may be forged until
+        // QUIC has validated the path.
         let address = quic.remote_address();
         let client = Client::Ip {
             address: address.ip(),
@@ -224,7 +225,7 @@ impl Connection {
                         self.last_delivered = Some(worker.wheel.now());
                     }
                 }
-                // Nothing is written here, because every round writes to the streams that have output.
+                // Only a flag is set here, because every round writes to the streams that have output.
                 Event::Stream(StreamEvent::Writable { id }) => {
                     if let Some(entry) = self.streams.get_mut(StreamId::new(id.into())) {
                         entry.awaits_turn = true;

@@ -171,7 +171,8 @@ impl Connection {
         progressed
     }
 
-    /// Handles the events in `bytes`. Returns false if nothing more can be read from the stream now.
+    /// Handles the events in `bytes`. `fin`: true if the stream ends after `bytes`. Returns false if nothing more can
+    /// be read from the stream now.
     fn process(&mut self, worker: &Rc<Worker>, id: StreamId, bytes: &Bytes, fin: bool) -> bool {
         let config = worker.config();
         let now = worker.clock.uptime_ms();
