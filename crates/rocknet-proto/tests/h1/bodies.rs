@@ -1,7 +1,8 @@
 //! Tests request bodies: by length and chunked, with chunk extensions and trailers.
 //!
 //! The expected events are the lines of a transcript. A request line has the host after `@` and the framing of the
-//! body; lines for data and for the end of the body follow. The last line is the state of the connection.
+//! body; lines for data and for the end of the body follow. The last line is the state of the connection: `idle` if the
+//! next request may follow, `more` if the message is incomplete, or `refused` with the reason.
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{ResponseTiming, server_transcript};

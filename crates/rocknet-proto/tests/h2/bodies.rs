@@ -1,7 +1,8 @@
 //! Tests request bodies: their parts, length, limit, windows and trailers.
 //!
 //! The functions that create frames have the stream as their first argument. The expected lines are those of a
-//! transcript: events, the state of the connection (`idle`, `more` or `closed`), and the sent frames after `>`.
+//! transcript: events, the state of the connection (`idle`, `more` or `closed`), and the sent frames after `>`. Data of
+//! one stream that arrives without another event in between is one line.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -11,7 +12,7 @@ use rocknet_proto::status::Status;
 
 /// Transcript line of a POST request on stream 1.
 const POST_1: &str = "request 1 POST / @a";
-/// Frames of the response to a request on stream 1, with a body of 5 bytes.
+/// Transcript lines of the response to a request on stream 1, with a body of 5 bytes.
 const SENT: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
 #[test]
@@ -301,6 +302,7 @@ fn the_end_of_a_tunnel_closes_one_direction() {
         assert_eq!(head, Ok(()));
         assert_eq!(upload.connection.queue_body(stream, 0, true, &mut upload.out), Ok(()));
         let received = upload.receive(&piece);
+        // The data follows the nine bytes of the frame header.
         let reported = matches!(
             received.event,
             ConnectionEvent::Data {

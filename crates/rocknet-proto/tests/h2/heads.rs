@@ -3,7 +3,8 @@
 //! The expected lines are those of a transcript: events, the state of the connection, and the sent frames after `>`.
 //! The state is `more` while a request, a response or a frame is incomplete, else `idle`. A request line has the path,
 //! `?` with the query, `@` with the host, and the fields. It also has `:` with the protocol of an extended CONNECT,
-//! `end` if no body follows, and `expects` if the client waits for 100.
+//! `end` if no body follows, and `expects` if the client waits for 100. The test server responds to each complete
+//! request with the field `x-a: b` and a body of 5 bytes.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -103,6 +104,7 @@ fn valid_heads_are_accepted() {
         ],
         "OPTIONS * @a",
     );
+    // The path of a CONNECT request is empty.
     accepted(CONNECT, "CONNECT  @a:1");
 }
 

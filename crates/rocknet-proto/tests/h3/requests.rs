@@ -1,9 +1,12 @@
-//! Tests valid and malformed requests (RFC 9114 §4), and frames in the wrong place (RFC 9114 §7.2).
+//! Tests valid and malformed requests (RFC 9114 §4), and misplaced or invalid frames (RFC 9114 §7).
 //!
 //! Frame types: 0 DATA, 1 HEADERS, 4 SETTINGS, 7 GOAWAY, 0xd MAX_PUSH_ID, 0xf0700 PRIORITY_UPDATE; 0x21 and 0x40 are
-//! unknown. In the event of a request, `end` is true if neither a body nor trailers follow, and `continue` is true if
-//! the client waits for 100. The event `last` ends a body. The last two arguments of `Peer::receive` are true if the
-//! stream ends, and the size of the pieces in which the bytes arrive.
+//! unknown. A request is reported as `GET / end=… continue=…`: `end` is true if neither a body nor trailers follow, and
+//! `continue` is true if the client waits for 100. The event `last` ends a body.
+//!
+//! The second argument of `Peer::request` and the third argument of `Peer::receive` are true if the stream ends with
+//! these bytes. The fourth argument of `Peer::receive` is the size of the pieces in which the bytes arrive; with
+//! `usize::MAX` they arrive at once.
 
 use rocknet_proto::Status;
 use rocknet_proto::h3::{ErrorCode, StreamError};
@@ -108,7 +111,7 @@ fn an_incomplete_request_is_reset() {
 }
 
 #[test]
-fn frames_in_the_wrong_place_close_the_connection() {
+fn misplaced_and_invalid_frames_close_the_connection() {
     let get = headers(&GET);
     let trailers = headers(&[("x", "1")]);
     // Bytes of the stream, and the error in the last event.
@@ -144,7 +147,7 @@ fn frames_in_the_wrong_place_close_the_connection() {
 }
 
 #[test]
-fn limits_refuse_requests_with_a_status() {
+fn requests_above_a_limit_or_without_a_valid_host_are_refused() {
     let long = "x".repeat(9000);
     let many: Vec<(&str, &str)> = GET.into_iter().chain((0..200).map(|_| ("x", "1"))).collect();
     let path = [GET[0], GET[1], GET[2], (":path", &long)];
@@ -157,6 +160,7 @@ fn limits_refuse_requests_with_a_status() {
         (headers(&field(&large)), "TooLarge"),
         // This section is so large that it is not even received.
         (headers(&field(&huge)), "TooLarge"),
+        // These requests are within all limits: the first has no host, and the second has two hosts.
         (headers(&[GET[0], GET[1], GET[3]]), "HostMissing"),
         (headers(&[&GET[..], &[("host", "b")]].concat()), "HostMismatch"),
     ] {

@@ -424,6 +424,7 @@ fn the_doctor_reports_users_who_can_read_the_keys() {
     }
 }
 
+/// The keys are outside the state folder, and scripts may read them as members of a group.
 #[test]
 fn the_doctor_reports_group_readable_keys_elsewhere() {
     if !is_root() {
@@ -441,7 +442,8 @@ fn the_doctor_reports_group_readable_keys_elsewhere() {
             let key = dir.write(&format!("keys/{name}.key"), "key");
             make_accessible(&dir.path().join("keys"));
             // The group is set by number. The scripts' group has the same number as their account, and group 0 is that
-            // of root, which the scripts are not members of.
+            // of root, which the scripts are not members of. Columns: mode and group of the key, and true if scripts
+            // can read the key.
             for (mode, group, is_read) in [
                 (0o640, scripts, true),
                 (0o640, own, false),

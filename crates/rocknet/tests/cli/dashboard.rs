@@ -104,12 +104,14 @@ impl Dashboard {
     }
 }
 
+/// Returns the link that `rocknet dashboard` prints.
 fn link(dir: &ProgramFolder) -> String {
     let output = dir.run(&["dashboard"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     output.out.trim().to_owned()
 }
 
+/// Returns the cookie that a response sets, as a header field with another cookie before it.
 fn cookie(reply: &Reply) -> String {
     let (_, rest) = reply.head.split_once("\r\nSet-Cookie: ").unwrap();
     let line = rest.lines().next().unwrap();
@@ -173,6 +175,7 @@ fn pages_need_a_session() {
 fn requests_of_other_pages_are_rejected() {
     let dashboard = Dashboard::start();
     let cookie = dashboard.cookie("token");
+    // Header fields of a request that a page of the dashboard itself makes.
     let own = format!("{cookie}Origin: http://{}\r\n", dashboard.address);
     let paths = [
         "/login",
@@ -196,7 +199,7 @@ fn requests_of_other_pages_are_rejected() {
             let reply = dashboard.send("GET", path, &format!("{cookie}{fields}"), "");
             assert_eq!(reply.status, 403, "{path} {fields}: {}", reply.body);
         }
-        // A form of another page sends no JSON.
+        // Forms are sent with these media types, and never as JSON. Only the paths with a form accept them.
         for media_type in ["text/plain", FORM] {
             let fields = format!("{own}Content-Type: {media_type}\r\n");
             let expected = match media_type {
@@ -235,6 +238,7 @@ fn requests_of_other_pages_are_rejected() {
         ("POST", "/api/stop"),
     ] {
         assert_eq!(dashboard.send(method, path, &cookie, "").status, 401, "{path}");
+        // Browsers send `none` if the user has typed the address.
         let typed = format!("{cookie}Sec-Fetch-Site: none\r\n");
         assert_eq!(dashboard.send(method, path, &typed, "").status, 401, "{path}");
     }

@@ -23,7 +23,7 @@ fn problem(page: &str, field: &str) -> String {
         .to_owned()
 }
 
-/// Fields of a website, which is added on a port that the system has chosen.
+/// Returns the fields that the form sends for a new website if the button to save is pressed.
 fn fields<'f>(kind: &'f str, root: &'f str, proxy: &'f str, name: &'f str) -> [(&'f str, &'f str); 5] {
     [
         ("kind", kind),
@@ -107,7 +107,7 @@ fn problems_are_beside_their_fields_and_the_input_stays() {
     let name = refused(&fields("files", "garden", "", "a b"));
     assert!(problem(&name, "name").contains("✖ "), "{name}");
 
-    // Scripts check the form before it is complete.
+    // The script of the page has the form checked while it is being filled in, so empty fields are no problem.
     let begun = client.post(
         ADD,
         &[("kind", "files"), ("root", "garden"), ("name", ""), ("do", "check")],
@@ -125,6 +125,7 @@ fn problems_are_beside_their_fields_and_the_input_stays() {
     assert_eq!(client.dir.read("rocknet.toml"), DASHBOARD_CONFIG);
 }
 
+/// Forms are accepted only from pages of the dashboard itself, in a session of the token that permits changes.
 #[test]
 fn the_form_needs_the_full_token_and_the_own_origin() {
     let mut client = start();

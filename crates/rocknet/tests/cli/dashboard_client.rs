@@ -21,7 +21,7 @@ pub struct DashboardClient {
     pub dir: ProgramFolder,
     pub server: Server,
     address: String,
-    /// Header field with the cookie of the session.
+    /// Header field with the cookie of the session, and its line end.
     pub cookie: String,
 }
 
@@ -44,7 +44,8 @@ impl DashboardReply {
 }
 
 impl DashboardClient {
-    /// Starts a server and begins a session with the full token.
+    /// Starts a server whose folder also has `files`, and begins a session with the token in `state/admin/token`, which
+    /// permits reading and changes.
     pub fn start(config: &str, files: &[(&str, &str)]) -> DashboardClient {
         let dir = ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", config)]);
         for (name, content) in files {
@@ -54,6 +55,7 @@ impl DashboardClient {
         let link = dir.run(&["dashboard"]);
         assert_eq!(link.code, Some(0), "{link:?}");
         let (host, _) = link.out.trim_start_matches("http://").split_once('/').unwrap();
+        // Browsers resolve this name to the address of this machine.
         let port = host.strip_prefix("rocknet.localhost:").unwrap();
         let mut client = DashboardClient {
             dir,
@@ -93,7 +95,7 @@ impl DashboardClient {
         }
     }
 
-    /// Opens a page of the session as a browser does.
+    /// Requests a page with the cookie of the session, as a browser does when it navigates to the page.
     pub fn page(&self, path: &str) -> DashboardReply {
         self.send("GET", path, &format!("{}{ACCEPT_PAGE}", self.cookie), "")
     }
@@ -108,7 +110,8 @@ impl DashboardClient {
         self.send("POST", path, &format!("{own}{ACCEPT_PAGE}{form}"), &body)
     }
 
-    /// Returns the header fields of a request that a page of the dashboard makes.
+    /// Returns the header fields of a request that a page of the dashboard makes: the cookie of the session, and the
+    /// origin of the dashboard itself.
     pub fn own(&self) -> String {
         format!("{}Origin: http://{}\r\n", self.cookie, self.address)
     }

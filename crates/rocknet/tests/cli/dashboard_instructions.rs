@@ -10,7 +10,8 @@ use crate::upgrade::KillAtEnd;
 
 const MAINTENANCE: &str = "/maintenance";
 
-/// Sends a form and returns the page that it leads to.
+/// Sends a form that leads to a page with a notice of the result. Returns the HTML of this page from the notice to the
+/// end. Also checks that the page without the result in its URL has no notice of a success.
 #[track_caller]
 fn report(client: &DashboardClient, page: &str, fields: &[(&str, &str)]) -> String {
     let sent = client.post(page, fields);
@@ -125,6 +126,7 @@ fn the_limits_of_the_process_are_shown() {
 
 #[test]
 fn an_address_is_explained() {
+    // `DASHBOARD_CONFIG` has seven lines, so the route begins in line 8.
     let mut client = DashboardClient::start(
         &format!("{DASHBOARD_CONFIG}[site.default.route.\"/api/*\"]\nproxy = \"http://127.0.0.1:9\"\n"),
         &[],
@@ -190,6 +192,7 @@ fn php_is_restarted() {
     assert!(missing.starts_with(" class=\"notice bad\"><p>✖ "), "{missing}");
 }
 
+/// Forms are accepted only from pages of the dashboard itself, in a session of the token that permits changes.
 #[test]
 fn instructions_need_the_full_token_and_the_own_origin() {
     let mut client = DashboardClient::start(DASHBOARD_CONFIG, &[]);

@@ -25,7 +25,7 @@ fn an_unknown_address_has_a_page_in_browsers() {
             "{path}: {}",
             page.head
         );
-        // The layout of the dashboard, and a way out.
+        // The page has the navigation of the dashboard.
         assert!(
             page.body.contains("<nav aria-label=\"Views\">")
                 && page.body.contains("there is no page with this address"),
@@ -34,7 +34,7 @@ fn an_unknown_address_has_a_page_in_browsers() {
         );
         let signed_out = client.send("GET", path, ACCEPT_PAGE, "");
         assert_eq!((signed_out.status, signed_out.location()), (303, "/login"), "{path}");
-        // Programs get JSON as before.
+        // Programs get JSON. The status is 429 after many requests without a token.
         let program = client.send("GET", path, "Accept: application/json\r\n", "");
         assert!(
             matches!(program.status, 401 | 404 | 429) && program.body.starts_with("{\"error\":"),
@@ -103,7 +103,8 @@ fn a_link_on_another_site_opens_a_page() {
             assert_eq!(arrive("GET", path, &fields).status, expected, "{path} {site}");
             assert_eq!(arrive("HEAD", path, &fields).status, expected, "{path} {site}");
         }
-        // It sends none along with a link of another site, so it is led to the page once more, by the page itself.
+        // With a link of another site, a browser sends no cookie. The response is then a page that loads the same
+        // address once more, and the browser sends the cookie with this second request.
         let first = arrive("GET", path, FROM_OTHER_SITE);
         let separator = if path.contains('?') { '&' } else { '?' };
         let again = format!("{path}{separator}from=link");
@@ -117,7 +118,7 @@ fn a_link_on_another_site_opens_a_page() {
         );
         assert!(!first.head.contains("Set-Cookie"), "{}", first.head);
         assert_eq!(arrive("GET", &again, cookie).status, expected, "{again}");
-        // There is no loop without a session, whatever the browser says about the second request.
+        // Without a session, the second request is redirected to the sign-in, so that there is no loop.
         for fields in ["Sec-Fetch-Site: same-origin\r\n", FROM_OTHER_SITE] {
             let last = arrive("GET", &again, fields);
             assert_eq!((last.status, last.location()), (303, "/login"), "{again}");
@@ -144,7 +145,7 @@ fn other_requests_of_other_sites_are_rejected() {
     let no_destination = FROM_OTHER_SITE.replace("Sec-Fetch-Dest: document\r\n", "");
     let twice = format!("{FROM_OTHER_SITE}Sec-Fetch-Dest: iframe\r\n");
     let other = format!("{FROM_OTHER_SITE}Origin: http://a.test\r\n");
-    let name = FROM_OTHER_SITE.to_owned();
+    let link = FROM_OTHER_SITE.to_owned();
     let send = |method: &str, path: &str, fields: &str, body: &str| {
         let fields = format!("{cookie}{ACCEPT_PAGE}{fields}");
         client.send(method, path, &fields, body)
@@ -154,13 +155,13 @@ fn other_requests_of_other_sites_are_rejected() {
             assert_eq!(send("GET", path, fields, "").status, 403, "{path} {fields}");
         }
         for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
-            assert_eq!(send(method, path, &name, "").status, 403, "{method} {path}");
+            assert_eq!(send(method, path, &link, "").status, 403, "{method} {path}");
         }
     }
-    let form = format!("{name}Content-Type: application/x-www-form-urlencoded\r\n");
+    let form = format!("{link}Content-Type: application/x-www-form-urlencoded\r\n");
     let edit = "/websites/edit?name=default";
     assert_eq!(send("POST", edit, &form, "do=save").status, 403);
-    // A link is no request of the API, and loads no data.
+    // A link on another site reaches neither the API nor the scripts and events of the pages.
     for path in [
         "/api/status",
         "/api/config",
@@ -168,11 +169,12 @@ fn other_requests_of_other_sites_are_rejected() {
         "/metrics",
         "/api/openapi.json",
     ] {
-        assert_eq!(send("GET", path, &name, "").status, 403, "{path}");
+        assert_eq!(send("GET", path, &link, "").status, 403, "{path}");
     }
     for path in ["/events", "/assets/0/dashboard.js"] {
-        assert_eq!(client.send("GET", path, &name, "").status, 403, "{path}");
+        assert_eq!(client.send("GET", path, &link, "").status, 403, "{path}");
     }
-    let rebound = format!("{cookie}{ACCEPT_PAGE}{name}").replace("Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: none");
-    assert_eq!(client.send("GET", "/", &rebound, "").status, 200);
+    // An address that the user has typed is no request of another site.
+    let typed = format!("{cookie}{ACCEPT_PAGE}{link}").replace("Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: none");
+    assert_eq!(client.send("GET", "/", &typed, "").status, 200);
 }

@@ -39,8 +39,9 @@ fn the_page_has_the_variables() {
 }
 
 #[test]
-fn a_new_configuration_is_given_to_the_server_and_an_existing_one_is_not() {
+fn the_owner_is_noted_for_a_new_configuration_only() {
     let dir = ProgramFolder::new(&[]);
+    // Part of the note on how to make the account `rocknet` the owner of the configuration.
     let note = "belongs to `rocknet`";
     let new = dir.run(&["service", "install", "--root", "image", "--dry-run"]);
     assert!(new.code == Some(0) && new.out.contains(note), "{new:?}");

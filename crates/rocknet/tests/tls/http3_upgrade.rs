@@ -90,7 +90,7 @@ async fn begin_download(sender: &mut h3::client::SendRequest<h3_quinn::OpenStrea
     stream
 }
 
-/// Returns the number of bytes that were left.
+/// Receives a body up to its end, and returns its number of bytes.
 async fn finish_download(download: &mut Download) -> u64 {
     let mut received = 0;
     while let Some(piece) = download.recv_data().await.expect("a whole response") {

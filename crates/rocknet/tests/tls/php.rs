@@ -88,6 +88,7 @@ fn scripts_are_run_over_every_version() {
             );
         }
         // The whole response takes longer than the response timeout, which applies to each piece.
+        // Its length is that of three digits, each with 9,000 spaces, and `end`.
         let response = curl(&server, "/long.php", &[version]);
         assert!(
             response.starts_with('0') && response.ends_with("end") && response.len() == 27_006,

@@ -37,6 +37,7 @@ fn sessions_begin_with_a_token_or_a_link_and_end() {
     let body = format!("{{\"code\":\"{code}\"}}");
     let cookie = cookie(&dashboard.login(&body));
     assert_eq!(dashboard.login(&body).status, 401, "a link is valid once");
+    // Header fields of a request that a page of the dashboard itself makes.
     let own = format!("{cookie}Sec-Fetch-Site: same-origin\r\n");
     assert_eq!(dashboard.send("GET", "/api/config", &own, "").status, 200);
 
@@ -45,11 +46,11 @@ fn sessions_begin_with_a_token_or_a_link_and_end() {
         .lines()
         .map(Result::unwrap);
     assert!(events.any(|line| line.starts_with("data: {\"status\":{")));
-    let left = dashboard.send("POST", "/logout", &own, "");
+    let logout = dashboard.send("POST", "/logout", &own, "");
     assert!(
-        left.status == 200 && left.head.contains("; Max-Age=0\r\n"),
+        logout.status == 200 && logout.head.contains("; Max-Age=0\r\n"),
         "{}",
-        left.head
+        logout.head
     );
     // `count` returns when the stream ends. The limit rules out that the stream continued after the session.
     assert!(events.count() < 50);
@@ -111,6 +112,7 @@ fn the_number_of_streams_is_bounded() {
             .unwrap();
         line[9..12].parse::<u16>().unwrap()
     };
+    // The server permits 16 streams.
     let streams: Vec<_> = (0..16).map(|_| dashboard.connect("GET", "/events", &own, "")).collect();
     assert!(streams.iter().all(|stream| status(stream) == 200));
     let refused = dashboard.send("GET", "/events", &own, "");
