@@ -28,7 +28,7 @@ fn text(more: &[&str]) -> String {
 }
 
 /// Returns a port that is free for TCP and UDP at all addresses.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     std::iter::repeat_with(|| TcpListener::bind("0.0.0.0:0").and_then(|socket| socket.local_addr()))
         .take(100)
         .filter_map(Result::ok)
