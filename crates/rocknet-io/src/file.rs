@@ -135,6 +135,8 @@ pub fn read_resident(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<
 pub fn read_resident_vec(file: &File, offset: u64, max: usize) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::with_capacity(max);
     let read = retry(|| system::append_resident(file.as_fd(), offset, &mut content));
+    // The allocator may have given the vector more capacity, which is filled.
+    content.truncate(max);
     Ok(some_if_resident(read)?.map(|()| content))
 }
 

@@ -119,6 +119,14 @@ impl Environment for ConfigFiles<'_> {
     fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
         self.inner.ca_certificates_error(files)
     }
+
+    fn lacks_log_folder(&self, file: &Path) -> bool {
+        self.inner.lacks_log_folder(file)
+    }
+
+    fn controllers_error(&self) -> Option<&'static str> {
+        self.inner.controllers_error()
+    }
 }
 
 #[cfg(test)]
@@ -153,6 +161,7 @@ mod tests {
         assert!(loaded.contains(main, &revision("include = [\"sites/*.toml\"]\n")));
         assert!(!loaded.contains(Path::new("/key"), &revision("/secret")));
     }
+
     #[test]
     fn a_file_is_added_or_taken_as_missing() {
         let mut memory = MemoryEnvironment {

@@ -250,14 +250,16 @@ impl MainLoop {
         let control = self.control.borrow_mut().take();
         let sender = self.sender.clone();
         let end = move || {
-            // `stop` waits for the requests in progress, so that their clients get the replies of this process.
-            let control = thread::spawn(move || {
+            // `stop` waits for the requests in progress, so that their clients get the replies of this process. If the
+            // thread cannot be started, the servers are dropped with the closure, which ends them immediately.
+            let stop = move || {
                 for server in control {
                     server.stop();
                 }
-            });
+            };
+            let stopping = thread::Builder::new().name("rn-handover".to_owned()).spawn(stop);
             let clean = server.hand_over();
-            let _ = control.join();
+            let _ = stopping.map(thread::JoinHandle::join);
             let _ = sender.blocking_send(Event::Stopped(clean));
         };
         let started = thread::Builder::new().name("rn-handover".to_owned()).spawn(end);

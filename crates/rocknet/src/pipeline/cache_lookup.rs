@@ -131,6 +131,10 @@ where
         worker.files.revalidate(cached);
     }
     cached.entry.touch(now);
+    if let Found::Script(_) = cached.entry.found {
+        // A script runs for each request and needs more data than the entry has.
+        return None;
+    }
     worker.counters.cache_hits.add(1);
     // A request with a user needs a context, from which the access log reads the name of the user.
     if user.is_none()
@@ -143,10 +147,6 @@ where
         let status = head.status;
         let route = cached.tree.route.number;
         return Some(Outcome::Sent { status, site, route });
-    }
-    if let Found::Script(_) = cached.entry.found {
-        // A script runs for each request and needs more data than the entry has.
-        return None;
     }
     let cached = Rc::clone(cached);
     drop(l1);
