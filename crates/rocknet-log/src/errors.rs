@@ -16,7 +16,7 @@ use super::{Logger, line};
 
 /// Environment variable that overrides the level of the configuration, for servers whose configuration cannot be
 /// changed.
-const LEVEL_VARIABLE: &str = "ROCKNET_LOG";
+pub const LEVEL_VARIABLE: &str = "ROCKNET_LOG";
 
 /// Handle for the level of the error log.
 #[derive(Clone)]

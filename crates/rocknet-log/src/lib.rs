@@ -36,7 +36,7 @@ use jiff::tz::TimeZone;
 use rocknet_config::model::{AccessFormat, Level, Log, LogTarget};
 use tokio::sync::mpsc::Receiver;
 
-pub use errors::{ErrorLog, init_errors};
+pub use errors::{ErrorLog, LEVEL_VARIABLE, init_errors};
 pub use follow::{FollowedLines, FollowedLog, MAX_FOLLOWERS};
 pub use record::Record;
 pub use writer::AccessWriter;

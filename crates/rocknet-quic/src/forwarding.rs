@@ -30,8 +30,15 @@ pub(crate) struct ForwardedDatagram {
 /// Inboxes of all workers of a server that have a UDP socket, by their numbers. Clones refer to the same inboxes.
 #[derive(Clone, Default)]
 pub struct Forwarding {
-    /// Inboxes by number. A number is free if its inbox was dropped.
-    inboxes: Arc<RwLock<Vec<Weak<Mutex<Inbox>>>>>,
+    /// Workers by number. A number is free if its inbox was dropped.
+    workers: Arc<RwLock<Vec<RegisteredWorker>>>,
+}
+
+/// Worker with a UDP socket.
+struct RegisteredWorker {
+    inbox: Weak<Mutex<Inbox>>,
+    /// Address at which the worker accepts connections; `None` once it is stopping.
+    accepts: Option<Address>,
 }
 
 /// Inbox of one worker. Its number is free again once all clones are dropped.
@@ -50,24 +57,23 @@ struct Inbox {
     waiting: VecDeque<ForwardedDatagram>,
     /// Wakes the task of the endpoint.
     waker: Option<Waker>,
-    /// Address at which the worker accepts connections; `None` once it is stopping.
-    accepts: Option<Address>,
 }
 
 impl Forwarding {
     /// Creates an inbox with the lowest free number, for a worker that accepts connections at `address`. Returns `None`
     /// if all numbers of 16 bits, which connection IDs have for the worker, are in use.
     pub fn register(&self, address: &Address) -> Option<WorkerInbox> {
-        let mut inboxes = self.inboxes.write().unwrap_or_else(PoisonError::into_inner);
-        let free = inboxes.iter().position(|inbox| inbox.strong_count() == 0);
-        let number = u16::try_from(free.unwrap_or(inboxes.len())).ok()?;
-        let inbox = Arc::new(Mutex::new(Inbox {
+        let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
+        let free = workers.iter().position(|worker| worker.inbox.strong_count() == 0);
+        let number = u16::try_from(free.unwrap_or(workers.len())).ok()?;
+        let inbox = Arc::<Mutex<Inbox>>::default();
+        let worker = RegisteredWorker {
+            inbox: Arc::downgrade(&inbox),
             accepts: Some(address.clone()),
-            ..Inbox::default()
-        }));
+        };
         match free {
-            Some(free) => inboxes[free] = Arc::downgrade(&inbox),
-            None => inboxes.push(Arc::downgrade(&inbox)),
+            Some(free) => workers[free] = worker,
+            None => workers.push(worker),
         }
         Some(WorkerInbox {
             number,
@@ -78,29 +84,27 @@ impl Forwarding {
     }
 
     fn inbox(&self, worker: u16) -> Option<Arc<Mutex<Inbox>>> {
-        let inboxes = self.inboxes.read().unwrap_or_else(PoisonError::into_inner);
-        inboxes.get(usize::from(worker))?.upgrade()
+        let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
+        workers.get(usize::from(worker))?.inbox.upgrade()
     }
 
     /// Returns a worker that accepts connections of this client to the address `to`, always the same while the workers
     /// are the same. A worker of the address itself has precedence over one of an address that covers it, as it has in
     /// the kernel. Returns `None` if nothing listens there.
     fn acceptor(&self, to: &Address, client: SocketAddr) -> Option<u16> {
-        let inboxes = self.inboxes.read().unwrap_or_else(PoisonError::into_inner);
-        let (mut exact, mut covering) = (Vec::new(), Vec::new());
-        for (number, inbox) in (0..).zip(inboxes.iter()) {
-            let Some(inbox) = inbox.upgrade() else { continue };
-            match &inbox.lock().unwrap_or_else(PoisonError::into_inner).accepts {
-                Some(address) if address == to => exact.push(number),
-                Some(address) if address.covers(to) => covering.push(number),
-                _ => {}
-            }
-        }
-        let workers = if exact.is_empty() { covering } else { exact };
-        let mut hasher = DefaultHasher::new();
-        client.hash(&mut hasher);
-        let index = hasher.finish().checked_rem(workers.len() as u64)?;
-        workers.get(index as usize).copied()
+        let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
+        let accepting = |matches: &dyn Fn(&Address) -> bool| {
+            let is_accepting = |worker: &RegisteredWorker| {
+                worker.accepts.as_ref().is_some_and(matches) && worker.inbox.strong_count() > 0
+            };
+            let count = workers.iter().filter(|worker| is_accepting(worker)).count();
+            let mut hasher = DefaultHasher::new();
+            client.hash(&mut hasher);
+            let index = hasher.finish().checked_rem(count as u64)?;
+            let mut numbers = (0..).zip(workers.iter()).filter(|(_, worker)| is_accepting(worker));
+            numbers.nth(index as usize).map(|(number, _)| number)
+        };
+        accepting(&|address| address == to).or_else(|| accepting(&|address| address.covers(to)))
     }
 
     /// Returns true if there is a worker with this number.
@@ -138,7 +142,10 @@ impl WorkerInbox {
 
     /// Records that the worker accepts no connections any more.
     pub(crate) fn stop_accepting(&self) {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).accepts = None;
+        let mut workers = self.forwarding.workers.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(worker) = workers.get_mut(usize::from(self.number)) {
+            worker.accepts = None;
+        }
     }
 
     /// Returns a worker that accepts a connection from `client` in place of this one; `None` if the address is no

@@ -6,7 +6,7 @@ use rocknet_config::model;
 use rocknet_io::runtime::io_uring_unavailable;
 
 /// Environment variable that overrides the configuration, for comparisons of the back ends.
-const VARIABLE: &str = "ROCKNET_BACKEND";
+pub const VARIABLE: &str = "ROCKNET_BACKEND";
 
 /// I/O back end of the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -59,7 +59,9 @@ pub fn bind_all(
                 Err(error) if sockets.is_empty() => return Err(error),
                 // The kernel lets no process add sockets to those of another user. Workers without a UDP socket serve
                 // the other protocols.
-                Err(_) => {}
+                Err(error) => {
+                    tracing::warn!(%address, "{missing} workers do not serve HTTP/3, because they have no UDP socket: {error}");
+                }
             }
             Ok(sockets)
         };

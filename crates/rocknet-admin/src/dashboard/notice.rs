@@ -64,7 +64,7 @@ impl From<Done> for Notice {
         };
         Notice {
             kind,
-            text: done.message,
+            text: shortened(done.message),
             details: shortened(warnings.join("\n")),
         }
     }

@@ -111,16 +111,7 @@ impl<'s> ConfigApi<'s> {
     }
 
     fn check_text(&self, file: &Path, text: &str) -> Checked {
-        match self.checked(file, Some(text)) {
-            Ok(Loaded { warnings, .. }) => Checked {
-                is_valid: true,
-                findings: findings::of_file(&warnings, file, text),
-            },
-            Err(report) => Checked {
-                is_valid: false,
-                findings: findings::of_file(&report.findings, file, text),
-            },
-        }
+        result_of_check(file, text, &self.checked(file, Some(text)))
     }
 
     /// Replaces the text of a file.
@@ -154,11 +145,13 @@ impl<'s> ConfigApi<'s> {
     /// Status 409 if the file has another revision, 422 if an edit cannot be applied.
     pub fn check_edits(&self, edits: &Edits) -> Result<Checked, ApiError> {
         let (file, _, after) = self.edited(edits)?;
-        let checked = self.check_text(&file, &after);
-        if edits.create && checked.is_valid {
-            self.expect_included(&file, &after)?;
+        let checked = self.checked(&file, Some(&after));
+        if edits.create
+            && let Ok(loaded) = &checked
+        {
+            self.expect_included(&file, &loaded.config.files)?;
         }
-        Ok(checked)
+        Ok(result_of_check(&file, &after, &checked))
     }
 
     /// Returns the file that edits concern, with its text before and after them.
@@ -275,9 +268,9 @@ impl<'s> ConfigApi<'s> {
             return Err(ApiError::new(413, message));
         }
         let checked = self.checked(file, after);
-        let Loaded { warnings, .. } = checked.map_err(|report| invalid(file, &report))?;
+        let Loaded { warnings, config } = checked.map_err(|report| invalid(file, &report))?;
         if before.is_none() {
-            self.expect_included(file, text)?;
+            self.expect_included(file, &config.files)?;
         }
         self.write(file, before, after)?;
         let earlier_error = self.server.last_reload_error();
@@ -328,12 +321,9 @@ impl<'s> ConfigApi<'s> {
         rocknet_config::check(&self.main, &ConfigFiles::with_text(&environment, file, text))
     }
 
-    /// Checks that the configuration includes a new file, which is valid.
-    fn expect_included(&self, file: &Path, text: &str) -> Result<(), ApiError> {
-        let checked = self
-            .checked(file, Some(text))
-            .map_err(|report| invalid(file, &report))?;
-        if checked.config.files.iter().any(|known| known == file) {
+    /// Checks that a new file is among the files of the configuration.
+    fn expect_included(&self, file: &Path, files: &[PathBuf]) -> Result<(), ApiError> {
+        if files.iter().any(|known| known == file) {
             return Ok(());
         }
         let (file, main) = (file.display(), self.main.display());
@@ -376,6 +366,18 @@ impl<'s> ConfigApi<'s> {
             None => Ok(self.main.clone()),
             Some(named) => files::find(&self.files(), &self.main, named),
         }
+    }
+}
+
+/// Returns the result of a check of the configuration with the text `text` of a file, for the client.
+fn result_of_check(file: &Path, text: &str, checked: &Result<Loaded, Report>) -> Checked {
+    let (is_valid, findings) = match checked {
+        Ok(loaded) => (true, &loaded.warnings),
+        Err(report) => (false, &report.findings),
+    };
+    Checked {
+        is_valid,
+        findings: findings::of_file(findings, file, text),
     }
 }
 

@@ -37,7 +37,7 @@ use super::log_feed::{FollowerCount, LogFeed};
 const SOCKET_NAME: &str = "admin/control.sock";
 
 /// Environment variable with the path of the socket, for servers and for commands. `off`: no socket.
-const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
+pub(super) const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
 
 /// Maximum number of further attempts to lock a token if the first one fails. Another server with the same state folder
 /// may hold the lock, but only while it writes the token.

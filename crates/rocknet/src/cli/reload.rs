@@ -30,6 +30,9 @@ pub struct StartSettings {
     pub at_terminal: bool,
     /// Limits of the process. The caller sets them once the sandbox has been entered.
     pub sandbox: ActiveSandbox,
+    /// Names of the rights of root that the process keeps, for the status. The caller sets them once the process has
+    /// dropped the others.
+    pub capabilities: String,
     /// Folder of the server's state, which the caller sets too.
     pub state: PathBuf,
 }
@@ -45,6 +48,7 @@ impl StartSettings {
             script_user_ignored: config.server.script_user.is_some() && !privileges::is_root(),
             at_terminal: is_terminal(StandardStream::Input),
             sandbox: ActiveSandbox::default(),
+            capabilities: String::new(),
             state: PathBuf::new(),
         }
     }

@@ -18,6 +18,7 @@ use rocknet::server::{Server, StartError};
 use rocknet::takeover::Predecessor;
 use rocknet_config::Config;
 use rocknet_control::SiteSummary;
+use rocknet_io::privileges;
 use rocknet_io::service_manager::ServiceEnvironment;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::{Builder, Runtime};
@@ -124,6 +125,7 @@ pub fn start(
     let error_log = hooks.error_log;
     tracing::debug!("sandbox: {}", hooks.active_sandbox);
     start_settings.sandbox = hooks.active_sandbox;
+    start_settings.capabilities = privileges::capabilities().unwrap_or_default();
     start_settings.state.clone_from(&state.folder);
     let api = MainLoopControl {
         events: sender.clone(),

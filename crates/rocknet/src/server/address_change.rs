@@ -109,3 +109,19 @@ pub(super) fn release_covered_udp(stopping: &[StoppingListener], listeners: &BTr
 fn is_same_port(bound: &Address, new: &Address) -> bool {
     bound == new && new.port().is_some_and(|port| port != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_0_is_another_port_each_time() {
+        let tcp = |ip: &str, port| Address::Tcp {
+            ip: ip.parse().ok(),
+            port,
+        };
+        assert!(is_same_port(&tcp("*", 1), &tcp("*", 1)));
+        assert!(!is_same_port(&tcp("*", 1), &tcp("127.0.0.1", 1)));
+        assert!(!is_same_port(&tcp("*", 0), &tcp("*", 0)));
+    }
+}

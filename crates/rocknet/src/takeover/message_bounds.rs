@@ -1,13 +1,12 @@
 //! Bounds on the messages of an old process, one for each kind of message.
 
+use rocknet_gateway::accounts::MAX_ACCOUNTS;
+
 use super::message::{MAX_SOCKETS, ToNew};
 
 /// Maximum number of channels to older processes. Each is a process that still serves QUIC connections, and ends within
 /// `limits.upgrade_drain`.
 pub(super) const MAX_RELAYS: usize = 1024;
-
-/// Maximum number of accounts of scripts. The helper numbers them with one byte.
-const MAX_ACCOUNTS: usize = 256;
 
 /// Maximum number of messages before the end of the list that a program may ignore. This version sends one.
 const MAX_OPTIONAL: usize = 1024;

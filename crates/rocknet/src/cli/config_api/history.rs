@@ -390,6 +390,7 @@ mod tests {
         let error = history.changes(|_| None).unwrap_err();
         assert!(error.to_string().contains("admin/history/1.json: "), "{error}");
     }
+
     #[test]
     fn created_and_removed_files_are_recorded() {
         let folder = tempfile::tempdir().unwrap();

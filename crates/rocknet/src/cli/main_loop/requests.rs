@@ -21,7 +21,7 @@ impl MainLoop {
                     ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
                 },
                 sandbox: self.start_settings.sandbox.to_string(),
-                capabilities: rocknet_io::privileges::capabilities().unwrap_or_default(),
+                capabilities: self.start_settings.capabilities.clone(),
                 ..server.status()
             }))),
             Request::Sites => Ok(Reply::Sites(server.sites())),

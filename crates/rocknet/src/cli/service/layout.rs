@@ -129,7 +129,10 @@ mod tests {
 
     #[test]
     fn the_link_is_that_of_the_section_install() {
-        assert!(UNIT.ends_with("\n[Install]\nWantedBy=multi-user.target\n"));
+        let (_, install) = UNIT.split_once("\n[Install]\n").unwrap();
+        let target = install.trim().strip_prefix("WantedBy=").unwrap();
+        let (link, _) = Layout::new(None).start_link();
+        assert!(link.ends_with(format!("{target}.wants/{UNIT_NAME}")), "{link:?}");
     }
 
     #[test]
