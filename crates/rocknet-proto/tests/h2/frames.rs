@@ -494,9 +494,9 @@ fn only_continuations_follow_an_open_field_block() {
 /// §4.3, RFC 7541: invalid field blocks.
 #[test]
 fn invalid_field_blocks_are_compression_errors() {
-    // The blocks have the index 0, the index 62 of an empty dynamic table, a table size after a field, and a table size of
-    // 4097 bytes, which is more than 4096. The last ones have a Huffman string of padding alone, and a name that lacks
-    // four of its five bytes.
+    // The blocks have the index 0, the index 62 of an empty dynamic table, a table size after a field, and a table size
+    // of 4097 bytes, which is more than 4096. The last ones have a Huffman string of padding alone, and a name that
+    // lacks four of its five bytes.
     for (block, error) in [
         (&[0x80][..], "Compression(Index)"),
         (&[0xbe], "Compression(Index)"),
