@@ -1,7 +1,7 @@
 //! The dashboard: pages for browsers on the same address as the API, with sessions in place of tokens.
 //!
-//! A page is rendered by the server with its data. Its scripts update the data without loading the page again, and
-//! change the server by requests to the API with the cookie of the session.
+//! The server renders each page with its data. Scripts then update the data in place, and change the server through
+//! API requests that carry the session cookie.
 
 mod arrival;
 mod assets;
@@ -40,8 +40,8 @@ use instruction::Outcome;
 use pages::{SentForm, Submitted};
 use session::Sessions;
 
-/// `Content-Security-Policy` of every page. Scripts, styles, images, connections and forms are those of the dashboard
-/// itself; images may also be in `data:` URLs. No page may embed a page of the dashboard.
+/// `Content-Security-Policy` of every page. Scripts, styles, connections and forms must use the dashboard's own
+/// origin; images may also be `data:` URLs. No page may embed the dashboard.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                                        connect-src 'self'; form-action 'self'; base-uri 'none'; \
                                        frame-ancestors 'none'";
@@ -60,7 +60,7 @@ pub struct Dashboard {
 /// A request of the dashboard that the guard has accepted.
 pub struct DashboardRequest<'r> {
     pub exchange: &'r Exchange,
-    /// Origin that the guard has found.
+    /// Origin of the request, as determined by the guard.
     pub origin: Origin,
     /// Whole body of the request.
     pub body: &'r [u8],
@@ -68,7 +68,7 @@ pub struct DashboardRequest<'r> {
     pub access: Option<&'r TcpAccess>,
 }
 
-/// Body of a request that begins a session: a token or a code, but not both.
+/// Body of a sign-in request: a token or a code, but not both.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Login {
@@ -78,7 +78,7 @@ struct Login {
     code: Option<String>,
 }
 
-/// Session that a request belongs to.
+/// Visitor who is signed in, known by the secret of the session.
 struct Visitor<'r> {
     secret: &'r str,
     permission: Permission,
@@ -90,8 +90,8 @@ impl Dashboard {
         Arc::new(Dashboard::default())
     }
 
-    /// Records that the dashboard is served at `port`, to clients that address it by one of `hosts`. Links contain the
-    /// first of the names in `hosts`; without names, they contain `rocknet.localhost`, which no site has.
+    /// Records that the dashboard is served at `port` to clients that address it by one of `hosts`. Links contain the
+    /// first name in `hosts`. If `hosts` has no names, links contain `rocknet.localhost`, which no site has.
     pub fn listens_at(&self, port: u16, hosts: &AllowedHosts) {
         let scheme = if hosts.is_secure { "https" } else { "http" };
         let host = hosts.names.first().map_or(DASHBOARD_HOST, String::as_str);
@@ -123,7 +123,7 @@ impl Dashboard {
         })
     }
 
-    /// Returns the permission of the session that a request belongs to; `None` if the request belongs to no session.
+    /// Returns the permission of the session that sent a request; `None` if the request has no valid session.
     pub(crate) fn permission(&self, request: &Request<'_>, now: Instant) -> Option<Permission> {
         let secret = session::secret_in(request.fields.by_name(b"cookie"))?;
         self.sessions.permission(secret, now)
@@ -227,7 +227,7 @@ impl Dashboard {
         }
     }
 
-    /// Carries out the instruction in a form, and leads to the page that reports the result.
+    /// Carries out the instruction in a form, and redirects to the page that reports the result.
     async fn instruct<C: Control>(&self, page: PageKind, form: &[u8], visitor: &Visitor<'_>, control: &C) -> Response {
         if visitor.permission != Permission::Full {
             let (status, text) = pages::error(page, visitor.permission, self.assets(), &pages::needs_full_token());
@@ -295,7 +295,7 @@ impl Dashboard {
     fn html(&self, status: Status, text: String) -> Response {
         with_type(status, "text/html; charset=utf-8", text.into_bytes())
             .with("Content-Security-Policy", CONTENT_SECURITY_POLICY)
-            // With `no-referrer`, browsers would send `Origin: null` with the forms of the page.
+            // `no-referrer` would make browsers send `Origin: null` with the forms of the page.
             .with("Referrer-Policy", "same-origin")
             .with("Cross-Origin-Opener-Policy", "same-origin")
             .with("Cross-Origin-Resource-Policy", "same-origin")

@@ -28,7 +28,7 @@ struct Shared<C> {
     control: C,
     /// Credentials and hosts for requests over TCP; `None` at a Unix socket.
     access: Option<TcpAccess>,
-    /// Hosts of requests if `access` is `None`.
+    /// Allowed hosts if `access` is `None`.
     local_hosts: AllowedHosts,
     dashboard: Arc<Dashboard>,
 }
@@ -177,8 +177,8 @@ impl<C: Control> Shared<C> {
         {
             return Ok(permission);
         }
-        // A browser sends the cookie with every request to this host. The cookie counts only in requests of a script of
-        // the dashboard.
+        // A browser sends the cookie with every request to this host. The cookie counts only if a script of the
+        // dashboard sent the request.
         if origin == Origin::Own
             && authorization.is_none()
             && let Some(permission) = self.dashboard.permission(&exchange.request.view(), Instant::now())
@@ -193,7 +193,7 @@ impl<C: Control> Shared<C> {
 ///
 /// # Errors
 ///
-/// Status 404 if no endpoint has the path, 405 if none of those with the path has the method.
+/// Fails with status 404 if no endpoint has the path, or 405 if an endpoint has the path but not the method.
 fn find(method: &str, path: &str) -> Result<&'static Endpoint, Rejected> {
     let mut allow = Vec::new();
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.path == path) {

@@ -18,7 +18,7 @@ pub use rendered::pattern;
 pub(crate) use rendered::{Rendered, host, list, listen, quoted};
 pub(crate) use scalar::Scalar;
 
-/// Key that a configuration file contains: its kind, and its position with its value (`entry`).
+/// Key in a configuration file: its kind, and its position with its value (`entry`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WrittenKey<'w> {
     pub kind: &'static Kind,

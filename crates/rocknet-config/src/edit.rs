@@ -223,7 +223,7 @@ fn split<'p>(path: &'p [&'p str]) -> Result<(&'p str, &'p [&'p str]), EditError>
     }
 }
 
-/// Returns the table at a path, which is created if it is missing, and true if it is an inline table.
+/// Returns the table at a path, and true if the table is inline. Creates a missing table.
 fn parent<'t>(root: &'t mut Table, path: &[&str]) -> Result<(&'t mut dyn TableLike, bool), EditError> {
     let mut table: &mut dyn TableLike = root;
     let mut inline = false;

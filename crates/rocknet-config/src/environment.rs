@@ -112,7 +112,7 @@ pub trait Environment {
     }
 }
 
-/// Returns true if a path matches a pattern with `*` and `?` in any of its parts. Neither needs to exist.
+/// Returns true if a path matches a pattern with `*` and `?` in any of its parts. No file needs to exist.
 pub fn is_match(pattern: &Path, path: &Path) -> bool {
     let (mut parts, mut names) = (pattern.components(), path.components());
     loop {

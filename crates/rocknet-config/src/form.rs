@@ -11,7 +11,7 @@ pub struct Field {
     pub label: &'static str,
     /// Heading of the group that contains the field.
     pub group: &'static str,
-    /// Key that contains the value if the field is written in its long form, a table: `to` for `proxy`.
+    /// Key that contains the value if the field is written as a table, its long form: `to` for `proxy`.
     pub(crate) long: Option<&'static str>,
 }
 
@@ -123,19 +123,19 @@ impl Field {
         words
     }
 
-    /// Returns true if a table with these names is the long form of the key: a table with the keys of a section.
+    /// Returns true if a table with these key names is the long form of the field's key.
     pub(crate) fn is_long_form<'n>(&self, mut names: impl Iterator<Item = &'n str>) -> bool {
         let section = self.key().and_then(|key| section(&key.kind));
         match (self.input(), section) {
             (_, None) => false,
-            // A table without a key of the section is a map with names of the operator's choice.
+            // A table without a key of the section is a map, and the operator has chosen its names.
             (FieldInput::Map, Some(section)) => names.any(|name| keys::find(section, name).is_some()),
             (_, Some(_)) => true,
         }
     }
 }
 
-/// Returns the input that shows every value of a kind.
+/// Returns the input that can show every value of a kind.
 fn input(kind: &Kind) -> FieldInput {
     match kind {
         Kind::Boolean => FieldInput::Switch,
@@ -153,8 +153,8 @@ fn input(kind: &Kind) -> FieldInput {
                 let simple = kinds.iter().filter(|kind| !matches!(kind, Kind::Table(_)));
                 simple.map(input)
             };
-            // This list begins with the most general input. The first one that an alternative needs can show the values
-            // of every alternative.
+            // The list begins with the most general input. The first input that an alternative needs can therefore
+            // show the values of every alternative.
             [
                 FieldInput::Map,
                 FieldInput::List,
@@ -178,7 +178,7 @@ fn collect_words(kind: &'static Kind, into: &mut Vec<&'static Word>) {
     }
 }
 
-/// Returns the section of the table that a kind accepts; `None` if it accepts no such table.
+/// Returns the section of the table that a kind accepts; `None` if the kind accepts no table with fixed keys.
 fn section(kind: &Kind) -> Option<Section> {
     match kind {
         Kind::Table(section) => Some(*section),

@@ -369,7 +369,7 @@ mod tests {
 
         #[test]
         fn both_parsers_agree_on_what_is_toml(text in toml()) {
-            // The parser of RockNet, and that of `toml_edit`.
+            // Result of RockNet's parser, and of the parser of `toml_edit`.
             let ours = parse(&text).1 == 0;
             let theirs = text.parse::<toml_edit::DocumentMut>().is_ok();
             prop_assert_eq!(ours, theirs, "{:?}", text);

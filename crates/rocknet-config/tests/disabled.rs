@@ -15,8 +15,8 @@ fn check(text: &str) -> Result<Loaded, Report> {
 #[test]
 fn a_disabled_site_is_kept_and_not_served() {
     let served = "[site.\"a.test\"]\nroot = \"/w\"\ntls = \"off\"\n";
-    // The root of the disabled site is missing, its alias is the name of the other site, and it uses TLS on port 80,
-    // on which the other site does not use TLS.
+    // The root of the disabled site is missing. The site also conflicts with the other site: its alias is the other
+    // site's name, and it uses TLS on port 80, where the other site does not.
     let disabled =
         "[site.\"b.test\"]\nenabled = false\nroot = \"/missing\"\naliases = \"a.test\"\nlisten = \"https://80\"\n";
     let loaded = check(&format!("{served}{disabled}")).unwrap();

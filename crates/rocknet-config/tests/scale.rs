@@ -14,8 +14,8 @@ const FILE: &str = "/etc/rocknet/rocknet.toml";
 /// Number of entries: as many as the largest customer of a hosting provider might generate.
 const MANY: usize = 40_000;
 
-/// Maximum processor time of a check. A linear check takes less than a second, even unoptimised, and a quadratic check
-/// takes minutes. Time in which other processes run does not count, so a busy machine does not matter.
+/// Maximum processor time of a check. A linear check takes less than a second, even unoptimised, and a quadratic
+/// check takes minutes. The load of other processes does not count, so a busy machine does not matter.
 const LINEAR: Duration = Duration::from_secs(20);
 
 /// Returns the processor time of this thread.
@@ -58,10 +58,10 @@ fn site(keys: &str) -> String {
 
 #[test]
 fn forty_thousand_entries_are_checked_in_linear_time() {
-    // Both return a site with the entries of a map: in an inline table, and below a header.
+    // Both return a site with a map whose entries are in an inline table, or below a header.
     let table = |name: &str, entries: String| site(&format!("{name} = {{ {entries} }}"));
     let below = |name: &str, entries: String| site(&format!("[site.\"example.com\".{name}]\n{entries}"));
-    // Returns a site with fields in `headers`, and a route with these entries in `headers`.
+    // Returns a site with fields in `headers`, and with a route that has these entries in its own `headers`.
     let route_of = |entries: String| {
         let inherited = below("headers", each(|n| format!("X-{n} = \"a\"\n")));
         format!("{inherited}[site.\"example.com\".route.\"/x/*\".headers]\n{entries}")
@@ -123,7 +123,7 @@ fn forty_thousand_entries_are_checked_in_linear_time() {
 
 #[test]
 fn forty_thousand_mistakes_are_reported_in_linear_time() {
-    // Both return a site with the entries of a map: in an inline table, and below a header.
+    // Both return a site with a map whose entries are in an inline table, or below a header.
     let table = |name: &str, entries: String| site(&format!("{name} = {{ {entries} }}"));
     let below = |name: &str, entries: String| site(&format!("[site.\"example.com\".{name}]\n{entries}"));
     for (what, text, message) in [

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{ApiError, JSON, Request};
 
-/// Maximum wait for the next bytes of a reply, longer than the server waits for its own handler. A reload of a large
-/// configuration takes seconds.
+/// Maximum wait for the next bytes of a reply, longer than the server's own timeout for a handler. A reload of a
+/// large configuration takes seconds.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Maximum size of a reply in bytes: the sites of a server with 50,000 of them.
@@ -61,12 +61,13 @@ impl Client {
         Client::connect_with_timeout(socket, REPLY_TIMEOUT)
     }
 
-    /// Connects like [`Client::connect`]. `timeout`: maximum wait of [`Client::call`] for the next bytes of a reply, or
-    /// for room for those of a request.
+    /// Connects like [`Client::connect`]. `timeout`: maximum time that [`Client::call`] waits for the next bytes of a
+    /// reply, or for room in the socket for the bytes of a request.
     ///
     /// # Errors
     ///
-    /// As [`Client::connect`], and an error of the operating system for a timeout of zero.
+    /// Fails in the same cases as [`Client::connect`], or with an error of the operating system if the timeout is
+    /// zero.
     pub fn connect_with_timeout(socket: &Path, timeout: Duration) -> Result<Client, ClientError> {
         let stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(socket.to_owned()),
@@ -84,12 +85,12 @@ impl Client {
         })
     }
 
-    /// Sends a request and receives its reply. `T` is the type that [`Request`] names for it.
+    /// Sends a request and receives its reply. `T` is the reply type that the documentation of [`Request`] names.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Api`] if the server has rejected the request or failed to carry it out. Other errors if the
-    /// connection fails or the reply is invalid; the connection cannot be used after them.
+    /// Returns [`ClientError::Api`] if the server has rejected the request or failed to carry it out. Returns another
+    /// error if the connection fails or the reply is invalid; the connection is then unusable.
     pub fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
         let mut reply = Vec::new();
         let status = self.exchange(request, &mut |data| {
@@ -110,7 +111,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Client::call`], and the error of `take`.
+    /// Fails in the same cases as [`Client::call`], or with the error of `take`.
     pub fn stream<T: DeserializeOwned>(
         &mut self,
         request: &Request,

@@ -10,7 +10,7 @@ use crate::text;
 /// Maximum size in bytes of a configuration file that programs can replace or edit. Larger ones are edited by hand.
 pub const MAX_TEXT: usize = 256 * 1024;
 
-/// Maximum number of edits in a request, more than forms and programs need at a time. Each edit is looked up in each
+/// Maximum number of edits in a request. Forms and programs need fewer at a time, and each edit is looked up in each
 /// file of the configuration.
 pub const MAX_EDITS: usize = 1000;
 
@@ -173,9 +173,9 @@ pub struct Edits {
     /// several files need a request for each file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// True to create `file`, with a new site. It must not exist, its folder must, and `include` of a file of the
-    /// configuration must match it. The name is relative to the folder of the main file, and each part of it has
-    /// letters, digits, `.`, `_` and `-` of ASCII, without a `.` at its beginning.
+    /// True to create `file`, with a new site. The file must not exist, its folder must exist, and `include` of a
+    /// file of the configuration must match it. The name is relative to the folder of the main file. Each part of the
+    /// name consists of ASCII letters, digits, `.`, `_` and `-`, and does not begin with `.`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub create: bool,
 }
@@ -230,7 +230,7 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Returns the path of the key or table that the edit is about: for a field, the table of its site. The key or
+    /// Returns the path of the key or table that the edit concerns: for a field, the table of its site. The key or
     /// table need not exist.
     pub fn path(&self) -> Vec<&str> {
         match self {

@@ -30,8 +30,7 @@ pub struct Status {
     pub config_file: Option<PathBuf>,
     /// Limits of the process and of the programs that it starts, in a few words; empty if they are unknown.
     pub sandbox: String,
-    /// Rights of root that the process has, such as `CAP_NET_BIND_SERVICE`, or `none` or `all`; empty if they are
-    /// unknown.
+    /// Capabilities of the process, such as `CAP_NET_BIND_SERVICE`, or `none` or `all`; empty if they are unknown.
     pub capabilities: String,
     /// Listening addresses as URLs or socket paths, ordered by port.
     pub listeners: Vec<String>,

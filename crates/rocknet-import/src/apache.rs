@@ -129,7 +129,7 @@ fn is_condition(directive: &Directive) -> bool {
         .any(|name| directive.is(name))
 }
 
-/// Returns true for sections whose directives count as if they stood outside of it.
+/// Returns true for a conditional section whose directives count as if they stood outside of it.
 fn is_applied_condition(directive: &Directive) -> bool {
     is_condition(directive) && !directive.argument(0).starts_with('!') && !directive.is("IfDefine")
 }

@@ -31,8 +31,8 @@ pub(crate) struct IncludeRequest {
 /// Differences between the languages.
 pub(crate) trait IncludeRules {
     fn read(&self, text: &str) -> Result<Vec<Directive>, SyntaxError>;
-    /// Returns the files that a directive includes; `None` for other directives. `known`: directives read so far, of
-    /// each open level from the outermost to the innermost.
+    /// Returns the files that a directive includes; `None` for other directives. `known` holds the directives read so
+    /// far at each open level, outermost first.
     fn request(&self, directive: &Directive, known: &[Vec<Directive>]) -> Option<IncludeRequest>;
     /// Returns the folder of relative paths. `file`: the file with the directive.
     fn folder(&self, file: &Path) -> PathBuf;
@@ -51,7 +51,7 @@ pub(crate) struct IncludeReader<'a> {
     pub notes: Vec<Note>,
     /// Directives of the files that have been read.
     read: HashMap<PathBuf, Vec<Directive>>,
-    /// Directives read so far, of each open level.
+    /// Directives read so far, one list for each open level.
     known: Vec<Vec<Directive>>,
     /// Files that are being read, from the outermost to the innermost.
     open: Vec<PathBuf>,
@@ -114,7 +114,7 @@ impl<'a> IncludeReader<'a> {
         Ok(self.known.pop().unwrap_or_default())
     }
 
-    /// Adds directives to the innermost level.
+    /// Appends directives to the innermost level.
     fn add(&mut self, directives: impl IntoIterator<Item = Directive>) {
         if let Some(level) = self.known.last_mut() {
             level.extend(directives);

@@ -1,4 +1,4 @@
-//! Tests that restrictions stay, or have a note that says that they are missing.
+//! Tests that every restriction is translated, or has a note that it is missing.
 
 use rocknet_import::{Import, Language, import};
 
@@ -11,7 +11,7 @@ fn has(import: &Import, text: &str) {
     assert!(import.toml.contains(text), "{text}\n{}", import.toml);
 }
 
-/// Returns true if a note about a weakened restriction is about this directive or has this message.
+/// Returns true if a note about a weakened restriction has `text` in its directive or message.
 fn is_weakened(import: &Import, text: &str) -> bool {
     let is_about = |note: &&rocknet_import::Note| note.directive.contains(text) || note.message.contains(text);
     import
@@ -60,7 +60,7 @@ fn caddy_handles_of_hosts_keep_the_refusals_before_them() {
         assert!(a.contains("path = \"/private/*\"\nrespond = 403"), "{}", import.toml);
         assert!(!a.contains("404"), "{}", import.toml);
     }
-    // The path has its own content, and not that of the block for the host.
+    // The path has the content of its own block, not of the block for the host.
     let import = translated(
         Language::Caddy,
         "*.example.com {\n\t@a host a.example.com\n\thandle /api/* {\n\t\troot * /srv/api\n\t\tfile_server\n\t}\n\thandle \
@@ -96,7 +96,7 @@ fn caddy_beginnings_of_names_stay_restricted() {
     );
     has(&import, "route.\"/admin*\"]\nauth = ");
     assert!(is_weakened(&import, "basic_auth"), "{:?}", import.notes);
-    // A place without restrictions differs only.
+    // A place without restrictions gets a note about a difference, not about a weakened restriction.
     assert!(!is_weakened(&import, "handle /open*"), "{:?}", import.notes);
 }
 
@@ -153,7 +153,7 @@ fn apache_client_certificates_and_their_restrictions_have_notes() {
     };
     let is_closed = |import: &Import| import.toml.contains("deny = \"all\"");
     let is_noted = |import: &Import, name: &str| import.notes.iter().any(|note| note.directive.starts_with(name));
-    // Not only the first restriction counts.
+    // Every restriction counts, not only the first.
     let import = host(&format!(
         "{tls}SSLCARevocationFile /r.pem\nSSLRequire %{{SSL_CLIENT_S_DN_O}} eq \"x\"\n"
     ));

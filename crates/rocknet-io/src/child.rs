@@ -143,8 +143,7 @@ mod system {
             if is_successor {
                 crate::privileges::pass_on_low_ports();
             } else {
-                // The limits of the sandbox are applied before the change of user, which may take away the right to
-                // apply them.
+                // Apply the sandbox before the change of user, because the new user may lack the right to apply it.
                 crate::sandbox::apply_to_program();
             }
             if let Some((uid, gid, groups)) = &user {

@@ -206,7 +206,7 @@ impl Root {
         })
     }
 
-    /// Opens `relative`, which must be validated, under the policy for links.
+    /// Opens the validated path `relative` under the link policy.
     fn open_at(&self, relative: &[u8], symlinks: Symlinks, access: Access) -> Result<OwnedFd, OpenError> {
         let flags = access.flags();
         match symlinks {

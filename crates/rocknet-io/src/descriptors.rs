@@ -20,8 +20,8 @@ pub fn limit() -> u64 {
 pub fn raise() -> DescriptorLimit {
     let before = limit();
     let maximum = getrlimit(Resource::Nofile).maximum;
-    // The second value is for systems that report no hard limit and yet refuse an unlimited soft limit. A value that is
-    // not above the present limit is not requested.
+    // Some systems report no hard limit and yet refuse an unlimited soft limit, so a second value is tried. A value
+    // that is not above the present limit is skipped.
     for requested in [maximum, Some(FALLBACK_LIMIT)] {
         if requested.unwrap_or(u64::MAX) <= before
             || setrlimit(

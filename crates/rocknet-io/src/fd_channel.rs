@@ -163,7 +163,7 @@ impl FdChannel {
                 RecvFlags::CMSG_CLOEXEC,
             ) {
                 Err(Errno::INTR) => {}
-                // The other end was closed before it had received all messages.
+                // The other end closed before it had received all messages.
                 Err(Errno::CONNRESET) => return Ok(None),
                 received => break received?,
             }
@@ -180,7 +180,7 @@ impl FdChannel {
     /// Blocks until a message arrives, the other end is closed, or `timeout` has passed. A signal restarts the timeout.
     /// Returns false after the timeout and after an error.
     pub fn wait_readable(&self, timeout: Duration) -> bool {
-        // Only a duration beyond the range of the system's type would become zero. No caller passes one.
+        // Only a duration beyond the range of `Timespec` becomes zero, and no caller passes one.
         let timeout = Timespec::try_from(timeout).unwrap_or_default();
         let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
         matches!(rustix::io::retry_on_intr(|| poll(&mut polled, Some(&timeout))), Ok(ready) if ready > 0)
@@ -222,8 +222,8 @@ impl FdChannel {
     }
 }
 
-/// Takes a socket that is known to be an end of a channel, such as the second one of [`FdChannel::pair`]. Unlike
-/// [`FdChannel::from_socket`], does not check its type.
+/// Wraps a socket that is known to be an end of a channel, such as the second one of [`FdChannel::pair`]. Does not
+/// check the type of the socket, unlike [`FdChannel::from_socket`].
 impl From<OwnedFd> for FdChannel {
     fn from(socket: OwnedFd) -> FdChannel {
         FdChannel(socket)
@@ -236,7 +236,7 @@ impl AsFd for FdChannel {
     }
 }
 
-/// Makes descriptor 0 a duplicate of `by`.
+/// Replaces descriptor 0 with a duplicate of `by`.
 #[allow(unsafe_code)]
 fn replace_stdin(by: &File) -> io::Result<()> {
     // SAFETY: only descriptor 0 is closed. It has no owner, because all its users borrow it as the standard input.

@@ -127,11 +127,12 @@ pub fn read_resident(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<
     some_if_resident(retry(|| system::read_resident(file.as_fd(), offset, buffer)))
 }
 
-/// Reads like [`read_resident`], at most `max` bytes, into a new vector. An empty vector is the end of the file.
+/// Reads at most `max` bytes into a new vector, like [`read_resident`]. Returns an empty vector at the end of the
+/// file.
 ///
 /// # Errors
 ///
-/// Fails if reading does.
+/// Fails if the file cannot be read.
 pub fn read_resident_vec(file: &File, offset: u64, max: usize) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::with_capacity(max);
     let read = retry(|| system::append_resident(file.as_fd(), offset, &mut content));

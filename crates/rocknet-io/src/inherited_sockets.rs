@@ -7,8 +7,8 @@ use socket2::{SockRef, Type};
 use crate::socket::{Address, Listener};
 use crate::udp;
 
-/// Bound sockets by address. The server takes the sockets whose address it is configured for. For every other
-/// configured address, it binds a socket itself.
+/// Bound sockets by address. The server takes over each socket whose address is configured. It binds its own socket
+/// for every other configured address.
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
     /// Listening sockets, each with its name for messages.
@@ -78,7 +78,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("web.sock");
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        // TCP and UDP have separate ports, so the TCP socket may have the number of a UDP socket.
+        // TCP and UDP have separate ports, so a TCP socket may have the same port number as a UDP socket.
         let [udp, taken] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let (tcp_address, udp_address) = (tcp.local_addr().unwrap(), udp.local_addr().unwrap());
         let taken_address = Address::from(taken.local_addr().unwrap());

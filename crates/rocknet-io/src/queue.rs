@@ -231,8 +231,9 @@ impl SendQueue {
     }
 
     /// Moves data from the front into `room`, and returns the number of bytes moved. Used by links that have to read
-    /// the data that they send, such as TLS. At most `file_budget` bytes of files are read, and the budget is reduced
-    /// by their number. Reading a part of a file that is not in the page cache blocks the thread, as `sendfile` does.
+    /// the data that they send, such as TLS. Reads at most `file_budget` bytes of files, and reduces the budget by
+    /// the number read. Blocks the thread while a part of a file that is not in the page cache is read, as `sendfile`
+    /// does.
     #[cfg(unix)]
     pub(crate) fn take_front(&mut self, room: &mut [u8], file_budget: &mut u64) -> std::io::Result<usize> {
         let mut filled = 0;

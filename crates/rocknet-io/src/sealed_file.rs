@@ -1,5 +1,5 @@
-//! Files without a name, whose contents are passed to other programs by descriptor. They are read-only where the system
-//! can seal files.
+//! Unnamed files whose contents are passed to other programs by descriptor. They are read-only where the system can
+//! seal files.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};

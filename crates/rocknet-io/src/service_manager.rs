@@ -112,7 +112,7 @@ impl NotifySocket {
     }
 }
 
-/// Maximum time to wait until the receiver of a notification has room for it.
+/// Maximum time to wait until the receiver has room for a notification.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Monotonic time in microseconds, which a notification about a reload contains (`MONOTONIC_USEC`).
@@ -140,7 +140,7 @@ impl fmt::Display for MonotonicMicroseconds {
 struct Variables {
     /// Path or name of the socket for notifications.
     notify: Option<OsString>,
-    /// Maximum time between two signs of life, in microseconds.
+    /// Maximum time between two keep-alive notifications, in microseconds.
     watchdog: Option<OsString>,
     /// ID of the process to which the watchdog applies.
     watchdog_process: Option<OsString>,
@@ -168,7 +168,7 @@ const NAMES: [&str; 6] = [
 ];
 
 impl Variables {
-    /// Reads the variables by `read`, which returns the value of the variable with the given name.
+    /// Reads the variables with `read`, which returns the value of the variable with the given name.
     fn read(read: impl FnMut(&str) -> Option<OsString>) -> Variables {
         let [
             notify,

@@ -195,8 +195,8 @@ impl SimPeer {
         self.wake(|state| state.sending.take())
     }
 
-    /// Wakes the task whose waker `take` removes from the state, if any. Wakes outside of the borrow, because a waker
-    /// may poll immediately.
+    /// Wakes the task whose waker `take` removes from the state, if any. The state is not borrowed during the wake,
+    /// because a waker may poll immediately.
     fn wake(&self, take: impl FnOnce(&mut SimState) -> Option<Waker>) -> &SimPeer {
         let waker = take(&mut self.0.borrow_mut());
         if let Some(waker) = waker {

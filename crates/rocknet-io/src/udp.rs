@@ -53,9 +53,9 @@ pub fn bind(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
     bind_all(address, count, false)
 }
 
-/// Binds sockets as [`bind`] does, at an address that overlaps with another address of this process. For example, all
-/// addresses of a port overlap with each single address with that port. The sockets of the other address must come from
-/// [`bind`] or this function.
+/// Binds sockets like [`bind`], but the address overlaps with another address of this process. For example, all
+/// addresses of a port overlap with each single address with that port. The sockets of the other address must come
+/// from [`bind`] or this function.
 ///
 /// # Errors
 ///

@@ -68,7 +68,7 @@ pub struct Wheel {
     tick: Duration,
     /// `tick` in nanoseconds.
     tick_ns: u64,
-    /// Entries of all deadlines, and those that a new deadline can reuse.
+    /// Entries of all deadlines, and entries that a new deadline can reuse.
     entries: RefCell<Vec<TimerEntry>>,
     /// Indexes of entries without a deadline. A new deadline reuses such an entry together with its place in a slot.
     /// Otherwise a deadline that is created, set and dropped for each request would leave an index in a slot each time.

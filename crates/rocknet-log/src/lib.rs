@@ -120,8 +120,8 @@ impl Logger {
     }
 
     /// Applies the level, error log and rotation of a new configuration, and removes the levels of modules.
-    /// [`Logger::sink`] then opens its access logs. If `ROCKNET_LOG` has set the general level, the level of that
-    /// variable applies again instead. A log that is not requested again is closed after some time without lines.
+    /// [`Logger::sink`] then opens its access logs. If `ROCKNET_LOG` has set the general level, that level is
+    /// restored instead. A log that is not requested again is closed after some time without lines.
     ///
     /// # Errors
     ///

@@ -206,7 +206,7 @@ mod tests {
     /// Status code, and names and values of fields.
     type Expected<'e> = (u16, &'e [(&'e str, &'e str)]);
 
-    /// Parses `head`, in which a status line is an error, and compares the result with `expected`.
+    /// Parses `head`, treating a status line as an error, and compares the result with `expected`.
     fn check(head: &str, expected: Result<Expected<'_>, CgiHeadError>) {
         let parsed = CgiHead::parse(head.as_bytes(), StatusLine::Refused);
         let found = parsed.map(|head| {

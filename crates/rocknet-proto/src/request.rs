@@ -230,7 +230,7 @@ impl OwnedRequest {
         self.with_all_fields(index, fields)
     }
 
-    /// Returns the request with `index`, whose fields are replaced by `fields`.
+    /// Returns a copy of the request with the index `index` and the fields `fields`.
     fn with_all_fields<'f>(&self, mut index: RequestIndex, fields: impl Iterator<Item = Field<'f>>) -> Self {
         let mut bytes = self.bytes.to_vec();
         index.fields = FieldIndex::default();

@@ -38,7 +38,7 @@ struct ReadResponse {
     error: Option<RecordError>,
 }
 
-/// Reads a response whose bytes arrive in these pieces, up to the first error.
+/// Reads a response that arrives in these pieces. Stops at the first error.
 fn read_response<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> ReadResponse {
     let (mut records, mut response) = (ResponseReader::new(), ReadResponse::default());
     for piece in pieces {
@@ -148,8 +148,8 @@ fn requests_have_the_format_of_the_specification() {
 
 #[test]
 fn a_variable_may_fill_one_record() {
-    // A record has at most 65,535 bytes: here the length of the name in one byte, the length of the value in four
-    // bytes, the name in one byte, and the value.
+    // A record has at most 65,535 bytes. Here, the length of the name takes one byte, the length of the value four
+    // bytes, and the name one byte. The value takes the rest.
     let most = 65_535 - 1 - 4 - 1;
     let mut out = Vec::new();
     let mut params = Params::new(&mut out);
@@ -165,7 +165,7 @@ fn a_variable_may_fill_one_record() {
 
 #[test]
 fn bodies_of_any_size_are_split_into_records() {
-    // A record has at most 65,528 bytes of a body, the largest multiple of eight that its length field permits.
+    // A record carries at most 65,528 body bytes, the largest multiple of eight that its length field permits.
     for size in [1, 65_527, 65_528, 65_529, 65_535, 65_536, 200_000] {
         let content: Vec<u8> = (0..size).map(|number| number as u8).collect();
         let mut out = Vec::new();

@@ -279,7 +279,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
             }
         })
         .await;
-        // Nothing was received at the end of the client, and also if the server can send and does not wait to receive.
+        // The bytes are empty if the client has ended, or if the server can send and nothing has arrived.
         match received {
             Some(bytes) if bytes.is_empty() && !server.connection.may_send() => return server,
             Some(bytes) => unread.extend_from_slice(&bytes),

@@ -1,9 +1,9 @@
-//! Passes datagrams that reached the wrong worker to the right one: the worker that owns their connection, or for a new
-//! connection one that accepts connections.
+//! Forwards misrouted datagrams to the worker that owns the connection, or, for a new connection, to a worker that
+//! accepts connections.
 //!
-//! The kernel selects a socket by the addresses of a datagram. If the address of a client has changed, or if an address
-//! was removed from the configuration and added again, the kernel may select the socket of another worker, also of one
-//! that is stopping.
+//! The kernel selects a socket by the addresses of a datagram. It may select the socket of another worker, even of a
+//! stopping worker, if the address of a client has changed, or if an address was removed from the configuration and
+//! added again.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -60,8 +60,8 @@ struct Inbox {
 }
 
 impl Forwarding {
-    /// Creates an inbox with the lowest free number, for a worker that accepts connections at `address`. Returns `None`
-    /// if all numbers of 16 bits, which connection IDs have for the worker, are in use.
+    /// Creates an inbox with the lowest free number, for a worker that accepts connections at `address`. Connection
+    /// IDs have 16 bits for the number; returns `None` if all numbers are in use.
     pub fn register(&self, address: &Address) -> Option<WorkerInbox> {
         let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
         let free = workers.iter().position(|worker| worker.inbox.strong_count() == 0);
@@ -88,9 +88,9 @@ impl Forwarding {
         workers.get(usize::from(worker))?.inbox.upgrade()
     }
 
-    /// Returns a worker that accepts connections of this client to the address `to`, always the same while the workers
-    /// are the same. A worker of the address itself has precedence over one of an address that covers it, as it has in
-    /// the kernel. Returns `None` if nothing listens there.
+    /// Returns a worker that accepts connections from `client` at the address `to`; `None` if no worker does. The
+    /// result stays the same while the workers do. As in the kernel, a worker of the address itself has precedence
+    /// over a worker of an address that covers it.
     fn acceptor(&self, to: &Address, client: SocketAddr) -> Option<u16> {
         let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
         let accepting = |matches: &dyn Fn(&Address) -> bool| {
@@ -140,7 +140,7 @@ impl WorkerInbox {
         &self.forwarding
     }
 
-    /// Records that the worker accepts no connections any more.
+    /// Records that the worker no longer accepts connections.
     pub(crate) fn stop_accepting(&self) {
         let mut workers = self.forwarding.workers.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(worker) = workers.get_mut(usize::from(self.number)) {
@@ -148,8 +148,8 @@ impl WorkerInbox {
         }
     }
 
-    /// Returns a worker that accepts a connection from `client` in place of this one; `None` if the address is no
-    /// longer listened at. `destination`: local address that the client sent to, if known.
+    /// Returns a worker that accepts a connection from `client` in place of this one; `None` if no worker listens at
+    /// the address any more. `destination` is the local address that the client sent to, if known.
     pub(crate) fn acceptor(&self, destination: Option<IpAddr>, client: SocketAddr) -> Option<u16> {
         match (destination, self.address.port()) {
             (Some(ip), Some(port)) => self.forwarding.acceptor(&Address::Tcp { ip: Some(ip), port }, client),
@@ -242,7 +242,7 @@ mod tests {
         all.stop_accepting();
         assert_eq!(one.acceptor(None, client), None);
         assert_eq!(all.acceptor(None, client), None);
-        // Only the destination tells that another address accepts the connection.
+        // Only the destination shows that another address accepts the connection.
         assert_eq!(all.acceptor(ip("127.0.0.2"), client), Some(other.number()));
     }
 }

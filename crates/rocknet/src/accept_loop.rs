@@ -81,8 +81,8 @@ pub struct AcceptLoop<'w> {
     quic_paused_until: Option<Tick>,
     /// Tick at which the remaining connections are cut.
     stop_deadline: Option<Tick>,
-    /// True while the worker stops but its server or a successor continues. QUIC connections of older processes then
-    /// still depend on the UDP socket.
+    /// True while the worker is stopping but its server or a successor continues. QUIC connections of older processes
+    /// then still depend on the UDP socket.
     is_draining: bool,
     /// Tick at which the connections without a request in progress close, while the worker stops.
     idle_deadline: Option<Tick>,
@@ -133,7 +133,7 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
-    /// Uses another UDP socket at the same port.
+    /// Switches to another UDP socket at the same port.
     pub fn replace_quic_socket(&mut self, socket: UdpSocket) {
         if let Some(endpoint) = &mut self.quic {
             endpoint.replace_socket(socket);

@@ -18,10 +18,10 @@ const RESERVED_DESCRIPTORS: u64 = 384;
 /// a margin.
 const WORKER_DESCRIPTORS: u64 = 10;
 
-/// Descriptors that one worker cannot do without: the five that [`WORKER_DESCRIPTORS`] names, without its margin.
+/// Minimum number of descriptors for one worker: the five that [`WORKER_DESCRIPTORS`] names, without its margin.
 const MIN_WORKER_DESCRIPTORS: u64 = 5;
-/// Descriptors that the process cannot do without, beside those of the workers: such as standard streams, logs and the
-/// control socket, with a margin.
+/// Minimum number of descriptors for the process itself, such as standard streams, logs and the control socket, with
+/// a margin. The descriptors of the workers are not included.
 const MIN_DESCRIPTORS: u64 = 16;
 
 /// Returns an error if the descriptor limit is so low that `threads` workers could not start.
@@ -48,7 +48,7 @@ pub fn worker_count(config: &Config, addresses: usize) -> usize {
     }
 }
 
-/// Returns the number of workers per listening address if `server.workers` is `auto`: one for each core, and fewer if
+/// Returns the number of workers per listening address if `server.workers` is `auto`: one for each core, or fewer if
 /// all addresses together would exceed [`MAX_AUTO_WORKERS`], but at least one.
 fn automatic_workers(cores: usize, addresses: usize) -> usize {
     cores.min(MAX_AUTO_WORKERS / addresses.max(1)).max(1)

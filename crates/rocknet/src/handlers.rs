@@ -71,7 +71,7 @@ pub const HANDLERS: &[&HandlerEntry] = &[
     &NOTHING,
 ];
 
-/// Returns the entry of the handler of a route with these settings.
+/// Returns the handler entry for a route with these settings.
 pub fn choose(settings: &Settings) -> &'static HandlerEntry {
     HANDLERS
         .iter()
@@ -205,8 +205,8 @@ pub const CGI: HandlerEntry = HandlerEntry {
     describe: |_| None,
 };
 
-/// The welcome page of a new installation. No key selects it: `welcome_page` is set only by the configuration that the
-/// server uses without a configuration file.
+/// The welcome page of a new installation. No key selects it: only the configuration that the server uses without a
+/// configuration file sets `welcome_page`.
 const WELCOME: HandlerEntry = HandlerEntry {
     name: "welcome",
     keys: &[],

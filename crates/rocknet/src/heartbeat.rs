@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Numbers of the last heartbeat sent to a worker and of the last one that it has received. One clone belongs to the
-/// sender, the other to the worker.
+/// Numbers of the last heartbeat sent to a worker and of the last one received by it. The sender and the worker each
+/// have a clone.
 #[derive(Debug, Clone, Default)]
 pub struct Heartbeat {
     /// Number of the last heartbeat sent. Only the sender uses it.

@@ -154,7 +154,7 @@ impl ActiveListener {
         }
     }
 
-    /// Returns the sockets of the worker with the number `worker` of `workers`. Each socket has one worker, also if
+    /// Returns the sockets of the worker with the number `worker` of `workers`. Each socket has one worker, even if
     /// there are more sockets than workers.
     fn sockets_of(&self, worker: usize, workers: usize) -> Vec<Arc<Listener>> {
         let own = self.sockets.iter().skip(worker).step_by(workers.max(1));
@@ -193,8 +193,8 @@ impl ActiveListener {
         &self.quic
     }
 
-    /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Each
-    /// worker drops its clone of `applied` once it has applied the command.
+    /// Makes the workers read their UDP sockets if `receives` is true, or leave the datagrams to another process.
+    /// Each worker drops its clone of `applied` once it has applied the command.
     pub fn receive_quic(&self, receives: bool, applied: &mpsc::Sender<()>) {
         for worker in &self.workers {
             let applied = applied.clone();
@@ -202,7 +202,8 @@ impl ActiveListener {
         }
     }
 
-    /// Lets the workers use the UDP socket of a listener whose address covers theirs, and close their own.
+    /// Makes the workers switch to the UDP socket of a listener that covers their address, and close their own
+    /// sockets.
     pub fn replace_quic(&self, socket: &QuicSocket) {
         for worker in &self.workers {
             let _ = worker.commands.send(WorkerCommand::ReplaceQuic(socket.clone()));
@@ -484,8 +485,8 @@ fn register(listeners: &[Arc<Listener>]) -> io::Result<Vec<Acceptor>> {
     acceptors.collect()
 }
 
-/// Joins worker threads within `timeout`. Returns true if all have ended in time, and none has cut a connection or
-/// panicked.
+/// Joins worker threads within `timeout`. Returns true if all threads ended in time without a panic and without
+/// cutting a connection.
 pub fn join_within(threads: Vec<JoinHandle<bool>>, timeout: Duration) -> bool {
     let (done, all_done) = mpsc::channel();
     thread::spawn(move || {

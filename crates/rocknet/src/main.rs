@@ -1,5 +1,5 @@
 //! The program `rocknet`: parses the command line, runs the command, and returns its exit code. The commands are in
-//! `cli`; several of those for a running server are in `cli::remote`.
+//! `cli`; several commands for a running server are in `cli::remote`.
 #![forbid(unsafe_code)]
 
 mod cli;

@@ -55,7 +55,7 @@ pub fn status(
         .iter()
         .map(|(configured, address, _)| (configured, address))
         .collect();
-    // By port; Unix sockets, which have none, come last.
+    // Sorted by port. Unix sockets have no port and come last.
     listeners.sort_by_key(|(_, address)| (address.port().is_none(), address.port()));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -191,8 +191,8 @@ pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
     all
 }
 
-/// Maximum number of routes of all sites together for which routes are listed. With more, no route is listed, so that
-/// the reply of a server with many sites stays small.
+/// Maximum number of routes of all sites together for which routes are listed. With more routes, the reply lists no
+/// route and stays small.
 const MAX_LISTED_ROUTES: usize = 10_000;
 
 /// Returns the summary of a route.

@@ -10,8 +10,8 @@ use std::time::Instant;
 use child::{Server, Setup};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, test_kill_process, waitpid};
 
-/// Size in bytes of a file that exceeds the kernel buffers of both sides, so that its download is in progress at the
-/// stop.
+/// Size in bytes of a file that exceeds the kernel buffers of both sides, so its download is still in progress when
+/// the server stops.
 const LARGE: u64 = 64 << 20;
 
 #[test]

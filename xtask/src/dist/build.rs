@@ -84,8 +84,8 @@ fn flags(option: &str, prefixes: &[(PathBuf, &str)]) -> Vec<String> {
     flags.collect()
 }
 
-/// Fails if a program contains the path of a folder, or if it has another C library: its packages would name wrong
-/// dependencies.
+/// Fails if a program contains the path of a folder, or uses another C library. With another C library, the packages
+/// would name wrong dependencies.
 pub fn check(program: &[u8], libc: Libc, folders: &[(PathBuf, &str)]) -> Result<(), Failure> {
     for (folder, _) in folders {
         let path = folder.as_os_str().as_encoded_bytes();

@@ -38,7 +38,7 @@ fn number<const SIZE: usize>(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(value).ok()
 }
 
-/// Returns a program with one program header of type `kind`, and the path of a loader behind it.
+/// Returns a program with one program header of type `kind`, followed by the path of a loader.
 #[cfg(test)]
 pub fn program(kind: u8, loader: &str) -> Vec<u8> {
     let mut bytes = vec![0; 0x40 + 0x38];

@@ -1,18 +1,19 @@
-//! Navigation to the dashboard by a link of another site.
+//! Navigation to the dashboard through a link on another site.
 //!
-//! The cookie of a session is `SameSite=Strict`, so a browser does not send it along with such a navigation, nor with a
-//! redirect of it. The response is a page of the dashboard that leads to the same address, and the browser sends the
-//! cookie with this second request.
+//! The session cookie is `SameSite=Strict`, so browsers omit it when another site starts the navigation, even after a
+//! redirect. The server therefore responds with a page of the dashboard that opens the same address again. The
+//! browser sends the cookie with this second request.
 
 use rocknet_proto::Method;
 use rocknet_proto::request::Request;
 
 use crate::guard::is_from_other_site;
 
-/// Parameter of the query that marks the second request, so that a browser without a session is not led there again.
+/// Query parameter that marks the second request. It prevents a loop if the browser has no session.
 const MARK: &[u8] = b"from=link";
 
-/// Returns the address to which a request without a session is led once more; `None` if no other site has led to it.
+/// Returns the address that a browser without a session opens next; `None` unless the request follows a link on
+/// another site for the first time.
 pub fn target(request: &Request<'_>) -> Option<String> {
     let query = request.query.unwrap_or_default();
     let is_repeated = query.split(|&byte| byte == b'&').any(|part| part == MARK);

@@ -34,7 +34,7 @@ pub enum PageKind {
     Events,
     /// A script, the style sheet or the icon.
     Asset,
-    /// No address of the dashboard, opened in a browser.
+    /// Unknown address that a browser has opened.
     Unknown,
 }
 
@@ -53,7 +53,7 @@ pub const VIEWS: [(PageKind, &str, &str); 10] = [
 ];
 
 impl PageKind {
-    /// Returns the kind of a request; `None` if a program has sent it, or if it is one of the API.
+    /// Returns the kind of page that a browser has requested; `None` for a request of a program or to the API.
     pub fn of(exchange: &Exchange) -> Option<PageKind> {
         let path: &str = &exchange.path;
         let found = PageKind::find(path);
@@ -85,7 +85,7 @@ impl PageKind {
         }
     }
 
-    /// Returns true if a page of another site may lead to the page. Its scripts and its data are for itself.
+    /// Returns true if another site may link to the page. Scripts and data are only for the dashboard itself.
     pub fn takes_links(self) -> bool {
         !matches!(self, PageKind::Logout | PageKind::Events | PageKind::Asset)
     }
@@ -109,18 +109,18 @@ impl PageKind {
         }
     }
 
-    /// Returns true if browsers send instructions to the page by forms.
+    /// Returns true if the page accepts forms with instructions.
     pub fn takes_instructions(self) -> bool {
         matches!(self, PageKind::Maintenance | PageKind::Php)
     }
 
-    /// Returns true if browsers send forms to the page.
+    /// Returns true if the page accepts forms.
     pub fn takes_form(self) -> bool {
         self.takes_instructions() || self.form().is_some()
     }
 
-    /// Returns true if the view is only for visitors who may change the server: it shows the configuration, its history
-    /// or the logs, which may contain secrets, or has no other purpose than a change.
+    /// Returns true if only visitors who may change the server may open the view. Such a view shows the
+    /// configuration, its history or the logs, which may contain secrets, or its only purpose is a change.
     pub fn needs_full_permission(self) -> bool {
         matches!(
             self,
@@ -141,7 +141,7 @@ pub fn prefers_pages(exchange: &Exchange) -> bool {
     accept.is_some_and(|accept| preferred_media_type(accept, &["application/json", "text/html"]) == Some(1))
 }
 
-/// Returns true if a path belongs to the API, which sends no pages.
+/// Returns true if a path is in the API, which sends no pages.
 fn is_of_api(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/") || ENDPOINTS.iter().any(|endpoint| endpoint.path == path)
 }
@@ -174,12 +174,12 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Returns the error for a reply of another kind than the request expects.
+/// Returns the error for a reply of the wrong kind.
 pub fn other_reply() -> ApiError {
     ApiError::new(500, "the server has sent another reply")
 }
 
-/// Returns the title of a view; empty for a request that is not a view.
+/// Returns the title of a view; empty if the page is not a view.
 fn title(page: PageKind) -> &'static str {
     match page {
         PageKind::AddWebsite => "Add a website",
@@ -194,8 +194,7 @@ fn title(page: PageKind) -> &'static str {
     }
 }
 
-/// Returns the path of the entry of the navigation that a view belongs to; empty for a request that is not a view.
-/// Returns the path of the view in the navigation that a page belongs to.
+/// Returns the path of the view in the navigation that contains a page; empty if no view contains it.
 pub fn path(page: PageKind) -> &'static str {
     match page {
         PageKind::AddWebsite | PageKind::EditWebsite | PageKind::CopyWebsite | PageKind::Explain => "/websites",

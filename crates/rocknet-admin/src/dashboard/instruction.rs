@@ -1,4 +1,4 @@
-//! Instructions that a browser gives by a form: parses the form, executes the request, and reports the result.
+//! Instructions from forms: parses the form, executes the request, and reports the result.
 
 use form_urlencoded::{Serializer, parse};
 use rocknet_control::api::{ApiError, Level, LogLevel, LogLevelChange, Reply, Request};
@@ -9,15 +9,15 @@ use super::frame::{PageKind, other_reply};
 use super::notice::Notice;
 use crate::Control;
 
-/// Word of the form for the level of all other modules.
+/// Word in the form that gives a module the level of all other modules.
 pub const DEFAULT_LEVEL: &str = "default";
 
 /// Result of an instruction.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The server goes on, and reports this.
+    /// The server continues. The next page shows this report.
     Reported(Notice),
-    /// Another process has taken over, which does not know the session. The text is for the visitor.
+    /// Another process has taken over and does not know the session. The visitor sees this text.
     TakenOver(String),
 }
 
@@ -25,7 +25,7 @@ pub enum Outcome {
 ///
 /// # Errors
 ///
-/// Status 400 if the page has no such form, or a field is not valid. Otherwise the error of the request.
+/// Fails with status 400 if the page has no such form or a field is not valid, or with the error of the request.
 pub async fn carry_out<C: Control>(page: PageKind, form: &[u8], control: &C) -> Result<Outcome, ApiError> {
     let request = request(page, form)?;
     let is_upgrade = matches!(request, Request::Upgrade(_));
@@ -37,7 +37,7 @@ pub async fn carry_out<C: Control>(page: PageKind, form: &[u8], control: &C) -> 
     })
 }
 
-/// Returns the fields of a form as a query, so that a form that was refused keeps them.
+/// Returns the fields of a form as a query, so that a rejected form keeps its input.
 pub fn input(form: &[u8]) -> String {
     let fields = parse(form).filter(|(name, value)| name != "do" && !value.is_empty());
     Serializer::new(String::new()).extend_pairs(fields).finish()
@@ -79,7 +79,7 @@ fn request(page: PageKind, form: &[u8]) -> Result<Request, ApiError> {
     }
 }
 
-/// Returns the sentence about the levels after a change.
+/// Describes the levels after a change.
 fn levels(level: &LogLevel) -> String {
     let mut text = format!(
         "The server writes messages of the level {} and worse until the next reload.",

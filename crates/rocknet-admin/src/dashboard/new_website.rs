@@ -49,7 +49,7 @@ pub fn edits(name: &str, content: NewContent<'_>) -> Vec<Edit> {
     }
 }
 
-/// Returns a text as a string of TOML. A string of JSON is one, except that TOML does not permit U+007F in it.
+/// Returns a text as a TOML string. A JSON string is a valid TOML string, but TOML does not permit U+007F in it.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

@@ -2,7 +2,7 @@
 
 use rocknet_control::api::{ApiError, Done};
 
-/// Maximum number of bytes of the details that a session keeps.
+/// Maximum size in bytes of the details that a session stores.
 const MAX_DETAILS: usize = 16 * 1024;
 
 /// Report about an instruction.
@@ -10,7 +10,7 @@ const MAX_DETAILS: usize = 16 * 1024;
 pub struct Notice {
     pub kind: NoticeKind,
     pub text: String,
-    /// Details of several lines; empty without any.
+    /// Details of several lines, or empty.
     pub details: String,
 }
 
@@ -25,7 +25,7 @@ pub enum NoticeKind {
 }
 
 impl NoticeKind {
-    /// Returns the class of the style sheet.
+    /// Returns the CSS class.
     pub fn class(self) -> &'static str {
         match self {
             NoticeKind::Good => "good",
@@ -34,7 +34,7 @@ impl NoticeKind {
         }
     }
 
-    /// Returns the shape that is shown beside the text.
+    /// Returns the symbol that is shown beside the text.
     pub fn sign(self) -> &'static str {
         match self {
             NoticeKind::Good => "●",

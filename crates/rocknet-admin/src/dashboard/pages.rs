@@ -61,7 +61,7 @@ struct LoginPage<'a> {
 #[template(path = "arrival.html")]
 struct ArrivalPage<'a> {
     assets: &'a str,
-    /// Address to which the browser is led.
+    /// Address that the browser opens next.
     target: &'a str,
 }
 
@@ -90,17 +90,18 @@ pub fn refused(assets: &str, error: &ApiError) -> String {
     })
 }
 
-/// Renders the page that leads a browser to the same address of the dashboard once more.
+/// Renders the page that makes a browser open the same address again.
 pub fn arrival(assets: &str, target: &str) -> String {
     rendered(&ArrivalPage { assets, target })
 }
 
-/// Renders the page of a server that another process has replaced. It has no script, because the session has ended.
+/// Renders the page that is shown after another process has replaced the server. The page has no script, because the
+/// session has ended.
 pub fn taken_over(assets: &str, message: &str) -> String {
     rendered(&TakenOverPage { assets, message })
 }
 
-/// Renders the page of an error that concerns no data.
+/// Renders an error page without data.
 pub fn error(page: PageKind, permission: Permission, assets: &str, error: &ApiError) -> (Status, String) {
     failed(Frame::new(page, permission, assets), error)
 }
@@ -150,8 +151,7 @@ pub async fn submit<C: Control>(
     }
 }
 
-/// Returns the error for a visitor who may only read.
-/// Returns the error of a request that the read token does not permit.
+/// Returns the error for a request that the read token does not permit.
 pub fn needs_full_token() -> ApiError {
     let message = "this view needs the full token; you are signed in with the read token";
     ApiError::new(403, message)
@@ -166,7 +166,7 @@ fn failed(frame: Frame<'_>, error: &ApiError) -> (Status, String) {
 ///
 /// # Errors
 ///
-/// Status 404 for a page that is not a view, or the error of the request for the data.
+/// Fails with status 404 if the page is not a view, or with the error of the request for its data.
 async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
     if let Some(mode) = page.form() {
         return site::view(mode, query, frame, control).await;
@@ -189,8 +189,7 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
     })
 }
 
-/// Returns the request for the data of a view without a form; `None` for views with a form, and for pages that are not
-/// views.
+/// Returns the request for the data of a view; `None` for views with a form, and for pages that are not views.
 fn request(page: PageKind, query: &[u8]) -> Option<Request> {
     Some(match page {
         PageKind::Overview => Request::Status,
@@ -217,7 +216,7 @@ fn request(page: PageKind, query: &[u8]) -> Option<Request> {
     })
 }
 
-/// Returns the words for the kind of a website. The parameter is borrowed or not, as in `figures`.
+/// Describes the kind of a website. The parameter is generic for the same reason as in `figures`.
 fn kind_words(kind: impl Borrow<SiteKind>) -> &'static str {
     match kind.borrow() {
         SiteKind::Files => "Files of a folder",

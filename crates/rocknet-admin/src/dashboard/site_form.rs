@@ -25,7 +25,7 @@ pub enum FormMode {
     Copy,
 }
 
-/// Kinds that the form of a new website offers. All others are chosen afterwards, in the form that edits it.
+/// Kinds that the form of a new website offers. The form that edits the website offers all others.
 const OF_NEW: [ContentKind; 3] = [ContentKind::Files, ContentKind::Php, ContentKind::Proxy];
 
 /// Problem that the server has found, or that keeps the form from being sent to it.
@@ -63,14 +63,14 @@ pub struct FilledForm {
     pub name: String,
     pub name_problems: Vec<Problem>,
     pub kind: ContentKind,
-    /// Kind of the website in the file, before the form is filled in.
+    /// Kind of the website in the file.
     present_kind: ContentKind,
     pub file: String,
     pub line: usize,
     /// Revision of the configuration file that the form was created from.
     pub revision: String,
     pub fields: Vec<FilledField>,
-    /// Name of a user that is added. The form does not keep the password of the user.
+    /// Name of the user to add. The form does not store the password.
     pub new_user: String,
     pub new_user_problems: Vec<Problem>,
     /// Problems that are not about a field.
@@ -151,8 +151,8 @@ impl FilledForm {
         }
     }
 
-    /// Adds the new user with the hash of the password, or a problem with the message in place of the hash. If a user
-    /// with this name exists, the new hash replaces that of the user.
+    /// Adds the new user with the hash of the password, or a problem if `hash` is an error message. If the user
+    /// exists already, the new hash replaces the old one.
     pub fn add_user(&mut self, hash: Result<String, String>) {
         let (name, hash) = match hash {
             Ok(hash) => (std::mem::take(&mut self.new_user), hash),
@@ -186,7 +186,7 @@ impl FilledForm {
             .collect()
     }
 
-    /// Returns the edits that give the file the values of the form.
+    /// Returns the edits that write the values of the form to the file.
     pub fn edits(&self) -> Vec<Edit> {
         let mut edits = Vec::new();
         let (from, to) = (self.site.clone(), self.name.clone());
@@ -239,7 +239,7 @@ impl FilledForm {
         }
     }
 
-    /// Returns the text to write for a field; `None` if the value in the file is kept. An empty text removes the key.
+    /// Returns the text to write for a field; `None` keeps the value in the file. An empty text removes the key.
     fn wanted(&self, filled: &FilledField) -> Option<String> {
         let name = filled.field.name.as_str();
         if !self.shows(name) {
@@ -253,15 +253,15 @@ impl FilledForm {
         Some(filled.text.clone())
     }
 
-    /// Returns true if a key belongs to the kind before only. It would still have an effect, and so would the other
-    /// keys of its table, so the whole key is removed.
+    /// Returns true if only the previous kind uses a key. The key and the other keys of its table would still have an
+    /// effect, so the whole key is removed.
     fn is_abandoned(&self, filled: &FilledField) -> bool {
         let name = filled.field.name.as_str();
         let is_present = filled.field.other.is_some() || !filled.field.text.is_empty();
         OF_KINDS.contains(&name) && !self.shows(name) && self.kind != self.present_kind && is_present
     }
 
-    /// Returns true if the choices in the form show a field.
+    /// Returns true if the present choices in the form show a field.
     fn shows(&self, name: &str) -> bool {
         let Some((choice, words)) = shown_with(name) else {
             return true;
@@ -316,8 +316,8 @@ impl FilledForm {
         }
     }
 
-    /// Places the error of a request with `edits` beside the field that the failed edit sets. The error of another edit
-    /// is about the name, and any other error is about the whole form.
+    /// Places the error of a request with `edits` beside the field that the failed edit sets. An error of another
+    /// edit is placed beside the name. Any other error concerns the whole form.
     pub fn refuse(&mut self, error: &ApiError, edits: &[Edit]) {
         let about = edits.iter().find_map(|edit| {
             let rest = error.error.strip_prefix(&format!("cannot {edit}: "))?;
@@ -369,7 +369,7 @@ impl FilledForm {
         self.name_problems.push(Problem::error(text));
     }
 
-    /// Removes the reports of fields that are not filled in, because the visitor has not come to them yet.
+    /// Removes the problems of empty fields, because the visitor has not reached them yet.
     pub fn forget_missing(&mut self) {
         let of_fields = self.fields.iter_mut().map(|filled| &mut filled.problems);
         for problems in of_fields.chain([&mut self.name_problems]) {
@@ -388,7 +388,7 @@ impl FilledForm {
     }
 }
 
-/// Problem of an empty field that is needed.
+/// Problem of a required field that is empty.
 const FILL_IN: &str = "Fill in this field.";
 
 /// Returns the text of a field before it is filled in. A switch whose key is not in the file shows its default.
@@ -399,7 +399,7 @@ fn present(field: &SiteField) -> String {
     }
 }
 
-/// Returns the kind of a website by the fields that are set in the file. The first of the kinds below that fits counts.
+/// Determines the kind of a website from the fields that are set in the file. The first match counts.
 fn kind(fields: &[FilledField]) -> ContentKind {
     let is_set = |name: &str| {
         let found = fields

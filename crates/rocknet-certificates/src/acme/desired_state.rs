@@ -13,13 +13,13 @@ pub struct DesiredState {
     pub settings: Acme,
     /// Names whose certificates are ordered before a client requests them.
     pub names: BTreeSet<String>,
-    /// Parent domains of wildcards. Certificates for names below them are ordered one by one when a client requests a
+    /// Parent domains of wildcards. A certificate for a name below one of them is ordered when a client requests the
     /// name.
     pub wildcard_parents: Vec<String>,
 }
 
 impl DesiredState {
-    /// Returns true if the name is requested or lies below one of the wildcard parents.
+    /// Returns true if the name is in `names` or below one of the wildcard parents.
     pub fn covers(&self, name: &str) -> bool {
         let is_below = |parent: &String| {
             name.strip_suffix(parent.as_str())
@@ -28,8 +28,7 @@ impl DesiredState {
         self.names.contains(name) || self.wildcard_parents.iter().any(is_below)
     }
 
-    /// Returns the requested names, and the names below the wildcard parents that have a stored certificate, because it
-    /// has to be renewed.
+    /// Returns `names`, and those names below the wildcard parents that have a stored certificate to renew.
     pub fn known_names(&self, storage: &dyn Storage) -> BTreeSet<String> {
         let mut names = self.names.clone();
         if !self.wildcard_parents.is_empty() {

@@ -13,8 +13,7 @@ use crate::storage::Storage;
 /// State of one name's certificate.
 pub struct NameState {
     pub(super) record: Option<StoredCertificate>,
-    /// Time of the next order, unless failures delay it; 1970 if there is no certificate, so that it is ordered at
-    /// once.
+    /// Time of the next order, unless failures delay it. Without a certificate it is 1970, which orders one at once.
     pub(super) renew_at: SystemTime,
     /// Renewal window that the CA suggests (RFC 9773).
     pub(super) window: Option<(SystemTime, SystemTime)>,
@@ -126,6 +125,6 @@ const MAX_DELAY_AT_START: Duration = Duration::from_secs(300);
 pub(super) const MIN_WINDOW_INTERVAL: Duration = Duration::from_secs(3600);
 pub(super) const MAX_WINDOW_INTERVAL: Duration = Duration::from_secs(86_400);
 
-/// Maximum number of remaining days at which a failed renewal is logged as an error instead of a warning: the last
-/// tenth of 90 days, in which no renewal is planned.
+/// Number of remaining days up to which a failed renewal is logged as an error instead of a warning. Renewals are
+/// planned before this last tenth of 90 days.
 const ERROR_DAYS: u64 = 9;

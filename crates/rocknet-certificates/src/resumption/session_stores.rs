@@ -9,8 +9,8 @@ use super::session_store::{SessionStore, StoredSession};
 #[derive(Default)]
 pub struct SessionStores(Mutex<StoreTable>);
 
-/// Stores by site. Those that no configuration uses any more are removed when the table has doubled, so that a reload
-/// takes linear time.
+/// Stores by site. When the table has doubled, stores that no configuration uses any more are removed. A reload
+/// therefore takes linear time.
 #[derive(Default)]
 struct StoreTable {
     by_site: HashMap<String, Weak<SessionStore>>,
@@ -18,12 +18,12 @@ struct StoreTable {
     kept: usize,
 }
 
-/// Number of entries below which the table is not looked through. An entry is small, because a store is freed with the
+/// Table size below which unused entries are not removed. An unused entry is small, because a store is freed with the
 /// last configuration that uses it.
 const MIN_ENTRIES: usize = 64;
 
 impl StoreTable {
-    /// Adds the store of a site. Returns true if entries were looked through for removal.
+    /// Adds the store of a site. Returns true if the table was searched for unused entries.
     fn insert(&mut self, site: &str, store: &Arc<SessionStore>) -> bool {
         let is_due = self.by_site.len() >= MIN_ENTRIES.max(2 * self.kept);
         if is_due {
@@ -130,7 +130,7 @@ mod tests {
             })
             .collect();
         assert_eq!(table.by_site.len(), SITES);
-        // 64, 128, 256 and so on.
+        // Removals at 64, 128, 256 entries and so on.
         assert!(removals <= 8, "{removals}");
         drop(kept);
         let kept = Arc::new(SessionStore::new(b"1"));

@@ -62,8 +62,8 @@ fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
     }
 }
 
-/// Reports a listener on a port of `0.0.0.0` or `[::]` if another listener has the same port without an address, which
-/// stands for every address. The server cannot open both listeners.
+/// Reports a listener on `0.0.0.0` or `[::]` if another listener has the same port without an address, which stands
+/// for every address. The server cannot open both listeners.
 fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut every_address: HashMap<u16, Span> = HashMap::new();
     for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {

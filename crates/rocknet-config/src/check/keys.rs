@@ -185,8 +185,8 @@ fn is_measure(node: &Node) -> bool {
     matches!(node.value, Value::Integer(_) | Value::Text(_))
 }
 
-/// Checks a size or rate. `noun` names its kind in messages. `per` follows a number of bytes in messages: `/s` for a
-/// rate, and empty for a size.
+/// Checks a size or rate. `noun` names the value in messages. `per` follows the number of bytes in messages: `/s` for
+/// a rate, and empty for a size.
 fn measure(
     check: &mut Check<'_>,
     key: &Key,

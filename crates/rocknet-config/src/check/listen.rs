@@ -30,9 +30,9 @@ enum ListenScheme {
     Https,
 }
 
-/// Reads the listeners of a site. The returned flag is true if the site has the key `listen`. `header`: span of the
-/// site's name. `written`: value of `listen`. `tls`: true if the site uses TLS, or if its `tls` is invalid, so that
-/// https:// is not reported as well.
+/// Reads the listeners of a site. The flag is true if the site has the key `listen`. `header`: span of the site's
+/// name. `written`: value of `listen`. `tls`: true if the site uses TLS. An invalid `tls` also counts as true, so
+/// that https:// is not reported as well.
 pub(super) fn build(
     check: &mut Check<'_>,
     name: &SiteName,
@@ -115,8 +115,8 @@ pub(super) fn build(
 /// mode: `listen = 8080` uses TLS, although the default port 8080 of `dev` mode does not.
 const CLEAR_PORT: u16 = 80;
 
-/// Reads one listener. `address`: IP address to which a bare port belongs; `None` for every address. Returns `None`
-/// after a finding. The check of the keys has already reported wrong types and ports out of range.
+/// Reads one listener. `address`: IP address for a bare port; `None` for every address. Returns `None` after a
+/// finding. The check of the keys has already reported wrong types and ports out of range.
 fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(Listen, ListenScheme)> {
     let span = item.span;
     let written = match &item.value {
@@ -186,7 +186,7 @@ pub(super) fn of_admin(check: &mut Check<'_>, node: &Node) -> Option<SocketAddr>
 }
 
 /// Reads a port, or an IP address with a port. `written`: the whole string, for messages. `bind_address`: the string
-/// without its scheme. `address`: IP address to which a bare port belongs; `None` for every address.
+/// without its scheme. `address`: IP address for a bare port; `None` for every address.
 fn tcp(
     check: &mut Check<'_>,
     written: &Text,

@@ -1,5 +1,5 @@
-//! Reads the settings of a site or route over the inherited settings. A key of a handler or of access control replaces
-//! the whole inherited value. Tables and maps of other keys are merged with the inherited ones.
+//! Reads the settings of a site or route on top of the inherited settings. A key of a handler or of access control
+//! replaces the whole inherited value. Tables and maps of other keys are merged with the inherited ones.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ const MAX_ALIASES: usize = 1_000;
 /// Site with the spans that the check for conflicts between sites needs.
 pub(super) struct CheckedSite {
     pub site: Site,
-    /// Host names; empty if the site is for every name.
+    /// Host names; empty if the site serves every name.
     pub names: Vec<(HostPattern, Span)>,
     pub listen: Vec<SiteListener>,
     /// False if `tls` is invalid. It is then unknown whether the listeners use TLS.

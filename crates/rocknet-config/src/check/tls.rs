@@ -186,8 +186,8 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     }
 }
 
-/// Returns the span of the configured path of the file that a finding is about. Without `key`, a finding about the key
-/// has the span of the certificate.
+/// Returns the span of the configured path of the file that a finding concerns. If there is no `key`, a finding about
+/// the private key gets the span of the certificate.
 fn file_span(table: &Table, finding: &CertificateFinding) -> Option<Span> {
     let key = match finding.part {
         CertificatePart::Certificate => "cert",

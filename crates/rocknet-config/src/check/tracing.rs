@@ -8,8 +8,8 @@ use crate::model::{SampleRatio, Secret, Tracing};
 use crate::value::proxy::headers;
 use crate::value::typed::as_written;
 
-/// Maximum length of the name of a service in bytes. The name is part of every export, so it is bounded; usual
-/// names are far shorter.
+/// Maximum length of a service name in bytes. Every export contains the name, so its length is bounded; usual names
+/// are far shorter.
 const MAX_SERVICE: usize = 255;
 
 /// Returns the settings of `[tracing]`.

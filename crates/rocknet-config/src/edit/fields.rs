@@ -88,8 +88,8 @@ impl Editor {
         }
     }
 
-    /// Returns the path of the value that a field shows. If the key is written in its long form, a table, the path
-    /// leads to the key of that table that contains the value.
+    /// Returns the path of the value that a field shows. If the key is written in its long form, a table, returns the
+    /// path of the key in that table that contains the value.
     fn field_path(&self, site: &str, field: &Field) -> Vec<String> {
         let mut path: Vec<String> = ["site", site]
             .iter()
@@ -183,7 +183,8 @@ impl Editor {
         }
     }
 
-    /// Sets a list to elements: their texts, each with its TOML. A list of one element may be written as the element.
+    /// Replaces the elements of a list. `elements`: texts, each with its TOML. If the key has no list yet, a single
+    /// element is written without brackets.
     fn set_list(&mut self, path: &[&str], elements: &[(String, String)]) -> Result<(), EditError> {
         if let Some(array) = self.array(path) {
             return list::update(array, elements).map_err(EditError::NotAValue);
@@ -206,7 +207,7 @@ impl Editor {
         item.as_array_mut()
     }
 
-    /// Sets the entries of a map to those of a text with lines `name = value`. `literal` converts a value to TOML.
+    /// Replaces the entries of a map. `text`: lines `name = value`. `literal` converts a value to TOML.
     fn set_map(&mut self, path: &[&str], text: &str, literal: &dyn Fn(&str) -> String) -> Result<(), EditError> {
         let mut entries = Vec::new();
         let mut names = HashSet::new();
@@ -344,7 +345,7 @@ fn literal(kind: &Kind, text: &str) -> String {
     }
 }
 
-/// Returns true if a kind, one of its alternatives, or the kind of its elements is wanted.
+/// Returns true if `is_wanted` accepts a kind, one of its alternatives, or the kind of its elements.
 fn accepts(kind: &Kind, is_wanted: &dyn Fn(&Kind) -> bool) -> bool {
     is_wanted(kind)
         || match kind {

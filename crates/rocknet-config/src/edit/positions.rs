@@ -14,7 +14,7 @@ pub struct KeyPositions {
     keys: Vec<PlacedKey>,
 }
 
-/// Key with its path, the span of its name (`key`) and the span of its value.
+/// Key with its path, the span of its name (`key`), and the span of its value.
 #[derive(Debug)]
 struct PlacedKey {
     path: Vec<String>,

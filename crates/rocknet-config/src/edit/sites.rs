@@ -15,7 +15,7 @@ impl Editor {
     /// Fails without a change if there is no site `from`, or if there is a site `to`.
     pub fn copy_site(&mut self, from: &str, to: &str) -> Result<(), EditError> {
         let sites = self.sites(from, to)?;
-        // `sites` contains `from`, as the call above has checked.
+        // The call above has checked that `sites` contains `from`.
         let mut copy = sites.get(from).cloned().unwrap_or_default();
         if let Some(table) = copy.as_table_like_mut() {
             for key in NOT_COPIED {
@@ -121,7 +121,7 @@ mod tests {
             let renamed = editor.to_string();
             let mut lines: Vec<_> = renamed.lines().map(str::to_owned).collect();
             let mut expected: Vec<_> = text.replace("a.test", "c.test").lines().map(str::to_owned).collect();
-            // In the other texts the site has no header of its own, so its line may move after those of other sites.
+            // In the other texts, the site has no header of its own, so its line may move after the other sites.
             if text.starts_with('#') {
                 assert_eq!(lines, expected);
             }

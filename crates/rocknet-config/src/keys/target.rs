@@ -47,7 +47,7 @@ macro_rules! models {
     };
 }
 
-// Each part of the model, with its value in which every key has its default.
+// Each part of the model, with a value in which every key has its default.
 models! {
     Server: Some(Server::default()),
     Events: Some(Events::default()),

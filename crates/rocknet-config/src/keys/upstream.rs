@@ -9,7 +9,8 @@ use super::{Key, Kind, Section};
 use crate::binding::{HasKeys, Rendered, Scalar, SettingRows, bound, field, list, quoted};
 use crate::model::{UpstreamRole, WeightedUpstream};
 
-/// Maximum of the keys that set how many bytes one exchange buffers in memory: 64 MiB. Larger bodies belong on disk.
+/// Maximum for keys that limit the memory that one exchange uses as a buffer: 64 MiB. Larger bodies should go to
+/// disk.
 pub(super) const MAX_BUFFERED: u64 = 64 << 20;
 
 /// Address of a server of a proxy.
@@ -146,7 +147,7 @@ pub(super) const KEYS: &[Key] = &[
 pub(super) fn rendered_servers(all: &[WeightedUpstream]) -> Rendered {
     let server = |server: &WeightedUpstream| {
         let url = quoted(&server.upstream.to_string());
-        // Without spans and defaults, only keys with another value than their default are rendered.
+        // Renders only the keys that differ from their default.
         let spans = BTreeMap::new();
         let mut rows = SettingRows::new(&spans);
         rows.show_defaults = false;

@@ -64,8 +64,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(bound!(
         render: |proxy, kind| {
-            // Servers under `https://` and at Unix sockets use HTTP/2 only by the key `http2`. Servers under `h2c://`
-            // use HTTP/2 without the key, so they are not considered.
+            // Servers at `https://` URLs and Unix sockets use HTTP/2 only if the key `http2` is set. Servers at
+            // `h2c://` URLs use HTTP/2 without the key, so they are not considered.
             let needs_key = |host: &Host, is_secure| is_secure || matches!(host, Host::Unix(_));
             let mut servers = proxy.to.iter().map(|server| &server.upstream);
             servers

@@ -1,7 +1,7 @@
 //! List of the endpoints of the control API, and the request of each.
 //!
-//! A new endpoint is a constant here, with its place in [`ENDPOINTS`] and in [`Request::endpoint`]. Its request is in
-//! `request.rs`, its reply in `reply.rs`, and the schema of the reply in `openapi.rs`.
+//! To add an endpoint, define a constant here, and list it in [`ENDPOINTS`] and in [`Request::endpoint`]. Define its
+//! request in `request.rs`, its reply in `reply.rs`, and the schema of the reply in `openapi.rs`.
 
 use super::endpoint::{Endpoint, Input, Method, from_json, without_body};
 use super::error::ApiError;

@@ -173,8 +173,8 @@ impl Backend {
         &self.address
     }
 
-    /// Returns the name of the back end in metrics, access logs and traces: `php:` and the name of the pool for a PHP
-    /// that RockNet runs itself, else the address.
+    /// Returns the name of the back end in metrics, access logs and traces. If RockNet runs this PHP itself, the name
+    /// is `php:` with the name of the pool, otherwise the address.
     pub fn label(&self) -> &Arc<str> {
         &self.label
     }

@@ -18,7 +18,7 @@ pub struct PhpSockets {
     responded: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
     /// Progress of the pools by socket.
     progress: Mutex<BTreeMap<PathBuf, PoolProgress>>,
-    /// Names of the pools by socket, of the configuration in force and of the planned one.
+    /// Pool names by socket, for the current configuration and the planned one.
     names: Mutex<BTreeMap<PathBuf, String>>,
 }
 
@@ -41,7 +41,7 @@ impl PhpSockets {
         Arc::clone(lock(&self.responded).entry(socket.to_owned()).or_default())
     }
 
-    /// Returns the name of the pool at `socket`, such as `8.2` or `8.2@alice`; `None` for a socket that no pool has.
+    /// Returns the name of the pool at `socket`, such as `8.2` or `8.2@alice`; `None` if no pool has this socket.
     pub fn name(&self, socket: &Path) -> Option<String> {
         lock(&self.names).get(socket).cloned()
     }

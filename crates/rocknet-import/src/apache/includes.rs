@@ -62,7 +62,8 @@ impl IncludeRules for ApacheIncludes<'_> {
     }
 }
 
-/// Collects the definitions of a level, with those in `<IfModule>` and the like.
+/// Collects the `Define` and `ServerRoot` directives of a level, including those inside `<IfModule>` and similar
+/// sections.
 fn collect_definitions<'d>(level: &'d [Directive], into: &mut Vec<&'d Directive>) {
     for directive in level {
         match &directive.block {

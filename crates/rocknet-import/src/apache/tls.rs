@@ -38,9 +38,9 @@ pub(super) struct ApacheTls {
     rest: Vec<(String, Value)>,
     /// `SSLVerifyClient`, unless it is `none`.
     verify: Option<Directive>,
-    /// `SSLCACertificateFile` with its file.
+    /// The directive `SSLCACertificateFile`, and the file that it names.
     client_ca: Option<(Directive, String)>,
-    /// Restrictions that have no counterpart, such as lists of revoked certificates.
+    /// Restrictions without a counterpart in RockNet, such as revocation lists.
     unknown: Vec<Directive>,
 }
 
@@ -116,8 +116,8 @@ impl ApacheTls {
         true
     }
 
-    /// Requires client certificates. Without the authority, a host with TLS is closed. Directives that have no effect
-    /// are noted.
+    /// Translates the directives about client certificates. Closes a host with TLS that requires certificates without
+    /// naming their authority, or has a restriction without a counterpart. Notes directives that have no effect.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
         let verify = self.verify.take();
         let unknown = std::mem::take(&mut self.unknown);

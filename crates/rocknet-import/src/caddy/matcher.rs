@@ -14,7 +14,7 @@ pub(super) type NamedMatchers = HashMap<String, PathMatcher>;
 pub(super) struct PathMatcher {
     /// Patterns of paths; empty for every path.
     pub patterns: Vec<String>,
-    /// Patterns of names that only begin with a path, which the matcher also matched.
+    /// Patterns for names that merely begin with a path. The original matcher matched these names, too.
     pub beginnings: Vec<String>,
     pub hosts: Vec<String>,
     /// Conditions other than paths and hosts, as keys of a rule.
@@ -33,7 +33,7 @@ impl PathMatcher {
         self.hosts.is_empty() && self.conditions.is_empty() && self.clients.is_none() && self.error.is_none()
     }
 
-    /// Returns true if only host names are matched.
+    /// Returns true if the matcher has host names and no other condition.
     pub fn is_host(&self) -> bool {
         let has_names = !self.hosts.is_empty() && self.error.is_none();
         has_names && self.patterns.is_empty() && self.conditions.is_empty() && self.clients.is_none()

@@ -80,7 +80,8 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
                 other.site.line = directive.line;
                 let mut directives: Vec<&Directive> = site.children().iter().filter(|d| is_inherited(d)).collect();
                 let before = handled_before(site.children(), at, &other.names, &named);
-                // The blocks do not inherit from each other.
+                // If other blocks come first, this one stays a `handle` beside them, because they do not inherit from
+                // each other.
                 let mut own = Directive::new("handle", Vec::new(), directive.line);
                 if before.is_empty() {
                     directives.extend(directive.children());
@@ -131,8 +132,9 @@ fn host_names(matcher: &PathMatcher) -> Vec<String> {
     matcher.hosts.iter().map(|host| host.to_ascii_lowercase()).collect()
 }
 
-/// Returns the `handle` blocks that Caddy applies to the names of the block `at` in place of it. Blocks without a
-/// matcher come last in Caddy. Old versions apply blocks with paths first, so refusals by them count wherever they are.
+/// Returns the `handle` blocks that take precedence over block `at` for its host names. Caddy evaluates blocks
+/// without a matcher last, so they are not included. Old versions of Caddy evaluate blocks with paths first, so such
+/// a block counts wherever it stands if it restricts access.
 fn handled_before<'d>(site: &'d [Directive], at: usize, names: &[String], named: &NamedMatchers) -> Vec<&'d Directive> {
     let is_before = |(other, directive): &(usize, &Directive)| {
         let matcher = matcher::split(directive, named).0;

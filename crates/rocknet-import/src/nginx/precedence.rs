@@ -1,4 +1,4 @@
-//! Selects the location that applies to a pattern, if several locations have it.
+//! Selects the location that applies if several locations have the same pattern.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::settings::Settings;
 
 use super::place::LocationMatch;
 
-/// Route of a location, before it is added to the site.
+/// Route of a location that has not been added to the site yet.
 pub(super) struct LocationRoute {
     pub pattern: String,
     pub settings: Settings,
@@ -16,17 +16,17 @@ pub(super) struct LocationRoute {
     pub rank: LocationRank,
 }
 
-/// Rank of a location among those with the same pattern. nginx selects the longest prefix, and then prefers expressions
-/// to it, unless it has `^~`.
+/// Rank of a location among those with the same pattern; the lowest rank applies. nginx finds the longest matching
+/// prefix. Unless this prefix has `^~`, a matching expression takes precedence over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LocationRank {
     Exact,
     FinalPrefix,
-    /// A pattern for paths below those that a prefix with `^~` names, such as `/a/*` for `^~ /a`.
+    /// Paths below a prefix with `^~`, such as `/a/*` for `^~ /a`.
     FinalBelow,
     Expression,
     Prefix,
-    /// A pattern for paths below those that a prefix names, such as `/a/*` for `/a`.
+    /// Paths below any other prefix, such as `/a/*` for `/a`.
     Below,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn rank(place: &LocationMatch, pattern: &str) -> LocationRank {
     }
 }
 
-/// Returns the routes that apply, one for each pattern, with notes about those of other locations that are left out.
+/// Returns the route that applies to each pattern. Adds notes about locations that are left out.
 pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<LocationRoute> {
     let is_prefix = |rank| matches!(rank, LocationRank::FinalPrefix | LocationRank::Prefix);
     let is_below = |rank| matches!(rank, LocationRank::FinalBelow | LocationRank::Below);
@@ -58,7 +58,7 @@ pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<Locat
         .map(|route| route.pattern.clone())
         .collect();
     let is_shorter = |route: &LocationRoute| is_below(route.rank) && named.contains(&route.pattern);
-    // The first of the best rank.
+    // Best rank of each pattern, with the first route that has it.
     let mut best: HashMap<String, (LocationRank, usize)> = HashMap::new();
     for (at, route) in routes.iter().enumerate().filter(|(_, route)| !is_shorter(route)) {
         let new = (route.rank, at);
@@ -67,7 +67,7 @@ pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<Locat
     }
     let mut selected = Vec::new();
     for (at, route) in routes.into_iter().enumerate() {
-        // A longer prefix applies in nginx, too.
+        // nginx applies the longer prefix to these paths, too.
         if is_shorter(&route) {
             continue;
         }

@@ -138,7 +138,7 @@ impl<'a> Scope<'a> {
 
     fn body_size(&mut self, directive: &Directive, size: &str) {
         let value = match size {
-            // In nginx, 0 means no limit. RockNet always has a limit, so a size is written that no body reaches.
+            // In nginx, 0 means no limit. RockNet always has a limit, so write a size that no body reaches.
             "0" => Some("1024TiB".to_owned()),
             size => units::size(size),
         };
@@ -229,7 +229,7 @@ impl<'a> Scope<'a> {
             self.settings.set("error_level", Value::text(level), line);
             return;
         }
-        // `main` is the format in the `nginx.conf` of the packages of nginx: `combined` with one more field.
+        // The nginx packages define `main` in their `nginx.conf`: `combined` with one more field.
         if rest.iter().any(|word| !matches!(*word, "combined" | "main")) {
             let message = "the format of lines is `combined`, `common` or `json`: `log.format`";
             self.notes.differs(directive, message);
@@ -285,7 +285,8 @@ impl<'a> Scope<'a> {
                     Some(group) => group.servers.iter().map(|server| server.url.clone()).collect(),
                     None => vec![address.to_owned()],
                 };
-                // `unix:/…` contains a colon, too. An address without a port gets that of php-fpm.
+                // `unix:/…` contains a colon, too. Any other address without a colon gets the default port of
+                // php-fpm.
                 let addresses = addresses.into_iter().map(|address| match address.contains(':') {
                     true => address,
                     false => format!("{address}:9000"),

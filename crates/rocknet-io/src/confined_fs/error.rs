@@ -1,4 +1,4 @@
-//! Errors of lookups below a root, grouped by the reaction that they require of the caller.
+//! Errors of lookups below a root, grouped by how the caller has to react.
 
 use std::error::Error;
 use std::fmt;
@@ -87,7 +87,7 @@ mod tests {
             return;
         }
         let tree = TestTree::new();
-        // The kernel refuses an absolute link, so the lookup is repeated by the walk over open directories.
+        // The kernel refuses an absolute link, so the walk over open directories repeats the lookup.
         tree.link("absolute", tree.root().join("sub/page"));
         let roots = tree.with_both_lookups();
         let limit = getrlimit(Resource::Nofile);
@@ -121,7 +121,7 @@ mod tests {
             .collect();
         setrlimit(Resource::Nofile, limit).unwrap();
         assert_eq!(outcomes, ["Resources"; 12]);
-        // The file can be opened again after the limit was restored.
+        // The file can be opened again once the limit is restored.
         assert_eq!(outcome(roots[0].open_file(b"file", Symlinks::Inside)), "file");
     }
 }

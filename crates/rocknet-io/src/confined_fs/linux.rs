@@ -49,7 +49,7 @@ impl KernelLookup {
         cached: false,
     };
 
-    /// Returns whether lookups that use only cached names work.
+    /// Returns whether the kernel supports lookups that use only cached names.
     pub(super) fn has_cached(self) -> bool {
         self.cached
     }

@@ -36,14 +36,15 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Returns the attributes of an open file or directory, and [`OpenError::NotFound`] for a file of another kind.
+    /// Returns the attributes of an open file or directory. Fails with [`OpenError::NotFound`] for a file of another
+    /// kind.
     pub(super) fn of(descriptor: BorrowedFd<'_>) -> Result<Self, OpenError> {
         Self::from_stat(&rustix::fs::fstat(descriptor)?)
     }
 
-    /// Converts the result of `stat(2)`. Returns [`OpenError::NotFound`] if it describes neither a regular file nor a
+    /// Converts the result of `stat(2)`. Fails with [`OpenError::NotFound`] unless it describes a regular file or a
     /// directory.
-    // The casts are necessary on some systems only, because the widths of the fields of `Stat` differ.
+    // Some systems need these casts, because the widths of the fields of `Stat` differ.
     #[allow(clippy::unnecessary_cast)]
     pub(super) fn from_stat(stat: &Stat) -> Result<Self, OpenError> {
         let kind = match FileType::from_raw_mode(stat.st_mode) {

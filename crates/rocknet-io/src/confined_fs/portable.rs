@@ -17,8 +17,8 @@ pub(super) const STAT_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).unio
 /// Flags that open a directory for lookups below it.
 pub(super) const TRAVERSE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// Replacement for the confined lookups of the kernel, which this system does not support. Every lookup fails, so that
-/// the caller walks the path, or repeats a cached lookup as one that may block.
+/// Replacement for the kernel's confined lookups, which this system does not support. Every lookup fails, so the
+/// caller walks the path, or repeats a cached lookup as one that may block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelLookup;
 
@@ -28,7 +28,7 @@ impl KernelLookup {
         Self
     }
 
-    /// Value for tests of the walk. On this system, every value leads to the walk.
+    /// Value that makes tests walk the path, as every value does on this system.
     #[cfg(test)]
     pub(super) const NONE: Self = Self;
 
@@ -58,7 +58,7 @@ impl KernelLookup {
         Err(Errno::AGAIN)
     }
 
-    /// Returns `None`, because no names are loaded in advance.
+    /// Returns `None`, because this system cannot load names in advance.
     pub(super) fn prefetch_names(
         self,
         _directory: Arc<dyn AsFd>,

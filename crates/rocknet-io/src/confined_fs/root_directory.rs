@@ -1,5 +1,4 @@
-//! Open root directory, at which the lookup of every path begins, with the absolute names by which symbolic links may
-//! refer to it.
+//! Root directory at which every lookup begins, and the absolute names by which symbolic links may refer to it.
 
 use std::fs;
 use std::io;
@@ -21,7 +20,7 @@ pub(super) struct RootDirectory {
 }
 
 impl RootDirectory {
-    /// Opens the directory, and records two names: the one without symbolic links, and the one that was given.
+    /// Opens the directory, and records two names: the given one, and the one without symbolic links.
     pub fn open(path: &Path) -> io::Result<Self> {
         let directory = rustix::fs::openat(CWD, path, system::TRAVERSE | OFlags::CLOEXEC, Mode::empty())?;
         let mut names = vec![name(&fs::canonicalize(path)?)];

@@ -171,7 +171,7 @@ fn inside_follows_links_within_the_root_and_all_follows_any_link() {
     tree.link("out_chain", "out");
     tree.link("passwd", "/etc/passwd");
     tree.link("proc", "/proc/self/root/etc/passwd");
-    // A path outside the root that begins with the name of the root.
+    // Path outside the root whose text begins with the root's path.
     tree.link("sibling", format!("{}x/file", root.display()));
     tree.link("loop", "loop");
     tree.link("loop_a", "loop_b");

@@ -131,8 +131,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns to the directory from which the current one was entered. From `start`, only a walk under
-    /// [`Symlinks::Owner`] can go up; it enters the parent in the file system.
+    /// Returns to the directory that the walk came from. At `start`, only a walk under [`Symlinks::Owner`] can go up,
+    /// to the parent in the file system.
     fn go_up(&mut self) -> Result<(), OpenError> {
         if self.held.pop().is_some() {
             return Ok(());

@@ -50,7 +50,7 @@ impl EpollStream {
     ///
     /// # Errors
     ///
-    /// Returns the error of registering the socket with the event loop.
+    /// Fails if the socket cannot be registered with the event loop.
     pub fn new(socket: OwnedFd) -> io::Result<EpollStream> {
         Ok(EpollStream {
             sender: BatchSender::for_current_thread(),
@@ -148,8 +148,8 @@ impl Link for EpollStream {
     }
 
     fn is_idle(&mut self) -> bool {
-        // The receive may discard a byte. That is permitted, because a connection on which anything has arrived is no
-        // longer used. `try_io` stores no waker, so the next receive does not have to replace one.
+        // The receive may discard a byte. That is harmless, because a connection that has received anything is not
+        // reused. `try_io` stores no waker, so the next receive does not have to replace one.
         let received = self.socket.try_io(Interest::READABLE, |socket| {
             receive(socket.as_fd(), &mut [0]).map_err(io::Error::from)
         });
@@ -266,7 +266,8 @@ pub(crate) fn enable_tcp_keepalive(socket: BorrowedFd<'_>) {
     let _ = keepalive(socket, KEEPALIVE);
 }
 
-/// Limits the unsent bytes in the kernel beyond which the socket counts as full; `None` restores the system's default.
+/// Sets how many unsent bytes the kernel holds before the socket counts as full; `None` restores the system's
+/// default.
 pub(crate) fn limit_unsent(socket: BorrowedFd<'_>, bytes: Option<u32>) {
     // 0 selects the system's default. A Unix socket has no such option, and its buffer is small.
     let _ = notsent_lowat(socket, bytes.unwrap_or(0));
@@ -322,7 +323,7 @@ const SEND_MORE_FLAGS: SendFlags = SEND_FLAGS.union(SendFlags::MORE);
 #[cfg(not(target_os = "linux"))]
 const SEND_MORE_FLAGS: SendFlags = SEND_FLAGS;
 
-/// Receives once, and returns the number of bytes, 0 at the end of the stream.
+/// Receives once. Returns the number of bytes received; 0 at the end of the stream.
 #[inline]
 pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
     rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(got, _)| got)
@@ -333,8 +334,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize
 /// is full.
 #[inline]
 pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
-    // HTTP/2 frames are sent between ranges of files. Without a cork, each call would send a packet of its own, at a
-    // cost for this machine and for the peer.
+    // HTTP/2 frames are sent between ranges of files. Without a cork, each call would send its own packet, which
+    // costs both this machine and the peer.
     let corked = queue.has_data_after_file();
     if corked {
         cork(socket, true);

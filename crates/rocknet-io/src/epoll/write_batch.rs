@@ -90,7 +90,7 @@ pub(crate) struct WriteBatch {
     /// Length of `unsent`, so that most calls need not borrow the list.
     unsent_count: Cell<usize>,
     pending: RefCell<PendingWrites>,
-    /// Parts of sent writes that their sockets did not accept.
+    /// Bytes of sent writes that the sockets did not accept.
     unsent: RefCell<Vec<(WriteTicket, Vec<u8>)>>,
 }
 

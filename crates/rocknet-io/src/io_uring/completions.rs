@@ -112,7 +112,7 @@ impl RingState {
         if result == 0 {
             slot.end = Some(ReceiveEnd::Closed);
         }
-        // A connection that has received so much in this turn switches to large receives.
+        // A connection that receives this much in one turn switches to large receives.
         if !slot.receive_mode.is_large() && slot.filled_bytes() >= LARGE_RECEIVE_BYTES {
             slot.receive_mode.enter_large();
             if slot.receiving == ReceiveState::Armed {

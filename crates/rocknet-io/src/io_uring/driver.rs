@@ -54,8 +54,8 @@ impl Drop for DriverGuard {
     }
 }
 
-/// Waits in the ring until a task is woken. Without a ring, or after its failure, only sends the batched writes. Called
-/// by the runtime before it parks its thread.
+/// Waits in the ring until a task is woken. If there is no ring, or it has failed, only sends the batched writes. The
+/// runtime calls this function before it parks its thread.
 pub(crate) fn on_park() {
     let Some(driver) = current() else {
         write_batch::flush_current_thread();
@@ -81,7 +81,7 @@ impl Driver {
         Ok(Driver::from_state(RingState::new()?))
     }
 
-    /// Creates a driver of the given ring.
+    /// Creates a driver for the given ring.
     pub(super) fn from_state(state: RingState) -> Rc<Driver> {
         Rc::new(Driver {
             state: RefCell::new(state),

@@ -43,7 +43,7 @@ pub(super) enum FileCommand {
         length: u32,
         offset: u64,
     },
-    /// Looks a path up. Boxed, so that the lookup keeps the address that the kernel is passed.
+    /// Looks up a path. Boxed, because the kernel holds the address of the lookup.
     Lookup(Box<PathLookup>),
 }
 

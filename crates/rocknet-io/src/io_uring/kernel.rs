@@ -257,8 +257,8 @@ impl Kernel {
         }
     }
 
-    /// Moves bytes of a socket into a pipe, without the ring. Returns their number; 0 if nothing can be moved at this
-    /// moment, or at the end of the stream.
+    /// Moves bytes from a socket into a pipe, without the ring. Returns the number of bytes moved; 0 if no byte can
+    /// be moved now, or at the end of the stream.
     pub fn fill_pipe(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
         match self {
             // SAFETY: as in `receive`.

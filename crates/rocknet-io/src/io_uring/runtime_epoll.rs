@@ -54,7 +54,7 @@ pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
 /// leave such entries behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EpollTarget {
-    /// Number under which the file was added to the instance.
+    /// Descriptor under which the file was added to the epoll instance.
     descriptor: RawFd,
     inode: u64,
     /// Device number as the kernel prints it: 12 bits for the major number, and 20 bits for the minor number.

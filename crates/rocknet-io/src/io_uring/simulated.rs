@@ -232,8 +232,8 @@ impl SimulatedKernel {
         });
     }
 
-    /// Starts operations from the queue, and makes progress on those in flight. Fails or leaves work undone at random.
-    /// If `wait` is true and nothing has completed, completes every operation that can complete.
+    /// Starts queued operations, and advances operations in flight. Fails or leaves work undone at random. If `wait`
+    /// is true and nothing has completed, completes every operation that can complete.
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
         if self.broken || self.rng.below(1000) < self.profile.breaks {
             self.broken = true;
@@ -272,8 +272,8 @@ impl SimulatedKernel {
         recv(borrow(socket), &mut buffer[..max_bytes], RecvFlags::DONTWAIT).map(|(got, _)| got)
     }
 
-    /// Moves bytes of a socket into a pipe, without the ring. Returns their number; 0 if there is no data, at the end
-    /// of the stream, or after a simulated fault.
+    /// Moves bytes from a socket into a pipe, without the ring. Returns the number of bytes moved; 0 if there is no
+    /// data, at the end of the stream, or after a simulated fault.
     pub fn fill_pipe(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
         self.before_direct_call(socket)?;
         if self.rng.chance(self.profile.faults) {
@@ -331,7 +331,7 @@ impl SimulatedKernel {
         stock.lent.values().filter(|lent| **lent).count()
     }
 
-    /// Posts a completion: into the completion queue, or into the overflow if the queue is full.
+    /// Posts a completion to the completion queue, or to the overflow if the queue is full.
     fn complete(&mut self, user_data: u64, result: i32, more: bool, buffer: Option<u16>) {
         let completion = Completion {
             user_data,
@@ -388,9 +388,9 @@ impl SimulatedKernel {
         }
     }
 
-    /// Sends bytes. Posts a completion only if not all bytes were sent. This is the effect of two flags of every send:
-    /// `IOSQE_CQE_SKIP_SUCCESS` suppresses the completion of a success, and with `MSG_WAITALL` a short send is no
-    /// success.
+    /// Sends bytes. Posts a completion only if not all bytes were sent, because every send has two flags.
+    /// `IOSQE_CQE_SKIP_SUCCESS` suppresses the completion of a success, and `MSG_WAITALL` makes a short send a
+    /// failure.
     #[allow(unsafe_code)]
     fn send(&mut self, socket: BorrowedFd<'_>, user_data: u64, bytes: *const u8, length: u32) {
         if self.rng.chance(self.profile.losses) {

@@ -33,8 +33,8 @@ pub(super) struct RingState {
     pub unread: Vec<usize>,
     /// Indexes of the slots whose receive operation ended for lack of buffers.
     pub starved: Vec<usize>,
-    /// Released sockets whose operations may not have been submitted yet. They stay open until then, because a new file
-    /// could otherwise get the descriptor number that such an operation refers to.
+    /// Released sockets whose operations may not have been submitted yet. They stay open until then, because
+    /// otherwise a new file could get the descriptor number that such an operation refers to.
     pub closing: Vec<OwnedFd>,
     /// Tasks to wake at the end of the turn.
     pub wakers: Vec<Waker>,

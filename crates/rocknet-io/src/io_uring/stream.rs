@@ -51,7 +51,7 @@ impl UringStream {
         self.fallback.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Returns the socket, which the ring or, after a failure of the ring, epoll drives. Fails if it could not be
+    /// Returns the socket. The ring drives it, or epoll after the ring has failed. Fails if the socket could not be
     /// registered with epoll.
     fn socket(&self) -> io::Result<BorrowedFd<'_>> {
         match (&self.socket, &self.fallback) {

@@ -233,8 +233,8 @@ impl Scenario {
         })
     }
 
-    /// Performs one random action of a task, a peer, the ring or the runtime. The first arm that matches the random
-    /// number and whose condition holds is performed.
+    /// Performs one random action of a task, a peer, the ring or the runtime: the first arm that matches the random
+    /// number and whose condition holds.
     fn step(&mut self, total: &mut Totals) {
         let (which, length) = (self.rng.below(self.pairs.len()), self.rng.below(30_000));
         let is_rare_case = self.rng.chance(10);

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// found.
 const MAX_TABLE_BYTES: u64 = 1024 * 1024;
 
-/// Returns the addresses in both tables, among them loopback addresses. An address may occur twice.
+/// Returns the addresses in both tables, including loopback addresses. An address may occur twice.
 pub(super) fn addresses() -> Vec<IpAddr> {
     let mut all = v4(&read("/proc/net/fib_trie"));
     all.extend(v6(&read("/proc/net/if_inet6")));

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 /// Cannot be constructed.
 pub enum PipeEnds {}
 
-/// Fails, so that no pipe exists on this system.
+/// Fails, so no pipe ever exists on this system.
 pub fn open(_: usize) -> io::Result<PipeEnds> {
     Err(io::ErrorKind::Unsupported.into())
 }

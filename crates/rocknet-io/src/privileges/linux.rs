@@ -113,8 +113,8 @@ pub(super) fn stop_inheritance() -> Result<(), PrivilegeError> {
     }
 }
 
-/// Adds the capability to bind ports below 1024, if this thread has it, to those that the next program inherits. Makes
-/// only system calls, because it is called between fork and exec.
+/// Lets the next program inherit the capability to bind ports below 1024, if this thread has it. Makes only system
+/// calls, because it runs between fork and exec.
 pub(super) fn pass_on_low_ports() {
     let Ok(sets) = thread::capabilities(None) else { return };
     if !sets.permitted.contains(KEPT_CAPABILITIES) {

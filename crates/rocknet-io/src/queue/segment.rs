@@ -17,7 +17,7 @@ pub enum Segment {
     Written {
         /// First byte.
         start: usize,
-        /// Byte after the last.
+        /// One past the last byte.
         end: usize,
     },
     /// Bytes that the queue owns.
@@ -28,7 +28,7 @@ pub enum Segment {
         bytes: SharedBytes,
         /// First byte of the range.
         start: usize,
-        /// Byte after the last.
+        /// One past the last byte.
         end: usize,
     },
     /// Range of a file.
@@ -59,8 +59,8 @@ impl Segment {
         }
     }
 
-    /// Removes `bytes` bytes, fewer than the length, from the front after they were sent. Sending has already taken the
-    /// bytes of a pipe out of it.
+    /// Removes the first `bytes` bytes, fewer than the length, after they were sent. For a pipe, only updates the
+    /// length, because sending has already taken the bytes out.
     pub(super) fn skip(&mut self, bytes: u64) {
         match self {
             Segment::Written { start, .. } | Segment::Shared { start, .. } => *start += bytes as usize,

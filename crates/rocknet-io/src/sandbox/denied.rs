@@ -151,13 +151,13 @@ pub(super) fn filter(architecture: u32, has_io_uring: bool) -> Vec<libc::sock_fi
     program
 }
 
-/// Returns the number of a call in the type that the filter compares. The conversion does not fail, because all numbers
-/// are small and not negative.
+/// Returns the number of a system call in the type that the filter compares. The conversion cannot fail, because all
+/// numbers are small and not negative.
 fn number(call: libc::c_long) -> u32 {
     u32::try_from(call).unwrap_or(u32::MAX)
 }
 
-/// Loads the 32-bit word at this offset of `seccomp_data`, the description of the call.
+/// Loads the 32-bit word at `offset` of `seccomp_data`, the description of the call.
 fn load(offset: usize) -> libc::sock_filter {
     libc::sock_filter {
         code: LOAD,

@@ -58,7 +58,7 @@ struct PathBeneath {
     parent_fd: i32,
 }
 
-/// Returns whether the kernel has Landlock in a version that is new enough.
+/// Returns whether the kernel has a recent enough version of Landlock.
 pub(super) fn is_available() -> bool {
     version() >= MIN_VERSION
 }
@@ -77,14 +77,14 @@ fn version() -> libc::c_long {
     }
 }
 
-/// Denies the calling thread, and those that it starts, changes of files outside of `folders`.
+/// Prevents the calling thread, and the threads that it starts, from changing files outside of `folders`.
 #[allow(unsafe_code)]
 pub(super) fn limit_writes(folders: &[PathBuf]) -> Result<(), SandboxError> {
     let version = version();
     if version < MIN_VERSION {
         return Err(SandboxError::Unsupported("Landlock of Linux 5.19 or newer"));
     }
-    // The rights that this version of Landlock knows.
+    // Rights that this version of Landlock knows.
     let known = if version >= TRUNCATE_VERSION { !0 } else { !TRUNCATE };
     let ruleset = create(DENIED & known)?;
     for folder in folders {
@@ -100,7 +100,7 @@ pub(super) fn limit_writes(folders: &[PathBuf]) -> Result<(), SandboxError> {
     }
 }
 
-/// Creates a set of rules. The rights `handled_access_fs` are denied wherever no rule of the set permits them.
+/// Creates a ruleset that denies the rights `handled_access_fs` wherever no rule permits them.
 #[allow(unsafe_code)]
 fn create(handled_access_fs: u64) -> Result<OwnedFd, SandboxError> {
     let attributes = Ruleset { handled_access_fs };

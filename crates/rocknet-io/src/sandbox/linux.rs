@@ -12,12 +12,12 @@ use rustix::thread::{self, CapabilitySet};
 
 use super::SandboxError;
 
-/// Sets `no_new_privs`, so that this process and its programs gain no privileges by set-user-ID files.
+/// Sets `no_new_privs`, so that set-user-ID files give no privileges to this process and its programs.
 pub(super) fn renounce_privileges() -> Result<(), SandboxError> {
     thread::set_no_new_privs(true).map_err(|errno| SandboxError::System("prctl(PR_SET_NO_NEW_PRIVS)", errno.into()))
 }
 
-/// Permits changes of files only below `folders`.
+/// Permits changes to files only below `folders`.
 pub(super) fn limit_writes(folders: &[PathBuf]) -> Result<(), SandboxError> {
     landlock::limit_writes(folders)
 }
@@ -44,8 +44,8 @@ pub(super) fn deny_system_calls(has_io_uring: bool) -> Result<(), SandboxError> 
 /// Filter of the programs that this process starts.
 static PROGRAM_FILTER: OnceLock<Vec<libc::sock_filter>> = OnceLock::new();
 
-/// Stores the filter for the programs that this process starts from now on. Fails if this process is not privileged and
-/// may gain privileges by set-user-ID files, because the kernel would refuse the filter.
+/// Stores the filter for the programs that this process starts from now on. Fails if this process is not privileged
+/// and may gain privileges through set-user-ID files, because the kernel would refuse the filter.
 pub(super) fn limit_programs() -> Result<(), SandboxError> {
     // Programs get no io_uring, because it bypasses the filter.
     let filter = filter(false)?;

@@ -18,7 +18,7 @@ pub(super) fn seal(file: &File) -> io::Result<()> {
     Ok(fcntl_add_seals(file, all)?)
 }
 
-/// Returns the path by which a process opens its descriptor `number`.
+/// Returns the path by which a process can open its own descriptor `number`.
 pub(super) fn path(number: i32) -> PathBuf {
     format!("/proc/self/fd/{number}").into()
 }

@@ -28,7 +28,7 @@ pub(super) fn seal(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the path by which a process opens its descriptor `number`.
+/// Returns the path by which a process can open its own descriptor `number`.
 pub(super) fn path(number: i32) -> PathBuf {
     format!("/dev/fd/{number}").into()
 }

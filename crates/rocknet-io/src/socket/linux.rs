@@ -30,7 +30,7 @@ pub(super) fn user_timeout(socket: BorrowedFd<'_>, timeout: Duration) -> io::Res
     SockRef::from(&socket).set_tcp_user_timeout(Some(timeout))
 }
 
-/// Sets the number of unsent bytes in the kernel beyond which the socket counts as full.
+/// Sets how many unsent bytes the kernel holds before the socket counts as full.
 pub(super) fn notsent_lowat(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     SockRef::from(&socket).set_tcp_notsent_lowat(bytes)
 }

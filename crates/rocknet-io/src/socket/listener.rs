@@ -137,7 +137,7 @@ impl Listener {
             return self.try_clone().map_err(fail);
         }
         let bound = local_address(&self.socket).map_err(fail)?;
-        // An IPv4 socket does not have `IPV6_V6ONLY`, and the value has no effect for it.
+        // An IPv4 socket has no `IPV6_V6ONLY`, so the value has no effect.
         let only_v6 = bound.is_ipv4() || SockRef::from(&self.socket).only_v6().map_err(fail)?;
         open_tcp_socket(bound, only_v6, self.options, PortSharing::Shared)
             .and_then(|socket| Self::from_tcp_socket(socket, self.options))
@@ -234,8 +234,8 @@ impl Listener {
         }
     }
 
-    /// Ends the effect of [`Listener::keep_socket_file`]: the socket file is removed when the last listener bound to it
-    /// is dropped. Called when the process that the socket was taken over from leaves the file to this one.
+    /// Ends the effect of [`Listener::keep_socket_file`]: the last listener that is bound to the socket file removes
+    /// it on drop. Called when the previous owner of the socket leaves the file to this process.
     pub fn own_socket_file(&self) {
         if let Some(file) = &self.file {
             file.own();
@@ -245,7 +245,7 @@ impl Listener {
     /// Wraps a listening TCP socket, with its bound address.
     fn from_tcp_socket(socket: OwnedFd, options: ListenOptions) -> io::Result<Self> {
         let bound = local_address(&socket)?;
-        // An IPv4 socket does not have `IPV6_V6ONLY`, and the value has no effect for it.
+        // An IPv4 socket has no `IPV6_V6ONLY`, so the value has no effect.
         let only_v6 = bound.is_ipv4() || SockRef::from(&socket).only_v6()?;
         Ok(Self {
             socket,
@@ -331,7 +331,7 @@ fn open_tcp_socket(
     Ok(socket.into())
 }
 
-/// Returns the bound address. Fails for a socket of another kind than IP.
+/// Returns the bound address. Fails unless the socket is an IP socket.
 fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     SockRef::from(socket)
         .local_addr()?

@@ -11,13 +11,13 @@ pub const MAX_RECORD_PLAINTEXT: usize = 16 * 1024;
 /// 29. The client can decrypt the first bytes of a response when these segments have arrived, and need not wait for a
 /// whole large record.
 const SMALL_RECORD: usize = 4_229;
-/// Maximum number of waiting bytes for which records are large at any time, even at the start of a transfer. So many
-/// bytes fit into the initial congestion window (ten segments, RFC 6928), so small records would not arrive earlier.
+/// Maximum number of waiting bytes for which records are large even at the start of a transfer. This number of bytes
+/// fits into the initial congestion window (ten segments, RFC 6928), so small records would not arrive earlier.
 const INITIAL_WINDOW: u64 = 14_000;
 /// Number of bytes after which records are large, because the congestion window then exceeds the largest record.
 const WARM_AFTER: u64 = 256 * 1024;
-/// Longest pause between two sends, in ticks, after which records stay large. After a longer pause they start small
-/// again, because the kernel then shrinks the congestion window. Four ticks are one second if a tick is 250 ms.
+/// Longest pause between two sends, in ticks, after which records stay large. After a longer pause, records start
+/// small again, because the kernel shrinks the congestion window. Four ticks of 250 ms are one second.
 const COLD_AFTER_TICKS: u32 = 4;
 
 /// State of the transfer on a connection.
@@ -38,8 +38,8 @@ impl RecordSize {
         self.last = Some(now);
     }
 
-    /// Returns the maximum plaintext size of the next record in bytes. `waiting`: number of plaintext bytes that are
-    /// still to be sent, including those of this record.
+    /// Returns the maximum plaintext size of the next record in bytes. `waiting` is the number of plaintext bytes
+    /// still to be sent, including this record.
     pub fn next(&self, waiting: u64) -> usize {
         if waiting <= INITIAL_WINDOW || self.sent >= WARM_AFTER {
             MAX_RECORD_PLAINTEXT
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn records_grow_with_the_transfer_and_restart_small_after_a_pause() {
         let mut size = RecordSize::default();
-        // The wheel only supplies the first tick, so no memory for deadlines is reserved (0).
+        // The wheel supplies only the first tick, so it reserves no memory for deadlines (0).
         let start = Wheel::new(Duration::from_millis(250), 0).now();
         // Tick, bytes in the queue, expected size; each record counts as full.
         for (now, waiting, expected) in [
@@ -78,7 +78,7 @@ mod tests {
             size.sent(expected);
         }
         size.sent(WARM_AFTER as usize);
-        // The same columns.
+        // Tick, bytes in the queue, expected size, as above.
         for (now, waiting, expected) in [
             (2, 1 << 30, MAX_RECORD_PLAINTEXT),
             (2 + COLD_AFTER_TICKS, 1 << 30, MAX_RECORD_PLAINTEXT),

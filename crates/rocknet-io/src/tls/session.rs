@@ -94,7 +94,7 @@ impl<S: Side> Session<S> {
         decrypted
     }
 
-    /// Decrypts the records for [`Session::decrypt`], which makes sure that no call follows a failure.
+    /// Decrypts the records for [`Session::decrypt`], which does not call it again after a failure.
     fn decrypt_records(
         &mut self,
         incoming: &mut [u8],
@@ -140,7 +140,7 @@ impl<S: Side> Session<S> {
     /// Creates a fatal alert with the keys in use, unless one was created already. rustls creates alerts only for
     /// received records, so this method passes rustls a record with an invalid type. The alert is decode_error.
     ///
-    /// All bytes of `room` are overwritten by that type. `room` has to be longer than the unconsumed bytes passed to
+    /// Overwrites all bytes of `room` with that type. `room` has to be longer than the unconsumed bytes passed to
     /// `decrypt` by at least a record header, because rustls continues after the bytes that it has seen.
     pub fn write_fatal_alert(&mut self, room: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
         const INVALID_TYPE: u8 = 0xff;

@@ -107,7 +107,7 @@ impl ControlBuffer {
         used
     }
 
-    /// Appends the local IPv6 address to send from, and returns the number of bytes used including the message.
+    /// Appends the local IPv6 address to send from. Returns the number of bytes in use, including this message.
     fn add_v6(&mut self, used: usize, from: Ipv6Addr) -> usize {
         let from = libc::in6_pktinfo {
             ipi6_addr: libc::in6_addr { s6_addr: from.octets() },

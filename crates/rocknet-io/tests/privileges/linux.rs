@@ -1,4 +1,4 @@
-//! Tests of the abilities of a process on Linux that has dropped the privileges of root, or has denied itself system
+//! Tests what a Linux process can still do after it has dropped the privileges of root, or has denied itself system
 //! calls.
 
 use std::env;

@@ -1,5 +1,5 @@
-//! Constants and header of FastCGI records (FastCGI 1.0 §3.3). The header has fields of one byte, and two fields of two
-//! bytes:
+//! Constants and header of FastCGI records (FastCGI 1.0 §3.3). Each field of the header has one byte, except for two
+//! fields of two bytes:
 //!
 //! ```text
 //! version | type | request id (2) | content length (2) | padding length | reserved

@@ -84,8 +84,8 @@ impl FieldList {
         self.present = self.present.union(KnownFieldSet::of(&[field.known]));
     }
 
-    /// Adds a received field; returns false if the field is invalid, so that it is stored separately and withholds the
-    /// head. A value that is not UTF-8 is read as Latin-1, the historical charset of HTTP (RFC 9110 §5.5).
+    /// Adds a received field. Stores an invalid field separately, where it withholds the head, and returns false.
+    /// Reads a value that is not UTF-8 as Latin-1, the historical charset of HTTP (RFC 9110 §5.5).
     pub fn add_field(&mut self, field: Field<'_>) -> bool {
         let Field { known, name, value } = field;
         if !field.is_sendable() {

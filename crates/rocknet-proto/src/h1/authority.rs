@@ -5,8 +5,8 @@ use std::net::Ipv6Addr;
 
 use crate::bytes::{HEX, REG_NAME, is};
 
-/// Maximum size of an authority in bytes. A DNS name has up to 253 characters, which percent-encoding at most triples.
-/// With a colon and a port of up to 5 digits, these are 765 bytes, rounded up to a power of two.
+/// Maximum size of an authority in bytes. A DNS name has up to 253 characters, and percent-encoding at most triples
+/// them. With a colon and a port of up to 5 digits, that makes 765 bytes, rounded up to a power of two.
 const MAX_AUTHORITY: usize = 1024;
 
 /// Returns true for a host with an optional port. `@` is not allowed, so userinfo is invalid.

@@ -47,7 +47,7 @@ pub struct Framing {
     pub connection: ConnectionField,
     /// True to add `Transfer-Encoding: chunked`.
     pub chunked: bool,
-    /// Value of Content-Length, or `None` for no such field. Has no effect if `chunked` is true.
+    /// Value of Content-Length; `None` omits the field. Has no effect if `chunked` is true.
     pub content_length: Option<u64>,
     /// False if the message cannot have body bytes: a request without a body, a response to HEAD, 2xx to CONNECT, 1xx,
     /// 204, 205 or 304. True for other messages, even if their length is 0.
@@ -165,10 +165,10 @@ const DATE_LINE: &[u8; 37] = b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 /// Position of the date in `DATE_LINE`.
 const DATE_OFFSET: usize = "Date: ".len();
 
-/// Capacity in bytes that is reserved for the status line: enough for the reason phrase of every registered status.
+/// Capacity in bytes reserved for the status line: enough for the reason phrase of every registered status.
 const STATUS_LINE: usize = 48;
-/// Capacity in bytes that is reserved for the framing fields and the empty line: enough for a Content-Length of 20
-/// digits and `Connection: keep-alive`. Longer lines reallocate.
+/// Capacity in bytes reserved for the framing fields and the empty line: enough for a Content-Length of 20 digits and
+/// `Connection: keep-alive`. Longer lines reallocate.
 const FRAMING_LINES: usize = 64;
 
 /// Writes the status line. The reason phrase of an unregistered status is empty.

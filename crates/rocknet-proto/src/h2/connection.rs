@@ -52,8 +52,8 @@ pub const MAX_STREAMS: u32 = 128;
 /// a connection cannot multiply this memory, because the connection's own window bounds them together.
 pub const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// Default flow-control window of a connection, in bytes, for all its streams together. Four streams can use their
-/// whole windows at the same time.
+/// Default flow-control window of a connection, in bytes, shared by all its streams. Four streams can use their whole
+/// windows at the same time.
 pub const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// Size of the decoder's dynamic table in bytes. It equals the initial value (RFC 9113 §6.5.2), so that nothing needs

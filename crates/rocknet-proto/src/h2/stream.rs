@@ -97,7 +97,7 @@ pub(crate) struct OpenStream {
     pub queued: u64,
     /// Bytes of the request body that were reported and not released.
     pub unreleased: u32,
-    /// Bytes of the request body that Content-Length still announces; `None` if the head has no Content-Length.
+    /// Bytes of the request body still due according to Content-Length; `None` if the head has no Content-Length.
     pub remaining_length: Option<u64>,
     /// Bytes of the request body that the limit still allows.
     pub remaining_limit: u64,

@@ -48,7 +48,7 @@ impl FrameHeader {
 /// Reads frame headers that may arrive in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FrameHeaderReader {
-    /// Start of a header that has not arrived completely.
+    /// First bytes of a header that has not arrived completely.
     bytes: [u8; 2 * varint::LENGTH_MAX],
     /// Number of bytes of this header that have arrived.
     length: u8,

@@ -13,8 +13,8 @@ pub struct PreparedHead {
     frame: Box<[u8]>,
 }
 
-/// Start of the Date field: the pattern 0101 of a literal with a name of the static table, the index 6 of that name,
-/// and the length of the value (RFC 9204 §4.5.4). The 29 bytes of the value follow.
+/// First bytes of the Date field (RFC 9204 §4.5.4): the pattern 0101 for a literal whose name is in the static table,
+/// the name's index 6, and the length of the value. The 29 bytes of the value follow.
 const DATE_PREFIX: [u8; 2] = [0x50 | 6, DATE_SIZE as u8];
 
 impl PreparedHead {

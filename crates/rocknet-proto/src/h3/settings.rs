@@ -4,7 +4,7 @@ use super::error::ConnectionError;
 use super::frame;
 use super::varint;
 
-// Identifiers of the settings of QPACK (RFC 9204 §5).
+// Identifiers of the QPACK settings (RFC 9204 §5).
 const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
 const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 /// Identifier of the setting for the maximum size of a field section (RFC 9114 §7.2.4.1).
@@ -102,7 +102,7 @@ impl ClientSettings {
 mod tests {
     use super::*;
 
-    /// Returns the payload of SETTINGS with these identifiers and values.
+    /// Returns the payload of a SETTINGS frame with these identifiers and values.
     fn payload(settings: &[(u64, u64)]) -> Vec<u8> {
         let mut payload = Vec::new();
         for &(setting, value) in settings {

@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Parses hexadecimal digits, and skips other characters.
+    /// Parses hexadecimal digits and skips other characters.
     fn hex(text: &str) -> Vec<u8> {
         let digits: Vec<u8> = text
             .bytes()

@@ -203,8 +203,9 @@ mod tests {
 
     #[test]
     fn fields_are_indexed_unless_sensitive_or_varying() {
-        // Name, and first byte of the encoded field. 0x1f is a never-indexed literal, and 0x0f a literal without
-        // indexing, both with an index of the name above 14. `vary` is added to the table, and its name has index 59.
+        // Each row has a name and the first byte of the encoded field. 0x1f begins a never-indexed literal, and 0x0f
+        // a literal without indexing; in both, the index of the name is above 14. `vary` has index 59 and is added to
+        // the table.
         for (name, first) in [("set-cookie", 0x1f), ("etag", 0x0f), ("vary", 0x40 | 59)] {
             let (mut encoder, mut out) = (Encoder::new(), Vec::new());
             encoder.encode(name.as_bytes(), b"value", &mut out);

@@ -23,8 +23,8 @@ pub(super) enum EncoderInstruction<'a> {
 }
 
 impl<'a> EncoderInstruction<'a> {
-    /// Reads the instruction at the start of `bytes`. Returns the instruction and its length; `None` if the instruction
-    /// is incomplete. A name or value whose length shows that it decodes to more than `limit` bytes is an error.
+    /// Reads the instruction at the start of `bytes` and returns it with its length; `None` if the instruction is
+    /// incomplete. Fails if the length of a name or value shows that it decodes to more than `limit` bytes.
     pub(super) fn read(bytes: &'a [u8], limit: u64) -> Result<Option<(Self, usize)>, QpackError> {
         match Self::read_complete(bytes, limit) {
             Ok(found) => Ok(Some(found)),
@@ -35,7 +35,7 @@ impl<'a> EncoderInstruction<'a> {
         }
     }
 
-    /// Does the work of [`read`](Self::read), with [`ReadError::Incomplete`] for an incomplete instruction.
+    /// Reads an instruction like [`read`](Self::read), but returns [`ReadError::Incomplete`] if it is incomplete.
     fn read_complete(bytes: &'a [u8], limit: u64) -> Result<(Self, usize), ReadError> {
         let first = *bytes.first().ok_or(ReadError::Incomplete)?;
         if first & 0x80 != 0 {

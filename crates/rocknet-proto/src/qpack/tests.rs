@@ -1,8 +1,8 @@
 //! Tests of the decoder and the encoder through their interface, and the examples of the standard.
 //!
-//! Sections and instructions are written in hexadecimal digits. In the output of the decoder, `0x80` plus the number of
-//! a stream acknowledges a section, `0x40` plus the number of a stream cancels the stream, and a smaller number
-//! acknowledges that many insertions.
+//! Sections and instructions are written in hexadecimal digits. In the decoder's output, `0x80` plus a stream number
+//! acknowledges a section, `0x40` plus a stream number cancels the stream, and a smaller number acknowledges that
+//! many insertions.
 
 mod encoder_policy;
 mod reference_encoder;
@@ -56,7 +56,7 @@ fn decode(decoder: &mut Decoder, stream: u64, section: &[u8]) -> Result<Option<V
     }
 }
 
-/// Parses hexadecimal digits, and skips other characters.
+/// Parses hexadecimal digits and skips other characters.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text
         .bytes()
@@ -144,7 +144,6 @@ fn decoder_with_entries() -> Decoder {
 
 #[test]
 fn references_to_the_table() {
-    // Section, and the expected fields.
     for (section, expected) in [
         // Entries before and after the Base.
         ("0300 80 81", &["x: y", "a: b"][..]),
@@ -165,7 +164,6 @@ fn references_to_the_table() {
 
 #[test]
 fn invalid_sections_are_rejected() {
-    // Section, and the expected error.
     for (section, error) in [
         ("", QpackError::Truncated),
         ("00", QpackError::Truncated),
@@ -204,7 +202,7 @@ fn invalid_sections_are_rejected() {
 
 #[test]
 fn invalid_instructions_are_rejected() {
-    // Instructions, and the error of the last one.
+    // The last instruction of each row causes the error.
     for (instructions, error) in [
         ("3f ff ff ff ff ff ff ff ff ff", QpackError::InstructionInteger),
         ("3f aa01", QpackError::TableCapacity),
@@ -289,7 +287,7 @@ fn blocked_streams_are_counted_once_until_their_entries_arrive() {
 
 #[test]
 fn streams_are_cancelled_only_if_the_table_is_used() {
-    // Announced capacity in bytes, and the expected output: a Stream Cancellation of stream 64, or nothing.
+    // The expected output is empty or a Stream Cancellation of stream 64.
     for (capacity, expected) in [(0, &[][..]), (100, &[0x7f, 0x01])] {
         let mut decoder = Decoder::new(capacity, 1);
         decoder.cancel(64);

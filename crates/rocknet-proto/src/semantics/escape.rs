@@ -62,7 +62,7 @@ mod tests {
     use crate::semantics::fields::is_field_value;
     use proptest::prelude::*;
 
-    /// Returns a decoded path, percent-encoded.
+    /// Percent-encodes a decoded path.
     fn path_text(decoded: &[u8]) -> String {
         let mut out = Vec::new();
         path(decoded, &mut out);

@@ -28,9 +28,9 @@ impl Boundary {
     }
 }
 
-/// Response body of several ranges. For each range the caller sends the head that
-/// [`write_part_head`](Self::write_part_head) appends, and then the bytes of the range. Finally it sends the bytes that
-/// [`write_end`](Self::write_end) appends.
+/// Response body with several ranges. For each range, the caller sends the head that
+/// [`write_part_head`](Self::write_part_head) appends, followed by the bytes of the range. Finally, the caller sends
+/// the bytes that [`write_end`](Self::write_end) appends.
 #[derive(Clone, Copy, Debug)]
 pub struct MultipartRanges<'a> {
     ranges: &'a [ByteRange],

@@ -17,7 +17,7 @@ pub type RangeList = SmallVec<[ByteRange; 4]>;
 pub struct ByteRange {
     /// Position of the first byte.
     first: u64,
-    /// Position of the last byte, which is included.
+    /// Position of the last byte, inclusive.
     last: u64,
 }
 
@@ -236,12 +236,12 @@ mod tests {
         ByteRange { first, last }
     }
 
-    /// Returns ranges that are given by their first and last positions.
+    /// Creates ranges from their first and last positions.
     fn many(ranges: &[(u64, u64)]) -> Ranges {
         Ranges::Many(ranges.iter().map(|&(first, last)| range(first, last)).collect())
     }
 
-    /// Checks the ranges of a field value, and the invariants that all parsed ranges have.
+    /// Checks the ranges parsed from a field value, and the invariants of all parsed ranges.
     fn check(value: &str, length: u64, expected: &Ranges) {
         assert_eq!(parse(value.as_bytes(), length), *expected, "{value} of {length}");
         fuzzing::ranges(value.as_bytes(), length);

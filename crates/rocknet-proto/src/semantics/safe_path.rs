@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn rules_match_paths_that_no_file_can_have() {
-        // Path as sent, and the expected path for rules, or the error.
+        // `expected` is the path that rules match, or the error.
         for (raw, expected) in [
             ("/wiki/Special:Search", Ok("/wiki/Special:Search")),
             ("/a:b//c/./d/", Ok("/a:b/c/d/")),

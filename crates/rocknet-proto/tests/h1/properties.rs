@@ -244,8 +244,8 @@ proptest! {
             }
         }
         prop_assert_eq!((found, unread.len()), (content.concat(), 0));
-        // HTTP/1.0 has no chunks, so the close of the connection ends a body whose length is not announced. `closed`
-        // returns true if the close ends the response.
+        // HTTP/1.0 has no chunks, so the end of the connection also ends a body of unannounced length. `closed`
+        // returns true if the end of the connection ends the response.
         prop_assert_eq!(client.is_reusable(), !old);
         prop_assert_eq!(client.closed(), Ok(old && !announced));
     }

@@ -1,8 +1,8 @@
 //! Tests request bodies: their parts, length, limit, windows and trailers.
 //!
-//! The functions that create frames have the stream as their first argument. The expected lines are those of a
-//! transcript: events, the state of the connection (`idle`, `more` or `closed`), and the sent frames after `>`. Data of
-//! one stream that arrives without another event in between is one line.
+//! The functions that create frames take the stream as their first argument. The expected lines are a transcript:
+//! events, the state of the connection (`idle`, `more` or `closed`), and the sent frames after `>`. Consecutive data
+//! of one stream is one line.
 
 use super::check::*;
 use rocknet_proto::Limits;

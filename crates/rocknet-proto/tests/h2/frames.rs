@@ -385,7 +385,7 @@ fn invalid_window_updates_are_errors() {
     );
 }
 
-/// §6.9.1, §6.9.2: windows limit response bodies, also after a change of the initial window.
+/// §6.9.1, §6.9.2: windows limit response bodies, even after the initial window has changed.
 #[test]
 fn windows_limit_bodies() {
     // The response to `/big` has a body of 100,000 bytes. The initial windows have 65,535 bytes.
@@ -411,7 +411,7 @@ fn windows_limit_bodies() {
         &[big, "more", "> settings ack", head, "> data 1 10"],
     );
     // The test server sends bodies only after it has received all frames. Until then, each setting changes the window
-    // of the stream by its difference from the previous setting, so the window has 100, 50, 57 and at last 7 bytes.
+    // of the stream by its difference from the previous setting, so the window has 100, 50, 57 and finally 7 bytes.
     server(
         &[
             settings(&[(4, 100)]),
@@ -494,9 +494,9 @@ fn only_continuations_follow_an_open_field_block() {
 /// §4.3, RFC 7541: invalid field blocks.
 #[test]
 fn invalid_field_blocks_are_compression_errors() {
-    // The blocks have the index 0, the index 62 of an empty dynamic table, a table size after a field, and a table size
-    // of 4097 bytes, which is more than 4096. The last ones have a Huffman string of padding alone, and a name that
-    // lacks four of its five bytes.
+    // In order: index 0, index 62 with an empty dynamic table, a table size after a field, and a table size of 4097
+    // bytes (more than 4096). Then a Huffman string that is only padding, and a name that lacks four of its five
+    // bytes.
     for (block, error) in [
         (&[0x80][..], "Compression(Index)"),
         (&[0xbe], "Compression(Index)"),

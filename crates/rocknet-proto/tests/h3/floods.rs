@@ -132,7 +132,7 @@ fn control_frames_are_limited() {
 #[test]
 fn instructions_of_qpack_are_limited() {
     let mut peer = Peer::new();
-    // The type of the encoder stream and a table capacity of 4096 bytes, then an endless number of insertions.
+    // Sends the type of the encoder stream and a table capacity of 4096 bytes. Endless insertions follow.
     peer.engine
         .receive_unidirectional(6, 0, &[2, 0x3f, 0xe1, 0x1f], false)
         .expect("an encoder stream");

@@ -1,4 +1,4 @@
-//! Selection of the upstream of a request, with its permit.
+//! Selects the upstream for a request and acquires a permit for it.
 
 use std::sync::atomic::Ordering;
 
@@ -11,10 +11,10 @@ use crate::permit::Permit;
 use crate::upstream::Upstream;
 use rocknet_handler::balance::{self, Candidate};
 
-/// Factor of the weight with which a recovered upstream starts. The factor rises to 1 during `slow_start`.
+/// Weight factor at which a recovered upstream starts. The factor rises to 1 during `slow_start`.
 const MIN_WEIGHT_FACTOR: f64 = 0.1;
 
-/// Properties of a request by which an upstream is selected.
+/// Properties of a request that determine its upstream.
 pub struct Selection<'a> {
     /// Key of the request; `None` unless the balance selects by key.
     pub key: Option<&'a [u8]>,
@@ -29,8 +29,9 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// Returns [`ProxyError::NoCapacity`] if the wait timed out or too many requests wait, and
-    /// [`ProxyError::NoHealthyUpstream`] if no upstream passes its health checks, or only those that are being drained.
+    /// Returns [`ProxyError::NoCapacity`] if the wait timed out or too many requests wait. Returns
+    /// [`ProxyError::NoHealthyUpstream`] if no upstream passes its health checks, not counting upstreams that are
+    /// being drained.
     pub(crate) async fn acquire(
         &self,
         selection: &Selection<'_>,
@@ -64,7 +65,8 @@ impl Proxy {
         Ok(permit)
     }
 
-    /// Selects an upstream for the request without waiting. The arguments and errors are those of [`Proxy::acquire`].
+    /// Selects an upstream without waiting. Takes the same arguments and fails in the same cases as
+    /// [`Proxy::acquire`].
     fn select(
         &self,
         selection: &Selection<'_>,
@@ -87,8 +89,8 @@ impl Proxy {
         let is_sticky = |member: &Member| selection.sticky == Some(member.upstream.name_hash);
         let healthy = self.members.iter().filter(|member| !member.upstream.is_unhealthy());
         let usable = healthy.filter(|member| !member.is_draining() || is_sticky(member));
-        // The smallest rank is the best. An upstream that the breaker has paused is preferred to the one that this
-        // request has just tried; the latter is used only if there is no other.
+        // The smallest rank is the best. An upstream that the breaker has paused ranks before the upstream that this
+        // request has just tried, which is used only if there is no other.
         let ranked = usable.map(|member| {
             let was_tried = Some(member.upstream.id) == excluded;
             let is_paused = !member.upstream.is_available(now_ms);
@@ -129,8 +131,8 @@ impl Proxy {
     }
 
     /// Selects one of two upstreams drawn at random, for `random_two`, without ranking all members. Returns `None` if
-    /// all members must be ranked. This is the case for other balances, for a client with a sticky cookie, and if a few
-    /// draws find no available upstream.
+    /// all members must be ranked: with other balances, for a client with a sticky cookie, or if a few draws find no
+    /// available upstream.
     fn draw_two(
         &self,
         selection: &Selection<'_>,
@@ -158,7 +160,8 @@ impl Proxy {
         Some(&self.members[drawn])
     }
 
-    /// Returns a member as a candidate for the balance. `index`: its position in the list that the caller selects from.
+    /// Returns a member as a candidate for the balance. `index` is its position in the list that the caller selects
+    /// from.
     fn candidate(&self, index: usize, member: &Member, now_ms: u64) -> Candidate {
         Candidate {
             index,
@@ -178,7 +181,7 @@ impl Proxy {
                 balance::least_loaded(candidates, self.next_index.fetch_add(1, Ordering::Relaxed))
             }
             (Balance::IpHash | Balance::Uri | Balance::Header(_), Some(key)) => balance::rendezvous(candidates, key),
-            // The balance `random_two`, and requests without the key by which the balance selects.
+            // `random_two`, or a balance by key if the request has no key.
             _ => balance::random_two(candidates, draw),
         }
     }
@@ -206,7 +209,7 @@ impl Proxy {
         }
     }
 
-    /// Returns the factor by which slow start reduces the weight of an upstream now, from [`MIN_WEIGHT_FACTOR`] to 1.
+    /// Returns the current slow-start factor for the weight of an upstream, from [`MIN_WEIGHT_FACTOR`] to 1.
     fn weight_factor(&self, upstream: &Upstream, now_ms: u64) -> f64 {
         match upstream.recovered_at_ms() {
             // The clock of this worker may lag behind the clock of the thread that recorded the recovery.

@@ -79,8 +79,8 @@ pub fn stop_hint(has_console: bool, has_file: bool) -> String {
     }
 }
 
-/// Returns a line for each of the first [`MAX_URLS`] URLs of a site, and a line with the number of further URLs, if
-/// there are any. Only the first line has a second part, the target.
+/// Returns a line for each of the first [`MAX_URLS`] URLs of a site. If there are more, adds a line with their
+/// number. Only the first line has a second part, the target.
 fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     let target = match (&site.root, site.kind) {
         _ if site.fault.is_some() => format!("ERROR: {}", without_controls(site.fault.as_deref().unwrap_or_default())),

@@ -122,8 +122,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Returns the edit of an action that consists of a single edit. Returns an error for an action that edits nothing, and
-/// for `AddSite` and `Undo`, which [`run`] passes to functions of their own.
+/// Returns the edit of an action that makes a single edit. Fails for an action that edits nothing, and for `AddSite`
+/// and `Undo`, because [`run`] handles them separately.
 fn edit(action: &Action) -> Result<Edit, Failure> {
     let path = |key: &str| edit::key_path(key).map_err(|error| Failure::Failed(error.to_string()));
     Ok(match action {
@@ -155,7 +155,7 @@ fn edit(action: &Action) -> Result<Edit, Failure> {
     })
 }
 
-/// Adds a site, and prints its URLs. `file`: the file that gets the site, relative to the folder of the main file.
+/// Adds a site, and prints its URLs. `file` is the file to add it to, relative to the folder of the main file.
 fn add_site(options: &Options, name: &str, root: &Path, file: Option<&Path>) -> Result<(), Failure> {
     let config: ConfigText = options.target.call(&Request::Config(ConfigFileName::default()))?;
     let path = file.map(|file| config.file.with_file_name("").join(file));
@@ -184,14 +184,14 @@ fn add_site(options: &Options, name: &str, root: &Path, file: Option<&Path>) -> 
     Ok(())
 }
 
-/// Returns the value of `root` for a folder that was named relative to the current folder. It is relative to the folder
-/// of the configuration file if it is inside, else absolute. A link is kept, because its target changes with the next
-/// release of the site.
+/// Returns the value of `root` for a folder named relative to the current folder. The value is relative if the folder
+/// is inside the folder of the configuration file, and absolute otherwise. A link is kept, because its target changes
+/// with the next release of the site.
 fn root_of_file(root: &Path, file: &Path) -> Result<String, Failure> {
     let absolute = search::resolved(root);
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = real(file.parent().unwrap_or(Path::new("/")));
-    // The outermost is taken, because a link inside may lead back to the folder.
+    // Takes the outermost match, because a link inside may lead back to the folder.
     let above = absolute.ancestors().filter(|above| real(above) == folder).last();
     let value = match above.and_then(|above| absolute.strip_prefix(above).ok()) {
         Some(inside) if inside.as_os_str().is_empty() => Path::new("."),
@@ -215,8 +215,8 @@ fn enabled(site: &str, text: &str) -> Edit {
 }
 
 fn show(options: &Options, file: Option<&Path>) -> Result<(), Failure> {
-    // A relative path is resolved in the current folder if it contains such a file. Otherwise the server resolves the
-    // path in the folder of the main file.
+    // A relative path refers to the current folder if the file exists there. Otherwise the server resolves the path
+    // in the folder of the main file.
     let file = file.map(|file| match std::path::absolute(file) {
         Ok(absolute) if absolute.exists() => absolute,
         _ => file.to_owned(),
@@ -257,8 +257,9 @@ fn history(options: &Options) -> Result<(), Failure> {
 
 /// Restores the text before a change.
 fn undo(options: &Options, id: Option<u64>, discard_edits: bool) -> Result<(), Failure> {
-    // With the revision, the server discards only the edits of the present text. If the file is edited again before the
-    // undo, the file stays as it is. Without a revision there is no such change, and the server reports that.
+    // With the revision, the server discards only the edits in the current text. If the file is edited again before
+    // the undo, the server does not change it. If no revision is found, the change does not exist, and the server
+    // reports that.
     let revision = if discard_edits {
         let changes: Vec<Change> = options.target.call(&Request::ConfigHistory)?;
         let change = changes.into_iter().find(|change| id.is_none_or(|id| change.id == id));

@@ -154,8 +154,8 @@ impl<'s> ConfigApi<'s> {
         Ok(result_of_check(&file, &after, &checked))
     }
 
-    /// Returns the file that edits concern, with its text before and after them.
-    /// A file that is created has no text before them.
+    /// Returns the file that the edits apply to, with its text before and after them. A new file has no text before
+    /// them.
     fn edited(&self, edits: &Edits) -> Result<(PathBuf, Option<String>, String), ApiError> {
         let (file, before) = match &edits.file {
             Some(name) if edits.create => (self.new_file(name, edits)?, None),
@@ -180,7 +180,7 @@ impl<'s> ConfigApi<'s> {
         Ok((file, before, editor.to_string()))
     }
 
-    /// Returns the path of the file that edits create.
+    /// Returns the path of the file that the edits create.
     fn new_file(&self, name: &Path, edits: &Edits) -> Result<PathBuf, ApiError> {
         let file = files::new_file(&self.main, name)?;
         let Some(Edit::AddSite { name: site, .. }) = edits.edits.first() else {
@@ -219,7 +219,8 @@ impl<'s> ConfigApi<'s> {
     ///
     /// Status 404 if there is no such change, and 400 if `discard_edits` is set without a revision. Status 409 if the
     /// file has another revision. Status 409 too if the file contains edits that are not in the history and
-    /// `discard_edits` is not set; the details of the error show these edits. Further those of [`ConfigApi::save`].
+    /// `discard_edits` is not set; the details of the error show these edits. Also fails in the same cases as
+    /// [`ConfigApi::save`].
     pub fn undo(&self, undo: &Undo) -> Result<Saved, ApiError> {
         if undo.discard_edits && undo.revision.is_none() {
             let message = "`discard_edits` needs the `revision` of the text with the edits";
@@ -248,14 +249,14 @@ impl<'s> ConfigApi<'s> {
             });
         }
         let what = format!("undo {}: {}", undone.id, undone.change.what);
-        // The file did not exist before a change that has created it.
+        // Before a change that created the file, the file did not exist.
         let after = Some(undone.change.before.as_str()).filter(|_| !undone.change.is_new);
         self.save(file, &what, before.as_deref(), after)
     }
 
-    /// Checks and writes a new text, loads it, and records the change. If the server cannot load it, the old text is
-    /// written again. An edit of the file by another program in the meantime is kept. A text that equals the old one is
-    /// loaded, but not recorded. `what`: description of the change for the log and the history.
+    /// Checks and writes a new text, loads it, and records the change. If the server cannot load the text, it
+    /// restores the old one, but keeps an edit by another program in the meantime. A text that equals the old one is
+    /// loaded but not recorded. `what` describes the change for the log and the history.
     ///
     /// # Errors
     ///
@@ -331,7 +332,7 @@ impl<'s> ConfigApi<'s> {
         Err(ApiError::new(422, message))
     }
 
-    /// Replaces the text `before` of a file. A text is `None` if the file does not exist.
+    /// Replaces the text `before` of a file with `after`. `None` stands for a missing file.
     fn write(&self, file: &Path, before: Option<&str>, after: Option<&str>) -> Result<(), ApiError> {
         let written = match (before, after) {
             (Some(before), Some(after)) => config_file::replace(file, before, after),
@@ -404,8 +405,7 @@ fn unwritable(file: &Path, error: ReplaceError) -> ApiError {
     ApiError::new(500, format!("cannot write {}: {error}{hint}", file.display()))
 }
 
-/// Checks that a file with the text `text` has the revision `expected` that the client knows. `None`: every revision is
-/// accepted.
+/// Checks that a file with the text `text` has the revision `expected`. `None` accepts every revision.
 fn expect(file: &Path, text: &str, expected: Option<&str>) -> Result<(), ApiError> {
     if expected.is_none_or(|expected| expected == revision(text)) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The configuration file: reads its text and replaces it atomically.
+//! Reads the text of a configuration file and replaces it atomically.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,7 @@ use aws_lc_rs::rand;
 use rocknet_control::config::MAX_TEXT;
 use rustix::process::geteuid;
 
-/// Number of leading bytes of the SHA-256 digest of a text that form its revision, written in hexadecimal.
+/// Number of leading bytes of a text's SHA-256 digest that form its revision, in hexadecimal.
 const REVISION_BYTES: usize = 16;
 
 /// Returns the revision of a text.
@@ -29,7 +29,7 @@ pub fn revision(text: &str) -> String {
 ///
 /// # Errors
 ///
-/// Returns the error of the file system, or `InvalidData` for a text that is not UTF-8 or is larger than [`MAX_TEXT`].
+/// Returns the error of the file system, or `InvalidData` if the text is not UTF-8 or is larger than [`MAX_TEXT`].
 pub fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     let limit = MAX_TEXT as u64 + 1;
@@ -44,7 +44,7 @@ pub fn read(path: &Path) -> io::Result<String> {
 /// Reason why a text was not replaced.
 #[derive(Debug)]
 pub enum ReplaceError {
-    /// The file has another text than the expected one.
+    /// The file does not have the expected text.
     Changed,
     /// The file cannot be written.
     Io(io::Error),
@@ -65,12 +65,12 @@ impl From<io::Error> for ReplaceError {
 ///
 /// # Errors
 ///
-/// Fails if the file has another text, or with the error of the file system. The file then keeps its text, unless only
-/// the last step failed, which writes the folder to the disk.
+/// Fails if the file does not have the text `expected`, or if the file system returns an error. The file then keeps
+/// its text, unless only the last step failed, which syncs the folder to disk.
 pub fn replace(path: &Path, expected: &str, text: &str) -> Result<(), ReplaceError> {
     let path = path.canonicalize()?;
     let old = fs::metadata(&path)?;
-    // A rename would succeed although the owner has made the file read-only.
+    // Checks write access, because a rename would succeed even if the owner has made the file read-only.
     OpenOptions::new().append(true).open(&path)?;
     let new = NewFile::create(&path)?;
     let mut file = &new.file;
@@ -87,12 +87,12 @@ pub fn replace(path: &Path, expected: &str, text: &str) -> Result<(), ReplaceErr
     Ok(new.rename_to(&path)?)
 }
 
-/// Creates a configuration file. It gets the mode, the group and, if the process may give files away, the owner of the
-/// file `like`. After a crash, the file is missing or complete.
+/// Creates a configuration file with the mode and group of the file `like`, and with its owner if the process may
+/// change the owner of files. After a crash, the file is either missing or complete.
 ///
 /// # Errors
 ///
-/// Fails if the file exists, or with the error of the file system.
+/// Fails if the file exists, or if the file system returns an error.
 pub fn create(path: &Path, like: &Path, text: &str) -> Result<(), ReplaceError> {
     let pattern = fs::metadata(like)?;
     let new = NewFile::create(path)?;
@@ -111,9 +111,9 @@ pub fn create(path: &Path, like: &Path, text: &str) -> Result<(), ReplaceError> 
 ///
 /// # Errors
 ///
-/// Fails if the file has another text, or with the error of the file system.
+/// Fails if the file does not have the text `expected`, or if the file system returns an error.
 pub fn remove(path: &Path, expected: &str) -> Result<(), ReplaceError> {
-    // The folder alone decides about a removal, although the owner may have made the file read-only.
+    // Checks write access, because a removal needs only the permission of the folder, even if the file is read-only.
     OpenOptions::new().append(true).open(path)?;
     if read(path)? != expected {
         return Err(ReplaceError::Changed);
@@ -126,7 +126,7 @@ pub fn remove(path: &Path, expected: &str) -> Result<(), ReplaceError> {
 ///
 /// # Errors
 ///
-/// Those of [`read`], except for a missing file.
+/// Fails in the same cases as [`read`], but a missing file is not an error.
 pub fn read_existing(path: &Path) -> io::Result<Option<String>> {
     match read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -142,14 +142,15 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Fails if the process is not in the group of the old file, and this group has other rights than all other users.
-/// Members of the group could otherwise not read the new file, or members of another group could.
+/// Fails if the process is not in the group of the old file, and the mode of the file has different rights for the
+/// group and for other users. Otherwise members of the group could lose access to the file, or members of another
+/// group could gain it.
 fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
     if fchown(new, Some(old.uid()), Some(old.gid())).is_ok() {
         return Ok(());
     }
-    // Only root may give files away. Otherwise the new file belongs to the user of the server, who may write the old
-    // one.
+    // Only root may change the owner of a file. Otherwise the new file is owned by the user of the server, who may
+    // write the old one.
     let (of_group, of_others) = (old.mode() >> 3 & 7, old.mode() & 7);
     match fchown(new, None, Some(old.gid())) {
         Err(error) if of_group != of_others => {
@@ -161,7 +162,7 @@ fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
     }
 }
 
-/// File beside the configuration file that replaces it. The new file is removed if it is dropped before the rename.
+/// New file beside the configuration file, which it replaces. If it is dropped before the rename, it is removed.
 struct NewFile {
     file: File,
     /// Path of the new file; `None` after the rename.
@@ -173,7 +174,7 @@ impl NewFile {
     fn create(beside: &Path) -> io::Result<NewFile> {
         remove_abandoned(beside);
         let mut name = beside.file_name().unwrap_or_default().to_owned();
-        // Two processes that edit the same file use different names, also in containers that share the folder. The name
+        // Processes that edit the same file use different names, even in containers that share the folder. The name
         // does not match an `include` of `*.toml`.
         let mut number = [0; size_of::<u64>()];
         rand::fill(&mut number).map_err(|_| io::Error::other("the system provides no random numbers"))?;
@@ -188,7 +189,7 @@ impl NewFile {
         Ok(NewFile { file, path: Some(path) })
     }
 
-    /// Replaces the file `target` by this file, and writes the folder to the disk.
+    /// Replaces the file `target` with this file, and syncs the folder to disk.
     fn rename_to(mut self, target: &Path) -> io::Result<()> {
         if let Some(path) = &self.path {
             fs::rename(path, target)?;
@@ -197,7 +198,7 @@ impl NewFile {
         sync_folder(target)
     }
 
-    /// Gives the file another name, which must not exist. The first name is removed.
+    /// Moves the file to `target`, which must not exist.
     fn link_to(self, target: &Path) -> io::Result<()> {
         if let Some(path) = &self.path {
             fs::hard_link(path, target)?;
@@ -213,15 +214,15 @@ const MARK: &str = ".rocknet-";
 /// End of the name of a [`NewFile`].
 const END: &str = ".new";
 
-/// Number of digits in the name of a [`NewFile`], as many as the largest number has.
+/// Number of digits in the name of a [`NewFile`], enough for the largest number.
 const DIGITS: usize = 20;
 
-/// Age at which a [`NewFile`] is abandoned. A replacement takes far less than a second, unless the process is stopped
-/// meanwhile; it then fails with an error and without a change.
+/// Age at which a [`NewFile`] counts as abandoned. A replacement takes far less than a second. If the process is
+/// suspended for longer, the replacement fails and changes nothing.
 const ABANDONED_AGE: Duration = Duration::from_secs(10 * 60);
 
-/// Removes the files that killed processes have left beside a configuration file: those with a name that only
-/// [`NewFile::create`] gives, that belong to this user or to the owner of the configuration file, and that are old.
+/// Removes old files that killed processes have left beside a configuration file. Such a file has a name that only
+/// [`NewFile::create`] generates, and is owned by this user or by the owner of the configuration file.
 fn remove_abandoned(beside: &Path) {
     let (Some(folder), Some(name)) = (beside.parent(), beside.file_name()) else {
         return;
@@ -234,7 +235,7 @@ fn remove_abandoned(beside: &Path) {
     }
 }
 
-/// Returns true if `found` is a name that [`NewFile::create`] gives beside a configuration file with the name `beside`.
+/// Returns true if [`NewFile::create`] may have generated the name `found` for the configuration file `beside`.
 fn is_of_new_file(found: &OsStr, beside: &OsStr) -> bool {
     let number = found.as_bytes().strip_prefix(beside.as_bytes()).and_then(|rest| {
         let rest = rest.strip_prefix(MARK.as_bytes())?;
@@ -243,7 +244,8 @@ fn is_of_new_file(found: &OsStr, beside: &OsStr) -> bool {
     number.is_some_and(|number| number.len() == DIGITS && number.iter().all(u8::is_ascii_digit))
 }
 
-/// Returns true if a [`NewFile`] is old and was written by this user. As root, it may already have its final owner.
+/// Returns true if a [`NewFile`] is old and was written by this user. A file written by root may have its final
+/// owner.
 fn is_abandoned(path: &Path, beside: &Path) -> bool {
     let (Ok(found), Ok(old)) = (path.symlink_metadata(), fs::metadata(beside)) else {
         return false;
@@ -301,7 +303,7 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         let exists = create(&file, &main, "other").unwrap_err();
         assert!(matches!(exists, ReplaceError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists));
-        // A link that leads nowhere is not followed.
+        // A dangling link is not followed.
         let link = folder.path().join("b.toml");
         symlink(folder.path().join("nowhere"), &link).unwrap();
         assert!(create(&link, &main, "other").is_err());
@@ -327,9 +329,9 @@ mod tests {
         };
         let abandoned = of(&format!("a.toml.rocknet-{digits}.new"), old);
         let kept = [
-            // A process may be writing it.
+            // A process may still be writing this file.
             of(&format!("a.toml.rocknet-0{one_less}.new"), SystemTime::now()),
-            // Files of operators.
+            // Operators may have created these files.
             of("a.toml.20261128.new", old),
             of("a.toml.0.new", old),
             of("a.toml.-5.new", old),
@@ -344,7 +346,7 @@ mod tests {
         for path in &kept {
             assert!(path.exists(), "{}", path.display());
         }
-        // The file that has replaced the old one had a name of this form.
+        // A file that `NewFile::create` creates has a name of this form.
         let new = NewFile::create(&file).unwrap();
         let name = new.path.as_ref().and_then(|path| path.file_name()).unwrap();
         assert!(is_of_new_file(name, OsStr::new("a.toml")), "{name:?}");

@@ -267,7 +267,7 @@ impl ControlServers {
     }
 }
 
-/// Starts the API at the Unix socket, whose folder is created if it does not exist.
+/// Starts the API at the Unix socket. Creates the folder of the socket if it does not exist.
 fn start_socket(
     socket: &Path,
     api: AdminHandler<MainLoopControl>,
@@ -277,8 +277,8 @@ fn start_socket(
     start_at(Listen::Unix(socket.to_owned()), None, api, adopted)
 }
 
-/// Returns the hosts by which clients may address the server. Every IP address is allowed if other machines can reach
-/// the server.
+/// Returns the hosts that clients may use to address the server. Every IP address is allowed if other machines can
+/// reach the server.
 fn allowed_hosts(admin: &Admin) -> AllowedHosts {
     AllowedHosts {
         names: admin.hosts.clone(),
@@ -384,8 +384,8 @@ fn no_random() -> io::Error {
     io::Error::other("the system provides no random numbers")
 }
 
-/// Creates the folder of the socket if it does not exist. The folder of the default path, in the state folder, may be
-/// entered only by the user of the server. Any other folder may also be entered by its group.
+/// Creates the folder of the socket if it does not exist. Only the user of the server may enter the folder of the
+/// default path, in the state folder. Any other folder may also be entered by its group.
 fn create_folder(socket: &Path) -> io::Result<()> {
     match socket.parent() {
         Some(folder) if !folder.exists() => {

@@ -260,8 +260,7 @@ fn print_checks(checks: &[Check], json: bool) {
 /// Maximum number of findings about sites; `rocknet check` shows all.
 const MAX_SITES: usize = 64;
 
-/// Maximum number of TCP ports that are checked, and of UDP ports. The start of the server reports errors of further
-/// ports.
+/// Maximum number of TCP ports to check, and of UDP ports. The server reports errors of further ports when it starts.
 const MAX_PORTS: usize = 64;
 
 /// Minimum descriptor limit for a few thousand connections with their files.

@@ -1,4 +1,4 @@
-//! Sources of events of the main loop: signals, timers and typed lines, and the queues that the events wait in.
+//! Event sources of the main loop (signals, timers and typed lines), and the queues for their events.
 
 use std::io;
 use std::thread;
@@ -60,7 +60,7 @@ pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()
     Ok(())
 }
 
-/// Sends an event whenever the control API is to be tried again.
+/// Sends an event whenever the main loop should try to start the control API again.
 pub async fn schedule_retries(events: Sender<Event>) {
     loop {
         time::sleep(RETRY_INTERVAL).await;
@@ -70,7 +70,7 @@ pub async fn schedule_retries(events: Sender<Event>) {
     }
 }
 
-/// Sends an event whenever the counters are to be recorded.
+/// Sends an event whenever the main loop should record the counters.
 pub async fn schedule_samples(events: Sender<Event>) {
     let mut interval = time::interval_at(time::Instant::now() + SAMPLE_INTERVAL, SAMPLE_INTERVAL);
     // After a long reload one sample is enough.

@@ -10,8 +10,8 @@ pub fn for_api(all: &[rocknet_config::Finding]) -> Vec<Finding> {
     all.iter().map(|finding| described(finding, Vec::new())).collect()
 }
 
-/// Converts findings of a configuration whose file `file` has the text `text`. A finding in this file gets the path of
-/// the key at its position.
+/// Converts findings of a configuration. `text` is the text of its file `file`. A finding in this file gets the path
+/// of the key at its position.
 pub fn of_file(all: &[rocknet_config::Finding], file: &Path, text: &str) -> Vec<Finding> {
     if all.is_empty() {
         return Vec::new();
@@ -24,8 +24,8 @@ pub fn of_file(all: &[rocknet_config::Finding], file: &Path, text: &str) -> Vec<
     all.iter().map(|finding| described(finding, key(finding))).collect()
 }
 
-/// Converts a finding. `key`: path of the key at its position; empty if it is unknown. A finding without a position has
-/// the line and column 0.
+/// Converts a finding. `key` is the path of the key at its position, or empty if it is unknown. Without a position,
+/// line and column are 0.
 fn described(finding: &rocknet_config::Finding, key: Vec<String>) -> Finding {
     let location = finding.location.as_ref();
     Finding {

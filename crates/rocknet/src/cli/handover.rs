@@ -79,8 +79,8 @@ impl Handover {
         }
     }
 
-    /// Lets the prepared process serve, on a thread that sends [`Event::Upgraded`]. `sessions`: TLS sessions that this
-    /// server has stored, which the new process gets.
+    /// Starts a thread that lets the prepared process serve and sends [`Event::Upgraded`]. The new process receives
+    /// `sessions`, the TLS sessions that this server has stored.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ fn offer(
             "the server is the first process of a container, which would end with it: replace the container",
         );
     }
-    // The new process inherits the sandbox of this process. A strict sandbox has to permit all that the present
+    // The new process inherits the sandbox of this process. A strict sandbox must permit everything that the current
     // configuration file needs. Errors of the configuration are ignored here, because the new process reports them.
     if matches!(context.sandbox, ActiveSandbox::Strict(_))
         && let Ok(loaded) = rocknet_config::load(file, &ServerEnvironment::new())
@@ -200,7 +200,7 @@ fn offer(
         relays: sites.offered_relays().map_err(not_duplicated)?,
         // QUIC connection IDs of the new process contain another number than those of this process.
         generation: sites.generation().wrapping_add(1),
-        // `with_helper` adds it on the thread that starts the new process, because the helper may be busy.
+        // `with_helper` adds the helper on the thread that starts the new process, because the helper may be busy.
         helper: None,
         ticket_secrets: sites.certificates().ticket_secrets().encode(),
         has_dropped_root: accounts::has_dropped_rights(),

@@ -58,7 +58,7 @@ pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
                     _ => Err(ApiError::new(404, "there is no site with this name")),
                 }
             }
-            // `Request::Doctor`, because `is_inspection` is true for the request.
+            // Only `Request::Doctor` remains, because `is_inspection` is true for the request.
             _ => {
                 let checks = doctor::checks(file.as_deref(), &served);
                 Ok(Reply::Doctor(checks.iter().map(DoctorCheck::from).collect()))

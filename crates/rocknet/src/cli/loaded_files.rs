@@ -1,5 +1,5 @@
-//! Files of a configuration while they are read: one of them may be read with another text than on disk, and the
-//! revisions of all texts are recorded.
+//! Reads the files of a configuration and records the revisions of their texts. One file may have a text other than
+//! the one on disk.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,8 +30,8 @@ impl LoadedRevisions {
         self.0.borrow().get(file).is_some_and(|loaded| loaded == revision)
     }
 
-    /// Replaces the revisions by those of the texts that were read through `read`. `files`: the files of the
-    /// configuration; other files that were read are left out.
+    /// Replaces the revisions with the revisions that `read` has recorded for `files`, the files of the
+    /// configuration.
     pub fn replace(&self, read: ConfigFiles<'_>, files: &[PathBuf]) {
         let mut revisions = read.revisions.into_inner();
         let loaded = files.iter().filter_map(|file| revisions.remove_entry(file));
@@ -41,9 +41,9 @@ impl LoadedRevisions {
 
 /// Environment in which the files of a configuration are read.
 pub struct ConfigFiles<'e> {
-    /// Environment that reads the files on disk, and to which all other calls are passed.
+    /// Environment that reads the files on disk and handles all other calls.
     inner: &'e dyn Environment,
-    /// File with another text than on disk, or that is taken as missing.
+    /// File with a text other than the one on disk; without a text, the file counts as missing.
     replaced: Option<(&'e Path, Option<&'e str>)>,
     /// Revisions of the texts that were read. They include files that variables name.
     revisions: RefCell<BTreeMap<PathBuf, String>>,
@@ -59,8 +59,8 @@ impl<'e> ConfigFiles<'e> {
         }
     }
 
-    /// Reads the files on disk, except one that has another text, or that is taken as missing if `text` is `None`. It
-    /// need not exist.
+    /// Reads the files on disk, but uses `text` for `file`, which need not exist. If `text` is `None`, `file` counts
+    /// as missing.
     pub fn with_text(inner: &'e dyn Environment, file: &'e Path, text: Option<&'e str>) -> ConfigFiles<'e> {
         ConfigFiles {
             replaced: Some((file, text)),
@@ -181,7 +181,7 @@ mod tests {
             files("/etc/sites/b.toml", added),
             [main, Path::new("/etc/sites/b.toml")]
         );
-        // The pattern does not match these.
+        // The pattern does not match these files.
         for other in ["/etc/sites/b.txt", "/etc/b.toml", "/etc/sites/b/c.toml"] {
             assert_eq!(files(other, added), [main]);
         }

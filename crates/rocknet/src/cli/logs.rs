@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         is_closed.set(printed.as_ref().is_err_and(is_broken));
         printed.map_err(ClientError::Io)
     };
-    // ID of the server's process, which is used only to find its successor while following.
+    // Process ID of the server, used only to find its successor while following.
     let mut process = if options.follow { process(&options.target)? } else { 0 };
     loop {
         let streamed = options.target.stream(&request, show);
@@ -111,7 +111,7 @@ fn successor(target: &Target, old: u32) -> Result<u32, Failure> {
     ))
 }
 
-/// Maximum wait, after the end of a stream, until the process that sent it no longer serves the socket.
+/// Maximum time after the end of a stream until the process that sent it no longer serves the socket.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Interval at which the process ID of the server is queried.

@@ -245,7 +245,7 @@ impl MainLoop {
     ///
     /// # Errors
     ///
-    /// Fails like [`MainLoop::stop`].
+    /// Fails in the same cases as [`MainLoop::stop`].
     fn hand_over(&self, server: Server) -> Result<(), Failure> {
         let control = self.control.borrow_mut().take();
         let sender = self.sender.clone();

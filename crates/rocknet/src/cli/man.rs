@@ -20,7 +20,7 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// Returns the error of the writer, which a buffer in memory does not have.
+/// Returns the error of the writer. A buffer in memory never fails.
 pub fn page(mut root: clap::Command) -> io::Result<String> {
     root.build();
     let mut page = Vec::new();

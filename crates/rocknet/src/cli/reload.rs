@@ -207,7 +207,7 @@ fn positions(report: &Report) -> String {
     lines.join("\n")
 }
 
-/// Returns the file, line and column of a finding in the form that precedes its message; an empty text if the finding
+/// Returns the file, line and column of a finding as the prefix of its message. The prefix is empty if the finding
 /// has no location.
 fn location(finding: &Finding) -> String {
     let location = finding.location.as_ref();

@@ -174,8 +174,8 @@ impl Target {
             None => Config::default(),
         };
         let mut connected = connect(control::sockets(&config)?)?;
-        // Another server may use the same state folder. A command such as `rocknet stop` must not reach that server in
-        // place of the one whose configuration was named or found.
+        // Another server may use the same state folder. A command such as `rocknet stop` must reach only the server
+        // whose configuration was named or found.
         if let Some(file) = file {
             let meant = search::absolute(&file);
             let status: Status = connected.call(&Request::Status)?;
@@ -196,7 +196,7 @@ impl Target {
         self.connect()?.call(request)
     }
 
-    /// Sends a request. The inner `Err` is an error that the server has sent as its reply, which the caller prints.
+    /// Sends a request. The inner `Err` is an error reply of the server, which the caller prints.
     pub fn try_call<T: DeserializeOwned>(&self, request: &Request) -> Result<Result<T, ApiError>, Failure> {
         match self.connect()?.client.call(request) {
             Ok(reply) => Ok(Ok(reply)),
@@ -263,7 +263,8 @@ fn wait_for_end(socket: &Path) -> bool {
     false
 }
 
-/// Maximum wait of `rocknet stop` for the end of the server, which completes the responses in progress.
+/// Maximum time that `rocknet stop` waits for the server to end. The server completes the responses in progress
+/// first.
 const STOP_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Interval at which `rocknet stop` checks whether the server has ended.

@@ -105,7 +105,7 @@ pub enum ActiveSandbox {
 }
 
 impl Default for ActiveSandbox {
-    /// Returns the value until the sandbox is entered.
+    /// Returns the value used before the sandbox is entered.
     fn default() -> Self {
         ActiveSandbox::Off(String::new())
     }

@@ -60,7 +60,7 @@ pub fn run(options: &Options, root: clap::Command) -> Result<(), Failure> {
     }
 }
 
-/// Makes the plan of a change, then prints it or carries it out. `name`: name of the subcommand, for messages.
+/// Plans a change, then prints the plan or carries it out. `name` is the name of the subcommand, for messages.
 fn change(
     options: &ChangeOptions,
     name: &str,
@@ -147,7 +147,8 @@ fn install(layout: &Layout, root: clap::Command) -> Result<Plan, Failure> {
         let account = layout.account().display().to_string();
         plan.run(&["systemd-sysusers", &account]);
         if !is_configured {
-            // `rocknet config` and the dashboard edit a new configuration. An existing one keeps its owner.
+            // Makes `rocknet` the owner of a new configuration, so that `rocknet config` and the dashboard can edit
+            // it. An existing configuration keeps its owner.
             let [folder, file] =
                 [layout.configuration_folder(), layout.configuration()].map(|path| path.to_string_lossy().into_owned());
             plan.run(&["chown", "rocknet:rocknet", &folder, &file]);
@@ -157,11 +158,12 @@ fn install(layout: &Layout, root: clap::Command) -> Result<Plan, Failure> {
         // The restart also replaces a server that runs an older program.
         plan.run(&["systemctl", "restart", layout::UNIT_NAME]);
     } else {
-        // The service manager of the image does not run, so the link that it would create is written.
+        // The service manager of the image is not running, so the plan creates the link that the manager would
+        // create.
         let (link, target) = layout.start_link();
         plan.add(Step::Link(link, target));
         if !is_configured {
-            // The account of the image need not exist yet, and may have another number than on this system.
+            // The account may not exist in the image yet, or may have another ID than on this system.
             let folder = layout.configuration_folder();
             plan.note(format!(
                 "`rocknet config` can edit the configuration once {} belongs to `rocknet`: run \
@@ -188,7 +190,7 @@ fn uninstall(layout: &Layout) -> Result<Plan, Failure> {
         plan.run(&["systemctl", "disable", "--now", layout::UNIT_NAME]);
     }
     plan.add(Step::Remove(unit));
-    // `systemctl disable` has removed the link of this system.
+    // On this system, `systemctl disable` has already removed the link.
     plan.add(Step::Remove(layout.start_link().0));
     plan.add(Step::Remove(layout.man_page()));
     plan.add(Step::Remove(layout.account()));

@@ -14,15 +14,15 @@ const CHUNK: usize = 4096;
 
 /// Stream that a request body arrives on.
 pub trait BodyStream {
-    /// Called when the handler has taken `bytes` bytes, so that the client may send the same number of further bytes.
+    /// Called when the handler has taken `bytes` bytes, which lets the client send that many more.
     fn release(&mut self, bytes: u32);
 
     /// Sends 100 (Continue).
     fn send_continue(&mut self);
 }
 
-/// Receiver that stores a request body until the handler requests it. The number of stored bytes is bounded by the
-/// flow-control window of the stream over HTTP/2, and by pauses in reading the stream over HTTP/3.
+/// Receiver that stores a request body until the handler requests it. Over HTTP/2, the flow-control window of the
+/// stream bounds the stored bytes. Over HTTP/3, pauses in reading the stream bound them.
 pub struct BodyReceiver {
     channel: Rc<BodyChannel>,
     /// Received bytes that have not been taken.

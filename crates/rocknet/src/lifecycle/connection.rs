@@ -279,8 +279,8 @@ impl<L: Link> ConnectionCore<L> {
     pub fn expire_end(&mut self) {
         let (in_flight, worker) = (self.link.in_flight(), self.worker());
         let is_lingering = self.deadlines.wait() == Wait::Linger;
-        // Once the client has acknowledged all bytes, there is nothing to wait for. A stopping server leaves the
-        // unacknowledged bytes to the kernel, so that no response is cut and the stop is not delayed.
+        // Nothing is left to wait for once the client has acknowledged all bytes. A stopping server leaves
+        // unacknowledged bytes to the kernel, which neither cuts a response nor delays the stop.
         if in_flight <= FIN_ONLY || is_lingering && worker.is_stopping() {
             self.abandon();
         } else if is_lingering {

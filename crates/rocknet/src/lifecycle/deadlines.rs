@@ -147,8 +147,8 @@ impl Deadlines {
         self.wait = wait;
     }
 
-    /// Waits for the request body. A window that a handler interrupted continues. If it began again instead, a handler
-    /// that is slow with each chunk would give the client a new window for each chunk.
+    /// Waits for the request body. Resumes a window that a handler interrupted. Restarting it would let a slow
+    /// handler give the client a new window for each chunk.
     pub fn enter_request_body(&mut self, ticks: u32) {
         if self.wait == Wait::Handler && self.interrupted > 0 {
             self.wait = Wait::RequestBody;
@@ -242,10 +242,10 @@ impl Deadlines {
     /// moved in the window; otherwise another window begins. Only `RequestBody`, `Send` and `HalfTunnel` have rate
     /// windows. Never true for `Tunnel`.
     ///
-    /// `rate` returns the minimum number of bytes in a window of this wait and the ticks of the window. A minimum of 0
-    /// counts as one byte; for `HalfTunnel`, the minimum is always one byte. `rate` is called only if the deadline has
-    /// passed. `in_flight` returns the unacknowledged bytes in the kernel. A slow client takes these bytes first,
-    /// before the server can send again.
+    /// `rate` returns the minimum number of bytes in a window of this wait and the ticks of the window. A minimum of
+    /// 0 counts as one byte; for `HalfTunnel`, the minimum is always one byte. `rate` is called only if the deadline
+    /// has passed. `in_flight` returns the unacknowledged bytes in the kernel. A slow client takes these bytes before
+    /// the server can send again.
     #[inline]
     pub fn poll_rate(&mut self, waker: &Waker, rate: impl Fn(Wait) -> (u64, u32), in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {

@@ -14,7 +14,7 @@ use crate::accept_loop::StopTimes;
 use crate::snapshot::Snapshot;
 use crate::transport::quic::{QuicSocket, WeakQuicSocket};
 
-/// Maximum time from the moment at which idle connections are to be closed until every worker has closed them.
+/// Maximum time that the workers take to close their idle connections, from the moment at which the close is due.
 const CLOSE_MARGIN: Duration = Duration::from_secs(1);
 
 /// A listener that is stopping. Its connections are cut when it is dropped.
@@ -26,7 +26,7 @@ pub struct StoppingListener {
     threads: Vec<JoinHandle<bool>>,
     /// UDP sockets that were bound for the workers, as long as they are open; empty if the workers have never had any.
     quic: Vec<WeakQuicSocket>,
-    /// Moment from which no request begins, so that the configuration is no longer needed.
+    /// Moment after which no request begins and the configuration is no longer needed.
     idle_closed: Instant,
     /// Never receives a value. The channel is closed once all workers have closed their listening sockets.
     all_released: mpsc::Receiver<()>,
@@ -91,8 +91,8 @@ impl StoppingListener {
         }
     }
 
-    /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Each
-    /// worker drops its clone of `applied` once it has applied the command.
+    /// Makes the workers read their UDP sockets if `receives` is true, or leave the datagrams to another process.
+    /// Each worker drops its clone of `applied` once it has applied the command.
     pub fn receive_quic(&self, receives: bool, applied: &mpsc::Sender<()>) {
         self.send(|| WorkerCommand::ReceiveQuic {
             receives,
@@ -100,7 +100,8 @@ impl StoppingListener {
         });
     }
 
-    /// Lets the workers use the UDP socket of a listener whose address covers theirs, and close their own.
+    /// Makes the workers switch to the UDP socket of a listener that covers their address, and close their own
+    /// sockets.
     pub fn replace_quic(&self, socket: &QuicSocket) {
         self.send(|| WorkerCommand::ReplaceQuic(socket.clone()));
     }

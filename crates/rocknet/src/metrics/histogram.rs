@@ -8,8 +8,8 @@ const PART_BITS: u32 = 3;
 /// Number of buckets per power of two.
 const PARTS: usize = 1 << PART_BITS;
 
-/// Binary logarithm of the bound in microseconds up to which durations have buckets of their own. Longer ones, of 2^27
-/// µs (134 s) and more, count in the last bucket, because most such responses reached a timeout.
+/// Binary logarithm of the bound in microseconds up to which durations have buckets of their own. Durations of 2^27
+/// µs (134 s) or more count in the last bucket, because most such responses reached a timeout.
 const MAX_BITS: u32 = 27;
 
 /// Number of buckets: one per microsecond below eight, then eight per power of two. A histogram needs 1.6 KB.

@@ -32,7 +32,7 @@ pub struct LoadSample {
     pub durations: BucketCounts,
 }
 
-/// Samples of the last minute, the oldest first. Until the maximum number is exceeded, the first sample is the start of
+/// Samples of the last minute, oldest first. Until the maximum number is exceeded, the first sample is the start of
 /// the server.
 #[derive(Debug)]
 pub struct LoadHistory(Mutex<VecDeque<LoadSample>>);

@@ -8,8 +8,8 @@ use super::counter::{Counter, CounterMap, Merge};
 use super::histogram::Histogram;
 use super::route_counters::{RouteCounters, response_class};
 
-/// Counters of one worker. The difference between a counter `…_total` and its counter `…_closed` is the number that is
-/// open.
+/// Counters of one worker. The number of open connections or tunnels is a `…_total` counter minus its `…_closed`
+/// counter.
 #[derive(Debug, Default)]
 pub struct WorkerCounters {
     pub connections_total: Counter,

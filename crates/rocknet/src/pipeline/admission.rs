@@ -269,7 +269,7 @@ async fn enter_script(
     Ok(user)
 }
 
-/// Returns the routes of the site that a request is for; `None` if it is for no site.
+/// Returns the routes of the requested site; `None` if the request has no site.
 fn site_routes(context: &RequestContext) -> Option<&SiteRoutes> {
     let site = context.config.snapshot.sites.get(context.site? as usize)?;
     Some(site.routes(context.is_secure))

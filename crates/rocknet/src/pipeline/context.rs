@@ -28,8 +28,8 @@ pub struct RequestContext {
     /// Route that applies to the request. `None` if the request is to no site, or could not be parsed. Also `None` for
     /// a prepared response of the worker cache, because no later phase of such a response needs the route.
     pub route: Option<Arc<Route>>,
-    /// Number of the route in the metrics; that of the root route of the site if no route was selected, and [`OTHER`]
-    /// without a site.
+    /// Number of the route in the metrics. Requests without a route use the number of the site's root route, and
+    /// requests without a site use [`OTHER`].
     pub route_number: u32,
     /// Tree with the error pages of the route.
     pub pages: Option<Arc<Tree>>,

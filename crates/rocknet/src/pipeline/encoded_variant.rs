@@ -80,7 +80,7 @@ pub(super) fn create(
             };
             let mut response = Response::new(asset.status);
             response.fields = asset.fields.clone();
-            // A body that is encoded while it is sent cannot be requested by ranges.
+            // Clients cannot request ranges of a body that is encoded while it is sent.
             response.fields.remove("Accept-Ranges");
             response.fields.add("Content-Encoding", coding.name());
             if let Some(etag) = asset.tag(coding) {

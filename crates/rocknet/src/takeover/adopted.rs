@@ -97,8 +97,8 @@ impl AdoptedSockets {
         self.udp_neighbours = addresses;
     }
 
-    /// Returns true if an address overlaps with that of a UDP socket of this process, or of an adopted UDP socket that
-    /// was not taken.
+    /// Returns true if an address overlaps with the address of a UDP socket of this process or of an adopted UDP
+    /// socket that was not taken.
     pub fn has_udp_neighbour(&self, address: &Address) -> bool {
         let adopted = self.addresses.iter().filter(|(_, sockets)| !sockets.udp.is_empty());
         let mut others = adopted.map(|(other, _)| other).chain(&self.udp_neighbours);
@@ -147,7 +147,7 @@ impl AdoptedSockets {
     }
 
     /// Closes the sockets that were not taken. If a socket of the previous process has a socket file, the file is
-    /// removed. Connections in the queues of its sockets are accepted by the previous process, which closes the sockets
+    /// removed. The previous process accepts the connections in the queues of its sockets, and closes the sockets
     /// later.
     pub fn close_rest(self) {
         // A listener that owns its socket file removes the file when it is dropped.

@@ -4,7 +4,7 @@ use rocknet_gateway::accounts::MAX_ACCOUNTS;
 
 use super::message::{MAX_SOCKETS, ToNew};
 
-/// Maximum number of channels to older processes. Each is a process that still serves QUIC connections, and ends within
+/// Maximum number of channels to older processes. Each older process still serves QUIC connections, and ends within
 /// `limits.upgrade_drain`.
 pub(super) const MAX_RELAYS: usize = 1024;
 
@@ -22,8 +22,8 @@ pub(super) struct MessageBounds {
 }
 
 impl MessageBounds {
-    /// Counts a message of the list of sockets. A message that does not belong into the list is not counted, because
-    /// the caller refuses it or ends.
+    /// Counts a message of the list of sockets. Other messages are not counted, because the caller refuses them or
+    /// ends.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ mod tests {
             (ToNew::Optional(None), MAX_OPTIONAL),
         ];
         let mut bounds = MessageBounds::default();
-        // As many sockets as the old process may send do not use up the bounds of the other kinds.
+        // The maximum number of sockets does not use up the bounds of the other kinds.
         for (message, max) in &kinds {
             for number in 0..*max {
                 assert_eq!(bounds.count(message), Ok(()), "{number} of {message:?}");

@@ -91,7 +91,7 @@ pub(super) fn session_batches(all: SiteSessions) -> Vec<OptionalMessage> {
         sessions,
     } = all;
     let head = OptionalMessage::PREFIX.len() + SESSIONS.len() + 2 * LENGTH_SIZE + site.len() + remembered.len();
-    // `size`: bytes of the last message. Its first value is that of a full message, so that the first session begins a
+    // `size`: bytes of the last message. It starts at the size of a full message, so the first session begins a new
     // message.
     let (mut batches, mut size) = (Vec::<SiteSessions>::new(), MAX_MESSAGE);
     for session in sessions {

@@ -279,9 +279,9 @@ impl Predecessor {
     }
 }
 
-/// Returns an account for which the helper starts programs. The helper itself knows the groups that the account had at
-/// the start. An account that the system no longer has, or whose IDs have changed, is returned without groups and home
-/// folder, and is not used for new scripts.
+/// Returns an account for which the helper starts programs. The helper itself keeps the groups that the account had
+/// at the start. An account that the system no longer has, or whose IDs have changed, is returned without groups and
+/// home folder, and is not used for new scripts.
 fn account(uid: u32, gid: u32, name: String) -> User {
     let known = User::find(&name).ok().filter(|user| (user.uid, user.gid) == (uid, gid));
     known.unwrap_or_else(|| User {

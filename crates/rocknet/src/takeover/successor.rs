@@ -276,7 +276,7 @@ impl Successor {
     ///
     /// # Errors
     ///
-    /// Fails as [`Successor::start`] does.
+    /// Fails in the same cases as [`Successor::start`].
     pub fn finish(mut self, sessions: Vec<SiteSessions>) -> Result<Successor, UpgradeError> {
         self.send_sessions(sessions);
         let permitted = self.send(&ToNew::Go);
@@ -301,7 +301,7 @@ impl Drop for Successor {
     }
 }
 
-/// Opens a program. The open file is executed, so that the checked program runs even if its file is replaced meanwhile.
+/// Opens a program. Executing the open file runs the checked program even if its path is replaced meanwhile.
 fn open_program(program: &Path) -> io::Result<File> {
     let file = File::open(program)?;
     let metadata = file.metadata()?;

@@ -149,7 +149,7 @@ fn a_link_to_the_folder_of_a_new_site_is_kept() {
         ("../itself/current", "itself/current"),
         ("../itself", "itself"),
         (link, link),
-        // Two folders above the link's target, not above the link.
+        // Two folders above the target of the link, not above the link itself.
         (&by_link, "other"),
     ] {
         success(dir.run_by(&in_www, &["config", "add-site", "b.test", folder]));

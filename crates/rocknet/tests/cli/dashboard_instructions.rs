@@ -1,5 +1,4 @@
-//! Instructions that a browser without scripts gives by the forms of the dashboard, and the view that explains an
-//! address.
+//! Dashboard forms for instructions in a browser without scripts, and the view that explains an address.
 
 use std::path::Path;
 
@@ -10,8 +9,8 @@ use crate::upgrade::KillAtEnd;
 
 const MAINTENANCE: &str = "/maintenance";
 
-/// Sends a form that leads to a page with a notice of the result. Returns the HTML of this page from the notice to the
-/// end. Also checks that the page without the result in its URL has no notice of a success.
+/// Sends a form whose response redirects to a page with a notice of the result. Returns the HTML of this page from
+/// the notice to the end. Also checks that the page reports no success if its URL lacks the result.
 #[track_caller]
 fn report(client: &DashboardClient, page: &str, fields: &[(&str, &str)]) -> String {
     let sent = client.post(page, fields);

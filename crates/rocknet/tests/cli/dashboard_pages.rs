@@ -1,4 +1,4 @@
-//! Addresses of the dashboard that a browser opens: unknown ones, those without a session, and links on other sites.
+//! Addresses of the dashboard in a browser: unknown addresses, requests without a session, and links on other sites.
 
 use crate::dashboard_client::{ACCEPT_PAGE, DASHBOARD_CONFIG, DashboardClient, FROM_OTHER_SITE};
 
@@ -42,7 +42,7 @@ fn an_unknown_address_has_a_page_in_browsers() {
             program.body
         );
     }
-    // The API has no pages, also in a browser.
+    // The API has no pages, even in a browser.
     for path in ["/api/none", "/api/status", "/api", "/metrics"] {
         let reply = client.send("GET", path, ACCEPT_PAGE, "");
         assert!(
@@ -103,8 +103,8 @@ fn a_link_on_another_site_opens_a_page() {
             assert_eq!(arrive("GET", path, &fields).status, expected, "{path} {site}");
             assert_eq!(arrive("HEAD", path, &fields).status, expected, "{path} {site}");
         }
-        // With a link of another site, a browser sends no cookie. The response is then a page that loads the same
-        // address once more, and the browser sends the cookie with this second request.
+        // A browser sends no cookie with a link of another site. The response is then a page that loads the same
+        // address again, and the browser sends the cookie with this second request.
         let first = arrive("GET", path, FROM_OTHER_SITE);
         let separator = if path.contains('?') { '&' } else { '?' };
         let again = format!("{path}{separator}from=link");
@@ -118,14 +118,14 @@ fn a_link_on_another_site_opens_a_page() {
         );
         assert!(!first.head.contains("Set-Cookie"), "{}", first.head);
         assert_eq!(arrive("GET", &again, cookie).status, expected, "{again}");
-        // Without a session, the second request is redirected to the sign-in, so that there is no loop.
+        // The second request is redirected to the sign-in if there is no session, which prevents a loop.
         for fields in ["Sec-Fetch-Site: same-origin\r\n", FROM_OTHER_SITE] {
             let last = arrive("GET", &again, fields);
             assert_eq!((last.status, last.location()), (303, "/login"), "{again}");
         }
     }
     assert_eq!(arrive("GET", "/login", FROM_OTHER_SITE).status, 200);
-    // No page leads to another host.
+    // No page links or redirects to another host.
     for path in ["//a.test/", "/\\a.test/", "/.//a.test", "//"] {
         let reply = arrive("GET", path, FROM_OTHER_SITE);
         assert!(
@@ -174,7 +174,7 @@ fn other_requests_of_other_sites_are_rejected() {
     for path in ["/events", "/assets/0/dashboard.js"] {
         assert_eq!(client.send("GET", path, &link, "").status, 403, "{path}");
     }
-    // An address that the user has typed is no request of another site.
+    // An address that the user typed does not count as a request from another site.
     let typed = format!("{cookie}{ACCEPT_PAGE}{link}").replace("Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: none");
     assert_eq!(client.send("GET", "/", &typed, "").status, 200);
 }

@@ -1,4 +1,4 @@
-//! Ports in reports of `rocknet doctor`, beside a running server too, and a UDP port that is in use.
+//! Ports in reports of `rocknet doctor`, with and without a running server, and a UDP port that is in use.
 
 use std::net::UdpSocket;
 use std::os::unix::net::UnixListener;
@@ -67,7 +67,7 @@ fn the_doctor_reports_a_server_that_does_not_reply() {
         "rocknet.toml",
         "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \".\"\n",
     )]);
-    // The kernel accepts connections for this socket, but nothing reads them.
+    // The kernel accepts connections on this socket, but no process reads them.
     let _listener = UnixListener::bind(dir.path().join("control.sock")).expect("a socket");
     let output = dir.run(&["doctor"]);
     assert_eq!(output.code, Some(1), "{output:?}");

@@ -46,8 +46,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts two clients that keep their connections, and two that open one for each request. The clients end
-    /// when the returned guard is dropped, also if the test panics.
+    /// Starts two clients that keep their connections, and two that open one for each request. The clients end when
+    /// the returned guard is dropped, even if the test panics.
     #[must_use]
     pub fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, authority: &'s str) -> EndsLoad<'s> {
         for _ in 0..2 {

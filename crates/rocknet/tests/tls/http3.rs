@@ -166,7 +166,7 @@ fn requests_above_the_limits_are_refused_and_the_connection_continues() {
         .body(())
         .expect("a request");
     assert_eq!(client.request(large, b"").expect("a response").status, 431);
-    // The responses to HEAD have no body, unlike those to POST.
+    // Responses to HEAD have no body. Responses to POST have one.
     for (method, has_body) in [("HEAD", false), ("POST", true)] {
         for (size, body, status) in [(0, LARGE, 413), (18_000, 0, 431)] {
             let request = http::Request::builder().method(method).uri("https://a.test/echo/");

@@ -88,7 +88,7 @@ fn connections_of_removed_addresses_continue() {
             });
             downloads.push((client, sender, stream, 0));
         }
-        // For each piece, datagrams of the client have to reach the server, because the window permits one piece only.
+        // The client's datagrams must reach the server for each piece, because the window permits only one piece.
         for (client, _, stream, received) in &mut downloads {
             let goal = *received + WINDOW as usize;
             while *received < goal {

@@ -1,4 +1,4 @@
-//! View that explains an address of a website: its site, its route, what it leads to, and the settings behind it.
+//! View that explains an address of a website: its site, its route, its response, and the settings that apply.
 
 use askama::Template;
 use rocknet_control::api::{ApiError, Reply, Request};
@@ -13,13 +13,13 @@ use crate::dashboard::frame::{Frame, encoded, other_reply, parameter, rendered};
 #[template(path = "explain.html")]
 struct ExplainPage<'a> {
     frame: Frame<'a>,
-    /// Address that is filled in.
+    /// Address in the input field.
     url: String,
     found: Option<UrlExplanation>,
     problem: Option<ApiError>,
 }
 
-/// Renders the view with its status. Without an address in `query`, it has only the form.
+/// Renders the view, and returns its status. If `query` contains no address, the view has only the form.
 pub async fn view<C: Control>(query: &[u8], frame: Frame<'_>, control: &C) -> (Status, String) {
     let url = parameter(query, "url").unwrap_or_default().trim().to_owned();
     let explained = match url.is_empty() {
@@ -42,7 +42,7 @@ pub async fn view<C: Control>(query: &[u8], frame: Frame<'_>, control: &C) -> (S
 
 async fn explain<C: Control>(url: &str, control: &C) -> Result<UrlExplanation, ApiError> {
     let url = ExplainUrl { url: url.to_owned() };
-    // Parses the query as for the API, which bounds the length of the address.
+    // Uses the parser of the API, which bounds the length of the address.
     let url = ExplainUrl::from_query(url.query().as_bytes()).map_err(|error| ApiError::new(400, error))?;
     match control.execute(Request::Explain(url)).await? {
         Reply::Explanation(found) => Ok(*found),
@@ -50,7 +50,7 @@ async fn explain<C: Control>(url: &str, control: &C) -> Result<UrlExplanation, A
     }
 }
 
-/// Returns the address of the line in the editor.
+/// Returns the URL that opens the line in the editor.
 fn editor(position: &ConfigPosition) -> String {
     let file = position.file.to_string_lossy();
     format!("/settings?file={}#line-{}", encoded(&file), position.line)

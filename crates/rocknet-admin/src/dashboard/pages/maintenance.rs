@@ -1,5 +1,4 @@
-//! View of the tasks that keep a server running: the file cache, the version, the levels of the log, and the limits of
-//! the process.
+//! View for maintenance: the file cache, the version, the log levels, and the limits of the process.
 
 use askama::Template;
 use rocknet_control::Status;
@@ -16,12 +15,12 @@ struct MaintenancePage<'a> {
     frame: Frame<'a>,
     status: Status,
     levels: LogLevel,
-    /// Input of a form that was refused.
+    /// Input of a rejected form.
     binary: String,
     module: String,
 }
 
-/// Renders the view. `query` may have the input of a form that was refused.
+/// Renders the view. `query` may contain the input of a rejected form.
 pub async fn view<C: Control>(query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
     let Reply::Status(status) = control.execute(Request::Status).await? else {
         return Err(other_reply());

@@ -42,14 +42,14 @@ struct AddPage<'a> {
 struct SitePage<'a> {
     frame: Frame<'a>,
     form: FilledForm,
-    /// Revision of the text that the form has just been saved as; empty if the form was not saved.
+    /// Revision of the file after the form was saved; empty if the form was not saved.
     saved: String,
-    /// True if a form without changes was sent to be saved.
+    /// True if the visitor saved a form without changes.
     is_unchanged: bool,
 }
 
-/// Renders the form with the values of the file. A form that edits a website also shows the findings about the present
-/// file; none if the check of the file fails.
+/// Renders the form with the values of the file. A form that edits a website also shows the findings about the
+/// present file, unless the check of the file fails.
 pub async fn view<C: Control>(mode: FormMode, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
     if mode == FormMode::Add {
         let form = FilledForm::for_new_website();
@@ -68,8 +68,8 @@ pub async fn view<C: Control>(mode: FormMode, query: &[u8], frame: Frame<'_>, co
     }))
 }
 
-/// Checks the form that a browser has sent, and saves it unless only a check was requested. A form with a problem is
-/// rendered again as it was filled in.
+/// Checks the form that a browser has sent, and saves it unless only a check was requested. If there is a problem,
+/// renders the form again with the visitor's input.
 pub async fn submit<C: Control>(
     mode: FormMode,
     sent: SentForm<'_>,
@@ -116,8 +116,8 @@ pub async fn submit<C: Control>(
             }
             Ok(_) => return Err(other_reply()),
             Err(error) => {
-                // The error may be a conflict with another change. The form gets the present revision, so that sending
-                // the form again replaces that change. The visitor sees the error and decides.
+                // The error may be a conflict with another change. The visitor sees the error and decides: the form
+                // gets the present revision, so sending the form again replaces that change.
                 form.revision.clone_from(&present_revision);
                 form.refuse(&error, &edits);
             }
@@ -156,7 +156,7 @@ async fn queried<C: Control>(query: &[u8], control: &C) -> Result<SiteForm, ApiE
     }
 }
 
-/// Returns the findings about the file as the edits of the form would change it.
+/// Checks the file with the edits of the form applied, and returns the findings.
 async fn check<C: Control>(form: &FilledForm, edits: Vec<Edit>, control: &C) -> Result<Checked, ApiError> {
     match control.execute(Request::CheckEdits(form.request(edits, false))).await? {
         Reply::Checked(checked) => Ok(checked),
@@ -164,18 +164,17 @@ async fn check<C: Control>(form: &FilledForm, edits: Vec<Edit>, control: &C) -> 
     }
 }
 
-/// Returns the first value with the name `wanted` in a query or form.
 /// Returns the attribute `id` of a field.
 fn id(filled: &FilledField) -> String {
     filled.field.name.replace('.', "-")
 }
 
-/// Returns the number of rows of a field with several lines, with an empty row in which to type.
+/// Returns the number of rows of a multi-line field, including an empty row for new input.
 fn rows(filled: &FilledField) -> usize {
     filled.text.lines().count().clamp(1, 8) + 1
 }
 
-/// Returns the text that an empty field shows: the default, or an example if there is no default.
+/// Returns the placeholder of an empty field: the default, or an example if there is no default.
 fn placeholder(filled: &FilledField) -> &str {
     let field = &filled.field;
     let text = if field.default.is_empty() {
@@ -201,7 +200,7 @@ fn summary(help: &str) -> (&str, &str) {
     (help, "")
 }
 
-/// Splits a text at its backquotes into pieces, each with true if the piece is code.
+/// Splits a text at its backquotes. The flag of a piece is true for code.
 fn pieces(text: &str) -> impl Iterator<Item = (bool, &str)> {
     let numbered = text.split('`').enumerate();
     numbered.map(|(at, piece)| (at % 2 == 1, piece))

@@ -7,12 +7,12 @@ pub enum ContentKind {
     Php,
     Proxy,
     Redirects,
-    /// Source whose keys the form does not have.
+    /// Source whose keys are not in the form.
     Other,
 }
 
-/// Kinds, each with its value in the form, its label, and the names of the fields that it needs. The order is that of
-/// [`ContentKind`], so that a kind is an index.
+/// Kinds, each with its value in the form, its label, and the names of its required fields. The order matches
+/// [`ContentKind`], so a kind is an index.
 pub(super) const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
     (ContentKind::Files, "files", "Files of a folder", &["root"]),
     (ContentKind::Php, "php", "PHP scripts of a folder", &["root", "php"]),
@@ -27,8 +27,8 @@ pub(super) const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
 /// Fields that are used only if the field `tls` is `files`.
 const OF_FILES: [&str; 2] = ["tls.cert", "tls.key"];
 
-/// Returns the choice that a field depends on, and its words with which the field is shown; `None` if it is always
-/// shown.
+/// Returns the choice that controls a field, and the words of the choice that show the field; `None` if the field is
+/// always visible.
 pub fn shown_with(field: &str) -> Option<(&'static str, Vec<&'static str>)> {
     if OF_FILES.contains(&field) {
         return Some(("tls", vec!["files"]));

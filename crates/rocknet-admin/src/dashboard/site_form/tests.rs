@@ -35,7 +35,7 @@ fn files() -> SiteForm {
     ])
 }
 
-/// Returns the edits of a form after a browser has sent `body`, as texts. An edit of a field is `field=text`.
+/// Fills in a form with `body`, and returns the edits as texts. An edit of a field is `field=text`.
 fn edits(mode: FormMode, form: SiteForm, body: &str) -> Vec<String> {
     let mut filled = FilledForm::new(mode, form);
     filled.fill(body.as_bytes());
@@ -94,7 +94,7 @@ fn another_kind_removes_the_keys_of_the_kind_before() {
             .replace("php=", &format!("php={php}"));
         assert_eq!(edits(FormMode::Edit, files(), &body), expected, "{kind}");
     }
-    // The keys of a table have no effect without their kind, even if no field shows it.
+    // A change of the kind removes the table of the previous kind, even if no field can show the table.
     let mut long = form(&[("root", FieldInput::Text, ""), ("proxy", FieldInput::List, "")]);
     long.fields[1].other = Some("[{ url = \"http://b\" }]".to_owned());
     assert_eq!(
@@ -221,7 +221,7 @@ fn findings_are_beside_their_fields() {
         (count("root"), count("tls"), count("tls.cert"), count("php")),
         (1, 1, 0, 0)
     );
-    // Two findings are about no field: the unknown key and the error of another site. The third belongs to a hidden
+    // The unknown key and the error of another site do not concern a field. The third finding concerns a hidden
     // field. The warning about `server` is left out.
     assert_eq!((filled.name_problems.len(), filled.problems.len()), (1, 3));
     assert_eq!(filled.name_problems[0].text, "it is wrong: correct it");
@@ -326,7 +326,7 @@ fn a_new_website_needs_the_fields_of_its_kind_only() {
     assert_eq!(missing("kind=php&name=a&root=+"), ["root"]);
     assert_eq!(missing("kind=proxy&root=x"), ["proxy", "name"]);
     assert_eq!(missing("kind=proxy&proxy=x&name=a"), Vec::<String>::new());
-    // A kind that the form does not offer is that of files.
+    // A kind that the form does not offer counts as files.
     let words: Vec<_> = filled_new("").kinds().map(|(_, word, _)| word).collect();
     assert_eq!(words, ["files", "php", "proxy"]);
 }

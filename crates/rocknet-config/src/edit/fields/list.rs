@@ -1,12 +1,12 @@
-//! Changes a list to other elements, and keeps its layout and its comments.
+//! Replaces the elements of a list, and keeps its layout and its comments.
 //!
 //! The text between two elements is called a gap. `toml_edit` stores it as the prefix of the second element, so a
 //! comment at the end of a line belongs to the gap before the next element.
 
 use toml_edit::{Array, Value};
 
-/// Changes a list to other elements: their texts, each with its TOML. Elements with the same text stay as they are
-/// written, as far as their order stays. All comments stay, also those of removed elements.
+/// Replaces the elements of a list. `elements`: texts, each with its TOML. Elements with an unchanged text keep their
+/// spelling as far as their order stays. All comments stay, even those of removed elements.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub(super) fn update(array: &mut Array, elements: &[(String, String)]) -> Result
         let (prefix, after) = decor(value);
         let end = position.unwrap_or(written);
         list.gap(prefix, &elements[written..end])?;
-        // Without a comma, the text after the last element is its suffix.
+        // If no comma follows the last element, the text after the element is its suffix.
         let after = if at == last {
             std::mem::replace(&mut suffix, after.to_owned())
         } else {
@@ -70,7 +70,7 @@ pub(super) fn scalar_value(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the text of an element of a list; `None` if a line of a text cannot stand for it.
+/// Returns the text of an element of a list; `None` if no line of text can represent the element.
 pub(super) fn element_text(value: &Value) -> Option<String> {
     scalar_value(value).filter(|text| !text.is_empty() && text.trim() == text)
 }
@@ -80,7 +80,7 @@ struct ListWriter {
     new: Array,
     /// Text before the next element.
     pending: String,
-    /// Text before a new element: the first of the list, and further ones.
+    /// Text before a new first element, and before any other new element.
     indents: [String; 2],
 }
 
@@ -98,7 +98,7 @@ impl ListWriter {
         }
     }
 
-    /// Adds a gap of the old list, with new elements in it.
+    /// Copies a gap of the old list, and adds new elements in it.
     fn gap(&mut self, gap: &str, elements: &[(String, String)]) -> Result<(), String> {
         // The first line of a gap belongs to the element before it.
         let at = match gap.find('\n') {
@@ -133,8 +133,8 @@ impl ListWriter {
     }
 }
 
-/// Returns two texts between elements as one. A comment is followed by a new line; space before the second text is
-/// left out if it has its own.
+/// Joins two texts between elements. Drops the first text if it has no comment. Otherwise, a new line follows the
+/// comment, and the second text loses its leading space if the first one ends with space already.
 fn joined(first: &str, second: &str) -> String {
     let starts_line = second.trim_start_matches([' ', '\t']).starts_with('\n');
     match first.contains('#') {
@@ -167,7 +167,7 @@ mod tests {
     use crate::edit::Editor;
     use crate::form;
 
-    /// Sets a list of a site to lines, and returns the new list as it is written.
+    /// Replaces a list of a site with the lines of `text`, and returns the new list as written.
     fn changed(list: &str, text: &str) -> String {
         let mut editor = Editor::new(&format!("[site.\"a.test\"]\ndeny = {list}\n")).unwrap();
         editor.set_field("a.test", form::find("deny").unwrap(), text).unwrap();

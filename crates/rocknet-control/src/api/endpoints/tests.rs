@@ -1,4 +1,4 @@
-//! Tests of the endpoints: every request is parsed by its own, and wrong bodies are rejected.
+//! Tests of the endpoints: each endpoint parses its own request, and wrong bodies are rejected.
 
 use super::super::endpoint::Input;
 use super::*;

@@ -6,7 +6,7 @@ use rocknet_proto::status::Status;
 use super::*;
 use crate::entry::Found;
 
-/// Returns an entry that is not a missing path.
+/// Returns an entry for an existing path.
 fn entry() -> Rc<CachedEntry> {
     let entry = Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), 0));
     Rc::new(CachedEntry::new(
@@ -29,7 +29,7 @@ fn missing_hit() -> Hit {
     )))
 }
 
-/// Compares the counted bytes with the slots.
+/// Checks that the counted bytes match the slots.
 fn check_sums(cache: &L1Cache) {
     let sum: usize = cache.paths.iter().map(|slot| slot.hit.bytes(&slot.path)).sum();
     let missing = cache.paths.iter().filter(|slot| slot.hit.is_missing());

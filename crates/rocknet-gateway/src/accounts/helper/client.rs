@@ -299,7 +299,7 @@ impl Drop for HelperProcess {
     }
 }
 
-/// Wait status that is reported for programs whose helper has ended, because the true one is lost: "killed by SIGTERM"
+/// Wait status of a program whose helper has ended, because the true status is lost. It means "killed by SIGTERM"
 /// (15), the parent-death signal that the system sends to php-fpm.
 const ENDED_WITH_HELPER: i32 = 15;
 

@@ -1,4 +1,4 @@
-//! Directives whose meaning depends on others: access and authentication.
+//! Translates the directives that depend on each other: access control and authentication.
 
 use super::{ConfigLevel, Scope, constant};
 use crate::directive::Directive;
@@ -6,13 +6,13 @@ use crate::document::Notes;
 use crate::value::Value;
 
 impl Scope<'_> {
-    /// Translates the directives whose meaning depends on others: access and authentication.
+    /// Translates access control and authentication, once their directives are collected.
     pub fn finish(&mut self) {
         self.finish_access();
         let (realm, file) = self.auth;
         match (realm, file) {
             (Some(realm), _) if realm.argument(0) == "off" => {
-                // Outside of locations, `off` is the default of RockNet, too.
+                // Outside of locations, `off` is RockNet's default, too.
                 if self.level == ConfigLevel::Location {
                     self.settings.set("auth", Value::Flag(false), realm.line);
                 }
@@ -37,7 +37,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Translates `allow` and `deny`. nginx applies the first that matches, RockNet applies all `deny` first.
+    /// Translates `allow` and `deny`. nginx applies the first match; RockNet applies every `deny` first.
     fn finish_access(&mut self) {
         let Some(first) = self.access.first() else { return };
         let line = first.line;
@@ -48,7 +48,7 @@ impl Scope<'_> {
                 d.argument(0).to_owned()
             }
         };
-        // Directives after one for `all` are never reached.
+        // nginx never reaches the directives after one for `all`.
         let last = self.access.iter().position(|d| d.argument(0) == "all");
         let (specific, all) = match last {
             Some(at) => (&self.access[..at], Some(self.access[at])),

@@ -111,7 +111,7 @@ fn the_batch_is_sent_while_tasks_keep_waking_themselves() {
         let (mut busy, _silent) = pair();
         spawn(poll_fn(move |context| {
             context.waker().wake_by_ref();
-            // A send of an empty queue also counts as work, and the batch is sent after a fixed amount of work.
+            // Sending an empty queue counts as work, too, and the batch is sent after a fixed amount of work.
             let _ = busy.poll_send(context, &mut SendQueue::default());
             Poll::Pending
         }));
@@ -211,7 +211,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
                     assert!(backlog.is_empty());
                 }
             }
-            // Now and then the event loop runs and sends the batch.
+            // Run the event loop now and then, so that it sends the batch.
             if number % 8 == 0 {
                 drain_events().await;
             }
@@ -250,7 +250,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
 fn unsent_bytes_wake_their_task() {
     on_each(async || {
         let (mut link, _peer) = narrow_pair();
-        // Fills the socket buffers, so that the write below is not accepted.
+        // Fill the socket buffers, so that the write below is not accepted.
         let mut queue = queue_of(&[0; 1 << 20]);
         while once(|context| link.poll_send(context, &mut queue)).await.is_ready() {
             queue.buffer().resize(1 << 20, 0);

@@ -18,8 +18,8 @@ use crate::link::{Link, Received};
 use crate::pipe::PipePool;
 use crate::queue::SendQueue;
 
-/// Returns the `length` bytes that one side sends from position `from` on. `length` may be up to 2 MB. The seed of the
-/// peer is that of the link plus 100, so that the two directions carry different bytes. The bytes repeat after 251
+/// Returns the `length` bytes that one side sends from position `from` on. `length` may be up to 2 MB. The peer uses
+/// the seed of the link plus 100, so that the two directions carry different bytes. The bytes repeat after 251
 /// positions. That number is prime, so a shift by the size of a buffer is noticed.
 fn bytes(seed: usize, from: usize, length: usize) -> &'static [u8] {
     static ALL: LazyLock<Vec<u8>> = LazyLock::new(|| (0..2_097_152).map(|at| (at % 251) as u8).collect());
@@ -60,7 +60,7 @@ pub struct LinkRecord {
     received_end: bool,
     /// True once everything was sent and, after a shutdown of the sending side, the end was received.
     finished: bool,
-    /// Error with which the task of the link has ended.
+    /// Error that ended the task of the link.
     error: Option<io::Error>,
 }
 

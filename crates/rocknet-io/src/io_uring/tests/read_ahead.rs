@@ -68,7 +68,7 @@ fn reads_can_be_dropped_and_their_number_is_limited() {
             one.await;
         }
         drop(all);
-        // The second number is that of unfinished operations.
+        // The second number counts unfinished operations.
         while driver.counts().1 > 0 {
             drain_events().await;
             thread::yield_now();

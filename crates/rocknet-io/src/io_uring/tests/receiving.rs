@@ -62,7 +62,6 @@ fn an_end_that_arrives_with_data_is_reported() {
 
 #[test]
 fn data_that_exceeds_all_buffers_arrives() {
-    /// Number of links.
     const LINKS: usize = 150;
     /// Number of bytes sent to each link. All links together receive far more than the provided buffers hold.
     const EACH: usize = 100_000;

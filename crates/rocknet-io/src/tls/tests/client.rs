@@ -162,7 +162,7 @@ fn a_second_session_resumes_the_first() {
 
 #[test]
 fn an_end_requires_close_notify() {
-    // A receive of 0 bytes (`Ok(0)`) is a proper end.
+    // `Ok(0)` is the proper end of a stream.
     for (has_close_notify, expected) in [(true, Ok(0)), (false, Err(io::ErrorKind::UnexpectedEof))] {
         let (mut server, mut client) = Server::new(&configs(&TLS13), usize::MAX);
         server.handshake(&mut client).unwrap();

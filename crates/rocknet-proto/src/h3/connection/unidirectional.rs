@@ -52,7 +52,7 @@ impl ServerConnection {
                 let count = self.encoder.receive_instructions(rest)?;
                 self.spend_instructions(count, now)?;
             }
-            // `stream_type` returns no `Partial`.
+            // `stream_type` never returns `Partial`.
             StreamType::Ignored | StreamType::Partial { .. } => {
                 if fin {
                     self.unidirectional.streams.retain(|(number, _)| *number != stream);

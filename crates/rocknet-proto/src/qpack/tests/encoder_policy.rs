@@ -4,7 +4,7 @@
 //! `[0x40]` cancels stream 0, and `[0x80]` or `[0x81]` acknowledges a section of stream 0 or 1. The result is the
 //! number of instructions that were completed.
 //!
-//! Many values consist of the byte 1, because Huffman coding does not shorten it, so that the expected bytes are plain.
+//! Many values consist of the byte 1. Huffman coding does not shorten it, so the expected bytes contain it unchanged.
 
 use super::super::field_line::encode_static;
 use super::super::references::MAX_SECTIONS;
@@ -215,7 +215,7 @@ fn unsent_instructions_are_bounded() {
 
 #[test]
 fn invalid_feedback_is_rejected() {
-    // Bytes of the decoder stream in hexadecimal digits, and the expected error.
+    // Each row has the bytes of the decoder stream and the error that they cause.
     for (bytes, error) in [
         ("00", QpackError::Increment),
         ("02", QpackError::Increment),

@@ -9,7 +9,7 @@ use rocknet_control::config::Edit;
 
 use super::super::config_file::read;
 
-/// Returns the file with a name. `main`: the main file. A relative name is resolved in its folder.
+/// Returns the file with a name. A relative name is resolved in the folder of the main file, `main`.
 ///
 /// # Errors
 ///
@@ -24,16 +24,17 @@ pub fn find(files: &[PathBuf], main: &Path, name: &Path) -> Result<PathBuf, ApiE
     })
 }
 
-/// Maximum length in bytes of a part of the name of a new file.
+/// Maximum length in bytes of each path segment in the name of a new file.
 const MAX_NAME: usize = 100;
 
-/// Returns the path of a new file. `main`: the main file, whose folder `name` is relative to. Whether the configuration
-/// includes the file is for the caller to check.
+/// Returns the path of a new file. `name` is relative to the folder of the main file, `main`. The caller must check
+/// that the configuration includes the file.
 ///
 /// # Errors
 ///
-/// Status 400 for a name that is not relative, or that has other characters than letters, digits, `.`, `_` and `-` of
-/// ASCII. Status 409 if the path exists, also as a link that leads nowhere, and 422 if its folder does not exist.
+/// Status 400 for a name that is not relative, or that has characters other than ASCII letters, digits, `.`, `_`, `-`
+/// and slashes. Status 400 too if a path segment begins with a dot or is longer than `MAX_NAME`. Status 409 if the
+/// path exists, even as a dangling link, and 422 if its folder does not exist.
 pub fn new_file(main: &Path, name: &Path) -> Result<PathBuf, ApiError> {
     let is_part = |part: Component<'_>| {
         let text = part.as_os_str().as_encoded_bytes();
@@ -45,7 +46,7 @@ pub fn new_file(main: &Path, name: &Path) -> Result<PathBuf, ApiError> {
     };
     let shown = name.display();
     let text = name.as_os_str().as_encoded_bytes();
-    // `components` skips `.` and repeated slashes, which a name need not have.
+    // Rejects `.` and repeated slashes, which `components` skips.
     let is_plain = text.split(|&byte| byte == b'/').count() == name.components().count();
     if text.is_empty() || !is_plain || !name.components().all(is_part) {
         let message = format!(
@@ -68,7 +69,7 @@ pub fn new_file(main: &Path, name: &Path) -> Result<PathBuf, ApiError> {
     Ok(path)
 }
 
-/// Returns the file that edits concern; `None` if no file has their keys. Each file is read once.
+/// Returns the file that the edits apply to; `None` if no file has their keys. Reads each file once.
 ///
 /// # Errors
 ///
@@ -90,16 +91,15 @@ pub fn of_edits(files: &[PathBuf], edits: &[Edit]) -> Result<Option<PathBuf>, Ap
     Ok(found)
 }
 
-/// Returns the file that defines a key. If no file does, returns the file that defines the innermost of the tables that
-/// would contain the key, or `None`. Of several such files, the first one is returned. Files that cannot be read or
-/// edited are left out.
+/// Returns the file that defines a key. If no file does, returns the file that defines the innermost table around the
+/// key, or `None`. If several files qualify, returns the first. Skips files that cannot be read or edited.
 pub fn defining(files: &[PathBuf], path: &[&str]) -> Option<PathBuf> {
     let found = defining_each(files, &[path], read);
     found.into_iter().flatten().next().cloned()
 }
 
-/// Returns the file that defines each of these keys, as [`defining`] does. `read`: reads a file; called once for each,
-/// so that only one text is in memory.
+/// Returns the file that defines each of these keys, like [`defining`]. Calls `read` once for each file, so that only
+/// one text is in memory.
 fn defining_each<'f>(
     files: &'f [PathBuf],
     paths: &[impl AsRef<[&'f str]>],
@@ -111,7 +111,7 @@ fn defining_each<'f>(
         let mut editor = None;
         for (path, best) in paths.iter().zip(&mut best) {
             let path = path.as_ref();
-            // Every file may have sites, so the table of the sites does not tell which file has one of them.
+            // Every file may have sites, so the table `site` alone does not identify the file of a site.
             let least = if path.first() == Some(&"site") { 2 } else { 1 };
             // A text without the name is not parsed, because there may be thousands of files.
             if !path.get(least - 1).is_some_and(|name| text.contains(name)) {
@@ -154,8 +154,8 @@ mod tests {
             let file = defining(&files, path)?;
             Some(file.file_name()?.to_str()?.to_owned())
         };
-        // Path of a key, and the file that defines the key or its innermost table. `c.toml` is not valid, so it is left
-        // out.
+        // Each row has the path of a key and the file that defines the key or its innermost table. `c.toml` is
+        // invalid and is therefore skipped.
         for (path, expected) in [
             (&["site", "a.test", "root"][..], Some("rocknet.toml")),
             (&["site", "b.test", "browse"], Some("b.toml")),

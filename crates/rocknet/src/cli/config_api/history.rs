@@ -44,15 +44,15 @@ pub struct StoredChange {
     pub what: String,
     /// Text before the change; empty if the file did not exist.
     pub before: String,
-    /// True if the change has created the file.
+    /// True if the change created the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_new: bool,
-    /// True if the change has removed the file.
+    /// True if the change removed the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_removed: bool,
     /// Revision of the text after the change.
     pub after: String,
-    /// Text after the change; `None` in a record that an earlier version of RockNet has written.
+    /// Text after the change; `None` in a record written by an earlier version of RockNet.
     #[serde(default)]
     pub text: Option<String>,
 }
@@ -69,13 +69,13 @@ pub struct UndoneChanges {
 }
 
 impl UndoneChanges {
-    /// Returns the edits that are in no record, as diffs, because an undo would discard them; `None` if there is no
-    /// such edit. `current`: present text of the file. The returned text is empty if the records are those of an
-    /// earlier version of RockNet, which do not contain the text that was edited.
+    /// Returns diffs of the edits that are not in the history, because an undo would discard them; `None` if there
+    /// are no such edits. `current` is the current text of the file. The diffs are empty if an earlier version of
+    /// RockNet wrote the records, because such records lack the text that was edited.
     pub fn unrecorded_edits(&self, current: &str) -> Option<String> {
         let deadline = Instant::now() + DIFF_TIME;
         let mut lost = None;
-        // Text before the next later change; for the last change, the present text.
+        // Text before the next later change; for the last change, the current text.
         let mut next = current;
         for change in self.later.iter().chain([&self.change]) {
             if revision(next) != change.after {
@@ -98,7 +98,8 @@ impl History {
         }
     }
 
-    /// Records a change, and removes the oldest ones above the maximum. A text is `None` if the file does not exist.
+    /// Records a change, and removes the oldest changes above the maximum. `None` stands for the text of a missing
+    /// file.
     ///
     /// # Errors
     ///
@@ -135,7 +136,7 @@ impl History {
         Ok(())
     }
 
-    /// Returns the files below a folder that the last change of each has removed, and that do not exist.
+    /// Returns the files below a folder that were removed by their last change and still do not exist.
     ///
     /// # Errors
     ///
@@ -186,8 +187,8 @@ impl History {
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
     pub fn changes(&self, present: impl Fn(&Path) -> Option<String>) -> io::Result<Vec<Change>> {
         let mut changes = Vec::new();
-        // Of each file: the revision of its present text, and the text before the changes visited so far, which are
-        // later than the following ones.
+        // For each file: the revision of its current text, and its text before the changes visited so far. The
+        // changes are visited from the latest to the earliest.
         let mut texts: BTreeMap<PathBuf, Option<(String, String)>> = BTreeMap::new();
         let deadline = Instant::now() + DIFF_TIME;
         for id in self.ids()?.into_iter().rev() {
@@ -196,8 +197,8 @@ impl History {
                 .entry(change.file.clone())
                 .or_insert_with(|| present(&change.file).map(|text| (revision(&text), text)));
             let Some((file_revision, next)) = text else { continue };
-            // A record of an earlier version of RockNet has no text after the change. The text is then known only if no
-            // other program has edited the file before the next change.
+            // A record written by an earlier version of RockNet lacks the text after the change. That text is known
+            // only if no other program edited the file before the next change.
             let after = change
                 .text
                 .as_deref()
@@ -239,7 +240,7 @@ impl History {
     }
 }
 
-/// Returns the path of the file of a change, relative to the state folder.
+/// Returns the path of a change's record, relative to the state folder.
 fn name(id: u64) -> String {
     format!("{FOLDER}/{id}.json")
 }
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!(changes("a\n", ""), []);
         history.record(file, "first", "a\n", "b\n").unwrap();
         history.record(other, "included", "x\n", "y\n").unwrap();
-        // No file of the configuration: this change is left out.
+        // This file is not part of the configuration, so its change is left out.
         history.record(Path::new("/other.toml"), "other", "x\n", "y\n").unwrap();
         history.record(file, "second", "b\n", "c\n").unwrap();
         let all = changes("c\n", "y\n");
@@ -338,7 +339,7 @@ mod tests {
         assert_eq!(lost(None, "e\n").unwrap(), "@@ -1 +1 @@\n-d\n+e\n");
         let both = lost(Some(1), "e\n").unwrap();
         assert!(both.contains("-d\n+e\n") && both.contains("-b\n+c\n"), "{both}");
-        // A record of an earlier version of RockNet has no text after the change.
+        // A record written by an earlier version of RockNet lacks the text after the change.
         let old = StoredChange {
             text: None,
             ..history.read(2).unwrap().unwrap()

@@ -12,8 +12,8 @@ use super::verdict::Check;
 
 const SUBJECT: &str = "HTTP/3";
 
-/// Opens each UDP port, at most `max_ports`, and closes it again. Those in `served` belong to the running server, and
-/// are not opened. Problems are only a disadvantage, because sites are also served over TCP.
+/// Opens and closes each UDP port, up to `max_ports`. Skips the ports in `served`, because the running server uses
+/// them. A problem is not an error, because sites are also served over TCP.
 pub(super) fn check(config: &Config, served: &BTreeSet<Address>, max_ports: usize) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut has_small_buffers = false;

@@ -1,4 +1,4 @@
-//! The running server of a configuration, and the addresses at which it listens. They are in use, and need no check.
+//! Finds the running server of a configuration and its listening addresses, which are in use and need no check.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,7 +13,7 @@ use rocknet_io::socket::Address;
 
 use super::super::{control, search};
 
-/// Addresses at which a server listens: as configured, and with the port that the kernel has chosen.
+/// Addresses at which a server listens, both as configured and with the port that the kernel has chosen.
 #[derive(Debug, Default)]
 pub struct ServedAddresses {
     /// Addresses whose TCP ports are served.
@@ -42,12 +42,12 @@ impl ServedAddresses {
 /// Maximum wait for the reply of a server to [`running_server`]. A server replies within milliseconds, unless it hangs.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns the state of the running server of this configuration; `None` if no such server runs, or if this user has no
-/// access to it. Without a file it is the server of the default configuration.
+/// Returns the state of the running server of this configuration; `None` if no such server runs, or if this user has
+/// no access to it. Without `file`, queries the server of the default configuration.
 ///
 /// # Errors
 ///
-/// Returns a message for the operator if a server accepts the connection and does not reply as it should.
+/// Returns a message for the operator if a server accepts the connection but does not reply correctly.
 pub fn running_server(file: Option<&Path>) -> Result<Option<Status>, String> {
     let config = match file {
         Some(file) => rocknet_config::load_despite_errors(file, &ServerEnvironment::new()).ok(),

@@ -1,10 +1,10 @@
-//! The explanation as text for a terminal.
+//! Renders the explanation as text for a terminal.
 
 use std::fmt::Write as _;
 
 use rocknet_control::explanation::{ConfigPosition, UrlExplanation};
 
-/// Renders the result: the destination of the URL and the problems, and below them three columns with key, value and
+/// Renders the result: the destination of the URL and the problems, followed by three columns with key, value and
 /// configuration line.
 pub(super) fn render(explanation: &UrlExplanation) -> String {
     // A configuration that was built in memory has no file. Its positions have the line 0 and are shown as empty text.
@@ -62,6 +62,6 @@ fn without_controls(text: &str) -> String {
 const LEADS_TO: &str = "leads to";
 const PROBLEM: &str = "problem";
 
-/// Maximum width to which the cells of a column are padded, so that one long value does not push the next column of all
-/// rows off the screen.
+/// Maximum width to which the cells of a column are padded, so that one long value does not push the next column off
+/// the screen.
 const MAX_COLUMN: usize = 60;

@@ -1,4 +1,4 @@
-//! Requests of the control API that the main loop carries out.
+//! Carries out requests of the control API in the main loop.
 
 use rocknet::inventory;
 use rocknet::server::Server;
@@ -82,7 +82,7 @@ impl MainLoop {
         ConfigApi::new(server, &self.source, &self.start_settings, &self.loaded, &self.state)
     }
 
-    /// Changes the configuration. The service manager gets the notifications of a reload, because the change is loaded.
+    /// Changes the configuration and loads the change. The service manager is notified as for a reload.
     fn save(
         &self,
         server: &Server,
@@ -124,7 +124,7 @@ fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply
     Ok(done(&format!("{address} {what}")))
 }
 
-/// Returns the error for an address that no upstream has, with some of the addresses that exist.
+/// Returns the error message for an unknown upstream address, which names some of the known addresses.
 fn unknown_upstream(server: &Server) -> String {
     let mut known: Vec<String> = inventory::upstreams(server)
         .into_iter()

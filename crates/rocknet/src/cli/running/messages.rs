@@ -61,7 +61,7 @@ impl RunningServer {
         }
     }
 
-    /// Returns the warnings that only the start can determine.
+    /// Returns the warnings that can be determined only at start.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let snapshot = self.server.snapshot();

@@ -49,7 +49,7 @@ impl Layout {
         self.root.join("etc/systemd/system").join(UNIT_NAME)
     }
 
-    /// Returns the link that starts the unit with the system, and its target in the system.
+    /// Returns the link that starts the unit at boot, and the target of the link as the installed system sees it.
     pub fn start_link(&self) -> (PathBuf, PathBuf) {
         let link = self
             .root
@@ -87,7 +87,7 @@ impl Layout {
         resolved(file).is_some_and(|file| resolved(&self.program()) == Some(file))
     }
 
-    /// Returns the path of the file that defines the account of the server for `systemd-sysusers`.
+    /// Returns the path of the `systemd-sysusers` file that defines the account of the server.
     pub fn account(&self) -> PathBuf {
         self.root.join("etc/sysusers.d/rocknet.conf")
     }

@@ -24,7 +24,7 @@ pub enum Step {
     Copy(PathBuf, PathBuf),
     /// Writes a text to a file that every account can read.
     Write(PathBuf, String),
-    /// Creates a symbolic link: its path, and the path that it leads to. An existing link is replaced.
+    /// Creates a symbolic link at the first path that leads to the second. Replaces an existing link.
     Link(PathBuf, PathBuf),
     /// Removes a file or a link. A missing file is not an error.
     Remove(PathBuf),
@@ -104,7 +104,7 @@ fn link(path: &Path, target: &Path) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
-/// Returns the path of a new file that replaces `path`. The folder is created.
+/// Returns the path of the new file that will replace `path`. Creates its folder.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

@@ -82,7 +82,8 @@ pub struct RouteSample {
 }
 
 impl Latency {
-    /// Returns the percentiles. `counts`: numbers of responses of an interval below each bound of [`durations`].
+    /// Returns the percentiles. `counts` has the number of responses of an interval below each bound of
+    /// [`durations`].
     fn of(counts: &[u64]) -> Latency {
         Latency {
             p50_us: durations::quantile(counts, 50),
@@ -95,7 +96,7 @@ impl Latency {
 #[derive(Default)]
 struct Interval {
     responses: u64,
-    /// Numbers of responses below each bound of [`durations`]; the last one is the number of all responses.
+    /// Number of responses below each bound of [`durations`]. The last number counts all responses.
     counts: Vec<u64>,
 }
 

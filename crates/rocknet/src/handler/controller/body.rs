@@ -20,7 +20,7 @@ pub struct ControllerBody {
     services: Rc<Services>,
     route: Arc<Route>,
     controller: Arc<LoadedController>,
-    /// Body bytes that the controller has written together with the head; empty once they were returned.
+    /// Body bytes that the controller wrote together with the head; empty once they have been returned.
     written: Vec<u8>,
     /// `None` once the body is complete or has failed.
     call: Option<Box<ControllerCall>>,

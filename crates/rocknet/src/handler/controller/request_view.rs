@@ -130,8 +130,8 @@ impl host::RequestView for RequestView<'_> {
     }
 }
 
-/// An owned request, which outlives the receive buffer and can move to another thread. The fields from `client` on are
-/// those of [`RequestOrigin`].
+/// An owned request, which outlives the receive buffer and can move to another thread. The fields from `client` on
+/// have the same meaning as in [`RequestOrigin`].
 pub struct SavedRequest {
     request: OwnedRequest,
     path: Box<str>,

@@ -106,7 +106,7 @@ impl FileSource {
                     found => found,
                 },
                 Some(Preparing::ReadAhead(ahead)) => {
-                    // The output is false if the event loop could not load the piece, so that the pool has to load it.
+                    // False means that the event loop could not load the piece. The pool then has to load it.
                     self.is_loaded = ready!(ahead.as_mut().poll(task));
                     self.preparing = None;
                     self.find(max_bytes)
@@ -128,7 +128,7 @@ impl FileSource {
                 Some(Preparing::Read(job)) => {
                     let read = ready!(Pin::new(job).poll(task));
                     self.preparing = None;
-                    // Any error of the pool cuts the response here, because without the buffer no piece can be sent.
+                    // Any error of the pool cuts the response, because no piece can be sent without the buffer.
                     let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
                     read.map(|read| Some(Piece::Owned(read)))
                 }

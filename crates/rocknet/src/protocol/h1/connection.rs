@@ -84,7 +84,7 @@ impl<L: Link> Connection<L> {
         if output.is_empty() {
             return Ok(());
         }
-        // `true`: the link may send the output in one batch with that of other connections.
+        // `true`: the link may batch the output with the output of other connections.
         let (moved, result) = self.core.send(context, output, true);
         self.count_sent(moved);
         result.map(drop)

@@ -120,8 +120,8 @@ impl PushState {
         }
     }
 
-    /// Promises the files for the response of a handler: those that the configuration names, and those that the Link
-    /// fields of the response name. `id`: stream of the page. `fields`: fields of the response.
+    /// Promises the files that the configuration and the Link fields of a handler's response name. `id`: stream of
+    /// the page. `fields`: fields of the response.
     pub fn promise_for_response(
         &mut self,
         engine: &mut ServerConnection,

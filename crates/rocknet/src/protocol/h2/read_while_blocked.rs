@@ -25,12 +25,12 @@ use crate::lifecycle::deadlines::Deadlines;
 use crate::pipeline::{RequestContext, body_limit};
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
-/// Maximum size of held requests in bytes: 2 KiB for each of the 128 streams that a client may open, which is more than
-/// browsers send. Above this size the server stops reading, so that the client must take its responses first.
+/// Maximum size of held requests in bytes: 2 KiB for each of the 128 streams that a client may open, which is more
+/// than browsers send. Above this size the server stops reading until the client takes its responses.
 const HELD_HEADS_BOUND: usize = 256 * 1024;
 
-/// Backlog size in bytes at which the server stops reading. It has room for the responses of a full round (256 KiB) and
-/// for as many bytes of control frames, which is far more than the limits on control frames allow.
+/// Backlog size in bytes at which the server stops reading. It has room for the responses of a full round (256 KiB)
+/// and for an equal number of bytes of control frames. The limits on control frames allow far less.
 const QUEUE_BOUND: u64 = 512 * 1024;
 
 impl<L: Link> Connection<L> {

@@ -24,10 +24,10 @@ const MIN_LIMIT: u64 = 16 * 1024;
 /// Limit in bytes before the first measurement: four times the first flight of a new connection, 50 ms at 10 Mbit/s.
 const INITIAL_LIMIT: u64 = 64 * 1024;
 
-/// If the measured limit reaches this number of bytes (105 Mbit/s with [`BUDGET_TIME`]), no limit is set, and the
-/// kernel decides as for all other connections. A limit slows fast links down, as measured on loopback. Once the client
-/// has read, the kernel can send the bytes in the socket without waking the server, and on loopback it does this work
-/// on the client's core. All further bytes wait for the server.
+/// No limit is set once the measured limit reaches this number of bytes (105 Mbit/s with [`BUDGET_TIME`]). The kernel
+/// then decides, as it does for all other connections. A limit slows fast links down, as measured on loopback. Once
+/// the client has read, the kernel can send the bytes in the socket without waking the server, and on loopback it
+/// does this work on the client's core. All further bytes wait for the server.
 const UNLIMITED: u64 = OUTPUT_BOUND;
 
 /// A connection without a limit gets a limit again only if the measured limit is below this value, so that small

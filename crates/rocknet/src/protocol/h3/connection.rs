@@ -195,7 +195,8 @@ impl Connection {
                 None => return self.close(ErrorCode::StreamCreationError),
             }
         }
-        // These streams are the most urgent: no control frame and no QPACK instruction may wait for a response.
+        // These streams are the most urgent, because control frames and QPACK instructions must not wait for a
+        // response.
         for (stream, _) in &self.critical {
             self.quic.set_priority(*stream, i32::MAX);
         }

@@ -14,8 +14,8 @@ pub struct StreamExchange {
     /// Exchange; `None` if the response is complete except for output that the transport has not taken.
     pub exchange: Option<ActiveExchange>,
     pub deadlines: Deadlines,
-    /// True if the client has permitted further bytes of this stream and no byte was written since, because other
-    /// streams have used up the bytes that the connection may send.
+    /// True if the client permits further bytes of this stream, but none were written since, because other streams
+    /// have used up the connection's window.
     pub awaits_turn: bool,
 }
 
@@ -111,8 +111,8 @@ impl StreamTable {
         Some(self.entries.swap_remove(position))
     }
 
-    /// Counts `bytes`, which the client has taken on other streams, as moved for each exchange that waits for its turn.
-    /// An exchange whose own stream has no credit is left out, because the client has stopped reading that stream.
+    /// Counts `bytes`, which the client has taken on other streams, as moved for each exchange that waits for its
+    /// turn. Skips an exchange whose own stream has no credit, because the client has stopped reading that stream.
     pub fn credit_waiting(&mut self, bytes: u64) {
         for entry in &mut self.entries {
             if entry.deadlines.wait() == Wait::Send && std::mem::take(&mut entry.awaits_turn) {

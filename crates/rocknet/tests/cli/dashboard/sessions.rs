@@ -52,7 +52,7 @@ fn sessions_begin_with_a_token_or_a_link_and_end() {
         "{}",
         logout.head
     );
-    // `count` returns when the stream ends. The limit rules out that the stream continued after the session.
+    // `count` returns when the stream ends. The limit proves that the stream did not continue after the session.
     assert!(events.count() < 50);
     assert_eq!(dashboard.send("GET", "/", &cookie, "").status, 303);
     assert_eq!(dashboard.send("GET", "/api/config", &own, "").status, 401);

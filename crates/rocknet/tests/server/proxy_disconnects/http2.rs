@@ -68,7 +68,7 @@ fn disconnect(mut client: TcpStream, how: Disconnect) -> Option<TcpStream> {
     }
 }
 
-/// Reads until each of these streams has ended or was reset, and returns all frames.
+/// Reads until each stream has ended or was reset, and returns all frames.
 fn frames_until_ends(client: &mut TcpStream, streams: &[u32]) -> Vec<Frame> {
     client.set_read_timeout(Some(DEADLINE)).expect("an option");
     let (mut received, mut piece) = (Vec::new(), [0; 4096]);

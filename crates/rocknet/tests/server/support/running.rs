@@ -161,7 +161,7 @@ fn read(folder: &Folder, text: &str, http3: Option<&Http3Access>) -> Result<Conf
         &ProcessEnvironment,
     )?;
     let mut config = loaded.config;
-    // All servers of the machine would share the default folder for state.
+    // All servers on the machine would share the default state folder.
     config.server.state.get_or_insert_with(|| folder.path("state"));
     Ok(config)
 }

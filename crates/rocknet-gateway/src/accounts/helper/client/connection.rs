@@ -1,4 +1,4 @@
-//! Connection to the helper: sends a request and receives its reply, or a reply that was overdue.
+//! Connection to the helper: sends a request and receives its reply, or an overdue reply.
 
 use std::io;
 use std::os::fd::BorrowedFd;

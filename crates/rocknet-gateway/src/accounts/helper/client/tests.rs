@@ -21,8 +21,8 @@ fn helper(timeout: Duration) -> (Helper, FdChannel) {
     )
 }
 
-/// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment.
-/// Therefore the end of a closed socket is noticed later.
+/// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment, which
+/// delays the detection of a closed socket.
 fn until(is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + LONG;
     while !is_so() {

@@ -1,10 +1,10 @@
 //! Tests of all kinds of bodies: where and when each is encoded, and which remain uncoded.
 //!
 //! The constants `TYPE`, `VARY` and `BR` are header fields: the type of an HTML page, `Vary: Accept-Encoding` and
-//! `Content-Encoding: br`. `text` returns compressible bytes, and `noise` incompressible ones. `conditions` are those
-//! of a request with an `Accept-Encoding`, `filtered` applies the filter, and `content` returns the bytes of a body.
-//! `script` is a stream of given pieces, and `coded` encodes it. `drain` returns all pieces of a stream, and its error.
-//! `decode` returns the decoded data, and true if the coded data is complete.
+//! `Content-Encoding: br`. `text` returns compressible bytes, and `noise` incompressible ones. `conditions` returns
+//! the conditions of a request with this `Accept-Encoding`, `filtered` applies the filter, and `content` returns the
+//! bytes of a body. `script` returns a stream of the given pieces, and `coded` encodes it. `drain` returns all pieces
+//! of a stream, and its error. `decode` returns the decoded data, and true if the coded data is complete.
 
 use std::io::Write;
 

@@ -1,8 +1,8 @@
 //! Tests of streams that are encoded while they are sent: flushes, sizes of pieces, errors and trailers.
 //!
-//! `script` is a stream of given events, and `coded` encodes it. `text` returns compressible bytes, and `noise`
-//! incompressible ones. `drain` returns all pieces of a stream, and its error. `decode` returns the decoded data, and
-//! true if the coded data is complete.
+//! `script` returns a stream of the given events, and `coded` encodes it. `text` returns compressible bytes, and
+//! `noise` incompressible ones. `drain` returns all pieces of a stream, and its error. `decode` returns the decoded
+//! data, and true if the coded data is complete.
 
 use std::task::{Context, Poll, Waker};
 

@@ -17,7 +17,7 @@ use crate::response::Stream;
 pub struct IsolatedBody {
     /// Name of the controller, for the log.
     controller: Arc<str>,
-    /// Body bytes that the controller has written together with the head; empty once they were returned.
+    /// Body bytes that the controller wrote together with the head; empty once they have been returned.
     written: Vec<u8>,
     /// `None` once the body is complete or has failed.
     call: Option<IsolatedCall>,

@@ -61,8 +61,8 @@ impl IsolatedCall {
         })
     }
 
-    /// Queues the request and its buffered body. `number`: position of the controller in the list that the process has
-    /// reported.
+    /// Queues the request and its buffered body. `number` is the position of the controller in the list that the
+    /// process has reported.
     pub fn begin(&mut self, number: u16, request: &[u8], body: &[u8]) -> Result<(), ControllerError> {
         self.queue(&ServerMessage::Begin(number, request))?;
         self.queue(&ServerMessage::Content(body))
@@ -118,8 +118,8 @@ impl IsolatedCall {
                 }
                 Some(ProcessMessage::Continue) => return Ok(CallReply::Continue),
                 Some(ProcessMessage::Head(head)) => {
-                    // Validated here too, because a library can corrupt what its own process has validated. The builder
-                    // records the first error, and `ResponseBuilder::finish_head` returns it.
+                    // Validates the head again, because a library can corrupt data that its own process has
+                    // validated. The builder records the first error, and `ResponseBuilder::finish_head` returns it.
                     let _ = response.set_status(head.status);
                     for field in head.fields() {
                         let (name, value) = field.map_err(|InvalidFrame| ControllerError::Protocol)?;
@@ -162,8 +162,8 @@ impl Drop for IsolatedCall {
         let Some((stream, permit)) = self.connection.take() else {
             return;
         };
-        // Outside a call the controller does not run, and the process has not started a call that was not sent
-        // completely. In both cases closing the connection is enough.
+        // Outside a call, the controller is not running. If a call was not sent completely, the process has not
+        // started it. In both cases it is enough to close the connection.
         if self.is_calling
             && self.outbox.is_empty()
             && let Ok(connection) = stream.into_std()

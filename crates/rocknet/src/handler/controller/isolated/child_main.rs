@@ -23,8 +23,8 @@ use crate::handler::controller::response_builder::ResponseBuilder;
 
 /// Maximum bytes of a log line. The server truncates lines to the same length.
 const MAX_LOG_LINE: usize = 2 * 1024;
-/// Maximum number of threads: twice the sum of the server's limits for calls and idle connections, so that a server
-/// within its limits does not reach it.
+/// Maximum number of threads: twice the sum of the server's limits for calls and idle connections. A server within
+/// its limits does not reach this number.
 const MAX_THREADS: usize = 256;
 
 /// Name of the process in lists of processes.
@@ -71,8 +71,8 @@ pub fn run() -> ExitCode {
                 drop(controllers);
                 drop(permit);
             };
-            // If no thread can be started, the connection is closed, which the server detects. The same happens above
-            // if the maximum number of threads is reached.
+            // If the thread cannot be started, the connection closes, which the server detects. The same happens
+            // above once the maximum number of threads is reached.
             let _ = thread::Builder::new().name("controller".to_owned()).spawn(serve);
         }
     }

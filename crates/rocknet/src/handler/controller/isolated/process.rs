@@ -252,8 +252,8 @@ impl ChildProcess {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits up to `timeout` for the exit of the process, then kills what is left of its process group. Returns the
-    /// exit status, or that of a success if it cannot be determined.
+    /// Waits up to `timeout` for the process to exit, then kills what is left of its process group. Returns the exit
+    /// status, or a successful status if it cannot be determined.
     pub fn end(&mut self, timeout: Duration) -> ExitStatus {
         self.wait_for_exit(timeout);
         let _ = signal_group(self.child.id(), Signal::KILL);
@@ -339,8 +339,8 @@ impl OutputLog {
         }
     }
 
-    /// Logs the current line, unless the maximum number of lines in this second is exceeded. Instead of the first line
-    /// above the maximum, logs that lines are dropped.
+    /// Logs the current line, up to a maximum number of lines per second. Above the maximum, logs once per second
+    /// that lines are dropped.
     fn log_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if self.second.elapsed() >= Duration::from_secs(1) {

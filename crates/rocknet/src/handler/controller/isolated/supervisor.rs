@@ -401,7 +401,7 @@ fn wait<'r>(wake_receiver: &UnixStream, processes: impl Iterator<Item = &'r Chil
     let timeout = Timespec::try_from(timeout).unwrap_or_default();
     let _ = poll(&mut poll_fds, Some(&timeout));
     if poll_fds[0].revents().contains(PollFlags::IN) {
-        // Discards the bytes that have woken the thread.
+        // Discards the bytes that woke the thread.
         let _ = { wake_receiver }.read(&mut [0; 64]);
     }
 }
