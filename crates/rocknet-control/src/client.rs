@@ -4,13 +4,14 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use rocknet_proto::h1::{ClientConnection, ClientEvent, Length, RequestLine};
 use rocknet_proto::{Field, Limits, ResponseIndex};
 use serde::de::DeserializeOwned;
 
-use crate::api::{ApiError, JSON, Request};
+use crate::api::{ApiError, JSON, Request, TAKEN_OVER};
 
 /// Maximum wait for the next bytes of a reply, longer than the server's own timeout for a handler. A reload of a
 /// large configuration takes seconds.
@@ -20,8 +21,11 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 const MAX_REPLY: usize = 32 << 20;
 
 /// Maximum number of times that a request is sent. A process that ends after an upgrade closes connections that it has
-/// accepted; its successor serves the next one.
-const MAX_ATTEMPTS: u32 = 3;
+/// accepted, or replies with [`TAKEN_OVER`]; its successor serves the next one.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// Pause before a request is repeated after [`TAKEN_OVER`]. The old process stops accepting connections meanwhile.
+const TAKEN_OVER_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connection to a server.
 #[derive(Debug)]
@@ -140,28 +144,31 @@ impl Client {
     }
 
     /// Sends a request, and passes the bytes of the reply's body to `take`. Returns the status. If the server closes
-    /// the connection without having read the request, connects again and repeats the request. Makes at most
-    /// [`MAX_ATTEMPTS`] attempts.
+    /// the connection without having read the request, or another process has taken over, connects again and repeats
+    /// the request. Makes at most [`MAX_ATTEMPTS`] attempts.
     fn exchange(&mut self, request: &Request, take: &mut Take<'_>) -> Result<u16, ClientError> {
         for _ in 1..MAX_ATTEMPTS {
             match self.attempt(request, take) {
-                Err(ClientError::Io(error)) if !self.has_reply && is_unread(&error) => {
-                    let timeouts = (self.stream.read_timeout(), self.stream.write_timeout());
-                    *self = Client::connect(&self.socket)?;
-                    let (read, write) = (
-                        timeouts.0.map_err(ClientError::Io)?,
-                        timeouts.1.map_err(ClientError::Io)?,
-                    );
-                    self.stream.set_read_timeout(read).map_err(ClientError::Io)?;
-                    self.stream.set_write_timeout(write).map_err(ClientError::Io)?;
-                }
+                Err(ClientError::Io(error)) if !self.has_reply && is_unread(&error) => {}
+                Ok(TAKEN_OVER) => thread::sleep(TAKEN_OVER_PAUSE),
                 result => return result,
             }
+            self.reconnect()?;
         }
         self.attempt(request, take)
     }
 
-    /// Sends a request once and receives the reply, like [`Client::exchange`].
+    /// Connects again, with the timeouts of the present connection.
+    fn reconnect(&mut self) -> Result<(), ClientError> {
+        let read = self.stream.read_timeout().map_err(ClientError::Io)?;
+        let write = self.stream.write_timeout().map_err(ClientError::Io)?;
+        *self = Client::connect(&self.socket)?;
+        self.stream.set_read_timeout(read).map_err(ClientError::Io)?;
+        self.stream.set_write_timeout(write).map_err(ClientError::Io)
+    }
+
+    /// Sends a request once and receives the reply, like [`Client::exchange`]. The body of a reply with [`TAKEN_OVER`]
+    /// is not passed to `take`.
     fn attempt(&mut self, request: &Request, take: &mut Take<'_>) -> Result<u16, ClientError> {
         self.has_reply = false;
         let (endpoint, body) = (request.endpoint(), request.body());
@@ -217,7 +224,9 @@ impl Client {
                     }
                 }
                 ClientEvent::Data { start, end } => {
-                    take(&self.unread[start..end])?;
+                    if status != TAKEN_OVER {
+                        take(&self.unread[start..end])?;
+                    }
                     self.unread.drain(..end);
                 }
                 ClientEvent::End { consumed } => {
@@ -258,6 +267,9 @@ fn is_successful(status: u16) -> bool {
 
 /// Returns the error in the body of a reply, or an error with only the status if the body has none.
 fn rejected(status: u16, body: &[u8]) -> ClientError {
+    if status == TAKEN_OVER {
+        return ClientError::Api(ApiError::taken_over());
+    }
     let error = serde_json::from_slice(body).unwrap_or_else(|_| ApiError::new(status, format!("status {status}")));
     ClientError::Api(ApiError { status, ..error })
 }
@@ -288,7 +300,6 @@ impl std::error::Error for ClientError {}
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixListener;
-    use std::thread;
 
     use super::*;
     use crate::api::{Done, Level, LogLevel, LogLevelChange};
@@ -323,6 +334,30 @@ mod tests {
         let level: LogLevel = client.call(&Request::LogLevel).expect("a reply");
         assert_eq!(level.level, Level::Debug);
         assert!(server.join().expect("a server").starts_with("GET /api/log-level "));
+    }
+
+    #[test]
+    fn a_request_to_a_process_that_was_replaced_is_repeated() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("s");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let mut client = Client::connect(&socket).expect("a connection");
+        let old = serve(
+            listener.try_clone().expect("a descriptor"),
+            vec!["HTTP/1.1 421 Misdirected Request\r\nContent-Length: 13\r\n\r\n{\"error\":\"x\"}"],
+        );
+        let new = thread::spawn(move || {
+            old.join().expect("the old process");
+            serve(
+                listener,
+                vec!["HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"level\":\"debug\"}"],
+            )
+            .join()
+            .expect("the new process")
+        });
+        let level: LogLevel = client.call(&Request::LogLevel).expect("a reply");
+        assert_eq!(level.level, Level::Debug);
+        assert!(new.join().expect("a server").starts_with("GET /api/log-level "));
     }
 
     #[test]

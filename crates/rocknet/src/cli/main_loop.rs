@@ -63,6 +63,8 @@ impl MainLoop {
         self.notifier.ready(&self.status_line(&server));
         let mut server = Some(server);
         let mut handover = Handover::default();
+        // True once another process has taken over.
+        let mut has_successor = false;
         let context = HandoverContext {
             source: &self.source,
             state: &self.state,
@@ -111,6 +113,7 @@ impl MainLoop {
                 }
                 (Event::Upgraded(Ok(successor)), Some(_)) => {
                     handover.succeed(*successor, &self.notifier);
+                    has_successor = true;
                     if let Some(server) = server.take() {
                         self.hand_over(server)?;
                     }
@@ -166,6 +169,7 @@ impl MainLoop {
                     let reply = self.reply(&request.request, server);
                     request.reply(reply);
                 }
+                (Event::Control(request), None) if has_successor => request.reply(Err(ApiError::taken_over())),
                 (Event::Control(request), None) => request.reply(Err(ApiError::new(503, "the server is stopping"))),
                 // The server is stopping already. A prepared new process is killed when its event is dropped here.
                 (_, None) => {}

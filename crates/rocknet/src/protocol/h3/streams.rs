@@ -14,8 +14,8 @@ pub struct StreamExchange {
     /// Exchange; `None` if the response is complete except for output that the transport has not taken.
     pub exchange: Option<ActiveExchange>,
     pub deadlines: Deadlines,
-    /// True if the client permits further bytes of this stream, but none were written since, because other streams
-    /// have used up the connection's window.
+    /// True if the client permits further bytes of this stream, but none has been written since. Other streams
+    /// have used up the window of the connection.
     pub awaits_turn: bool,
 }
 
