@@ -98,7 +98,8 @@ with_defaults! {
         pub body_memory: u64 = Limits::default().body_memory,
         /// Timeout for a handler to produce a response, or its next part.
         pub answer_timeout: Duration = Limits::default().answer_timeout,
-        /// Position of each key that was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.
+        /// Position of each key that was written, for `explain`. A key within a table has the name of the table as its
+        /// prefix: `root`, `headers.X-A`, `redirects./old`.
         pub key_spans: BTreeMap<String, SourceSpan> = BTreeMap::new(),
     }
 }

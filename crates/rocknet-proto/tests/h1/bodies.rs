@@ -218,9 +218,10 @@ fn the_body_limit_of_a_site_applies_to_both_framings() {
     assert_eq!(Refusal::ContentTooLarge.status().code(), 413);
 }
 
-/// A body received after the response is discarded, and the connection persists.
+/// After an early response, the rest of the body is parsed so that the caller can discard it. The next request on the
+/// connection is parsed after the body.
 #[test]
-fn a_body_is_discarded_after_an_early_response() {
+fn a_body_is_parsed_after_an_early_response() {
     let next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
     // Framing field, encoded body, and the expected data event.
     for (head, content, data) in [

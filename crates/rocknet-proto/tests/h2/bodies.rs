@@ -230,7 +230,7 @@ impl Upload {
     }
 }
 
-/// Configuration with the smallest windows.
+/// Configuration with the smallest windows that a connection uses: the initial window of HTTP/2 (RFC 9113 §6.9.2).
 const NARROW: Config = Config {
     streams: 8,
     stream_window: 65_535,
@@ -289,7 +289,7 @@ fn the_end_of_a_tunnel_closes_one_direction() {
         let stream = upload.stream;
         let piece = frame(DATA, 0, 1, vec![b'x'; 1000]);
         if is_tunnel {
-            // The limit is below the size of `piece`, because a tunnel has no body limit.
+            // A tunnel ignores the body limit: `piece` is larger than the limit, and is accepted.
             upload
                 .connection
                 .set_body_limit(stream, 10)
@@ -320,9 +320,10 @@ fn the_end_of_a_tunnel_closes_one_direction() {
     }
 }
 
-/// A closed stream returns its unreleased bytes to the connection window, however it is closed.
+/// Unreleased bytes of a stream are returned to the connection window when the stream is reset or ends, or when its
+/// body is discarded.
 #[test]
-fn closed_streams_return_their_share_of_the_connection_window() {
+fn unreleased_bytes_are_returned_to_the_connection_window() {
     // The server resets the stream, the server discards the body, the client resets the stream, or the response ends.
     for way in 0..4 {
         let mut upload = Upload::new(&NARROW);
@@ -354,7 +355,7 @@ fn closed_streams_return_their_share_of_the_connection_window() {
             sent.windows(granted.len()).any(|part| part == granted),
             "way {way}: {sent:?}"
         );
-        // A stale ID has no effect.
+        // The bytes are not returned a second time.
         upload.connection.release(stream, 48_000, &mut upload.out);
         assert!(upload.sent().is_empty(), "way {way}");
     }

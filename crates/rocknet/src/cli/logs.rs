@@ -82,7 +82,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         if !options.follow {
             return Ok(());
         }
-        // The stream ends when the process does. After an upgrade, another process serves the same socket.
+        // The stream ends when the process begins to stop, which may be before it stops serving the socket. After an
+        // upgrade, another process serves the same socket.
         process = successor(&options.target, process)?;
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rocknet_io::child;
 use rocknet_io::fd_channel::{Blocking, FdChannel};
@@ -185,11 +185,7 @@ impl Predecessor {
     /// Receives the next message, and the descriptor that comes with it, if any.
     fn receive(&self) -> Result<(ToNew, Option<OwnedFd>), String> {
         let ended = || "the old process has ended the upgrade".to_owned();
-        let deadline = Instant::now() + MESSAGE_TIMEOUT;
-        if !self
-            .channel
-            .wait_readable(deadline.saturating_duration_since(Instant::now()))
-        {
+        if !self.channel.wait_readable(MESSAGE_TIMEOUT) {
             return Err("the old process does not respond".to_owned());
         }
         // A message may contain secrets.
@@ -229,9 +225,9 @@ impl Predecessor {
         sockets.as_mut().map(group).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Reports that only the workers have to be started, and waits until the old process permits their start. Adds the
-    /// sessions that the old process passes to `sessions`. `unused_udp`: addresses whose UDP sockets this process does
-    /// not read.
+    /// Reports that only the workers have to be started, and waits until the old process permits their start. Adds to
+    /// `sessions` the TLS sessions that the old process passes. `unused_udp`: addresses whose UDP sockets this process
+    /// does not read.
     ///
     /// # Errors
     ///
@@ -260,8 +256,8 @@ impl Predecessor {
         self.send(&ToOld::Ready)
     }
 
-    /// Waits until the old process has notified the service manager of this process, at most for `limit`. Before that,
-    /// the service manager ignores notifications of this process.
+    /// Waits at most for `limit` until the old process has named this process to the service manager as its successor.
+    /// Before that, the service manager ignores notifications from this process.
     pub fn wait_for_release(&self, limit: Duration) {
         // The old process sends nothing more, and closes its end of the channel.
         self.channel.wait_readable(limit);
@@ -280,8 +276,8 @@ impl Predecessor {
 }
 
 /// Returns an account for which the helper starts programs. The helper itself keeps the groups that the account had
-/// at the start. An account that the system no longer has, or whose IDs have changed, is returned without groups and
-/// home folder, and is not used for new scripts.
+/// when the helper was started. An account that the system no longer has, or whose IDs have changed, is returned
+/// without groups and home folder, and is not used for new scripts.
 fn account(uid: u32, gid: u32, name: String) -> User {
     let known = User::find(&name).ok().filter(|user| (user.uid, user.gid) == (uid, gid));
     known.unwrap_or_else(|| User {
