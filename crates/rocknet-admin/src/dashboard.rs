@@ -37,6 +37,7 @@ use feed::{SharedSamples, StatusFeed};
 pub use frame::PageKind;
 use frame::{parameter, prefers_pages};
 use instruction::Outcome;
+use notice::Notice;
 use pages::{SentForm, Submitted};
 use session::Sessions;
 
@@ -233,17 +234,15 @@ impl Dashboard {
             let (status, text) = pages::error(page, visitor.permission, self.assets(), &pages::needs_full_token());
             return self.html(status, text);
         }
-        let (notice, input) = match instruction::carry_out(page, form, control).await {
+        let notice = match instruction::carry_out(page, form, control).await {
             Ok(Outcome::TakenOver(message)) => {
                 return self.html(Status::OK, pages::taken_over(self.assets(), &message));
             }
-            Ok(Outcome::Reported(notice)) => (notice, String::new()),
-            Err(error) => (error.into(), instruction::input(form)),
+            Ok(Outcome::Reported(notice)) => notice,
+            Err(error) => Notice::refused(error, form),
         };
         let number = self.sessions.leave_notice(visitor.secret, notice, Instant::now());
-        let separator = if input.is_empty() { "" } else { "&" };
-        let query = format!("?result={}{separator}{input}", number.unwrap_or_default());
-        see_other(&format!("{}{query}", frame::path(page)))
+        see_other(&format!("{}?result={}", frame::path(page), number.unwrap_or_default()))
     }
 
     /// Begins a session for a token, for the password, or for the code of a link.

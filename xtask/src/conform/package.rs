@@ -139,7 +139,14 @@ fn keep_running(machine: &BootedSystem, command: &str) -> Result<(), Failure> {
         return Err("the service was restarted with an invalid configuration".into());
     }
     machine.expect(&page(8081, "/"), "second")?;
-    machine.run("cp /root/good.toml /etc/rocknet/rocknet.toml")
+    machine.run("cp /root/good.toml /etc/rocknet/rocknet.toml")?;
+    // The configuration is checked as the account of the service: only root can read this one.
+    machine.run("chmod 600 /etc/rocknet/rocknet.toml")?;
+    machine.expect(&format!("{command} 2>&1"), "Permission denied")?;
+    if machine.printed(PROCESS)? != before {
+        return Err("the service was restarted with a configuration that it cannot read".into());
+    }
+    machine.run("chmod 644 /etc/rocknet/rocknet.toml")
 }
 
 /// After a purge only the sites are left.

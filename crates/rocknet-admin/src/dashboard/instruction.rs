@@ -1,6 +1,6 @@
 //! Instructions from forms: parses the form, executes the request, and reports the result.
 
-use form_urlencoded::{Serializer, parse};
+use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Level, LogLevel, LogLevelChange, Reply, Request};
 use rocknet_control::php::PhpPoolName;
 use rocknet_control::upgrade::UpgradeOrder;
@@ -35,12 +35,6 @@ pub async fn carry_out<C: Control>(page: PageKind, form: &[u8], control: &C) -> 
         Reply::LogLevel(level) => Outcome::Reported(Notice::good(levels(&level))),
         _ => return Err(other_reply()),
     })
-}
-
-/// Returns the fields of a form as a query, so that a rejected form keeps its input.
-pub fn input(form: &[u8]) -> String {
-    let fields = parse(form).filter(|(name, value)| name != "do" && !value.is_empty());
-    Serializer::new(String::new()).extend_pairs(fields).finish()
 }
 
 /// Parses a form.
@@ -140,11 +134,5 @@ mod tests {
         ] {
             assert_eq!(parsed(page, form), Err(400), "{page:?} {form}");
         }
-    }
-
-    #[test]
-    fn the_input_is_kept() {
-        assert_eq!(input(b"do=log-level&module=a+b&level=&x=%26"), "module=a+b&x=%26");
-        assert_eq!(input(b"do=purge"), "");
     }
 }

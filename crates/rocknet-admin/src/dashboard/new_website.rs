@@ -33,18 +33,24 @@ pub fn form() -> SiteForm {
     }
 }
 
-/// Returns the edits that add a website.
+/// Returns the edits that add a website. The first edit fails if a website with the name exists, also if it was added
+/// after the form was checked.
 pub fn edits(name: &str, content: NewContent<'_>) -> Vec<Edit> {
+    let path = |key: &str| vec!["site".to_owned(), name.to_owned(), key.to_owned()];
+    let add = |root: &str| Edit::AddSite {
+        name: name.to_owned(),
+        root: root.to_owned(),
+    };
     let set = |key: &str, text: &str| Edit::Set {
-        path: vec!["site".to_owned(), name.to_owned(), key.to_owned()],
+        path: path(key),
         value: quoted(text),
     };
     match content {
-        NewContent::Proxy(address) => vec![set("proxy", address)],
+        // A website is added with a folder, which is removed again. The edits are applied together or not at all.
+        NewContent::Proxy(address) => vec![add("."), set("proxy", address), Edit::Remove { path: path("root") }],
         NewContent::Folder { root, has_php } => {
-            let (name, root) = (name.to_owned(), root.to_owned());
             let php = has_php.then(|| set("php", "auto"));
-            std::iter::once(Edit::AddSite { name, root }).chain(php).collect()
+            std::iter::once(add(root)).chain(php).collect()
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Report about an instruction, which the next page of the session shows.
 
+use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Done};
 
 /// Maximum size in bytes of the details that a session stores.
 const MAX_DETAILS: usize = 16 * 1024;
+
+/// Maximum number of bytes of a refused form that a session keeps.
+const MAX_FORM: usize = MAX_DETAILS;
 
 /// Report about an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +16,9 @@ pub struct Notice {
     pub text: String,
     /// Details of several lines, or empty.
     pub details: String,
+    /// Form that was refused, whose fields the page fills in again; empty after a success. It is kept here because a
+    /// link of another site could fill in fields from the query of the page.
+    form: Vec<u8>,
 }
 
 /// Result of an instruction.
@@ -51,7 +58,24 @@ impl Notice {
             kind: NoticeKind::Good,
             text: text.into(),
             details: String::new(),
+            form: Vec::new(),
         }
+    }
+
+    /// Creates the report about an instruction that has failed. `form`: body of the request, whose fields are filled in
+    /// again. A form of more than 16 KiB is dropped, because the beginning of a path is another path.
+    pub fn refused(error: ApiError, form: &[u8]) -> Notice {
+        let form = if form.len() > MAX_FORM { &[] } else { form };
+        Notice {
+            form: form.to_vec(),
+            ..Notice::from(error)
+        }
+    }
+
+    /// Returns the text of a field of the form that was refused; empty if no form was refused or it lacks the field.
+    pub fn input(&self, field: &str) -> String {
+        let found = parse(&self.form).find(|(name, _)| name == field);
+        found.map(|(_, text)| text.into_owned()).unwrap_or_default()
     }
 }
 
@@ -66,6 +90,7 @@ impl From<Done> for Notice {
             kind,
             text: shortened(done.message),
             details: shortened(warnings.join("\n")),
+            form: Vec::new(),
         }
     }
 }
@@ -76,6 +101,7 @@ impl From<ApiError> for Notice {
             kind: NoticeKind::Bad,
             text: shortened(error.error),
             details: shortened(error.details.unwrap_or_default()),
+            form: Vec::new(),
         }
     }
 }
@@ -109,5 +135,20 @@ mod tests {
         let notice = Notice::from(error);
         assert_eq!((notice.kind, notice.text.as_str()), (NoticeKind::Bad, "no"));
         assert_eq!(notice.details.len(), MAX_DETAILS + "…".len());
+    }
+
+    #[test]
+    fn a_refused_form_is_kept_up_to_a_bound() {
+        let refused = |form: &str| Notice::refused(ApiError::new(400, "no"), form.as_bytes());
+        let notice = refused("do=upgrade&binary=%2Fa+b&module=");
+        assert_eq!(
+            (notice.kind, notice.input("binary").as_str()),
+            (NoticeKind::Bad, "/a b")
+        );
+        assert_eq!((notice.input("module"), notice.input("level")), Default::default());
+        let longest = "x".repeat(MAX_FORM - "binary=".len());
+        assert_eq!(refused(&format!("binary={longest}")).input("binary"), longest);
+        assert_eq!(refused(&format!("binary={longest}x")).input("binary"), "");
+        assert_eq!(Notice::good("done").input("binary"), "");
     }
 }

@@ -172,7 +172,7 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
         return site::view(mode, query, frame, control).await;
     }
     if page == PageKind::Maintenance {
-        return maintenance::view(query, frame, control).await;
+        return maintenance::view(frame, control).await;
     }
     let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no page with this address"))?;
     Ok(match control.execute(request).await? {

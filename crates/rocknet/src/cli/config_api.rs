@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rocknet::certificates::ServerEnvironment;
+use rocknet::gateway::accounts;
 use rocknet::server::Server;
 use rocknet_config::edit::Editor;
 use rocknet_config::{Loaded, ProcessEnvironment, Report, form};
@@ -397,6 +398,11 @@ fn unwritable(file: &Path, error: ReplaceError) -> ApiError {
         ReplaceError::Io(error) => error,
     };
     let hint = match error.kind() {
+        // The next start reads the configuration as root again, so the user of the server must not be able to write it.
+        io::ErrorKind::PermissionDenied if accounts::can_switch_accounts() || accounts::has_dropped_rights() => {
+            "; the server was started as root, so only root may change its configuration: edit the file by hand, and \
+             load it with `rocknet reload`"
+        }
         io::ErrorKind::PermissionDenied => {
             "; give the file and its folder to the user of the server, or edit it by hand"
         }

@@ -129,6 +129,7 @@ fn install(layout: &Layout, root: clap::Command) -> Result<Plan, Failure> {
     plan.add(Step::Write(layout.account(), layout::ACCOUNT.to_owned()));
     let configuration = layout.configuration();
     let is_configured = configuration.exists();
+    let has_folder = layout.configuration_folder().exists();
     if is_configured {
         if layout.is_this_system() {
             // The restart below would stop a running service if its configuration were invalid.
@@ -147,11 +148,18 @@ fn install(layout: &Layout, root: clap::Command) -> Result<Plan, Failure> {
         let account = layout.account().display().to_string();
         plan.run(&["systemd-sysusers", &account]);
         if !is_configured {
-            // Makes `rocknet` the owner of a new configuration, so that `rocknet config` and the dashboard can edit
-            // it. An existing configuration keeps its owner.
-            let [folder, file] =
-                [layout.configuration_folder(), layout.configuration()].map(|path| path.to_string_lossy().into_owned());
-            plan.run(&["chown", "rocknet:rocknet", &folder, &file]);
+            // Makes `rocknet` the owner of a new configuration, so that `rocknet config` and the dashboard can edit it.
+            // An existing folder keeps its owner, because the server must not be able to replace the files in it. If
+            // that owner is another account, it could put a link in place of the new file, so links are not followed.
+            let new = &layout::CONFIGURATION_PATHS[usize::from(has_folder)..];
+            plan.run(&[&["chown", "-h", "rocknet:rocknet"], new].concat());
+            if has_folder {
+                plan.note(format!(
+                    "{} exists and keeps its owner: {}",
+                    layout.configuration_folder().display(),
+                    permit_edits()
+                ));
+            }
         }
         plan.run(&["systemctl", "daemon-reload"]);
         plan.run(&["systemctl", "enable", layout::UNIT_NAME]);
@@ -164,16 +172,19 @@ fn install(layout: &Layout, root: clap::Command) -> Result<Plan, Failure> {
         plan.add(Step::Link(link, target));
         if !is_configured {
             // The account may not exist in the image yet, or may have another ID than on this system.
-            let folder = layout.configuration_folder();
-            plan.note(format!(
-                "`rocknet config` can edit the configuration once {} belongs to `rocknet`: run \
-                 `chown -R rocknet: /etc/rocknet` in the image",
-                folder.display()
-            ));
+            plan.note(format!("{} in the image", permit_edits()));
         }
     }
     plan.note("`rocknet service status` shows the service, `rocknet status` its connections".to_owned());
     Ok(plan)
+}
+
+/// Returns how to permit changes of the configuration by the server. The paths are those of [`install`].
+fn permit_edits() -> String {
+    format!(
+        "to let `rocknet config` and the dashboard change the configuration, run `chown rocknet: {}`",
+        layout::CONFIGURATION_PATHS.join(" ")
+    )
 }
 
 /// Returns the plan of a removal.

@@ -6,6 +6,7 @@ mod api_schema;
 mod certificates;
 mod commands;
 mod config;
+mod config_owner;
 mod control;
 mod dashboard;
 mod dashboard_add;

@@ -42,7 +42,7 @@ fn the_page_has_the_variables() {
 fn the_owner_is_noted_for_a_new_configuration_only() {
     let dir = ProgramFolder::new(&[]);
     // Part of the note on how to make the account `rocknet` the owner of the configuration.
-    let note = "belongs to `rocknet`";
+    let note = "run `chown rocknet: /etc/rocknet /etc/rocknet/rocknet.toml` in the image";
     let new = dir.run(&["service", "install", "--root", "image", "--dry-run"]);
     assert!(new.code == Some(0) && new.out.contains(note), "{new:?}");
     dir.write("image/etc/rocknet/rocknet.toml", "");

@@ -6,7 +6,7 @@ use rocknet_control::api::{ApiError, Level, LogLevel, Reply, Request};
 
 use crate::Control;
 use crate::dashboard::figures::{bytes, count, duration, share};
-use crate::dashboard::frame::{Frame, other_reply, parameter, rendered};
+use crate::dashboard::frame::{Frame, other_reply, rendered};
 use crate::dashboard::instruction::DEFAULT_LEVEL;
 
 #[derive(Template)]
@@ -20,19 +20,27 @@ struct MaintenancePage<'a> {
     module: String,
 }
 
-/// Renders the view. `query` may contain the input of a rejected form.
-pub async fn view<C: Control>(query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
+/// Renders the view. The notice of `frame` may contain the input of a rejected form.
+pub async fn view<C: Control>(frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
     let Reply::Status(status) = control.execute(Request::Status).await? else {
         return Err(other_reply());
     };
     let Reply::LogLevel(levels) = control.execute(Request::LogLevel).await? else {
         return Err(other_reply());
     };
+    let input = |field| {
+        frame
+            .notice
+            .as_ref()
+            .map(|notice| notice.input(field))
+            .unwrap_or_default()
+    };
+    let (binary, module) = (input("binary"), input("module"));
     Ok(rendered(&MaintenancePage {
         frame,
         status: *status,
         levels,
-        binary: parameter(query, "binary").unwrap_or_default(),
-        module: parameter(query, "module").unwrap_or_default(),
+        binary,
+        module,
     }))
 }

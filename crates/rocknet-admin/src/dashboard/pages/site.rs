@@ -140,7 +140,8 @@ pub async fn submit<C: Control>(
     Ok(Submitted::Page(status, text))
 }
 
-/// Returns true if the configuration has a website with this name.
+/// Returns true if the configuration has a website with this name. The result is for the message beside the name only:
+/// the website may be added later, and then the edit fails.
 async fn is_known<C: Control>(name: &str, control: &C) -> bool {
     let site = SiteName { name: name.to_owned() };
     control.execute(Request::SiteForm(site)).await.is_ok()
@@ -208,7 +209,94 @@ fn pieces(text: &str) -> impl Iterator<Item = (bool, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use rocknet_config::edit::Editor;
+    use rocknet_control::api::Permission;
+    use rocknet_control::logs::LogFilter;
+    use rocknet_handler::response::Stream;
+
     use super::*;
+    use crate::ReplyFuture;
+    use crate::dashboard::frame::PageKind;
+
+    /// Server to whose configuration another program adds the website `a.test` after the form was checked.
+    #[derive(Clone)]
+    struct LateWebsite;
+
+    impl Control for LateWebsite {
+        fn execute(&self, request: Request) -> ReplyFuture {
+            let reply = match request {
+                Request::CheckEdits(edits) => applied("", &edits.edits).map(|_| {
+                    Reply::Checked(Checked {
+                        is_valid: true,
+                        findings: Vec::new(),
+                    })
+                }),
+                Request::EditConfig(edits) => {
+                    applied("[site.\"a.test\"]\nroot = \"kept\"\n", &edits.edits).map(|revision| {
+                        Reply::Saved(Saved {
+                            message: String::new(),
+                            file: "rocknet.toml".into(),
+                            revision,
+                            can_undo: true,
+                            findings: Vec::new(),
+                        })
+                    })
+                }
+                _ => Err(ApiError::new(404, "there is no website with this name")),
+            };
+            Box::pin(std::future::ready(reply))
+        }
+
+        fn follow_logs(&self, _: LogFilter) -> Result<Box<dyn Stream>, ApiError> {
+            unreachable!("pages do not follow logs")
+        }
+    }
+
+    /// Returns a text after edits.
+    fn applied(text: &str, edits: &[Edit]) -> Result<String, ApiError> {
+        let mut editor = Editor::new(text).expect("a valid text");
+        for edit in edits {
+            let path = edit.path();
+            let result = match edit {
+                Edit::Set { value, .. } => editor.set(&path, value),
+                Edit::AddSite { name, root } => editor.add_site(name, root),
+                Edit::Remove { .. } if editor.remove(&path) => Ok(()),
+                _ => panic!("no edit of a new website: {edit:?}"),
+            };
+            result.map_err(|error| ApiError::new(422, format!("cannot {edit}: {error}")))?;
+        }
+        Ok(editor.to_string())
+    }
+
+    #[test]
+    fn a_website_that_exists_is_not_changed_by_a_new_one() {
+        let sent = |name: &str, kind: &str| {
+            let body = format!("do=save&kind={kind}&name={name}&root=www&proxy=http%3A%2F%2Fx");
+            let form = SentForm {
+                query: b"",
+                body: body.as_bytes(),
+                password_hash: None,
+            };
+            let frame = Frame::new(PageKind::AddWebsite, Permission::Full, "/assets/0");
+            let submitted = pin!(submit(FormMode::Add, form, frame, &LateWebsite));
+            match submitted.poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(submitted) => submitted.expect("a page or a location"),
+                Poll::Pending => panic!("the replies are ready"),
+            }
+        };
+        for kind in ["files", "php", "proxy"] {
+            let Submitted::Page(status, text) = sent("a.test", kind) else {
+                panic!("{kind}: the website is replaced");
+            };
+            assert_eq!(status, Status::UNPROCESSABLE_CONTENT, "{kind}");
+            let (_, beside_name) = text.split_once("id=\"name-problem\"").expect("problems of the name");
+            assert!(beside_name.contains("already exists"), "{kind}: {text}");
+            assert!(matches!(sent("b.test", kind), Submitted::Saved(_)), "{kind}");
+        }
+    }
 
     #[test]
     fn documentation_has_a_summary_and_code() {

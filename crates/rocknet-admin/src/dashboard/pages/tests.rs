@@ -177,6 +177,36 @@ fn page(page: PageKind, query: &str, permission: Permission, fails: bool) -> (u1
     }
 }
 
+#[test]
+fn a_link_does_not_fill_in_instructions() {
+    let query = "binary=%2Fevil&module=rocknet_evil";
+    let (_, text) = page(PageKind::Maintenance, query, Permission::Full, false);
+    assert!(
+        text.contains("name=\"binary\" value=\"\"") && !text.contains("evil"),
+        "{text}"
+    );
+
+    let notice = Notice::refused(ApiError::new(400, "no"), b"binary=%2Ftyped%22&module=rocknet_typed");
+    let server = FakeServer { fails: false };
+    let shown = render(
+        PageKind::Maintenance,
+        b"",
+        Permission::Full,
+        "/assets/0",
+        &server,
+        Some(notice),
+    );
+    let Poll::Ready((_, text)) = pin!(shown).poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("the replies are ready");
+    };
+    for kept in [
+        "name=\"binary\" value=\"/typed&#34;\"",
+        "name=\"module\" value=\"rocknet_typed\"",
+    ] {
+        assert!(text.contains(kept), "{kept}: {text}");
+    }
+}
+
 /// Returns all views, and the pages that add, edit or copy a website, each with a query that names a website.
 fn all() -> Vec<(PageKind, String)> {
     let name = format!("name={}", encoded(HOSTILE));

@@ -299,7 +299,11 @@ fn each_kind_of_a_new_website_has_its_edits() {
     let proxy = filled_new("kind=proxy&name=a.test&root=www&proxy=http%3A%2F%2F%22x%7F");
     assert_eq!(
         shown(&proxy),
-        [r#"Set { path: ["site", "a.test", "proxy"], value: "\"http://\\\"x\\u007f\"" }"#]
+        [
+            r#"AddSite { name: "a.test", root: "." }"#,
+            r#"Set { path: ["site", "a.test", "proxy"], value: "\"http://\\\"x\\u007f\"" }"#,
+            r#"Remove { path: ["site", "a.test", "root"] }"#
+        ]
     );
     let request = files.request(files.edits(), true);
     assert_eq!((request.file, request.revision), (None, None));

@@ -23,6 +23,10 @@ const PACKAGED_PROGRAM: &str = "/usr/bin/rocknet";
 /// Path of the program without a package.
 const PROGRAM: &str = "/usr/local/bin/rocknet";
 
+/// Paths that belong to the server if it may change its configuration: the folder, in which it writes new files, and
+/// the file.
+pub const CONFIGURATION_PATHS: [&str; 2] = ["/etc/rocknet", "/etc/rocknet/rocknet.toml"];
+
 /// Folders for units of packages.
 const PACKAGED_UNITS: [&str; 2] = ["usr/lib/systemd/system", "lib/systemd/system"];
 
@@ -78,7 +82,12 @@ impl Layout {
 
     /// Returns the path of the installed program.
     pub fn program(&self) -> PathBuf {
-        self.root.join(PROGRAM.trim_start_matches('/'))
+        self.below(PROGRAM)
+    }
+
+    /// Returns the path of a file of the system, which begins with `/`, below the root.
+    fn below(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
     }
 
     /// Returns true if `file` is the installed program.
@@ -94,12 +103,12 @@ impl Layout {
 
     /// Returns the path of the configuration file.
     pub fn configuration(&self) -> PathBuf {
-        self.configuration_folder().join("rocknet.toml")
+        self.below(CONFIGURATION_PATHS[1])
     }
 
     /// Returns the folder of the configuration.
     pub fn configuration_folder(&self) -> PathBuf {
-        self.root.join("etc/rocknet")
+        self.below(CONFIGURATION_PATHS[0])
     }
 
     /// Returns the folder that the configuration of a new installation serves.
@@ -117,7 +126,7 @@ impl Layout {
             ("/var/log/rocknet", "logs"),
         ];
         all.into_iter()
-            .map(|(path, what)| (self.root.join(path.trim_start_matches('/')), what))
+            .map(|(path, what)| (self.below(path), what))
             .filter(|(path, _)| path.exists())
             .collect()
     }
