@@ -103,8 +103,8 @@ pub struct Connection {
     pub(super) unacknowledged: Vec<StreamId>,
     /// Order in which the responses are written.
     pub(super) send_order: SendOrder,
-    /// Targets that the client has requested, or that a `103 Early Hints` response has announced. They are not announced
-    /// again. `None` until the first page with resources.
+    /// Targets that the client has requested, or that a `103 Early Hints` response has announced. They are not
+    /// announced again. `None` until the first page with resources.
     pub(super) seen: Option<Box<SeenTargets>>,
     /// Exchanges that are not complete.
     pub(super) streams: StreamTable,
