@@ -32,7 +32,7 @@ impl Driver {
     }
 
     /// Moves bytes of a connection with large receives into a pipe, and returns their number. Returns 0 for other
-    /// connections, if there is no data, and at the end, which `poll_receive` then reports.
+    /// connections, if there is no data, and at the end of the stream, which `poll_receive` then reports.
     pub(super) fn fill_pipe(&self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
         let moved = self.with_state(|state| state.fill_pipe(index, pipe))?;
         if moved > 0 {
