@@ -287,7 +287,7 @@ impl Shared {
         }
     }
 
-    /// Priorities that the thread with this number serves.
+    /// Returns the priorities that the thread with this number serves.
     fn priorities_of(&self, number: usize) -> &'static [Priority] {
         match number < self.threads {
             true if self.low_threads() > 0 => &[Priority::High, Priority::Normal],

@@ -177,6 +177,7 @@ mod tests {
             .collect()
     }
 
+    /// Returns a linear congruential generator of pseudo-random numbers.
     fn dice(seed: u64) -> impl FnMut() -> u64 {
         let mut state = seed;
         move || {

@@ -41,8 +41,9 @@ pub struct InterimChannel {
 impl InterimResponse {
     /// Adds an interim response of an upstream to the one that has not been sent yet.
     ///
-    /// Early hints are combined, and replace any other response. Of all other responses, only the latest is kept,
-    /// because they indicate little more than that the upstream is working. 100 is dropped.
+    /// Early hints are combined, and take precedence over every other response, earlier or later. Of all other
+    /// responses, only the latest is kept, because they indicate little more than that the upstream is working. 100 is
+    /// dropped.
     pub fn merge(waiting: &mut Option<Box<InterimResponse>>, status: Status, fields: FieldList) {
         match waiting {
             Some(response) if response.status == Status::EARLY_HINTS => {
