@@ -87,8 +87,8 @@ pub struct BodyChannel {
     /// True if the handler has read from the spool since the last [`BodyChannel::take_progress`].
     has_progressed: Cell<bool>,
     consumer_waker: RefCell<Option<Waker>>,
-    /// Wakes the protocol when the handler requests a chunk. Needed because a handler whose response has begun may do so
-    /// from a task other than that of the connection.
+    /// Wakes the protocol when the handler requests a chunk. Needed because a handler whose response has begun may do
+    /// so from a task other than that of the connection.
     producer_waker: RefCell<Option<Waker>>,
 }
 

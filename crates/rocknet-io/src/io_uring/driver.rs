@@ -1,4 +1,5 @@
-//! Driver of one thread's ring, through which the connections of the thread send, receive and wait.
+//! Driver of one thread's ring, through which the connections of the thread send, receive and wait. A turn of the ring
+//! submits the queued operations, processes completions and wakes tasks.
 
 use std::cell::{Cell, RefCell};
 use std::io;
