@@ -103,7 +103,8 @@ mod tests {
     }
     use Event::{Begin, Fail, Succeed};
 
-    /// Applies events at their times, and checks after each whether a request is admitted.
+    /// Applies events at their times, and checks after each whether a request is admitted. A row is the time in
+    /// milliseconds, the event, and the expected answer.
     #[track_caller]
     fn check(rules: Rules, rows: &[(u64, Event, bool)]) {
         let mut breaker = Breaker::default();

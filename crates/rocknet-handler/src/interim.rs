@@ -150,6 +150,7 @@ mod tests {
 
     #[test]
     fn large_responses_and_framing_fields_are_dropped() {
+        // Name and value of a field, and whether the response is sent. The name `link` has 4 bytes.
         for (name, value, sent) in [
             ("link", "x".repeat(MAX_INTERIM_BYTES - 4), true),
             ("link", "x".repeat(MAX_INTERIM_BYTES - 3), false),
@@ -179,6 +180,7 @@ mod tests {
                 )
             })
         };
+        // Status and `Link` value of the next response, and the status and values that wait after it.
         for (status, value, expected) in [
             (100, "a", None),
             (102, "b", Some((102, "b"))),

@@ -56,7 +56,7 @@ pub(super) fn walk(
 
 /// Step of a walk.
 enum WalkStep {
-    /// Opens this component below the current directory.
+    /// Opens this component in the current directory.
     Name(Vec<u8>),
     /// Requires that the file reached by a link has this owner, which is the owner of the link.
     CheckOwner(u32),

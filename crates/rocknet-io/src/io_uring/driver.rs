@@ -35,7 +35,8 @@ pub fn current() -> Option<Rc<Driver>> {
 pub(crate) fn install() -> io::Result<DriverGuard> {
     let driver = Driver::new()?;
     let watcher = Rc::clone(&driver);
-    // Dropping the handle detaches the task, which runs as long as the runtime.
+    // Whenever this task is woken, it makes the ring watch the runtime's epoll instance again. Dropping the handle
+    // detaches the task, which runs as long as the runtime.
     drop(tokio::task::spawn_local(std::future::poll_fn(
         move |context| -> Poll<()> {
             watcher.watch_epoll(context.waker());

@@ -111,7 +111,7 @@ struct Totals {
     file_operations: usize,
     /// Receives without the ring.
     large_receives: usize,
-    /// Bytes that these receives moved into pipes.
+    /// Bytes that receives without the ring moved into pipes.
     piped: usize,
 }
 
