@@ -81,8 +81,9 @@ pub trait Link {
     }
 
     /// Removes and returns the part of a batched write that the socket did not accept. The task is woken when there is
-    /// such a part; with io_uring, only if the task also waits to receive or to send. Until the part has been taken, the
-    /// link sends nothing more, and receiving may remain pending. The caller must send the part before all other output.
+    /// such a part; with io_uring, only if the task also waits to receive or to send. Until the part has been taken,
+    /// the link sends nothing more, and receiving may remain pending. The caller must send the part before all other
+    /// output.
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         None
     }
