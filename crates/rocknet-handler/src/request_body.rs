@@ -122,7 +122,7 @@ impl RequestBody {
         !has_buffered && self.channel.as_ref().is_none_or(is_over)
     }
 
-    /// Waits for the next chunk. Returns `None` at the end.
+    /// Waits for the next chunk. Returns `None` at the end of the body.
     ///
     /// # Errors
     ///

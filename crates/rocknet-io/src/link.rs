@@ -61,8 +61,9 @@ pub trait Link {
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;
 
     /// Moves the available bytes into an empty pipe, so that they never enter the memory of this process. Returns their
-    /// number, or 0 if nothing was moved. After 0 the caller calls `poll_recv`, which receives the data, the end or the
-    /// error, or waits for it. Links for which [`Link::is_zero_copy`] returns false always return 0.
+    /// number, or 0 if nothing was moved. After 0 the caller calls `poll_recv`, which receives data, the end of the
+    /// stream or an error, or waits for one of them. Links for which [`Link::is_zero_copy`] returns false always return
+    /// 0.
     ///
     /// # Errors
     ///

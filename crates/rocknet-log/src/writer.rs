@@ -92,7 +92,7 @@ impl AccessWriter {
         }
     }
 
-    /// Sends all buffers. Called at each tick of the worker and at its end.
+    /// Sends all buffers. Called at each tick of the worker, and when the worker ends.
     pub fn flush(&mut self) {
         for at in (0..self.active.len()).rev() {
             if self.hand_over(self.active[at] as usize) {

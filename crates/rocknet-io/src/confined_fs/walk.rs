@@ -90,7 +90,7 @@ impl Walk<'_> {
     /// Queues the components of `path` before all other steps.
     fn push_components(&mut self, path: &[u8]) {
         for part in path.rsplit(|&byte| byte == b'/') {
-            // An empty component matters at the end only, where it requires a directory.
+            // An empty component matters at the end of the path only, where it requires a directory.
             let is_redundant = part.is_empty() && self.steps.iter().any(|step| matches!(step, WalkStep::Name(_)));
             if !is_redundant {
                 self.steps.push_front(WalkStep::Name(part.to_vec()));

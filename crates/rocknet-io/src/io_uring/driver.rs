@@ -301,7 +301,7 @@ impl Driver {
             return Poll::Ready(Ok(got));
         }
         if slot.end.is_some() && slot.pending_write.is_some() {
-            // The caller may drop the link after the end, so batched writes must be sent first.
+            // The caller may drop the link after the end of the stream, so batched writes must be sent first.
             drop(state);
             self.flush(index);
             return self.poll_receive(context, index, buffer);

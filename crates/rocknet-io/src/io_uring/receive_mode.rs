@@ -44,7 +44,7 @@ impl ReceiveMode {
         self.is_drained = true;
     }
 
-    /// Records that data or the end has arrived.
+    /// Records that data or the end of the stream has arrived.
     pub fn set_readable(&mut self) {
         self.is_drained = false;
     }

@@ -58,7 +58,8 @@ pub struct LinkRecord {
     sent: usize,
     /// True once the link has received the end of the stream.
     received_end: bool,
-    /// True once everything was sent and, if the link has shut down its sending side, the end was received.
+    /// True once everything was sent and, if the link has shut down its sending side, the end of the stream was
+    /// received.
     finished: bool,
     /// Error that ended the task of the link.
     error: Option<io::Error>,
