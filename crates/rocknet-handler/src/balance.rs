@@ -197,6 +197,7 @@ mod tests {
         shares
     }
 
+    /// Asserts that each number differs from the expected one by at most `off`.
     #[track_caller]
     fn near(found: &[usize], expected: &[usize], off: usize) {
         assert!(

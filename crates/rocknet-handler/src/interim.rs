@@ -34,7 +34,9 @@ pub struct InterimSender(Rc<InterimChannel>);
 pub struct InterimChannel {
     /// Boxed, because each request has this field and few have interim responses.
     response: RefCell<Option<Box<InterimResponse>>>,
+    /// Wakes the handler when the protocol has taken the response.
     waker: RefCell<Option<Waker>>,
+    /// Number of responses that the channel has accepted.
     sent: Cell<u8>,
 }
 
