@@ -218,6 +218,7 @@ struct PoolState {
     missing: Vec<usize>,
     /// True once the threads for low priority have been requested.
     has_low_threads: bool,
+    /// Number of threads that run or are being started.
     alive: usize,
     restarts: u64,
 }

@@ -24,6 +24,7 @@ const MAX_DOUBLINGS: u32 = 3;
 /// The circuit of one server.
 #[derive(Debug, Default)]
 pub struct Breaker {
+    /// Number of failures in the current window.
     fails: u32,
     /// Time of the first failure that `fails` counts, in milliseconds of uptime.
     first_failure_ms: u64,

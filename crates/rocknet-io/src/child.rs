@@ -258,7 +258,10 @@ mod tests {
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
         // The pipe ends only after the second program, which also holds the writing end.
         assert_eq!(reader.read_line(&mut String::new()).unwrap(), 0);
-        assert!(signal_group(u32::MAX, Signal::KILL).is_err(), "no process ID is this large");
+        assert!(
+            signal_group(u32::MAX, Signal::KILL).is_err(),
+            "no process ID is this large"
+        );
     }
 
     #[test]

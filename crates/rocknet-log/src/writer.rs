@@ -27,6 +27,7 @@ const ACTIVE_MAX: usize = 64;
 
 /// Lines of one log, on their way to the log thread.
 pub(super) struct Chunk {
+    /// Number of the log in the table of the log thread.
     pub(super) destination: u32,
     pub(super) bytes: Vec<u8>,
     pub(super) lines: u64,
