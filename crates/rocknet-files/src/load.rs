@@ -268,6 +268,7 @@ pub fn variant(
     short.remove("Accept-Ranges");
     if coding != Coding::Identity {
         fields.add("Content-Encoding", coding.name());
+        // Ranges always apply to the plain variant.
         fields.remove("Accept-Ranges");
     }
     apply_to_head(&tree.filters, &tree.route, status, &mut fields);

@@ -94,7 +94,7 @@ impl FileCache {
         Ok(cache)
     }
 
-    /// Returns the handle, and what the thread runs with.
+    /// Returns the handle, and the state and message queue of the cache thread, which the caller starts.
     pub(super) fn with_thread(memory: u64, files: u64, pool: Pool) -> (FileCache, CacheThread, Receiver<Message>) {
         let (sender, receiver) = sync_channel(MAX_QUERIES);
         let (insert_sender, inserts) = inserts::channel();
@@ -134,9 +134,11 @@ impl FileCache {
                 entry.retire();
                 return Some(entry);
             }
+            // The query waits for the reply, so that all workers use one entry.
             Some(entry) if entry.needs_sharing() => Some(entry),
             Some(entry) => match self.insert(tree, path, &entry) {
                 Ok(()) => return Some(entry),
+                // The channel for inserts is full, so the entry is sent with the query.
                 Err(entry) => Some(entry),
             },
             None => None,

@@ -27,6 +27,7 @@ impl JobReport {
         }
     }
 
+    /// Sets the outcome. The drop of `self`, at the end of this method, sends it.
     pub fn send(mut self, outcome: LoadOutcome) {
         self.outcome = Some(outcome);
     }

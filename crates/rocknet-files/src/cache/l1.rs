@@ -18,7 +18,7 @@ use rocknet_handler::Handler;
 use rocknet_handler::preload::Preloads;
 use rocknet_handler::route::Route;
 
-/// Maximum number of paths per worker, because each tick iterates over all paths.
+/// Maximum number of paths per worker, because the worker iterates over all paths in each tick of its timers.
 const MAX_PATHS: usize = 8192;
 /// Divisor of `cache.memory`: paths and their values use at most 1/64, within `MIN_BYTES` and `MAX_BYTES`. Clients can
 /// write one path in many ways (`/%61`), so the limit on entries in the shared cache does not bound this level.

@@ -94,6 +94,7 @@ fn try_load(tree: &Tree, path: &str) -> Result<Arc<Entry>, Vec<PendingRead>> {
 pub fn is_unchanged(entry: &Entry, tree: &Tree, path: &str) -> bool {
     let now = uptime_ms();
     let is_same = match DiskLookup::non_blocking(|lookup| load(lookup, tree, path, Some(entry))) {
+        // Either the entry is unchanged, or a shortage of resources prevents the check.
         Ok(None) => true,
         Ok(Some(found)) => found.is_same(entry),
         Err(_) => false,

@@ -132,7 +132,8 @@ impl<'s> ConfigApi<'s> {
     ///
     /// # Errors
     ///
-    /// Status 409 if the file has another revision, 422 if an edit cannot be applied, and those of [`ConfigApi::save`].
+    /// Status 400 or 404 if the edits name an unsuitable file, 409 if the file has another revision, 422 if an edit
+    /// cannot be applied, and those of [`ConfigApi::save`].
     pub fn edit(&self, edits: &Edits) -> Result<Saved, ApiError> {
         let (file, before, after) = self.edited(edits)?;
         let what: Vec<String> = edits.edits.iter().map(Edit::to_string).collect();
@@ -143,7 +144,8 @@ impl<'s> ConfigApi<'s> {
     ///
     /// # Errors
     ///
-    /// Status 409 if the file has another revision, 422 if an edit cannot be applied.
+    /// Status 400 or 404 if the edits name an unsuitable file, 409 if the file has another revision, 422 if an edit
+    /// cannot be applied or no `include` matches a new file.
     pub fn check_edits(&self, edits: &Edits) -> Result<Checked, ApiError> {
         let (file, _, after) = self.edited(edits)?;
         let checked = self.checked(&file, Some(&after));
@@ -203,7 +205,8 @@ impl<'s> ConfigApi<'s> {
         // Without the main file, it is unknown which files the configuration has.
         read(&self.main)?;
         let files = self.recorded_files()?;
-        // A change of an included file that cannot be read cannot be undone.
+        // Changes of a file that cannot be read are left out, because they cannot be undone. A missing file counts as
+        // empty, because it may be one that a change has removed.
         let present = |file: &Path| {
             let is_known = files.iter().any(|known| known == file);
             is_known
@@ -284,6 +287,7 @@ impl<'s> ConfigApi<'s> {
             Err(error) => {
                 let restored = match self.write(file, after, before) {
                     Ok(()) => {
+                        // The failed reload concerned a text that the file no longer has.
                         self.server.restore_reload_error(earlier_error);
                         match before {
                             Some(_) => "the file has its old text again".to_owned(),

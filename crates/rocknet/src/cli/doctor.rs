@@ -83,7 +83,8 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
     };
     match rocknet_config::load(file, &ServerEnvironment::new()) {
         Ok(Loaded { config, warnings }) => {
-            // Errors of single sites are among the warnings, because the other sites can be served.
+            // Errors of single sites are among the warnings, because the other sites can be served. A warning about a
+            // certificate concerns a single site, too.
             let (of_sites, others): (Vec<_>, Vec<_>) = warnings
                 .iter()
                 .partition(|finding| finding.is_error() || finding.code == Code::Certificate);

@@ -24,8 +24,8 @@ use super::sandbox::ActiveSandbox;
 /// Path from which this program was started.
 static OWN_PATH: OnceLock<PathBuf> = OnceLock::new();
 
-/// Remembers the path of this program. Called at the start, because the system reports another path once the file is
-/// replaced.
+/// Remembers the path of this program. Called when the process starts, because the system reports another path once the
+/// file is replaced.
 pub fn remember_own_path() {
     if let Ok(path) = std::env::current_exe() {
         let _ = OWN_PATH.set(path);

@@ -29,6 +29,7 @@ impl FollowerCount {
     pub fn take_place(&self) -> Result<FollowerPlace, ApiError> {
         let count = self.0.fetch_add(1, Ordering::Relaxed);
         let place = FollowerPlace(self.clone());
+        // If all places are taken, the drop of `place` takes the increment back.
         if count < MAX_FOLLOWERS {
             return Ok(place);
         }

@@ -102,7 +102,7 @@ impl MainLoop {
                 (Event::Prepared(Err(error)), Some(_)) => handover.fail(&error),
                 (Event::Prepared(Ok(successor)), Some(server)) => {
                     // The new process takes over the socket files, the datagrams of the UDP sockets, and the stored TLS
-                    // sessions.
+                    // sessions. Workers continue to read the UDP sockets that the new process does not use.
                     self.leave_sockets(server, true);
                     server.receive_quic(false, successor.unused_udp());
                     let sessions = server.certificates().sessions.close();
@@ -254,8 +254,9 @@ impl MainLoop {
         let control = self.control.borrow_mut().take();
         let sender = self.sender.clone();
         let end = move || {
-            // `stop` waits for the requests in progress, so that their clients get the replies of this process. If the
-            // thread cannot be started, the servers are dropped with the closure, which ends them immediately.
+            // `stop` waits for the requests of the control API in progress, so that their clients get the replies of
+            // this process. If the thread cannot be started, the servers of the control API are dropped with the
+            // closure, which ends them immediately.
             let stop = move || {
                 for server in control {
                     server.stop();

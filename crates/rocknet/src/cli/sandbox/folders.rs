@@ -53,6 +53,7 @@ pub fn of(config: &Config, state: &Path, source: &ConfigSource) -> Vec<WritableF
                 found.add_parent(socket, "listen");
             }
         }
+        // Programs such as PHP scripts may write below their root. The server itself only reads roots.
         let routes = site.routes.iter().map(|route| &route.settings);
         for settings in routes
             .chain([&site.settings])
