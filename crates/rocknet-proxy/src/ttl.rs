@@ -277,6 +277,7 @@ mod tests {
         other_id[0] ^= 1;
         let mut query = good.clone();
         query[2] &= !0x80;
+        // The first letter of the name is at 13, after the header and the length of the label.
         let mut other_question = good.clone();
         other_question[13] ^= 0x40;
         for wrong in [&other_id, &query, &other_question] {
@@ -324,7 +325,7 @@ mod tests {
             at in 0..600_usize,
         ) {
             let request = dns::query(7, "app.test", A).expect("a name");
-            // The head matches the question, so that the bytes after it are parsed.
+            // The header and the question match the request, so that the bytes after them are parsed.
             let mut message = response(&request, &[]);
             message[7] = records;
             message.extend(&bytes);

@@ -181,7 +181,8 @@ impl Upstream {
     /// Drains the upstream, or ends that.
     pub fn set_drained(&self, is_drained: bool) {
         self.is_drained.store(is_drained, Ordering::SeqCst);
-        // Waiting requests may now use one upstream more. If none is left, they receive a permit and then an error.
+        // Waiting requests may now use this upstream, or, if it is drained, a backup. If all upstreams are drained, the
+        // requests receive a permit and then an error.
         self.limit.grant_to_waiting();
     }
 

@@ -30,6 +30,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Helper {
     /// `None` while a caller uses the connection.
     state: Mutex<Option<HelperConnection>>,
+    /// Notified when a caller has returned the connection to `state`.
     free: Condvar,
     /// Numbers of programs for which [`HelperRequest::Forget`] is still to be sent: at most as many as there are
     /// programs in the helper.
