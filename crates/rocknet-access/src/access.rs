@@ -91,8 +91,8 @@ impl Access {
         }))
     }
 
-    /// Checks a request. `now_ms` is the current time of a monotonic clock in milliseconds. `authorization` is the value
-    /// of the `Authorization` field; `None` unless the request has exactly one such field.
+    /// Checks a request. `now_ms` is the current time of a monotonic clock in milliseconds. `authorization` is the
+    /// value of the `Authorization` field; `None` unless the request has exactly one such field.
     pub fn check(&self, now_ms: u64, client: Client, authorization: Option<&[u8]>) -> Check {
         if !self.addresses.admit(client) {
             return Check::Decided(Decision::Forbidden);
