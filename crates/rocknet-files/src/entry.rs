@@ -133,6 +133,7 @@ impl Entry {
     }
 
     /// Returns the time since the last check on disk in milliseconds; 0 if the worker's clock lags behind the check.
+    /// `now_ms` is the uptime.
     #[inline]
     pub fn age_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.checked_ms.load(Ordering::Relaxed))

@@ -81,8 +81,8 @@ impl H1Exchange {
         }
     }
 
-    /// Encodes the request head and takes the body out of `body`. `sent` is the request as it is sent to the
-    /// upstream.
+    /// Encodes the request head and takes the body out of `body`. `sent` is the request as it is sent to the upstream.
+    /// Sets `deadline` to the timeout of the response head.
     pub fn start(
         &mut self,
         upstream: &Upstream,

@@ -18,9 +18,9 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// Maximum number of bytes of [`RESOLV_CONF`] that are parsed. It is generous: lists of search domains traditionally
 /// have at most 256 characters.
 const MAX_CONF: usize = 16 * 1024;
-/// Maximum number of name servers, equal to that of the system resolver (`MAXNS`).
+/// Maximum number of name servers, equal to the maximum of the system resolver (`MAXNS`).
 const MAX_SERVERS: usize = 3;
-/// Maximum number of search domains, equal to that of glibc before 2.26.
+/// Maximum number of search domains, equal to the maximum of glibc before 2.26.
 const MAX_SEARCH: usize = 6;
 /// Timeout of one query. It is short, because the system has just queried the name server, which has cached the result.
 const TIMEOUT: Duration = Duration::from_millis(500);

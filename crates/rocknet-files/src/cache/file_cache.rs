@@ -188,7 +188,8 @@ impl FileCache {
         });
     }
 
-    /// Records that an entry has grown by `bytes`, because an encoded variant was added. Lost if the channel is full.
+    /// Records that an entry has grown by `bytes`, because an encoded variant was added. `tree` is the number of the
+    /// tree. If the channel is full, the growth is not recorded.
     pub fn entry_grew(&self, tree: u32, path: &Arc<str>, bytes: u64) {
         let _ = self.messages.try_send(Message::EntryGrew {
             key: (tree, Arc::clone(path)),
@@ -196,7 +197,7 @@ impl FileCache {
         });
     }
 
-    /// Removes all entries except those of these trees, and sets the maximum size in bytes.
+    /// Removes the entries of all trees except `trees`, and sets the maximum size of all entries to `memory` bytes.
     pub fn retain_trees(&self, trees: HashSet<u32>, memory: u64) {
         let _ = self.messages.send(Message::SetMemory { bytes: memory });
         let _ = self.messages.send(Message::RetainTrees { trees });

@@ -240,8 +240,9 @@ impl L1Cache {
         path.len() <= MAX_PATH_LENGTH
     }
 
-    /// Looks up a raw request path of a site. A retired entry is exchanged for its replacement. Without a replacement,
-    /// the retired entry itself is returned, and the caller must check it.
+    /// Looks up a raw request path of a site. `site`: number of the site, with [`AFTER_RULES`] for a path after
+    /// rewriting. A retired entry is exchanged for its replacement. Without a replacement, the retired entry itself is
+    /// returned, and the caller must check it.
     #[inline]
     pub fn get(&mut self, site: u32, path: &[u8]) -> Option<&Hit> {
         let hash = self.hasher.hash_one((site, path));

@@ -61,7 +61,7 @@ pub(super) fn root_error() -> io::Error {
     io::Error::other("scripts are not run as root: name another user")
 }
 
-/// Returns the error for an account whose primary group is that of root.
+/// Returns the error for an account whose primary group is the group of root.
 pub(super) fn root_group_error(name: &str) -> io::Error {
     io::Error::other(format!(
         "scripts are not run in the group of root, which is that of `{name}`: name another user"

@@ -97,7 +97,7 @@ impl AccountPlan {
 ///
 /// # Errors
 ///
-/// Returns an error for root, for the account of the server, and for an account whose primary group is that of root.
+/// Returns an error for root, for the account of the server, and for an account whose primary group is root's group.
 fn check(user: &User, server: &User) -> io::Result<()> {
     if user.uid == 0 {
         return Err(root_error());

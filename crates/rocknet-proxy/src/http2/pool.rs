@@ -155,7 +155,7 @@ impl H2Connection {
 
 impl H2Pool {
     /// Returns a permit for a stream. Opens a connection if no connection has a free stream. Requests that arrive in
-    /// the meantime wait for that connection.
+    /// the meantime wait for that connection. `idle_ms`: idle timeout of connections in milliseconds.
     ///
     /// # Errors
     ///

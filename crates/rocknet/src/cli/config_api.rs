@@ -119,7 +119,7 @@ impl<'s> ConfigApi<'s> {
     ///
     /// # Errors
     ///
-    /// Status 404 if the configuration has no such file, 409 if the file has another revision, and those of
+    /// Status 404 if the configuration has no such file, 409 if the file has another revision, and the statuses of
     /// [`ConfigApi::save`].
     pub fn replace(&self, replacement: &Replacement) -> Result<Saved, ApiError> {
         let file = self.named(replacement.file.as_deref())?;
@@ -133,7 +133,7 @@ impl<'s> ConfigApi<'s> {
     /// # Errors
     ///
     /// Status 400 or 404 if the edits name an unsuitable file, 409 if the file has another revision, 422 if an edit
-    /// cannot be applied, and those of [`ConfigApi::save`].
+    /// cannot be applied, and the statuses of [`ConfigApi::save`].
     pub fn edit(&self, edits: &Edits) -> Result<Saved, ApiError> {
         let (file, before, after) = self.edited(edits)?;
         let what: Vec<String> = edits.edits.iter().map(Edit::to_string).collect();
@@ -260,7 +260,8 @@ impl<'s> ConfigApi<'s> {
 
     /// Checks and writes a new text, loads it, and records the change. If the server cannot load the text, it
     /// restores the old one, but keeps an edit by another program in the meantime. A text that equals the old one is
-    /// loaded but not recorded. `what` describes the change for the log and the history.
+    /// loaded but not recorded. `before` and `after` are the texts before and after the change; `None`: the file does
+    /// not exist. `what` describes the change for the log and the history.
     ///
     /// # Errors
     ///
@@ -321,7 +322,7 @@ impl<'s> ConfigApi<'s> {
         })
     }
 
-    /// Checks the whole configuration with another text of a file.
+    /// Checks the whole configuration with another text of a file. `None` stands for a missing file.
     fn checked(&self, file: &Path, text: Option<&str>) -> Result<Loaded, Report> {
         let environment = ServerEnvironment::with_manager(self.server.certificates());
         rocknet_config::check(&self.main, &ConfigFiles::with_text(&environment, file, text))

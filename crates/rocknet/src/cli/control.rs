@@ -327,7 +327,7 @@ fn start_tcp(
     Ok((server, port))
 }
 
-/// Starts a server at one address, whose only handler is `api`.
+/// Starts a server at one address, whose only handler is `api`. `tls`: TLS settings; `None` to serve without TLS.
 fn start_at(
     listen: Listen,
     tls: Option<SiteTls>,

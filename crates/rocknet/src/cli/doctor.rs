@@ -53,7 +53,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs all checks for a configuration. `served`: addresses that the running server of the configuration listens at.
+/// Runs all checks for a configuration. `file`: the configuration, if there is one. `served`: addresses that the
+/// running server of the configuration listens at.
 pub fn checks(file: Option<&Path>, served: &ServedAddresses) -> Vec<Check> {
     let mut checks = Vec::new();
     let config = configuration(file, &mut checks);

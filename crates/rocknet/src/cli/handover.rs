@@ -197,14 +197,16 @@ fn offer(
         program,
         arguments: std::env::args_os().collect(),
         sockets,
+        // Channels through which the new process passes on QUIC datagrams for connections of this and older processes.
         relays: sites.offered_relays().map_err(not_duplicated)?,
-        // QUIC connection IDs of the new process contain another number than those of this process.
+        // Each process has another number, which its QUIC connection IDs contain.
         generation: sites.generation().wrapping_add(1),
         // `with_helper` adds the helper on the thread that starts the new process, because the helper may be busy.
         helper: None,
         ticket_secrets: sites.certificates().ticket_secrets().encode(),
         has_dropped_root: accounts::has_dropped_rights(),
         state_folder: context.state.clone(),
+        // Variables with which the new process notifies the service manager.
         environment: context.notifier.variables(),
         timeout: Duration::from_secs(timeout),
     })

@@ -69,8 +69,8 @@ impl LogFeed {
         }
     }
 
-    /// Returns the events of the next batch, or `None` at the end. If the filter does not follow the logs, the stream
-    /// ends after the first batch.
+    /// Returns the events of the next batch, or `None` at the end of the stream. If the filter does not follow the
+    /// logs, the stream ends after the first batch.
     async fn next_events(&mut self) -> Option<Bytes> {
         loop {
             if !self.is_first && !self.filter.follow {

@@ -289,8 +289,8 @@ impl MainLoop {
         servers.for_each(|server| server.leave_socket_files(leaves));
     }
 
-    /// Returns true if the terminal of standard input was closed after the start. After a hangup, `isatty` on the old
-    /// terminal fails.
+    /// Returns true if standard input was a terminal when the server started, and the terminal was closed since. After
+    /// a hangup, `isatty` on the old terminal fails.
     fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
     }

@@ -1,6 +1,6 @@
 //! A configuration that belongs to root, with a server that is started as root and runs as another account, as with the
-//! drop-in `scripts.conf`. Tests three things: the owners and modes that the drop-in sets; reloads of the configuration;
-//! and changes of the configuration through the API, which are refused.
+//! drop-in `scripts.conf`. Tests three things: the owners and modes that the drop-in sets; reloads of the
+//! configuration; and changes of the configuration through the API, which are refused.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -56,8 +56,8 @@ fn the_drop_in_takes_the_right_to_write_and_keeps_the_right_to_read() {
     }
     let dir = ProgramFolder::new(&[("outside", "")]);
     let (server, other) = (uid(ACCOUNT), uid("nobody"));
-    // Owner, group and mode before and after. The group ID of `daemon` equals its user ID, so `server` stands for both;
-    // the same is true of `nobody` and `other`, whose group need not exist.
+    // Owner, group and mode before and after. The group IDs of `daemon` and `nobody` equal their user IDs, so `server`
+    // and `other` are used for both.
     let files = [
         ("plain", (server, server, 0o644), (0, server, 0o644)),
         ("key", (server, server, 0o600), (0, server, 0o640)),
@@ -74,8 +74,8 @@ fn the_drop_in_takes_the_right_to_write_and_keeps_the_right_to_read() {
     let [folder, sub] = ["etc", "etc/sub"].map(|name| dir.path().join(name));
     give(&sub, (server, server), 0o770);
     give(&folder, (server, server), 0o755);
-    // The drop-in must give only the link itself to root, and leave its target alone, because the target may be any file
-    // of the system.
+    // The drop-in must give only the link itself to root, and leave its target alone, because the target may be any
+    // file of the system.
     let target = dir.path().join("outside");
     give(&target, (server, server), 0o666);
     symlink(&target, folder.join("link")).expect("a link");

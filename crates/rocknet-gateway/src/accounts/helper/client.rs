@@ -268,7 +268,7 @@ impl HelperProcess {
         Ok(self.status)
     }
 
-    /// Sends a signal to the program or its group.
+    /// Sends a signal to the program, or to its whole process group if `to_group` is true.
     ///
     /// # Errors
     ///

@@ -114,7 +114,7 @@ pub fn existing(folders: &[WritableFolder]) -> Result<Vec<PathBuf>, String> {
     Ok(all)
 }
 
-// Values of `WritableFolder::needed_for` by which `create` and `existing` recognise a folder.
+// Values of `WritableFolder::needed_for` by which `create` and `existing` recognize a folder.
 const STATE: &str = "state";
 const ROOT: &str = "root";
 const CONTROL_SOCKET: &str = "admin.socket";
