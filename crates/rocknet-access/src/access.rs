@@ -16,6 +16,7 @@ use crate::users::{User, UserLookup, Users};
 /// Access control of one route, shared by all workers.
 pub struct Access {
     addresses: Addresses,
+    /// `None` if requests need no password.
     auth: Option<Arc<Basic>>,
 }
 

@@ -99,6 +99,7 @@ pub struct Asset {
 /// One variant of an asset.
 pub struct Variant {
     pub coding: Coding,
+    /// Entity tag; `None` for an error page, which has no validators.
     pub etag: Option<FileTag>,
     /// Head of the response with the whole content.
     pub full: PreparedHeads,

@@ -1,4 +1,4 @@
-//! Reports the outcome of a load job in the pool to the cache thread.
+//! Reports the outcome of a load job in the blocking pool to the cache thread.
 
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread;

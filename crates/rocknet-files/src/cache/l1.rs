@@ -50,6 +50,7 @@ pub struct L1Cache {
     hasher: RandomState,
     /// Bytes of all slots.
     bytes: usize,
+    /// Maximum of `bytes`.
     max_bytes: usize,
     /// Bytes of the slots of missing paths.
     missing_bytes: usize,

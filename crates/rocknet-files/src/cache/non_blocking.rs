@@ -12,8 +12,8 @@ use crate::load::load;
 use crate::tree::Tree;
 use rocknet_handler::clock::uptime_ms;
 
-/// Maximum number of read-ahead rounds per lookup before a thread of the pool takes over. A lookup can need a round for
-/// each path that it tries, and one for the content.
+/// Maximum number of read-ahead rounds per lookup before a thread of the blocking pool takes over. A lookup can need a
+/// round for each path that it tries, and one for the content.
 const MAX_ROUNDS: usize = 16;
 /// Maximum number of lookups of all workers that wait for a read-ahead. Each lookup can keep a few files open. Without
 /// a limit, a disk that hangs would use up the descriptors that connections need. Further lookups wait for a thread of

@@ -14,7 +14,8 @@ pub enum Account {
     Own,
     /// Another account, to which this process can switch as root.
     Other(User),
-    /// Another account, for which the helper starts programs. `number` is the index in the helper's list of accounts.
+    /// Another account, for which the account helper starts programs: a process that keeps root's rights for this.
+    /// `number` is the index in the helper's list of accounts.
     ViaHelper { number: u8, user: User },
 }
 

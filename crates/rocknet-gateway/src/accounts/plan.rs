@@ -1,4 +1,5 @@
-//! Accounts that a configuration needs: the account of the server and the accounts of its scripts.
+//! Accounts that a configuration needs: the account of the server and the accounts of its scripts. Scripts are CGI
+//! programs, and PHP scripts in a php-fpm that RockNet starts itself.
 
 use std::io;
 

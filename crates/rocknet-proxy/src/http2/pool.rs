@@ -78,6 +78,7 @@ pub struct StreamPermit {
 /// Connection that is being opened.
 #[derive(Default)]
 struct PendingConnection {
+    /// Wakers of the requests that wait for the connection.
     waiting: RefCell<Vec<Waker>>,
     /// Error of the attempt. `None` while the attempt is pending, if it succeeded, or if its task was dropped.
     failed: RefCell<Option<(io::ErrorKind, String)>>,

@@ -60,7 +60,7 @@ impl Handover {
     ) {
         if self.is_in_progress {
             if let Some(request) = request {
-                request.reply(Err(ApiError::new(409, "an upgrade is in progress")));
+                request.reply(Err(ApiError::new(409, "refused: another upgrade is in progress")));
             }
             return;
         }

@@ -160,7 +160,7 @@ impl MainLoop {
                     }
                 }
                 (Event::Control(request), Some(_)) if handover.is_in_progress() && changes(&request.request) => {
-                    request.reply(Err(ApiError::new(409, "an upgrade is in progress")));
+                    request.reply(Err(ApiError::new(409, "refused: an upgrade is in progress")));
                 }
                 (Event::Control(request), Some(server)) if inspection::is_inspection(&request.request) => {
                     inspection::start(request, server, &self.source);
@@ -170,7 +170,9 @@ impl MainLoop {
                     request.reply(reply);
                 }
                 (Event::Control(request), None) if has_successor => request.reply(Err(ApiError::taken_over())),
-                (Event::Control(request), None) => request.reply(Err(ApiError::new(503, "the server is stopping"))),
+                (Event::Control(request), None) => {
+                    request.reply(Err(ApiError::new(503, "refused: the server is stopping")));
+                }
                 // The server is stopping already. A prepared new process is killed when its event is dropped here.
                 (_, None) => {}
             }

@@ -50,6 +50,7 @@ pub struct Helper {
 pub struct HelperProcess {
     helper: &'static Helper,
     number: u64,
+    /// Exit status; `None` until the program has been reaped.
     status: Option<ExitStatus>,
 }
 
