@@ -24,6 +24,7 @@ const MAX_DOUBLINGS: u32 = 3;
 /// The circuit of one server.
 #[derive(Debug, Default)]
 pub struct Breaker {
+    /// Number of failures in the current window.
     fails: u32,
     /// Time of the first failure that `fails` counts, in milliseconds of uptime.
     first_failure_ms: u64,
@@ -103,7 +104,8 @@ mod tests {
     }
     use Event::{Begin, Fail, Succeed};
 
-    /// Applies events at their times, and checks after each whether a request is admitted.
+    /// Applies events at their times, and checks after each whether a request is admitted. A row is the time in
+    /// milliseconds, the event, and the expected answer.
     #[track_caller]
     fn check(rules: Rules, rows: &[(u64, Event, bool)]) {
         let mut breaker = Breaker::default();

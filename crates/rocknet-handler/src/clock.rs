@@ -99,6 +99,7 @@ const SAMPLE_EVERY: u8 = 64;
 pub struct ReadyLatency {
     /// Number of requests until the next sample.
     left: Cell<u8>,
+    /// Duration of the last sample in microseconds.
     duration_us: Cell<u64>,
 }
 

@@ -127,6 +127,8 @@ mod tests {
     fn a_destination_without_a_local_port_is_paused_and_tried_again() {
         const NONE: Option<ErrorKind> = Some(ErrorKind::AddrNotAvailable);
         let all = Destinations::new();
+        // Time, port of the destination, result of the system call, and the expected error, with true if the system
+        // call was made.
         for (now_ms, port, system, expected) in [
             (1_000, 1, Ok(()), (None, true)),
             (

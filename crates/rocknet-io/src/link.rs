@@ -61,8 +61,9 @@ pub trait Link {
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;
 
     /// Moves the available bytes into an empty pipe, so that they never enter the memory of this process. Returns their
-    /// number, or 0 if nothing was moved. After 0 the caller calls `poll_recv`, which receives the data, the end or the
-    /// error, or waits for it. Links for which [`Link::is_zero_copy`] returns false always return 0.
+    /// number, or 0 if nothing was moved. After 0 the caller calls `poll_recv`, which receives data, the end of the
+    /// stream or an error, or waits for one of them. Links for which [`Link::is_zero_copy`] returns false always return
+    /// 0.
     ///
     /// # Errors
     ///
@@ -81,8 +82,9 @@ pub trait Link {
     }
 
     /// Removes and returns the part of a batched write that the socket did not accept. The task is woken when there is
-    /// such a part; with io_uring, only if it also waits to receive or to send. Until the part has been taken, the link
-    /// sends nothing more, and receiving may remain pending. The caller must send the part before all other output.
+    /// such a part; with io_uring, only if the task also waits to receive or to send. Until the part has been taken,
+    /// the link sends nothing more, and receiving may remain pending. The caller must send the part before all other
+    /// output.
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         None
     }

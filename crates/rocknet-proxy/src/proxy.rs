@@ -64,7 +64,9 @@ pub struct Proxy {
     max_requests: usize,
     /// True if the configuration sets the limit. Tunnels then count against it.
     counts_tunnels: bool,
+    /// Requests that wait for a permit.
     queue: Arc<UpstreamQueue>,
+    /// Maximum wait for a permit.
     queue_timeout: Duration,
     /// Timeout of connecting and of the TLS handshake.
     pub(super) connect: Duration,

@@ -1,4 +1,5 @@
-//! Accounts that a configuration needs: the account of the server and the accounts of its scripts.
+//! Accounts that a configuration needs: the account of the server and the accounts of its scripts. Scripts are CGI
+//! programs, and PHP scripts in a php-fpm that RockNet starts itself.
 
 use std::io;
 
@@ -97,7 +98,7 @@ impl AccountPlan {
 ///
 /// # Errors
 ///
-/// Returns an error for root, for the account of the server, and for an account whose primary group is that of root.
+/// Returns an error for root, for the account of the server, and for an account whose primary group is root's group.
 fn check(user: &User, server: &User) -> io::Result<()> {
     if user.uid == 0 {
         return Err(root_error());

@@ -183,7 +183,9 @@ impl FileReservation {
 /// A share of one total of the store (memory, disk or files), released on drop.
 pub(super) struct Reservation {
     usage: Arc<Usage>,
+    /// Selects the total.
     of: fn(&Usage) -> &AtomicU64,
+    /// Size of the share: bytes, or a number of files.
     count: u64,
 }
 

@@ -13,7 +13,9 @@ const BULK_UNTIL: usize = PIECES as usize * 8 * 1024;
 #[derive(Debug, Default)]
 pub struct FlowMeter {
     is_bulk: bool,
+    /// Number of pieces in the measurement in progress.
     pieces: u8,
+    /// Number of bytes in the measurement in progress.
     bytes: usize,
 }
 

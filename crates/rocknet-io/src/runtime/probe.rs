@@ -24,6 +24,7 @@ pub fn io_uring_unavailable() -> Option<String> {
 
 /// Creates a ring, and sends two messages over a socket pair.
 fn attempt() -> io::Result<()> {
+    // Reads at most one of the runtime's own events per poll, which is enough for this test.
     Runtime::with_io_uring(1)?.block_on(async {
         let driver = current().ok_or(io::ErrorKind::Other)?;
         let (ours, theirs) = UnixStream::pair()?;

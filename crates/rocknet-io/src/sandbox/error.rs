@@ -13,8 +13,8 @@ pub enum SandboxError {
     /// The process may gain privileges by set-user-ID programs, so only root may set limits. `renounce_privileges`
     /// removes the obstacle.
     MayGainPrivileges,
-    /// The process has as many layers of Landlock rules as the kernel permits. Each program that takes the place of
-    /// another one, with the same limits, adds a layer.
+    /// The process has as many layers of Landlock rules as the kernel permits. Each upgrade of the server adds a layer,
+    /// because the new process inherits the layers of the old one and sets the limits again.
     TooManyLayers,
     /// The system call with this name failed.
     System(&'static str, io::Error),

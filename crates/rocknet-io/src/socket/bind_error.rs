@@ -78,7 +78,7 @@ impl fmt::Display for BindError {
                  give the program this capability with `setcap cap_net_bind_service=+ep`, or choose port 1024 or above",
             ),
             (BindErrorKind::Denied, Address::Unix(_)) => {
-                f.write_str("cannot be created: give the server's user permission to read and write its directory")
+                f.write_str("cannot be created: give the server's user permission to read and write the file's directory")
             }
             (BindErrorKind::Unavailable, Address::Tcp { .. }) => f.write_str(
                 "is not an address of this machine (`ip address` lists them); use one of those, or only the port for all",

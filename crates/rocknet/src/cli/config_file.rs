@@ -244,8 +244,8 @@ fn is_of_new_file(found: &OsStr, beside: &OsStr) -> bool {
     number.is_some_and(|number| number.len() == DIGITS && number.iter().all(u8::is_ascii_digit))
 }
 
-/// Returns true if a [`NewFile`] is old and was written by this user. A file written by root may have its final
-/// owner.
+/// Returns true if a [`NewFile`] is old and was written by this user. A file that root has written may already have the
+/// owner of the configuration file `beside`.
 fn is_abandoned(path: &Path, beside: &Path) -> bool {
     let (Ok(found), Ok(old)) = (path.symlink_metadata(), fs::metadata(beside)) else {
         return false;

@@ -327,7 +327,7 @@ fn start_tcp(
     Ok((server, port))
 }
 
-/// Starts a server at one address, whose only handler is `api`.
+/// Starts a server at one address, whose only handler is `api`. `tls`: TLS settings; `None` to serve without TLS.
 fn start_at(
     listen: Listen,
     tls: Option<SiteTls>,
@@ -346,16 +346,15 @@ fn start_at(
         pattern: Pattern::Prefix("/".to_owned()),
         handler: Arc::new(api),
     };
-    let own = adopted.split(&addresses(&config));
-    Server::start(config, vec![mount], &mut ServerAdoption(own))
+    let inherited = adopted.split(&addresses(&config));
+    Server::start(config, vec![mount], &mut ServerAdoption(inherited))
 }
 
 /// Reads a token from the file `name` in the state folder, and creates the file first if it does not exist.
 fn token(state: &Path, name: &str) -> io::Result<String> {
     let storage = FileStorage::new(state);
-    // Another server with the same state folder may create the token at the same time. After the last attempt, the
-    // token is read or created without the lock.
-    // The lock is held until this function returns.
+    // The lock is held until this function returns, because another server with the same state folder may create the
+    // token at the same time. If all attempts to lock fail, the token is read or created without the lock.
     let mut lock = storage.lock(name)?;
     for _ in 0..LOCK_ATTEMPTS {
         if lock.is_some() {

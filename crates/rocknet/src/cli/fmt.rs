@@ -33,7 +33,7 @@ pub struct Options {
 #[derive(Serialize)]
 struct FormatResult {
     file: PathBuf,
-    /// True if the file was not formatted.
+    /// True if formatting changes the text of the file.
     changed: bool,
 }
 

@@ -58,7 +58,8 @@ pub struct LinkRecord {
     sent: usize,
     /// True once the link has received the end of the stream.
     received_end: bool,
-    /// True once everything was sent and, after a shutdown of the sending side, the end was received.
+    /// True once everything was sent and, if the link has shut down its sending side, the end of the stream was
+    /// received.
     finished: bool,
     /// Error that ended the task of the link.
     error: Option<io::Error>,
@@ -194,7 +195,7 @@ impl TestConnection {
 pub struct Pair {
     /// Task of the link; `None` once it has ended or was dropped.
     pub task: Option<Pin<Box<dyn Future<Output = io::Result<()>>>>>,
-    /// Set when the task is woken, and until its first poll.
+    /// Set at first, and whenever the task is woken; cleared before a poll.
     pub woken: Arc<Flag>,
     pub record: Rc<RefCell<LinkRecord>>,
     /// Seed of the bytes that the link sends; see [`bytes()`].

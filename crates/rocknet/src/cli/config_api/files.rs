@@ -69,7 +69,8 @@ pub fn new_file(main: &Path, name: &Path) -> Result<PathBuf, ApiError> {
     Ok(path)
 }
 
-/// Returns the file that the edits apply to; `None` if no file has their keys. Reads each file once.
+/// Returns the file that the edits apply to. Returns `None` if no file has their keys or there is only one file; the
+/// edits then apply to the main file. Reads each file once.
 ///
 /// # Errors
 ///
@@ -226,8 +227,9 @@ mod tests {
         }
         assert_eq!(find(&files, &main, &files[1]), Ok(files[1].clone()));
     }
+
     #[test]
-    fn names_of_new_files_lead_nowhere_else() {
+    fn invalid_names_of_new_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("sites")).unwrap();
         fs::write(folder.path().join("sites/old.toml"), "").unwrap();

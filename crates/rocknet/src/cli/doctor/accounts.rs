@@ -1,4 +1,5 @@
-//! Checks the accounts of the server and its scripts, and whether scripts can reach the server's private keys.
+//! Checks the accounts of the server and its scripts (PHP and CGI), and whether scripts can reach the server's private
+//! keys.
 
 use std::collections::BTreeSet;
 use std::path::Path;

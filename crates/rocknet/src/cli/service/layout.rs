@@ -36,7 +36,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the paths below `root`, or those of this system.
+    /// Returns the paths below `root`; without it, the paths of this system.
     pub fn new(root: Option<&Path>) -> Layout {
         Layout {
             root: root.unwrap_or(Path::new("/")).to_path_buf(),
