@@ -101,8 +101,9 @@ mod tests {
         Fail,
         Succeed,
         Begin,
+        Pass,
     }
-    use Event::{Begin, Fail, Succeed};
+    use Event::{Begin, Fail, Pass, Succeed};
 
     /// Applies events at their times, and checks after each whether a request is admitted. A row is the time in
     /// milliseconds, the event, and the expected answer.
@@ -118,6 +119,7 @@ mod tests {
                     breaker.succeeded();
                 }
                 Begin => breaker.begin(*now_ms, rules),
+                Pass => {}
             }
             assert_eq!(breaker.admits(*now_ms), *admits, "row {number}: {breaker:?}");
         }
@@ -189,6 +191,8 @@ mod tests {
                 (0, Fail, true),
                 (0, Fail, false),
                 (10_000, Begin, false),
+                (19_999, Pass, false),
+                (20_000, Pass, true),
                 (20_000, Begin, false),
                 (30_000, Succeed, true),
             ],
