@@ -127,7 +127,8 @@ pub fn remembered_parameters() -> Vec<u8> {
         .collect()
 }
 
-/// Returns the settings that an endpoint keeps for its whole life. `forwarding`: inboxes of the workers of the process.
+/// Returns the settings that an endpoint keeps for its whole life. `forwarding` has the inboxes of the workers of the
+/// process. `misrouted` gets the owner that the connection ID of a rejected datagram names.
 pub(crate) fn endpoint_config(
     keys: &SharedKeys,
     owner: Owner,
@@ -206,6 +207,7 @@ mod tests {
         let keys = SharedKeys::random().expect("keys");
         let crypto = Arc::new(SelectingConfig::new(Arc::new(NoSite)).expect("a configuration"));
         let log = Arc::clone(&keys.token_log);
+        // Each configuration holds a reference to the log.
         let references = Arc::strong_count(&log);
         let _configs = [server_config(&keys, &crypto), server_config(&keys.clone(), &crypto)];
         assert_eq!(Arc::strong_count(&log), references + 2);

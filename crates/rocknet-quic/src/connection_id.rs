@@ -125,7 +125,8 @@ impl ConnectionIdGenerator for Generator {
     /// Called only for a short header whose connection ID belongs to no connection of this worker. An accepted ID makes
     /// `quinn-proto` send a stateless reset. If the ID names another owner, it is rejected, and the owner is recorded,
     /// so that the datagram can be forwarded instead. The ID of a worker or process that no longer exists is accepted,
-    /// because nothing could receive the datagram. Datagrams for processes that exist do not get here.
+    /// because nothing could receive the datagram. Datagrams for older processes that still run do not get here,
+    /// because the endpoint passes them on before.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {
             Some(owner) if owner == self.owner => Ok(()),

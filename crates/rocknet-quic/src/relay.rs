@@ -22,7 +22,7 @@ const MAX_MESSAGE: usize = 65_536 + 256;
 #[derive(Clone)]
 pub struct Relay {
     generation: u16,
-    /// `None` once the process has ended, so that its end costs no descriptor.
+    /// `None` once the process has ended, so that a process that no longer exists costs no descriptor.
     channel: Arc<RwLock<Option<FdChannel>>>,
 }
 
@@ -40,7 +40,7 @@ impl Relay {
     pub fn check(&self) -> bool {
         let channel = self.channel.read().unwrap_or_else(PoisonError::into_inner);
         let is_open = match &*channel {
-            // The process sends nothing, so only its end is readable.
+            // The process sends nothing, so the channel becomes readable only when the process ends.
             Some(channel) => !channel.wait_readable(Duration::ZERO),
             None => return false,
         };

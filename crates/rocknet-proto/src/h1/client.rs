@@ -319,7 +319,7 @@ impl ClientConnection {
         response: &mut ResponseIndex,
     ) -> Result<ClientEvent, ResponseError> {
         let window = limits.head_window(unread);
-        // No more bytes may follow, because the head has reached its size limit.
+        // True if the head has reached its size limit, so that waiting for more bytes would not help.
         let is_full = window.len() == limits.head_ceiling();
         // Bytes that were not searched for a line end yet.
         let new = window.get(self.scanned as usize..).unwrap_or(window);

@@ -467,8 +467,8 @@ impl ServerConnection {
         Ok(self.after_response())
     }
 
-    /// Aborts a started response. The client detects it because the connection closes before the announced end of the
-    /// body. Only an HTTP/1.0 response of unknown length announces no end.
+    /// Aborts a started response. The client detects this, because the connection closes before the announced end of
+    /// the body. Only an HTTP/1.0 response of unknown length announces no end, so it looks complete.
     pub fn abort(&mut self) -> AfterResponse {
         (self.persists, self.reading, self.writing) = (false, ReadState::Closed, WriteState::Idle);
         self.response_body = BodyWriter::empty();

@@ -188,13 +188,12 @@ enum ReadState {
 /// The caller owns all bytes and works in this order:
 ///
 /// 1. It calls [`write_preface`](Self::write_preface) once.
-/// 2. It calls [`receive`](Self::receive) with the unread bytes, drops the consumed bytes, and repeats until
-///    it gets [`ConnectionEvent::More`] or [`ConnectionEvent::Closed`].
-/// 3. It responds with [`respond_prepared`](Self::respond_prepared) if the head was encoded in advance,
-///    else with [`respond`](Self::respond). It announces body bytes with
-///    [`queue_body`](Self::queue_body) as they become ready.
-/// 4. After every round of receiving or queueing, it calls [`next_data`](Self::next_data) until that
-///    returns `None` or the caller's send queue is full. It appends exactly the granted bytes after each frame header.
+/// 2. It calls [`receive`](Self::receive) with the unread bytes, drops the consumed bytes, and repeats until it gets
+///    [`ConnectionEvent::More`] or [`ConnectionEvent::Closed`].
+/// 3. It responds with [`respond_prepared`](Self::respond_prepared) if the head was encoded in advance, else with
+///    [`respond`](Self::respond). It announces body bytes with [`queue_body`](Self::queue_body) as they become ready.
+/// 4. Each time it has received bytes or queued body bytes, it calls [`next_data`](Self::next_data) until the result is
+///    `None` or its own send queue is full. It appends exactly the granted bytes after each frame header.
 ///
 /// ```
 /// use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, PREFACE, SendError, ServerConnection};

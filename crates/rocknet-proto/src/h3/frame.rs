@@ -114,7 +114,7 @@ pub(crate) struct HeadersFrame {
 }
 
 impl HeadersFrame {
-    /// Room for the type and a length of two bytes: enough for 16 KiB of fields.
+    /// Size in bytes of the type and of the room for the length, which is enough for 16 KiB of fields.
     const HEADER: usize = 3;
 
     /// Appends the frame header, with room for the length.
