@@ -31,7 +31,7 @@ pub struct Owner {
     /// Generation of the process. Processes that serve a port at the same time need different generations. Connections
     /// of generations without a process are reset.
     pub generation: u16,
-    /// Number of the worker among those of the process that have a UDP socket.
+    /// Number of the worker among the workers of the process that have a UDP socket.
     pub worker: u16,
 }
 

@@ -19,9 +19,9 @@ pub(crate) struct WindowExceeded;
 /// TLS record and the system call cost more than the data is worth.
 pub(crate) const USEFUL_FRAME: u64 = 512;
 
-/// Minimum payload in bytes with which a DATA frame that a window cut short still refunds WINDOW_UPDATE frames to the
-/// flood budget. A client that grants less at a time does so to make the server send many frames: small windows alone
-/// do not explain such grants.
+/// Smallest payload in bytes of a DATA frame that refunds WINDOW_UPDATE frames to the flood budget although a window
+/// has cut it short. A client that grants less at a time does so to make the server send many frames: small windows
+/// alone do not explain such grants.
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
 /// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size. A

@@ -233,6 +233,7 @@ impl ServerConnection {
 
     /// Applies PRIORITY_UPDATE (RFC 9218 §7.2).
     pub(super) fn update_priority(&mut self, number: u64, priority: Priority) -> Result<(), ConnectionError> {
+        // The IDs of request streams are multiples of 4 (RFC 9000 §2.1).
         if !number.is_multiple_of(4) {
             return Err(ConnectionError::InvalidId);
         }

@@ -48,6 +48,7 @@ impl Encoder {
         }
         let smallest = self.pending_sizes.map_or(size, |(smallest, _)| smallest.min(size));
         self.pending_sizes = Some((smallest, size));
+        // The peer evicts the entries that do not fit into the smallest size, so they are evicted here, too.
         self.table.set_max(smallest);
         self.table.set_max(size);
     }
