@@ -33,6 +33,7 @@ fn an_idle_connection_is_small() {
     let prepared = PreparedHead::new(rocknet_proto::Status::OK, Some(0), []).expect("valid fields");
     let (mut at, mut requests, mut open) = (0, 0, Vec::new());
     loop {
+        // The time is always 0.
         let received = connection.receive(&Limits::default(), 0, &bytes[at..], &mut head, &mut out);
         at += received.consumed;
         match received.event {

@@ -1,4 +1,7 @@
 //! Unidirectional streams: types, SETTINGS, GOAWAY, push IDs and priorities (RFC 9114 §6.2, §7.2; RFC 9218 §7.2).
+//!
+//! The second argument of `receive_unidirectional` is the time, which is always 0, and the last is true if the stream
+//! ends with these bytes.
 
 use rocknet_proto::Limits;
 use rocknet_proto::h3::{Config, Critical, ServerConnection, UnidirectionalAction};
@@ -6,6 +9,7 @@ use rocknet_proto::h3::{Config, Critical, ServerConnection, UnidirectionalAction
 use super::wire::{GET, Peer, frame, headers, integer};
 
 fn engine() -> ServerConnection {
+    // The last argument is the time.
     ServerConnection::new(&Config::default(), &Limits::default(), 0)
 }
 
