@@ -22,7 +22,7 @@ pub const SECRET_LENGTH: usize = 32;
 /// Idle timeout (RFC 9000 §10.1). Browsers and other servers use the same value.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time after which a connection with an exchange in progress sends PING (RFC 9000 §10.1.2), so that the idle timeout
-/// does not end an exchange that is silent. Two PING frames may be lost.
+/// does not end an exchange that is silent. A lost PING can be repeated before the timeout.
 pub const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Receive window of a stream in bytes, the same as for HTTP/2.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -181,6 +181,7 @@ pub(crate) fn transport_config(trace: Option<QlogStream>) -> TransportConfig {
         .crypto_buffer_size(CRYPTO_BUFFER)
         .initial_mtu(INITIAL_MTU)
         .mtu_discovery_config(Some(discovery))
+        // Without a buffer, unreliable datagrams (RFC 9221) are turned off.
         .datagram_receive_buffer_size(None)
         .qlog_stream(trace)
         .congestion_controller_factory(Arc::new(CubicFactory));

@@ -2,7 +2,7 @@
 //!
 //! The caller owns all bytes. It passes the unread bytes to `receive`, drops the consumed bytes, and calls again until
 //! it gets `More` (read from the client first) or `Blocked` (respond first). After a request with a body it calls
-//! `receive` even without unread bytes, because `End` can consume none. For each `Request` it calls `respond` and
+//! `receive` even without unread bytes, because `End` may consume no bytes. For each `Request` it calls `respond` and
 //! `finish`, or `respond_complete`.
 //!
 //! ```text
