@@ -347,7 +347,7 @@ impl ClientConnection {
     }
 
     /// Determines the event of a head and the framing of the body (RFC 9112 §6.3). Invalid framing fields are an error
-    /// even if they do not apply, because a proxy forwards them.
+    /// even if they do not apply, as in the response to HEAD, because a proxy may forward them.
     fn accept_head(
         &mut self,
         consumed: usize,

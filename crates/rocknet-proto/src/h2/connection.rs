@@ -167,7 +167,7 @@ pub enum ConnectionEvent {
         /// Payload of the acknowledgement.
         opaque: [u8; 8],
     },
-    /// The connection ended with an error. GOAWAY is written and must be sent before the link is closed.
+    /// The connection ended with an error. GOAWAY is written and must be sent before the transport is closed.
     Closed {
         /// Error of the client.
         error: ConnectionError,
@@ -360,8 +360,8 @@ impl ServerConnection {
     }
 
     /// Ends the connection with `code` and writes GOAWAY (RFC 9113 §6.8), for example after a deadline has passed. The
-    /// frame must be sent before the link is closed. All streams are dropped without an event. If the connection has
-    /// already ended, nothing is written.
+    /// frame must be sent before the transport is closed. All streams are dropped without an event. If the connection
+    /// has already ended, nothing is written.
     pub fn close(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
         self.fail(code, out);
     }
