@@ -126,7 +126,7 @@ impl ChunkError {
             Self::Extension => "a control character in a chunk extension",
             Self::ExtensionsTooLarge => "too many bytes of chunk extensions",
             Self::BareLf => "a bare LF after a chunk size",
-            Self::End => "chunk data longer than its size",
+            Self::End => "chunk data that does not match its size",
             Self::Trailer(error) => error.reason(),
             Self::ForbiddenTrailer => "a field that is forbidden in trailers",
         }

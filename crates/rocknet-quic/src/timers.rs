@@ -47,6 +47,7 @@ impl Timers {
 
     /// Removes each moment that has passed, and calls `wake` with its slot.
     pub fn poll(&mut self, context: &mut Context<'_>, mut wake: impl FnMut(usize)) {
+        // Each alarm that is set here has to be polled, too, so that it wakes the task.
         while self.alarm.poll(context) {
             let now = Instant::now();
             while let Some(&(moment, slot)) = self.moments.first()

@@ -8,8 +8,8 @@ use crate::request::{RequestIndex, TargetForm, Version};
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Time at which the server responds to a request with an empty 200. Requests for an upgrade get 101 at once, and
-/// refused requests get the status of the refusal.
+/// Time at which the server sends its response, an empty 200. Requests for an upgrade get 101 at once, and refused
+/// requests get the status of the refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResponseTiming {
     /// After the head, so that the body is received and discarded.

@@ -1,4 +1,8 @@
 //! Tests responses through the API: their order, scheduling, server push, and graceful shutdown.
+//!
+//! In calls of `respond`, the arguments after the status are the value of Content-Length, the fields, and true if the
+//! response has no body. In calls of `queue_body`, the second argument is a number of bytes, and the third is true if
+//! these bytes are the last.
 
 use super::check::*;
 use rocknet_proto::h2::{
@@ -28,7 +32,7 @@ impl Server {
         server
     }
 
-    /// Receives bytes and returns the events that they cause.
+    /// Receives bytes at time 0 and returns the events that they cause.
     fn receive(&mut self, bytes: &[u8]) -> Vec<ConnectionEvent> {
         let (mut events, mut at) = (Vec::new(), 0);
         loop {

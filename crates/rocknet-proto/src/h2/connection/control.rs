@@ -172,6 +172,7 @@ impl ServerConnection {
         if let Some(id) = self.streams.find(number) {
             self.streams.set_priority(id, priority);
         } else if self.is_idle_stream(number) {
+            // The server opens the streams with even numbers, so the client cannot know one that is idle.
             if number & 1 == 0 {
                 return Err(ConnectionError::IdleStream);
             }
