@@ -97,7 +97,7 @@ impl Site {
         &mut self.routes[index].settings
     }
 
-    /// Removes a route. Patterns are no longer looked up afterwards.
+    /// Removes a route. Afterwards, routes are no longer found by their patterns, because their indices have changed.
     pub fn remove_route(&mut self, index: usize) -> SiteRoute {
         self.by_pattern.clear();
         self.routes.remove(index)
@@ -132,6 +132,7 @@ pub(crate) trait Notes {
     fn list(&mut self) -> &mut Vec<Note>;
 
     fn note(&mut self, kind: NoteKind, directive: &Directive, message: &str) {
+        // The writer sets the file, and replaces the line by the line in that file.
         self.list().push(Note {
             kind,
             file: String::new(),

@@ -1,7 +1,7 @@
-//! Virtual hosts of nginx and Apache, and their assembly to sites: names, listeners, TLS, and redirects to HTTPS.
+//! Virtual hosts of other servers, and their assembly to sites: names, listeners, TLS, and redirects to HTTPS.
 //!
-//! nginx and Apache have one host for each port, RockNet has one site for all its ports. A host that only redirects to
-//! HTTPS becomes a part of the site that it redirects to.
+//! nginx and Apache have one host for each port, but RockNet has one site for all ports of a name. A host that only
+//! redirects to HTTPS becomes a part of the site that it redirects to.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -240,7 +240,7 @@ fn redirect_all(kept: &mut [HostDraft], host: &mut HostDraft) -> bool {
     true
 }
 
-/// Sets name, listeners and TLS of a site, and adds it to the document.
+/// Sets name, listeners and TLS of a site, and adds it to the document. `used`: lines of the sites by name.
 fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<String, usize>) {
     if host.listeners.is_empty() {
         host.listeners.insert(HostListener {
@@ -272,6 +272,7 @@ fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<Strin
         }
         None => {
             let name = default_name(&host, used);
+            // Any other name contains the listener, so `listen` is not needed.
             has_listen = name == "default";
             name
         }
@@ -294,7 +295,9 @@ fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<Strin
     document.sites.push(host.site);
 }
 
-/// Returns the name of a site for every host name: `default`, or its only listener if there is such a site already.
+/// Returns the name of a catch-all site: its listener, if it has only one. If that is port 80 on every address, or if
+/// there are several listeners, the name is `default`, unless port 80 is the only listener and another site has that
+/// name already.
 fn default_name(host: &HostDraft, used: &HashMap<String, usize>) -> String {
     let only = match host.listeners.iter().collect::<Vec<_>>()[..] {
         [only] if only.port != 0 => Some(format!("{}:{}", only.address, only.port)),

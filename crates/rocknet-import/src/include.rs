@@ -126,6 +126,7 @@ impl<'a> IncludeReader<'a> {
         let path = self.rules.folder(file).join(&request.path);
         let found = match self.environment.kind(&path) {
             Some(FileKind::File) => Ok(vec![path.clone()]),
+            // A folder is included with its files and those of two levels of folders below it.
             Some(FileKind::Directory) => {
                 let levels = ["*", "*/*", "*/*/*"].map(|below| self.environment.matching(&path.join(below)));
                 levels
@@ -201,8 +202,7 @@ impl<'a> IncludeReader<'a> {
     }
 }
 
-/// Returns the nearest folder above a file that contains one of the files; otherwise the folder of the
-/// file.
+/// Returns the nearest folder above `file` that contains one of the files `markers`; otherwise the folder of `file`.
 pub(crate) fn root_folder(environment: &dyn Environment, file: &Path, markers: &[&str]) -> PathBuf {
     let is_root = |folder: &&Path| {
         markers

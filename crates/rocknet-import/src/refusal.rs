@@ -11,7 +11,7 @@ use crate::document::{Document, SiteRule};
 use crate::note::{Note, NoteKind, RESTRICTS_ACCESS, shown};
 use crate::value::Value;
 
-/// Origin of a line of the result.
+/// Origin of a line of the result. The numbers are the index of the site, and the index of the route or rule in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Comment,
@@ -26,7 +26,8 @@ pub(crate) enum Origin {
 /// Removes the values that a report refuses. Returns false if no finding concerns a value.
 pub(crate) fn refuse(document: &mut Document, origins: &[Origin], report: &Report) -> bool {
     let mut refused: Vec<(Origin, String)> = Vec::new();
-    // Files of the configuration need not exist on this machine.
+    // Files of the configuration need not exist on this machine. For the check, every path is an existing folder, so a
+    // path of a file is reported as a folder.
     let is_about_file = |finding: &&Finding| finding.code == Code::Missing && finding.message.ends_with(" is a folder");
     for finding in report
         .findings
@@ -52,7 +53,8 @@ pub(crate) fn refuse(document: &mut Document, origins: &[Origin], report: &Repor
     removed
 }
 
-/// Returns the position of an origin: site, whether it is the whole site, and the index of a route or rule.
+/// Returns the position of an origin in the document: the index of the site, the part of the site (0 for the whole
+/// site), and the position of a route or rule among the others. A route comes before its keys.
 fn position(origin: &Origin) -> (usize, u8, usize) {
     match origin {
         Origin::Comment | Origin::Global(..) => (0, 0, 0),

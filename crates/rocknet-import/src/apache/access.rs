@@ -14,10 +14,13 @@ use super::requirement::Requirement;
 pub(super) struct AccessDraft {
     required: Vec<Requirement>,
     order: OrderDraft,
-    /// The first other directive that RockNet cannot express. It closes the section.
+    /// The first directive, apart from those in `required` and `order`, that RockNet cannot express. It closes the
+    /// section.
     unknown: Option<Directive>,
     realm: Option<String>,
+    /// Password file, and the line of its directive.
     file: Option<(String, usize)>,
+    /// Line of the first directive; 0 before it has been read.
     line: usize,
 }
 
@@ -113,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_decide_which_list_prevails() {
+    fn directives_become_lists_of_clients_or_close_the_section() {
         let rows = [
             (
                 &["Order deny,allow", "Deny from all", "Allow from 10"][..],

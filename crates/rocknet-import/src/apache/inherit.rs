@@ -5,13 +5,15 @@ use crate::document::Site;
 use crate::settings::Settings;
 use crate::value::Value;
 
-/// Keys of access control, with the values that cancel those of the site.
+/// Keys of access control, with the values that cancel those of the site. The value of `allow` is a placeholder for
+/// `"all"`, because a constant cannot contain an allocated string; see [`cancelling`].
 const ACCESS: [(&str, Value); 3] = [
     ("allow", Value::Text(String::new())),
     ("deny", Value::List(Vec::new())),
     ("auth", Value::Flag(false)),
 ];
 
+/// Returns the value that cancels a key of the site. `value`: the value of the key in [`ACCESS`].
 fn cancelling(key: &str, value: &Value) -> Value {
     match key {
         "allow" => Value::text("all"),

@@ -62,6 +62,7 @@ impl OrderDraft {
             clients.deny = self.deny;
             clients.allow = (!self.allows_all && !clients.is_denied).then_some(self.allow);
         } else if !self.allows_all {
+            // `Allow` takes precedence.
             clients.is_denied = self.denies_all && self.allow.is_empty();
             if self.denies_all {
                 clients.allow = (!clients.is_denied).then_some(self.allow);

@@ -7,7 +7,7 @@ use crate::value::Value;
 
 use super::path::prefix;
 
-/// Translates `Redirect`, `RedirectMatch` and similar directives.
+/// Translates `Redirect`, `RedirectMatch` and similar directives. Returns false for other directives.
 pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
     let Some((code, from, to)) = parse(directive) else {
         return false;

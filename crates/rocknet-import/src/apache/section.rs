@@ -65,7 +65,7 @@ pub(super) fn translate(
         return skip(section, site);
     };
     if name.starts_with("files") && is_denied(section) && section.children().iter().all(is_access) {
-        // A rule is applied before routes, so that it holds in every folder.
+        // A rule is applied before routes, so it holds in every folder.
         let keys = vec![("path", Value::texts(patterns)), ("respond", Value::Number(403))];
         return site.rule(section, keys);
     }
@@ -172,7 +172,8 @@ fn nested(directive: &Directive, folders: &[String], scope: &mut ApacheScope<'_>
     }
 }
 
-/// Returns the patterns of the names of a `<Files>` or `<FilesMatch>`, without differences.
+/// Returns the patterns of the names of a `<Files>` or `<FilesMatch>`; `None` if patterns cannot express exactly these
+/// names.
 fn files(section: &Directive) -> Option<Vec<String>> {
     match section.words()[..] {
         ["~", text] => file_expression(text),
@@ -188,7 +189,8 @@ fn file_expression(expression: &str) -> Option<Vec<String>> {
     found.difference.is_none().then_some(found.patterns)
 }
 
-/// Returns the rank of a section in the order in which Apache applies them, and the length of the path of folders.
+/// Returns the rank of a section in the order in which Apache applies them. For a folder, the second number is the
+/// length of its path, because Apache applies shorter paths first.
 pub(super) fn order(section: &Directive) -> (u8, usize) {
     let is_expression = section.argument(0) == "~";
     match section.name.to_ascii_lowercase().as_str() {

@@ -11,8 +11,7 @@ const MAX_DIRECTIVES: usize = 100_000;
 /// Maximum depth of snippets in snippets.
 const MAX_DEPTH: usize = 8;
 
-/// Replaces `import NAME` by the directives of the snippet. An `import` with a block, or of another
-/// name, is kept.
+/// Replaces `import NAME` by the directives of the snippet. An `import` with a block, or of another name, is kept.
 pub(super) fn insert(
     directives: Vec<Directive>,
     snippets: &HashMap<&str, &[Directive]>,

@@ -102,6 +102,7 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         site.route(&pattern, line).merge(settings);
     }
     site.settings.merge(root);
+    // Without PHP, there is no default that `fallback = false` would turn off.
     let only_fallback = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
     if only_fallback {
         site.settings.remove("fallback");
@@ -301,6 +302,7 @@ fn alias(directive: &Directive, folder: &str, patterns: &[String], scope: &mut S
 fn is_dotfiles(expression: &str) -> bool {
     let rest = expression.strip_prefix('^').unwrap_or(expression);
     let rest = rest.strip_prefix("(^|/)").or_else(|| rest.strip_prefix('/'));
+    // An alternative outside of groups, such as in `/\.ht|/private`, matches other names, too.
     let mut depth = 0_i32;
     let has_alternative = expression.replace("(^|/)", "").chars().any(|c| {
         depth += i32::from(c == '(') - i32::from(c == ')');

@@ -41,7 +41,7 @@ fn body(listing: &Listing<'_>) -> String {
 }
 
 #[test]
-fn invalid_queries_select_the_default_order() {
+fn queries_select_the_order_and_invalid_parts_are_ignored() {
     let rows: [(&str, SortKey, SortOrder); 14] = [
         ("", SortKey::Name, SortOrder::Asc),
         ("sort=name&order=asc", SortKey::Name, SortOrder::Asc),
