@@ -295,9 +295,8 @@ fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<Strin
     document.sites.push(host.site);
 }
 
-/// Returns the name of a catch-all site: its listener, if it has only one. If that is port 80 on every address, or if
-/// there are several listeners, the name is `default`, unless port 80 is the only listener and another site has that
-/// name already.
+/// Returns the name of a catch-all site: `ADDRESS:PORT` or `:PORT` if that is its only listener, otherwise `default`. A
+/// site with only `:80` is also called `default`, unless that name is taken.
 fn default_name(host: &HostDraft, used: &HashMap<String, usize>) -> String {
     let only = match host.listeners.iter().collect::<Vec<_>>()[..] {
         [only] if only.port != 0 => Some(format!("{}:{}", only.address, only.port)),
@@ -309,6 +308,7 @@ fn default_name(host: &HostDraft, used: &HashMap<String, usize>) -> String {
     }
 }
 
+/// Sets `tls` of the site `name` by the listeners and TLS settings of its host.
 fn set_tls(host: &mut HostDraft, name: &str) {
     let line = host.site.line;
     let has_name = name != "default" && !name.contains(':') && name.parse::<std::net::IpAddr>().is_err();

@@ -90,6 +90,7 @@ impl<'a> IncludeReader<'a> {
         expanded
     }
 
+    /// Replaces the directives that include files by the directives of these files.
     fn expand(&mut self, tree: Vec<Directive>, file: &Path) -> Result<Vec<Directive>, ImportError> {
         self.known.push(Vec::with_capacity(tree.len()));
         for mut directive in tree {

@@ -66,6 +66,8 @@ fn position(origin: &Origin) -> (usize, u8, usize) {
     }
 }
 
+/// Removes what an origin names, and adds a note with the message of its finding. Returns false if there is nothing to
+/// remove.
 fn remove(document: &mut Document, origin: &Origin, message: &str) -> bool {
     let note = |line: usize, directive: String| Note {
         kind: NoteKind::NotTranslated,

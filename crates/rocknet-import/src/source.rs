@@ -24,7 +24,7 @@ impl SourceMap {
         self.files.push(SourceFile {
             name: name.into(),
             offset,
-            // An error at the end of the text can have the line after the last newline.
+            // The text after the last newline counts as a line, even if it is empty.
             lines: text.lines().count() + 1,
         });
         offset

@@ -67,6 +67,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     host
 }
 
+/// Reads `ServerName` and `ServerAlias`. Returns false for other directives.
 fn names(directive: &Directive, host: &mut HostDraft) -> bool {
     if !directive.is("ServerName") && !directive.is("ServerAlias") {
         return false;
@@ -90,6 +91,8 @@ fn names(directive: &Directive, host: &mut HostDraft) -> bool {
     true
 }
 
+/// Adds the listeners that a `<VirtualHost>` names. `block`: the section; `None` for a file without hosts, which gets
+/// the default listeners.
 fn listeners(block: Option<&Directive>, tls: &ApacheTls, host: &mut HostDraft) {
     let Some(block) = block else { return };
     for argument in &block.arguments {

@@ -221,6 +221,7 @@ fn refuse(rule: &RewriteRule, expression: &str, flags: &RewriteFlags, status: u6
                 if let Some(difference) = found.difference {
                     host.site.weakens(directive, difference);
                 }
+                // The expression also refused names that only begin like a match.
                 found.patterns.append(&mut found.beginnings);
                 found.patterns
             })
@@ -289,6 +290,7 @@ fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> 
     true
 }
 
+/// Returns true if a condition tests for an existing file, folder or link.
 fn is_about_files(condition: &Directive) -> bool {
     let subject = condition.argument(0);
     let is_file = subject == "%{REQUEST_FILENAME}" || subject == "%{DOCUMENT_ROOT}%{REQUEST_URI}";

@@ -183,6 +183,7 @@ fn files(section: &Directive) -> Option<Vec<String>> {
     }
 }
 
+/// Returns the patterns of an expression for file names; `None` if patterns cannot express exactly these names.
 fn file_expression(expression: &str) -> Option<Vec<String>> {
     let rest = expression.strip_prefix('^').map(|rest| format!("/{rest}"));
     let found = regex::patterns(rest.as_deref().unwrap_or(expression))?;
@@ -213,6 +214,7 @@ pub(super) fn applies(section: &Directive, roots: &[String], context: &ServerCon
     })
 }
 
+/// Returns true for the directives and sections of access control.
 pub(super) fn is_access(directive: &Directive) -> bool {
     const NAMES: [&str; 10] = [
         "require",
@@ -254,6 +256,8 @@ fn file(name: &str) -> String {
     }
 }
 
+/// Returns the patterns of an expression; `None` if patterns cannot express it. Notes a difference. The patterns of a
+/// section that restricts access also match names that only begin like a match, because the expression matched them.
 fn expression(section: &Directive, expression: &str, site: &mut Site) -> Option<Vec<String>> {
     let mut found = regex::patterns(expression)?;
     let is_restricted = restricts(section);
@@ -269,6 +273,7 @@ fn expression(section: &Directive, expression: &str, site: &mut Site) -> Option<
     Some(found.patterns)
 }
 
+/// Returns true for an expression of names that begin with a dot, such as `^\.ht`.
 fn is_dotfiles(expression: &str) -> bool {
     expression.starts_with("^\\.")
 }

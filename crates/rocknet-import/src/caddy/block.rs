@@ -134,6 +134,7 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
             false => site.differs(directive, difference),
         }
     }
+    // The matcher also restricted names that only begin with its path.
     if restricts(directive) {
         matcher.patterns.append(&mut matcher.beginnings);
     }

@@ -271,6 +271,7 @@ fn with_strip(value: Value, prefix: &str) -> Value {
     }
 }
 
+/// Translates `alias` to `root` if the folder ends in the path of the location.
 fn alias(directive: &Directive, folder: &str, patterns: &[String], scope: &mut Scope<'_>) {
     let prefix = patterns
         .iter()
@@ -320,6 +321,7 @@ fn is_denied(location: &Directive) -> bool {
     location.children().iter().any(denies) && location.children().iter().all(|d| denies(d) || is_log(d))
 }
 
+/// Returns true if a location is the page of an error status, which `errors` of the site names.
 fn is_error_page(site: &Site, patterns: &[String]) -> bool {
     let mut errors = site
         .settings
