@@ -25,7 +25,8 @@ pub(super) struct AccessDraft {
 }
 
 impl AccessDraft {
-    /// Reads a directive. Returns false if it does not concern access.
+    /// Reads a directive. `file`: its first argument with its variables expanded; `None` if a variable is not defined.
+    /// Returns false if the directive does not concern access.
     pub fn read(&mut self, directive: &Directive, file: Option<String>) -> bool {
         let words: Vec<String> = directive
             .arguments

@@ -77,6 +77,7 @@ impl ServerContext {
                 group.set("sticky", Value::Flag(true));
             }
         }
+        // The default of Apache, `byrequests`, corresponds to `round_robin`; RockNet has another default.
         if group.servers.len() > 1 && !group.keys.iter().any(|(key, _)| *key == "balance") {
             group.set("balance", Value::text("round_robin"));
         }

@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_become_settings() {
+    fn rules_become_settings_or_notes() {
         let rows: &[(&str, Option<(&str, &str)>)] = &[
             (
                 "RewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule . /index.php [L]",

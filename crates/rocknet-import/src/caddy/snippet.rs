@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use crate::directive::Directive;
 use crate::include::size;
 
-/// Maximum number of directives after all snippets are inserted.
+/// Maximum number of directives after all snippets are inserted. Without it, snippets that import each other several
+/// times could multiply a short file.
 const MAX_DIRECTIVES: usize = 100_000;
 
 /// Maximum depth of snippets in snippets.
