@@ -60,7 +60,10 @@ impl fmt::Display for EditError {
             }
             EditError::NotAValue(text) => write!(f, "{text} is not a TOML value; strings need quotes"),
             EditError::SiteExists(name) => write!(f, "site \"{name}\" already exists"),
-            EditError::NotAField(value) => write!(f, "the value cannot be edited in a form field; edit it as text: {value}"),
+            EditError::NotAField(value) => write!(
+                f,
+                "the value cannot be edited in a form field; edit it as text: {value}"
+            ),
             EditError::NotAnEntry(line) => write!(f, "`{line}` is not `name = value`"),
             EditError::Repeated(name) => write!(f, "two lines have the name `{name}`; keep only one of them"),
             EditError::NoSite(name) => write!(f, "there is no site \"{name}\""),

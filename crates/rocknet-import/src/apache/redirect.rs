@@ -51,7 +51,8 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
         && let Some(name) = name.strip_suffix('/').or(Some(name).filter(|name| !name.contains('/')))
         && !name.contains(['/', '%', '$'])
     {
-        // `hosts::assemble` uses `https_redirect` for a host without TLS. A host with TLS keeps the entry of `redirects`.
+        // `hosts::assemble` uses `https_redirect` for a host without TLS; a host with TLS keeps the entry of
+        // `redirects`.
         host.https_redirect = Some(name.to_owned());
         site.redirect("/*", &format!("https://{name}/{{*}}"), code, directive.line);
         return true;

@@ -142,7 +142,8 @@ impl ApacheTls {
             Some(directive) => self.require_certificates(&directive, host),
             None => {
                 if let Some((directive, _)) = self.client_ca.take() {
-                    let message = "the host requires no client certificates, but `client_ca` of `tls` would require them";
+                    let message =
+                        "the host requires no client certificates, but `client_ca` of `tls` would require them";
                     host.site.skip(&directive, message);
                 }
             }
