@@ -49,8 +49,8 @@ pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(
     }
 }
 
-/// Adds the restrictions of another place to settings, so that both apply. `adds`: also the keys that the settings do
-/// not have. Returns false if two lists cannot be combined, and the place is closed.
+/// Adds the restrictions of another place, a site or a route, to settings, so that both apply. `adds`: also the keys
+/// that the settings do not have. If two lists cannot be combined, closes the place (`deny = "all"`) and returns false.
 pub(crate) fn combine(settings: &mut Settings, access: &Settings, adds: bool) -> bool {
     let mut is_combined = true;
     for (key, setting) in access.in_order() {

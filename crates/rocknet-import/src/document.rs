@@ -197,8 +197,8 @@ impl Notes for Vec<Note> {
     }
 }
 
-/// Cancels in a route what the place for all other paths sets. Routes inherit from the site, but `location` and
-/// `handle` blocks only inherit the settings outside of them, `base`.
+/// Cancels in a route the settings of the block for all other paths, `root`, such as `location /`. Routes inherit from
+/// the site, but `location` and `handle` blocks only inherit the settings outside of them, `base`.
 pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
     const HANDLERS: [&str; 4] = ["proxy", "fastcgi", "uwsgi", "scgi"];
     const FILES: [&str; 3] = ["try", "fallback", "browse"];

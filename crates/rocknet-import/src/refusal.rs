@@ -1,6 +1,7 @@
 //! Removes the values of a document that the check of the configuration refuses, with a note for each.
 //!
-//! Access stays restricted: a table that loses a restriction is closed, or the note says that the result is more open.
+//! Access stays restricted: a table that loses a restriction denies every client instead, or the note says that the
+//! result is more open.
 
 use std::path::Path;
 

@@ -297,7 +297,7 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
                     (None, Item::Value(value)) => one_line(value)?,
                     (None, _) => return None,
                 };
-                // Such a name could not be read back from a line `name = value`.
+                // A name with `=` or a newline could not be read back from a line `name = value`.
                 if name.contains(['=', '\n']) {
                     return None;
                 }

@@ -41,7 +41,7 @@ impl RewriteFlags {
                     flags.is_chained = true;
                     flags.set_unsupported(flag);
                 }
-                // These concern the escaping and the processing inside of Apache.
+                // These flags concern the escaping and the processing inside of Apache, so RockNet ignores them.
                 ("ne" | "noescape" | "pt" | "passthrough" | "dpi" | "discardpath" | "ns" | "nosubreq", "") => {}
                 _ => flags.set_unsupported(flag),
             }

@@ -193,7 +193,7 @@ impl ApacheTls {
     }
 }
 
-/// Closes a host with all its routes, because TLS restricts each of them.
+/// Closes a host with all its routes (`deny = "all"`), because TLS restricts each of them.
 fn close(host: &mut HostDraft, line: usize) {
     let mut closed = Settings::default();
     closed.close(line);
