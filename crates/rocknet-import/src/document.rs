@@ -18,7 +18,7 @@ pub(crate) struct Document {
     pub sites: Vec<Site>,
     /// Notes that belong to no site.
     pub notes: Vec<Note>,
-    /// Files of the lines that settings and notes refer to.
+    /// Files of the lines that settings and notes refer to. The lines of all files are numbered one after the other.
     pub sources: SourceMap,
 }
 

@@ -27,6 +27,7 @@ pub(crate) struct HostDraft {
     pub site: Site,
     /// The directive, for notes.
     pub directive: String,
+    /// Host names in lower case. The first one becomes the name of the site, the others become aliases.
     pub names: Vec<String>,
     pub listeners: BTreeSet<HostListener>,
     /// Settings of the key `tls`: `cert`, `key`, `min` and so on.

@@ -55,7 +55,9 @@ pub(crate) struct IncludeReader<'a> {
     known: Vec<Vec<Directive>>,
     /// Files that are being read, from the outermost to the innermost.
     open: Vec<PathBuf>,
+    /// Size of the files that have been read.
     bytes: usize,
+    /// Number of directives that have been inserted.
     inserted: usize,
 }
 

@@ -3,6 +3,7 @@
 /// Flags of a rule.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RewriteFlags {
+    /// Status of a redirect: `R`.
     pub redirect: Option<u64>,
     /// Status of a refusal: `F`, `G`, or `R` with the status of an error.
     pub refusal: Option<u64>,

@@ -14,6 +14,7 @@ use super::path::prefix;
 pub(super) struct ProxyDirectives {
     /// Path, URL, and the directive.
     passes: Vec<(String, String, Directive)>,
+    /// Other directives of proxies, such as `ProxyTimeout`.
     others: Vec<Directive>,
     preserves_host: bool,
 }

@@ -7,9 +7,11 @@ use crate::directive::Directive;
 pub(super) struct Requirement {
     /// Addresses that are permitted; `None` for every address.
     pub allow: Option<Vec<String>>,
+    /// Addresses that are denied.
     pub deny: Vec<String>,
     /// The directive that requires a user.
     pub user: Option<Directive>,
+    /// True if every client is denied.
     pub is_denied: bool,
     /// The first directive that RockNet cannot express.
     pub unknown: Option<Directive>,

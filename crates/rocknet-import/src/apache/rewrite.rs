@@ -15,9 +15,11 @@ pub(super) struct RewriteBlock {
     rules: Vec<RewriteRule>,
     /// Conditions that have been read since the last rule.
     conditions: Vec<Directive>,
+    /// `RewriteMap` and `RewriteOptions`, which are not translated.
     others: Vec<Directive>,
     /// Path of `RewriteBase`, without the slash at its end.
     base: String,
+    /// True after `RewriteEngine off`.
     is_off: bool,
 }
 
