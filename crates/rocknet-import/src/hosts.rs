@@ -314,6 +314,7 @@ fn set_tls(host: &mut HostDraft, name: &str) {
     let line = host.site.line;
     let has_name = name != "default" && !name.contains(':') && name.parse::<std::net::IpAddr>().is_err();
     if !host.is_tls() {
+        // A site with a host name uses TLS by default.
         if has_name {
             host.site.settings.set("tls", Value::text("off"), line);
         }
@@ -321,6 +322,7 @@ fn set_tls(host: &mut HostDraft, name: &str) {
     }
     let is_clear_too = host.listeners.iter().any(|listener| !listener.tls);
     let is_given = host.tls.iter().any(|(key, _)| key == "redirect");
+    // If all listeners use TLS, `redirect` has no effect.
     if !is_clear_too && is_given {
         host.tls.retain(|(key, _)| key != "redirect");
     }
@@ -358,6 +360,7 @@ fn listen(host: &HostDraft) -> Option<Value> {
         return None;
     }
     let values = host.listeners.iter().map(|listener| {
+        // Without a scheme, a site with TLS uses it on every port except 80, and not on Unix sockets.
         let scheme = match (listener.tls, listener.port) {
             (true, 80 | 0) => "https://",
             (false, port) if host.is_tls() && port != 80 && port != 0 => "http://",

@@ -164,7 +164,7 @@ fn one<'a>(
     let is_root = patterns.iter().any(|pattern| pattern == "/*");
     // `proxy_…` directives apply to `proxy_pass` wherever they stand.
     let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
-    let inherited = scope.proxy.len();
+    let inherited_count = scope.proxy.len();
     for directive in others.into_iter().chain(passes) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
@@ -204,7 +204,7 @@ fn one<'a>(
         strip(location, &path, patterns, &mut scope);
     }
     if scope.pass.is_none() && !is_root {
-        for directive in scope.proxy.iter().skip(inherited) {
+        for directive in scope.proxy.iter().skip(inherited_count) {
             let message = "the location has no `proxy_pass`";
             scope.notes.skip(directive, message);
         }

@@ -19,6 +19,7 @@ pub fn size(bytes: u64) -> String {
             return format!("{whole} {name}");
         }
     }
+    // Not reached, because `u64::MAX` is shown as 16 EiB.
     format!("{bytes} B")
 }
 
