@@ -12,7 +12,7 @@ fn sha(id: u32, rounds: &str) -> String {
     format!("${id}${rounds}saltstring${}", "x".repeat(if id == 5 { 43 } else { 86 }))
 }
 
-/// Returns an Argon2id hash with these parameters, such as `m=65536,t=2,p=1`.
+/// Returns an Argon2id hash with these parameters, such as `m=65536,t=2,p=1`, and a digest of 32 bytes.
 fn argon(parameters: &str) -> String {
     format!("$argon2id$v=19${parameters}$c29tZXNhbHQ${}", "A".repeat(43))
 }
