@@ -38,7 +38,7 @@ pub struct Status {
     pub sockets: Vec<ListeningSocket>,
     /// Number of workers of all listeners.
     pub workers: usize,
-    /// Number of restarts of workers that failed.
+    /// Number of restarts of workers after failures.
     pub worker_restarts: u64,
     /// Number of connections that are open now.
     pub connections_open: u64,

@@ -150,6 +150,7 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
         let Some(kind) = Challenge::of(&text.value) else {
             continue;
         };
+        // A `dns` that is present but invalid has already been reported.
         if kind == Challenge::Dns && !has_dns && table.node("dns").is_none() {
             let help = "write dns = { hook = \"…\" } or dns = { server = \"…\" } beside it";
             check.error(
@@ -248,6 +249,7 @@ fn ask(check: &mut Check<'_>, node: &Node) -> Option<String> {
 /// alphabets.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim().trim_end_matches('=');
+    // A single character after the groups of four holds 6 bits, which is less than a byte.
     if text.is_empty() || text.len() % 4 == 1 {
         return None;
     }

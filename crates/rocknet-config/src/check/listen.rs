@@ -30,9 +30,9 @@ enum ListenScheme {
     Https,
 }
 
-/// Reads the listeners of a site. The flag is true if the site has the key `listen`. `header`: span of the site's
-/// name. `written`: value of `listen`. `tls`: true if the site uses TLS. An invalid `tls` also counts as true, so
-/// that https:// is not reported as well.
+/// Returns the listeners of a site, and true if the site has the key `listen`. `header`: span of the site's name.
+/// `written`: value of `listen`. `mode`: selects the default ports. `tls`: true if the site uses TLS. An invalid `tls`
+/// also counts as true, so that https:// is not reported as well.
 pub(super) fn build(
     check: &mut Check<'_>,
     name: &SiteName,

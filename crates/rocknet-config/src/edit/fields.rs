@@ -148,7 +148,7 @@ impl Editor {
                     self.remove(&path);
                     Ok(())
                 }
-                // Nothing is written yet: the field of the certificate file creates the table.
+                // Nothing is changed yet: setting the field of the certificate file creates the table.
                 word if word == OWN_FILES.text => Ok(()),
                 word => self.set(&path, &quoted(word)),
             };
@@ -178,6 +178,7 @@ impl Editor {
             self.remove(&["site", site, "tls", key]);
         }
         match word {
+            // Without `issuer` and `cert`, `auto` applies.
             "" | "auto" => Ok(()),
             word => self.set(&["site", site, "tls", "issuer"], &quoted(word)),
         }
@@ -296,7 +297,7 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
                     (None, Item::Value(value)) => one_line(value)?,
                     (None, _) => return None,
                 };
-                // Such a name could not be read back from a line `name = value`.
+                // A name with `=` or a newline could not be read back from a line `name = value`.
                 if name.contains(['=', '\n']) {
                     return None;
                 }

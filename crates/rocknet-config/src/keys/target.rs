@@ -1,4 +1,4 @@
-//! Parts of the model that keys are bound to, each with its value before a key is read.
+//! Parts of the model that keys are bound to, each with the value that it has if no key is written.
 
 use crate::binding::{Binding, Kind};
 use crate::model::{

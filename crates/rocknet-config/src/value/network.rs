@@ -13,7 +13,8 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
     let mut all = Vec::new();
     for (written, span) in typed::texts(node) {
         match network(&written.value) {
-            // Addresses of peers are compared in their IPv4 form.
+            // IPv4-mapped addresses of peers are compared as IPv4 addresses, so a network in this form would match no
+            // peer.
             Some(Network::Ip { ip, length }) if ip.to_canonical() != ip => {
                 let message = format!(
                     "\"{}\" is an IPv4 address in the form of IPv6",

@@ -14,15 +14,19 @@ use super::requirement::Requirement;
 pub(super) struct AccessDraft {
     required: Vec<Requirement>,
     order: OrderDraft,
-    /// The first other directive that RockNet cannot express. It closes the section.
+    /// The first directive, apart from those in `required` and `order`, that RockNet cannot express. It closes the
+    /// section.
     unknown: Option<Directive>,
     realm: Option<String>,
+    /// Password file, and the line of its directive.
     file: Option<(String, usize)>,
+    /// Line of the first directive; 0 before it has been read.
     line: usize,
 }
 
 impl AccessDraft {
-    /// Reads a directive. Returns false if it does not concern access.
+    /// Reads a directive. `file`: its first argument with its variables expanded; `None` if a variable is not defined.
+    /// Returns false if the directive does not concern access.
     pub fn read(&mut self, directive: &Directive, file: Option<String>) -> bool {
         let words: Vec<String> = directive
             .arguments
@@ -113,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_decide_which_list_prevails() {
+    fn directives_become_lists_of_clients_or_close_the_section() {
         let rows = [
             (
                 &["Order deny,allow", "Deny from all", "Allow from 10"][..],

@@ -14,6 +14,7 @@ use super::path::prefix;
 pub(super) struct ProxyDirectives {
     /// Path, URL, and the directive.
     passes: Vec<(String, String, Directive)>,
+    /// Other directives of proxies, such as `ProxyTimeout`.
     others: Vec<Directive>,
     preserves_host: bool,
 }
@@ -98,6 +99,7 @@ impl ProxyDirectives {
         }
     }
 
+    /// Sets `Host` to the host of the URL, as Apache does without `ProxyPreserveHost`, or notes the difference.
     fn host(&self, directive: &Directive, proxy: &mut ProxySettings, site: &mut Site) {
         if self.preserves_host || proxy.headers.contains_key("Host") {
             return;
@@ -204,7 +206,7 @@ fn parameters(directive: &Directive, proxy: &mut ProxySettings, site: &mut Site)
     }
 }
 
-/// Translates the replacement of a path by that of the URL.
+/// Translates the replacement of the path of a `ProxyPass` by the path of its URL.
 fn strip(path: &str, url_path: &str, directive: &Directive, proxy: &mut ProxySettings, site: &mut Site) {
     let (path, url_path) = (path.trim_end_matches('/'), url_path.trim_end_matches('/'));
     match (path, url_path) {

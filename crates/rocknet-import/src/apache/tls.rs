@@ -35,13 +35,14 @@ pub(super) struct ApacheTls {
     pub on: bool,
     certificates: Vec<String>,
     keys: Vec<String>,
+    /// Other settings of the key `tls`.
     rest: Vec<(String, Value)>,
     /// `SSLVerifyClient`, unless it is `none`.
     verify: Option<Directive>,
     /// The directive `SSLCACertificateFile`, and the file that it names.
     client_ca: Option<(Directive, String)>,
     /// Restrictions without a counterpart in RockNet, such as revocation lists.
-    unknown: Vec<Directive>,
+    unsupported: Vec<Directive>,
 }
 
 impl ApacheTls {
@@ -70,7 +71,7 @@ impl ApacheTls {
                 self.verify = (!mode.eq_ignore_ascii_case("none")).then(|| directive.clone());
             }
             ("sslrequire" | "sslcarevocationfile" | "sslcarevocationpath", _) => {
-                self.unknown.push(directive.clone());
+                self.unsupported.push(directive.clone());
             }
             ("sslrequiressl", _) => {
                 let keys = vec![("scheme", Value::text("http")), ("respond", Value::Number(403))];
@@ -120,20 +121,20 @@ impl ApacheTls {
     /// naming their authority, or has a restriction without a counterpart. Notes directives that have no effect.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
         let verify = self.verify.take();
-        let unknown = std::mem::take(&mut self.unknown);
+        let unsupported = std::mem::take(&mut self.unsupported);
         if !self.on {
             let message = "it was left out: the host has no `SSLEngine on`";
-            for directive in verify.iter().chain(&unknown) {
+            for directive in verify.iter().chain(&unsupported) {
                 host.site.skip_restriction(directive, message);
             }
-        } else if verify.is_some() || unknown.iter().any(|directive| directive.is("SSLRequire")) {
-            for directive in &unknown {
+        } else if verify.is_some() || unsupported.iter().any(|directive| directive.is("SSLRequire")) {
+            for directive in &unsupported {
                 close(host, directive.line);
                 let message = "this restriction has no counterpart, so `deny = \"all\"` closes the site";
                 host.site.skip(directive, message);
             }
         } else {
-            for directive in &unknown {
+            for directive in &unsupported {
                 host.site.skip(directive, "the host requires no client certificates");
             }
         }
@@ -141,7 +142,8 @@ impl ApacheTls {
             Some(directive) => self.require_certificates(&directive, host),
             None => {
                 if let Some((directive, _)) = self.client_ca.take() {
-                    let message = "the host requires no client certificates; `client_ca` of `tls` does";
+                    let message =
+                        "the host requires no client certificates, but `client_ca` of `tls` would require them";
                     host.site.skip(&directive, message);
                 }
             }
@@ -191,7 +193,7 @@ impl ApacheTls {
     }
 }
 
-/// Closes a host with all its routes, because TLS restricts each of them.
+/// Closes a host with all its routes (`deny = "all"`), because TLS restricts each of them.
 fn close(host: &mut HostDraft, line: usize) {
     let mut closed = Settings::default();
     closed.close(line);

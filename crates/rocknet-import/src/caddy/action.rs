@@ -261,7 +261,8 @@ fn respond(
             "bodies have no placeholders: write a rule with a constant `body`",
         );
     }
-    // A rule is applied before routes, and would hide those of other `handle` blocks.
+    // A rule is applied before routes. A rule for every path would hide the routes of other `handle` blocks, and the
+    // content of the site.
     let is_catch_all = patterns.iter().any(|pattern| pattern == "/*") && keys.is_empty();
     const CONTENT: [&str; 5] = ["root", "proxy", "php", "redirects", "headers"];
     let has_content = CONTENT

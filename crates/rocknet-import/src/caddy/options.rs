@@ -16,7 +16,7 @@ pub(super) struct CaddyOptions {
 }
 
 impl CaddyOptions {
-    /// Translates the global self.
+    /// Translates the block of the global options.
     pub fn read(&mut self, block: &Directive, document: &mut Document) {
         for directive in block.children() {
             let line = directive.line;

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use crate::directive::Directive;
 use crate::include::size;
 
-/// Maximum number of directives after all snippets are inserted.
+/// Maximum number of directives after all snippets are inserted. Without it, snippets that import each other several
+/// times could multiply a short file.
 const MAX_DIRECTIVES: usize = 100_000;
 
 /// Maximum depth of snippets in snippets.
 const MAX_DEPTH: usize = 8;
 
-/// Replaces `import NAME` by the directives of the snippet. An `import` with a block, or of another
-/// name, is kept.
+/// Replaces `import NAME` by the directives of the snippet. An `import` with a block, or of another name, is kept.
 pub(super) fn insert(
     directives: Vec<Directive>,
     snippets: &HashMap<&str, &[Directive]>,

@@ -47,7 +47,7 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft, document: &
     }
 }
 
-/// Translates the requirement of client certificates. Without its authority the site is closed.
+/// Translates the requirement of client certificates. If no file of their authority is named, the site is closed.
 fn client(block: &Directive, host: &mut HostDraft) {
     let mut is_known = false;
     for inner in block.children() {

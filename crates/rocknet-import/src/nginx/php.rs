@@ -67,7 +67,7 @@ pub(super) fn translate(location: &Directive, expression: &str, site: &mut Site,
     }
     scope.finish();
     site.notes.append(&mut scope.notes);
-    let is_every_script = [
+    let for_every_script = [
         "\\.php$",
         "\\.php",
         "[^/]\\.php(/|$)",
@@ -75,7 +75,7 @@ pub(super) fn translate(location: &Directive, expression: &str, site: &mut Site,
         "\\.php(/|$)",
         "\\.php(?:$|/)",
     ];
-    if !is_every_script.contains(&expression) {
+    if !for_every_script.contains(&expression) {
         site.weakens(
             location,
             "`php` runs every `*.php` file, not only these: write routes with `php = false` or `deny`",

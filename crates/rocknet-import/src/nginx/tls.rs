@@ -13,6 +13,7 @@ use super::scope::{Scope, constant};
 pub(super) struct TlsDraft<'a> {
     certificates: Vec<String>,
     keys: Vec<String>,
+    /// Other settings of the key `tls`.
     rest: Vec<(String, Value)>,
     /// `ssl_verify_client`, unless it is `off`.
     verify: Option<&'a Directive>,

@@ -58,7 +58,8 @@ impl Scope<'_> {
         let deny: Vec<String> = specific.iter().filter(|d| d.is("deny")).map(address).collect();
         let is_closed = all.is_some_and(|all| all.is("deny"));
         let denies_first = specific.iter().skip_while(|d| d.is("deny")).all(|d| d.is("allow"));
-        // True if all other clients are denied, if no address is allowed, and if no address is denied.
+        // The three flags mean that all other clients are denied, that no address is allowed, and that no address is
+        // denied.
         match (is_closed, allow.is_empty(), deny.is_empty()) {
             (true, true, _) => self.settings.deny_all(line),
             (true, false, true) => self.settings.set("allow", Value::texts(allow), line),
