@@ -154,6 +154,8 @@ impl Editor {
             };
         };
         if word == OWN_FILES.text {
+            // The fields of the files are set next. An issuer has no effect beside them, which is an error.
+            self.remove(&["site", site, "tls", "issuer"]);
             return Ok(());
         }
         // True if the table has settings other than the origin of the certificate.
