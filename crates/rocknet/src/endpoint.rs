@@ -27,7 +27,7 @@ pub struct Endpoint {
     pub entry: &'static HandlerEntry,
     /// Handler of every path that does not lead to a CGI program.
     handler: Arc<dyn Handler>,
-    /// Handler of CGI programs, if the route has a folder of programs.
+    /// Handler of CGI programs, if the route has some.
     programs: Option<Arc<dyn Handler>>,
     /// Directory tree that is served; `None` if the handler serves no files.
     pub tree: Option<Arc<Tree>>,
@@ -67,6 +67,7 @@ impl Endpoint {
         headers: BTreeMap<String, String>,
         context: &EndpointContext<'_>,
     ) -> Result<Endpoint, Box<dyn Error>> {
+        // Scripts are CGI programs, and PHP that the server starts.
         if settings.runs_programs() {
             // `user` is checked here once instead of for each script. If the route runs no scripts, `user` has no
             // effect and is not checked.

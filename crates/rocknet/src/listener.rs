@@ -465,7 +465,7 @@ impl WorkerSlot {
                     Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
                     None => {
-                        // The channel of a stopping worker is closed too.
+                        // The server has dropped the sender. A worker that is already stopping keeps its times.
                         if !accept_loop.is_stopping() {
                             accept_loop.stop(context, Duration::ZERO.into());
                         }

@@ -77,8 +77,8 @@ impl Metrics {
         self.add_up(|worker| &worker.upstreams)
     }
 
-    /// Records the counters, so that [`Metrics::recent_load`] reports intervals. To be called at each
-    /// [`SAMPLE_INTERVAL`]. Without such calls, the only interval is the time since the start.
+    /// Records the counters, so that [`Metrics::recent_load`] reports intervals. The server calls this at intervals of
+    /// [`SAMPLE_INTERVAL`]. Without these calls, the only interval is the time since the start.
     pub fn sample_load(&self) {
         self.load.push(self.load_sample());
     }

@@ -250,7 +250,7 @@ impl Server {
             let missing = workers.saturating_sub(listener.sockets().len());
             let added = siblings(address, &listener.sockets()[0], missing);
             if let Err(error) = listener.resize(address, workers, added, times, &worker_start) {
-                tracing::error!(%address, "the number of workers is not raised: {error}");
+                tracing::error!(%address, "the number of workers cannot be changed: {error}");
             }
         }
         for listener in &state.stopping {

@@ -63,8 +63,8 @@ pub enum End {
 }
 
 impl<L: Link> ConnectionCore<L> {
-    /// Takes over a link, and starts the deadline of the first head. `local`: the server's address, given only if sites
-    /// are selected by it.
+    /// Takes over a link, and starts the deadline of the first head. `local`: local IP address of the connection, given
+    /// only if sites are selected by it.
     pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> ConnectionCore<L> {
         let worker = Rc::clone(open.worker());
         let mut deadlines = Deadlines::new(&worker.wheel);

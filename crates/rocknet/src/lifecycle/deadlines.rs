@@ -355,7 +355,8 @@ mod tests {
         // Each row: the bytes that the client moved, the ticks in the handler afterwards, and true if the client is
         // then too slow.
         for (moved, ticks_in_handler, too_slow) in [
-            // One byte in each tick of waiting for the client, and three ticks in the handler.
+            // One byte in each tick of waiting for the client, and three ticks in the handler. The window of four ticks
+            // ends in the fourth row, with 4 of the required 100 bytes.
             (1, 3, false),
             (1, 3, false),
             (1, 3, false),
