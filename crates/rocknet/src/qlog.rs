@@ -96,7 +96,7 @@ impl OpenTrace for QlogFolder {
             0..MAX_FILES => {}
             // Only the first refused trace is logged.
             MAX_FILES => {
-                tracing::warn!("qlog: {MAX_FILES} traces were written; no more are until the next start");
+                tracing::warn!("qlog: {MAX_FILES} traces were opened; no more are written until the server restarts");
                 return None;
             }
             _ => return None,

@@ -122,8 +122,8 @@ pub(super) enum State {
 }
 
 impl Connection {
-    /// Creates a connection whose handshake is in progress. `local`: the server's address, set only if sites are
-    /// selected by it.
+    /// Creates a connection whose handshake is in progress. `local`: local IP address of the connection, set only if
+    /// sites are selected by it.
     pub fn new(open: OpenConnection, quic: rocknet_quic::Connection, local: Option<IpAddr>) -> Connection {
         let worker = Rc::clone(open.worker());
         let config = worker.config();
@@ -197,8 +197,8 @@ impl Connection {
                 None => return self.close(ErrorCode::StreamCreationError),
             }
         }
-        // These streams are the most urgent, because control frames and QPACK instructions must not be queued behind
-        // the data of a response.
+        // These streams are the most urgent, because control frames and QPACK instructions must not wait until the data
+        // of a response has been sent.
         for (stream, _) in &self.critical {
             self.quic.set_priority(*stream, i32::MAX);
         }

@@ -62,7 +62,7 @@ impl RequestStream {
 pub struct StreamTable {
     /// Stream of each exchange in `entries`, in the same order.
     ids: Vec<StreamId>,
-    /// Boxed, because exchanges are taken out and put back in every round.
+    /// Boxed, because an exchange is taken out and put back whenever it is polled.
     #[allow(clippy::vec_box)]
     entries: Vec<Box<StreamExchange>>,
 }
