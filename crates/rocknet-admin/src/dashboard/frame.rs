@@ -57,13 +57,14 @@ impl PageKind {
     pub fn of(exchange: &Exchange) -> Option<PageKind> {
         let path: &str = &exchange.path;
         let found = PageKind::find(path);
-        let is_data = match found {
+        // True if the path leads to data or to nothing. A browser that opens it gets the page `Unknown` instead.
+        let has_no_page = match found {
             Some(PageKind::Asset) => assets::find(path).is_none(),
             Some(PageKind::Events) => true,
             Some(_) => false,
             None => !is_of_api(path),
         };
-        if is_data && prefers_pages(exchange) {
+        if has_no_page && prefers_pages(exchange) {
             return Some(PageKind::Unknown);
         }
         found

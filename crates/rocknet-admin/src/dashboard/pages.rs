@@ -216,7 +216,8 @@ fn request(page: PageKind, query: &[u8]) -> Option<Request> {
     })
 }
 
-/// Describes the kind of a website. The parameter is generic for the same reason as in `figures`.
+/// Describes the kind of a website. The parameter is generic because a template passes fields as references, and
+/// results of expressions as values.
 fn kind_words(kind: impl Borrow<SiteKind>) -> &'static str {
     match kind.borrow() {
         SiteKind::Files => "Files of a folder",

@@ -1,5 +1,5 @@
-//! Polls exchanges in progress: handlers, request bodies, and the next pieces of response bodies. This is the first step
-//! of each round, which is one iteration of the connection's loop: it polls, receives, writes frames, and sends.
+//! Polls exchanges in progress: handlers, request bodies, and the next pieces of response bodies. This is the first
+//! part of each round, one iteration of the connection's loop. A round then receives, writes frames, and sends.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
