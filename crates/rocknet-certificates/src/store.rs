@@ -88,8 +88,8 @@ impl CertificateStore {
         self.http_challenges.load().get(token).map(Arc::clone)
     }
 
-    /// Publishes the challenge certificate for a name. A client that offers only `acme-tls/1` receives this certificate
-    /// (RFC 8737 §3). A new name is dropped when `MAX_CHALLENGES` are pending.
+    /// Publishes the challenge certificate for a name. A client that offers the protocol `acme-tls/1`, as a CA does for
+    /// the validation, receives this certificate (RFC 8737 §3). A new name is dropped when `MAX_CHALLENGES` are pending.
     pub fn insert_tls_alpn_challenge(&self, name: &str, key: Arc<CertifiedKey>) {
         self.change(&self.tls_alpn_challenges, |table| insert(table, name, key));
     }

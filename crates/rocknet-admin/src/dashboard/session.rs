@@ -174,7 +174,7 @@ pub fn secret_in<'v>(mut cookies: impl Iterator<Item = &'v [u8]>) -> Option<&'v 
 /// Returns the value of `Set-Cookie` that begins a session in a browser. The cookie ends with the browser.
 ///
 /// `is_secure`: true if the dashboard is served over TLS, so that the browser sends the cookie over TLS only. Without
-/// TLS the dashboard has addresses of this machine only.
+/// TLS, the dashboard listens only at loopback addresses, so the cookie does not leave the machine.
 pub fn set_cookie(secret: &str, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}")
