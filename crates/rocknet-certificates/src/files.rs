@@ -71,12 +71,12 @@ impl FileSet {
         set
     }
 
-    /// Returns the certificates of the last successful read.
+    /// Returns the certificates of the last successful read; `None` if no read has succeeded.
     pub fn set(&self) -> Option<Arc<CertificateSet>> {
         self.set.load_full()
     }
 
-    /// Returns the first error of the last read. The files are then unusable, and a previous set stays in use.
+    /// Returns the first error of the last read, if any. The files are then unusable, and a previous set stays in use.
     pub fn error(&self) -> Option<String> {
         let read = self.read();
         read.findings.iter().find(|finding| is_error(finding)).map(text)

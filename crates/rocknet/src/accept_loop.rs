@@ -75,11 +75,11 @@ pub struct AcceptLoop<'w> {
     max_connections: usize,
     /// Runs only while connections are open, while accepting is paused, or while the worker stops.
     ticker: Ticker,
-    /// End of the pause after a shortage of descriptors or memory.
+    /// End of the pause after a shortage of descriptors or memory; `None` if accepting is not paused.
     paused_until: Option<Tick>,
     /// End of the pause after a failure of the UDP socket.
     quic_paused_until: Option<Tick>,
-    /// Tick at which the remaining connections are cut.
+    /// Tick at which the remaining connections are cut; `None` until the worker is stopping.
     stop_deadline: Option<Tick>,
     /// True while the worker is stopping but its server or a successor continues. QUIC connections of older processes
     /// then still depend on the UDP socket.

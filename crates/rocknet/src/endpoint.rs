@@ -48,7 +48,7 @@ pub struct EndpointContext<'a> {
     pub max_cached_file: u64,
     /// Registries of the server.
     pub registries: &'a Registries,
-    /// Main file of the configuration.
+    /// Main file of the configuration; `None` if the configuration was built in memory.
     pub config_file: Option<&'a Path>,
     /// True if no route of the site has a guard.
     pub is_unguarded: bool,

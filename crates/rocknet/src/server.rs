@@ -119,7 +119,8 @@ impl Server {
         self.state().reload_failed(error);
     }
 
-    /// Restores the result of an earlier reload, after a failed change of the configuration was undone.
+    /// Restores the result of an earlier reload, after a failed change of the configuration was undone. `error`: `None`
+    /// if that reload succeeded.
     pub fn restore_reload_error(&self, error: Option<String>) {
         self.state().last_reload_error = error;
     }

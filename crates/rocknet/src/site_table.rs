@@ -15,7 +15,7 @@ pub struct SiteTable {
     hosts: HostTable<u32>,
     /// Sites for connections to a single local IP address, by that address.
     by_ip: Vec<(IpAddr, HostTable<u32>)>,
-    /// First site of the listening address, in the order of names.
+    /// First site of the listening address, in the order of names; `None` if no site listens on it.
     first: Option<u32>,
     /// Sites that are served by HTTP/3.
     http3: BTreeSet<u32>,
@@ -79,7 +79,8 @@ impl SiteTable {
     }
 }
 
-/// Returns the site of an authority in one table: the site with this host, or the catch-all site.
+/// Returns the site of an authority in one table: the site with this host, or the catch-all site; `None` if the table
+/// has neither.
 #[inline]
 fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
     // Without host names, the authority need not be parsed.

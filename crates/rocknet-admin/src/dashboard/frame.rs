@@ -158,7 +158,7 @@ pub struct Frame<'a> {
     pub views: &'static [(PageKind, &'static str, &'static str)],
     /// True if the visitor may change the server.
     pub can_change: bool,
-    /// Report about the last instruction.
+    /// Report about the last instruction, if the page shows one.
     pub notice: Option<Notice>,
 }
 
@@ -206,7 +206,7 @@ pub fn path(page: PageKind) -> &'static str {
     }
 }
 
-/// Returns a parameter of a query, or a field of a form.
+/// Returns a parameter of a query, or a field of a form; `None` if it is missing.
 pub fn parameter(text: &[u8], wanted: &str) -> Option<String> {
     parse(text).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
 }

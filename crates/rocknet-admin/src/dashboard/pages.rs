@@ -106,7 +106,8 @@ pub fn error(page: PageKind, permission: Permission, assets: &str, error: &ApiEr
     failed(Frame::new(page, permission, assets), error)
 }
 
-/// Renders a view with its data. If the data cannot be queried, the page shows the error.
+/// Renders a view with its data. If the data cannot be queried, the page shows the error. `notice`: report about the
+/// last instruction that the page shows, if any.
 pub async fn render<C: Control>(
     page: PageKind,
     query: &[u8],

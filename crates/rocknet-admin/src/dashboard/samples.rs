@@ -39,7 +39,7 @@ pub struct LoadSample {
 /// The latest samples, and the state at which the interval of the next sample begins.
 #[derive(Debug, Default)]
 pub struct SampleHistory {
-    /// The latest state with its time.
+    /// The latest state with its time; `None` before the first state.
     last: Option<(Duration, Status)>,
     samples: VecDeque<LoadSample>,
 }

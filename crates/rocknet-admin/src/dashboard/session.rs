@@ -161,7 +161,7 @@ fn secret() -> Option<String> {
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Finds the secret of a session in the values of `Cookie` fields (RFC 6265 §4.2).
+/// Returns the secret of a session in the values of `Cookie` fields (RFC 6265 §4.2), if there is one.
 pub fn secret_in<'v>(mut cookies: impl Iterator<Item = &'v [u8]>) -> Option<&'v str> {
     cookies.find_map(|value| {
         std::str::from_utf8(value).ok()?.split(';').find_map(|pair| {

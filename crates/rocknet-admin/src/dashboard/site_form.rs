@@ -353,7 +353,8 @@ impl FilledForm {
         }
     }
 
-    /// Returns the field of a key of the site, or of the innermost table that contains the key and has a field.
+    /// Returns the field of a key of the site, or of the innermost table that contains the key and has a field; `None`
+    /// if the form has neither.
     fn field_of(&mut self, key: &[&str]) -> Option<&mut FilledField> {
         let depth = |filled: &FilledField| {
             let parts: Vec<&str> = filled.field.name.split('.').collect();

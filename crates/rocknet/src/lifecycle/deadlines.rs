@@ -47,7 +47,8 @@ pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
 /// tick (10 ms). When this time has passed, the deadline is set again.
 const NEVER: u32 = u32::MAX;
 
-/// Deadline of one connection or stream.
+/// Deadline of one connection or stream. Every parameter `ticks` is the time until the deadline, or the length of a
+/// window, in ticks of the timer wheel.
 pub struct Deadlines {
     deadline: Deadline,
     wait: Wait,
@@ -191,7 +192,8 @@ impl Deadlines {
     }
 
     /// Begins or continues the send window of a client whose link takes no more bytes of a tunnel for now. During
-    /// [`Wait::TunnelGrace`], nothing changes. `moved`: bytes that the link took before it stopped.
+    /// [`Wait::TunnelGrace`], nothing changes. `moved`: bytes that the link took before it stopped. `in_flight` returns
+    /// the unacknowledged bytes in the kernel.
     pub fn stall_tunnel(&mut self, moved: u64, ticks: u32, in_flight: impl FnOnce() -> u64) {
         match self.wait {
             Wait::Send => self.moved(moved),

@@ -134,7 +134,7 @@ fn not_found(site: &str, name: &FileReference) -> Response {
     Response::new(Status::NOT_FOUND)
 }
 
-/// Returns the file that a response with these fields names.
+/// Returns the file that a response with these fields names, if any.
 fn referenced_file(fields: &FieldList) -> Option<FileReference> {
     if let Some(path) = fields.value(PATH_FIELD) {
         return Some(FileReference::Path(path.to_owned()));
@@ -175,7 +175,8 @@ async fn locate(
     }
 }
 
-/// Returns the tree with the longest root that contains the file, compared by path names. May block on the disk.
+/// Returns the tree with the longest root that contains the file, compared by path names, and the path of the file in
+/// that tree; `None` if no root contains the file. May block on the disk.
 fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> {
     let below = |tree: &Arc<Tree>| {
         let root = tree.folder();

@@ -48,7 +48,7 @@ pub struct Offer {
     pub relays: Vec<(u16, OwnedFd)>,
     /// Number of the new process for its QUIC connection IDs.
     pub generation: u16,
-    /// Helper that starts programs as other accounts.
+    /// Helper that starts programs as other accounts, if this process has one.
     pub helper: Option<OfferedHelper>,
     /// Encoded secrets of session tickets.
     pub ticket_secrets: Zeroizing<Vec<u8>>,

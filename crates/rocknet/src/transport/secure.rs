@@ -51,7 +51,7 @@ struct SelectedConfig {
     settings: Arc<ServerConfig>,
     /// TLS policy of the site; `None` for an ACME challenge, which needs only the handshake.
     policy: Option<Arc<TlsPolicy>>,
-    /// Server name that the client sent (SNI).
+    /// Server name that the client sent (SNI), if any.
     name: Option<Box<str>>,
 }
 

@@ -34,7 +34,7 @@ pub struct FileSource {
     /// Range that has not been returned yet.
     part: FilePart,
     delivery: Delivery,
-    /// Operation that loads the next piece into memory.
+    /// Operation that loads the next piece into memory, if one is in progress.
     preparing: Option<Preparing>,
     /// True if the next direct piece was found in memory or loaded before. It is sent without another check: if the
     /// kernel has evicted it since, sending it waits for the disk. Framed pieces are always checked.

@@ -66,6 +66,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Closes the connection after an internal error: a frame header was written, but there is no body for the frame.
+    /// Always returns true, as [`Connection::write_frames`] has to in this case.
     #[cold]
     fn fail_framing(&mut self, output: &mut SendQueue) -> bool {
         tracing::error!("a data frame has no response body; the connection is closed");

@@ -91,9 +91,9 @@ pub struct Connection {
     pub(super) unacknowledged_since: Tick,
     /// Tick at which the client last acknowledged the end of a response; `None` before the first one.
     pub(super) last_delivered: Option<Tick>,
-    /// Tick of the first GOAWAY, with which the orderly end begins.
+    /// Tick of the first GOAWAY, with which the orderly end begins; `None` before it.
     pub(super) drain_began: Option<Tick>,
-    /// Tick of the last GOAWAY. From then on, the connection accepts no requests.
+    /// Tick of the last GOAWAY; `None` before it. From then on, the connection accepts no requests.
     pub(super) drain_finished: Option<Tick>,
     /// Bytes that all streams have sent in this round.
     pub(super) round_bytes: u64,

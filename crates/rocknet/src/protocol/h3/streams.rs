@@ -26,7 +26,7 @@ pub struct RequestStream {
     pub head_only: bool,
     /// Priority of the response (RFC 9218).
     pub priority: Priority,
-    /// Receiver of the request body, or of tunnel data.
+    /// Receiver of the request body, or of tunnel data, if the client sends any.
     pub body: Option<BodyReceiver>,
     pub output: StreamOutput,
     /// True if the header of a DATA frame for the whole body has been written.
@@ -99,12 +99,12 @@ impl StreamTable {
         self.entries.push(entry);
     }
 
-    /// Returns the exchange of a stream.
+    /// Returns the exchange of a stream, if it is in progress.
     pub fn get_mut(&mut self, id: StreamId) -> Option<&mut StreamExchange> {
         self.position(id).map(|position| &mut *self.entries[position])
     }
 
-    /// Takes the exchange of a stream out of the table.
+    /// Takes the exchange of a stream out of the table, if it is in progress.
     pub fn take(&mut self, id: StreamId) -> Option<Box<StreamExchange>> {
         let position = self.position(id)?;
         self.ids.swap_remove(position);
