@@ -125,8 +125,8 @@ impl FileSet {
         if let Some(all) = loaded {
             self.set.store(Some(Arc::new(CertificateSet::new(all))));
         } else if is_denied && self.set.load().is_some() {
-            // The server read the files at start with privileges that it has dropped since, so the missing permission
-            // does not mean that the files are broken.
+            // The server read the files when it started, with privileges that it has dropped since. The missing
+            // permission therefore does not mean that the files are broken.
             for finding in &mut findings {
                 finding.severity = Severity::Warning;
                 finding.help = KEPT.to_owned();

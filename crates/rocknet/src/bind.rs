@@ -13,8 +13,8 @@ use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 
 /// Binds a socket for each of the `workers` workers of each address. The kernel lets a socket share a port only with
-/// sockets of the same user. All sockets of an address are therefore created together, at start before privileges are
-/// dropped.
+/// sockets of the same user. All sockets of an address are therefore created together; at server start, before
+/// privileges are dropped.
 ///
 /// `held` contains the listening sockets that this server already has. An address that overlaps with one of them, as
 /// `*:80` does with `127.0.0.1:80`, is shared until the held socket is closed. `adopted` contains inherited sockets.

@@ -26,7 +26,7 @@ pub use self::local::LocalCounters;
 pub use self::route_counters::{CountedResponse, RouteCounters};
 pub use self::worker_counters::{HandshakeCounters, WorkerCounters};
 
-/// The counters of all workers since the start, including those that have ended, so that totals never decrease.
+/// The counters of all workers since the start of the server, including ended workers, so that totals never decrease.
 /// Counters of ended workers are merged into one set, because every reload may start new workers.
 #[derive(Debug, Default)]
 pub struct Metrics {

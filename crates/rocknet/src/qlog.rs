@@ -29,7 +29,7 @@ pub struct QlogWriter {
     thread: Mutex<Option<(SyncSender<Record>, OwnedThread)>>,
     /// Number of connections that are traced.
     traces: Arc<AtomicUsize>,
-    /// Number of traces since the start.
+    /// Number of traces since the start of the server.
     files: AtomicUsize,
 }
 

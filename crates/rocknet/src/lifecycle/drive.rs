@@ -115,7 +115,7 @@ fn yield_now(context: &mut Context<'_>) -> Poll<()> {
 /// all sent bytes.
 #[cold]
 fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
-    // A file became shorter while it was sent. This is logged, because only the operator can correct it.
+    // `UnexpectedEof`: a file became shorter while it was sent. Only the operator can correct this, so it is logged.
     if error.kind() == io::ErrorKind::UnexpectedEof {
         tracing::warn!(client = %connection.core().info.client, "a response was cut off: {error}");
     }

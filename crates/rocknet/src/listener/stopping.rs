@@ -33,7 +33,7 @@ pub struct StoppingListener {
 }
 
 impl StoppingListener {
-    /// Stops the workers of an address. Connections that have not finished at the end of `times` are cut.
+    /// Stops the workers of an address. Connections that have not finished within `times.within` are cut.
     pub(super) fn new(
         address: Address,
         workers: impl IntoIterator<Item = WorkerHandle>,

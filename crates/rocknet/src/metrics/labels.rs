@@ -1,5 +1,5 @@
-//! Numbers of the routes of all configurations since the start, so that workers find the counters of a route without
-//! its name.
+//! Numbers of the routes of all configurations since the start of the server, so that workers find the counters of a
+//! route without its name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

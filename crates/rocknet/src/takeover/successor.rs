@@ -91,7 +91,7 @@ impl Successor {
     ///
     /// # Errors
     ///
-    /// Returns why the new process cannot take over. It has been killed, if it had not ended already.
+    /// Returns why the new process cannot take over. The process has been killed, if it had not ended already.
     pub fn start(offer: Offer) -> Result<Successor, UpgradeError> {
         let deadline = Instant::now() + offer.timeout;
         let program = offer.program.as_path();

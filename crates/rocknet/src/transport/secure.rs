@@ -240,7 +240,7 @@ async fn linger<L: Link>(worker: &Worker, link: &mut L, deadline: &Deadline) {
     deadline.within(drain).await;
 }
 
-/// Starts the protocol that ALPN selected. This is the only place that chooses it.
+/// Starts the protocol that ALPN selected. No other function chooses the protocol of a TLS connection.
 fn serve<L: Link + Unpin + 'static>(
     open: OpenConnection,
     tls: Tls<L>,
