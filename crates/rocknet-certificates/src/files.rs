@@ -104,6 +104,7 @@ impl FileSet {
     /// stays in use. Returns `None` if nothing has changed.
     pub fn reload_if_changed(&self, now: SystemTime) -> Option<Reload> {
         let mut read = self.read();
+        // Taken before the files are read, so that the next call detects a change during the read.
         let stamps: Vec<_> = self.paths().map(stamp).collect();
         let is_unchanged = read.stamps == stamps;
         if is_unchanged && read.expiry.is_none_or(|expiry| now <= expiry) {

@@ -263,7 +263,7 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
 }
 
 /// Maximum number of sites of a server whose folders are opened for a check; with more sites, no folder is checked.
-/// Each check costs a descriptor and a disk access, and the start of the server, which makes it too, must be fast.
+/// Each check costs a descriptor and a disk access, and a start of the server, which includes the checks, must be fast.
 pub const MAX_FOLDERS_CHECKED: usize = 256;
 
 /// Returns a URL for each of the first `limit` sites, for a client whose request to the listener `configured` names

@@ -177,7 +177,7 @@ impl<'a> Frame<'a> {
 
 /// Returns the error for a reply of the wrong kind.
 pub fn other_reply() -> ApiError {
-    ApiError::new(500, "the server has sent another reply")
+    ApiError::new(500, "the server sent a reply of the wrong kind")
 }
 
 /// Returns the title of a view; empty if the page is not a view.

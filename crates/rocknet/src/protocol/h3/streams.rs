@@ -89,6 +89,7 @@ impl StreamTable {
         self.entries.iter().map(|entry| entry.stream.output.length()).sum()
     }
 
+    /// Returns the position of an exchange. Searches from the end, where the exchange that was polled last is.
     fn position(&self, id: StreamId) -> Option<usize> {
         self.ids.iter().rposition(|&known| known == id)
     }
