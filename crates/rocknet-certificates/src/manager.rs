@@ -49,8 +49,8 @@ struct ManagerState {
 }
 
 impl CertificateManager {
-    /// Creates a manager with the issuers for the local CA and for ACME. Starts no thread. `secrets`: those of the
-    /// session tickets of a previous process; `None` to create new ones.
+    /// Creates a manager with the issuers for the local CA and for ACME. Starts no thread. `secrets`: session ticket
+    /// secrets of a previous process; `None` to create new ones.
     ///
     /// # Errors
     /// Returns a message if the TLS library cannot be set up. The state folder is not accessed yet.

@@ -162,7 +162,7 @@ impl Endpoint {
         handlers.into_iter().any(|handler| handler.buffers_request_body())
     }
 
-    /// Returns the directory trees of the endpoint, including that of the error pages.
+    /// Returns the directory trees of the endpoint, including the tree of its error pages.
     pub fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
         // If files are served, `pages` is the same tree.
         self.tree.as_ref().or(self.pages.as_ref()).into_iter()

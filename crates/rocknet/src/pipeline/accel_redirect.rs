@@ -26,7 +26,7 @@ use crate::worker::Worker;
 
 /// Field that names a file by a path of the site, as in a URL.
 const PATH_FIELD: &str = "X-Accel-Redirect";
-/// Fields that name a file by its path on disk. The second field is that of lighttpd, which applications use as a
+/// Fields that name a file by its path on disk. The second field comes from lighttpd; some applications send it as a
 /// fallback.
 const DISK_FIELDS: [&str; 2] = ["X-Sendfile", "X-LIGHTTPD-send-file"];
 /// Fields that are taken from the file, not from the application.

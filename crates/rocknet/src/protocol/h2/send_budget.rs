@@ -3,7 +3,7 @@
 //! Frames are rendered in rounds, each of which begins after the output of the previous one has been sent.
 //!
 //! The limit follows the measured rate of the link. Bytes and time are counted only while the link is full, because at
-//! other times the rate is that of the handlers. The clock is read only when the link fills up or drains. No socket
+//! other times the handlers determine the rate. The clock is read only when the link fills up or drains. No socket
 //! option is set before a connection has sent more than [`INITIAL_LIMIT`].
 //!
 //! [decision 18]: ../../../../../docs/decisions/0018-late-scheduling.md

@@ -49,9 +49,9 @@ const ENGINE_CONFIG: Config = Config { connect_protocol: true };
 /// Streams of the server without which the connection cannot continue, in the order in which they are opened.
 const CRITICAL: [Critical; 3] = [Critical::Control, Critical::Encoder, Critical::Decoder];
 
-/// Returns the settings that a client remembers for early data: those of HTTP/3 and QUIC that a server with these
-/// limits announces. The returned bytes serve only for comparison. A server must not accept early data of a session
-/// with other settings (RFC 9114 §7.2.4.2).
+/// Returns the settings that a client remembers for early data, as a server with these limits announces them in HTTP/3
+/// and QUIC. The returned bytes serve only for comparison. A server must not accept early data of a session with other
+/// settings (RFC 9114 §7.2.4.2).
 pub fn remembered_settings(limits: &Limits) -> Vec<u8> {
     // The time of the creation (0) does not appear in the settings.
     let mut engine = ServerConnection::new(&ENGINE_CONFIG, &head_limits(limits), 0);
