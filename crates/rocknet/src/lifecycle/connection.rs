@@ -1,6 +1,7 @@
 //! Connection core: the part of a client connection that is the same for HTTP/1 and HTTP/2. The core consists of the
-//! link, deadlines, unparsed input, unsent output, and the end of the connection. An HTTP/3 connection consists of QUIC
-//! streams and has a state of its own (`protocol/h3/connection.rs`).
+//! link, deadlines, unparsed input, unsent output, and the end of the connection. The link is the byte transport: a
+//! socket, or TLS over one. An HTTP/3 connection consists of QUIC streams and has a state of its own
+//! (`protocol/h3/connection.rs`).
 
 use std::io;
 use std::net::IpAddr;

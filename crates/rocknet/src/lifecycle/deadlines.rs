@@ -191,9 +191,9 @@ impl Deadlines {
         }
     }
 
-    /// Begins or continues the send window of a client whose link takes no more bytes of a tunnel for now. During
-    /// [`Wait::TunnelGrace`], nothing changes. `moved`: bytes that the link took before it stopped. `in_flight` returns
-    /// the unacknowledged bytes in the kernel.
+    /// Begins or continues the send window of a client whose socket takes no more bytes of a tunnel for now. During
+    /// [`Wait::TunnelGrace`], nothing changes. `moved`: bytes that the socket took before it stopped. `in_flight`
+    /// returns the unacknowledged bytes in the kernel.
     pub fn stall_tunnel(&mut self, moved: u64, ticks: u32, in_flight: impl FnOnce() -> u64) {
         match self.wait {
             Wait::Send => self.moved(moved),
@@ -202,8 +202,8 @@ impl Deadlines {
         }
     }
 
-    /// Ends the send window, because the link has taken all bytes of the tunnel. `moved`: bytes that the link has
-    /// taken; they count as moved if the current wait is not a send window.
+    /// Ends the send window, because the socket has taken all bytes of the tunnel. `moved`: bytes that it has taken
+    /// now; they count as moved if the current wait is not a send window.
     pub fn tunnel_sent(&mut self, moved: u64) {
         match self.wait {
             Wait::Send => self.wait = Wait::Unset,

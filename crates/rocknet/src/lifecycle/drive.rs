@@ -8,7 +8,8 @@ use rocknet_io::link::Link;
 use super::connection::{ConnectionCore, End};
 use super::deadlines::FIN_ONLY;
 
-/// A connection of one HTTP version that uses a [`ConnectionCore`]: HTTP/1 or HTTP/2.
+/// A connection of one HTTP version that uses a [`ConnectionCore`]: HTTP/1 or HTTP/2. Its link is the byte transport: a
+/// socket, or TLS over one.
 pub trait Version {
     type Link: Link;
     /// True if the connection is read while its backlog waits for the link.

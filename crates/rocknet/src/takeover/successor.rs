@@ -44,7 +44,8 @@ pub struct Offer {
     pub arguments: Vec<OsString>,
     /// Sockets of the sites and of the control API.
     pub sockets: Vec<(SocketGroup, OfferedSocket)>,
-    /// Channels to this process and older ones for datagrams of their QUIC connections, with the generations.
+    /// Channels to this process and older ones for datagrams of their QUIC connections, each with the number of the
+    /// process.
     pub relays: Vec<(u16, OwnedFd)>,
     /// Number of the new process for its QUIC connection IDs.
     pub generation: u16,

@@ -17,8 +17,8 @@ use crate::blocking::{Job, JobError, Pool};
 use crate::open_file::OpenFile;
 use crate::response::FilePart;
 
-/// Maximum size of a piece if the response has the link to itself. A link sends at most the same number of file bytes
-/// before other connections are served. The pool reads such a piece from the disk in one job.
+/// Maximum size of a direct piece, which is one with [`Delivery::Direct`]. A socket sends at most the same number of
+/// file bytes before other connections are served. The pool reads a direct piece from the disk in one job.
 const DIRECT_PIECE: u64 = 512 << 10;
 
 /// Maximum size of a framed piece, which is one with [`Delivery::Framed`] or [`Delivery::Copied`]. The next piece is
