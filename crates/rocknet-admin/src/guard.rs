@@ -31,7 +31,7 @@ pub enum Origin {
 /// Hosts by which clients may address the server, and the scheme of its URLs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedHosts {
-    /// Names in lower case, beside those of this machine.
+    /// Names in lower case, in addition to the names of this machine (`LOCAL_HOSTS`).
     pub names: Vec<String>,
     /// Accepts every IP address, for a server that other machines can reach. A page that a browser has loaded by a name
     /// cannot send requests with an address as host.

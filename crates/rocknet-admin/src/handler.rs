@@ -19,7 +19,7 @@ use crate::heartbeat::Heartbeat;
 use crate::tcp_access::TcpAccess;
 use crate::{Control, guard, metrics_text};
 
-/// Responds to the requests of the API, and over TCP to those of the dashboard.
+/// Responds to requests of the API and, over TCP, also to requests of the dashboard.
 pub struct AdminHandler<C> {
     shared: Arc<Shared<C>>,
 }

@@ -124,7 +124,7 @@ fn protocols(metrics: &Metrics) -> Protocols {
 /// Maximum number of sites with durations: `status` is a short overview, and a server may have ten thousand sites.
 const MAX_TIMED_SITES: usize = 32;
 
-/// Returns the response durations since the start, by name of the site.
+/// Returns the response durations since the start of the server, by name of the site.
 fn durations_by_site(metrics: &Metrics, labels: &RouteLabels) -> HashMap<Arc<str>, Histogram> {
     let mut sums: HashMap<Arc<str>, Histogram> = HashMap::new();
     for (number, counters) in metrics.routes() {
@@ -263,7 +263,7 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
 }
 
 /// Maximum number of sites of a server whose folders are opened for a check; with more sites, no folder is checked.
-/// Each check costs a descriptor and a disk access, and the start must be fast.
+/// Each check costs a descriptor and a disk access, and a start of the server, which includes the checks, must be fast.
 pub const MAX_FOLDERS_CHECKED: usize = 256;
 
 /// Returns a URL for each of the first `limit` sites, for a client whose request to the listener `configured` names

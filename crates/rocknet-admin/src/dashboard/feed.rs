@@ -78,7 +78,7 @@ impl SharedSamples {
             return Ok((event.clone(), latest.history.all()));
         }
         let Reply::Status(status) = control.execute(Request::Status).await? else {
-            return Err(ApiError::new(500, "the server has sent another reply"));
+            return Err(ApiError::new(500, "the server sent a reply of the wrong kind"));
         };
         latest.at = self.began.elapsed();
         let at = latest.at;

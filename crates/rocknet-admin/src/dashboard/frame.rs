@@ -57,13 +57,14 @@ impl PageKind {
     pub fn of(exchange: &Exchange) -> Option<PageKind> {
         let path: &str = &exchange.path;
         let found = PageKind::find(path);
-        let is_data = match found {
+        // True if the path leads to data or to nothing. A browser that opens it gets the page `Unknown` instead.
+        let has_no_page = match found {
             Some(PageKind::Asset) => assets::find(path).is_none(),
             Some(PageKind::Events) => true,
             Some(_) => false,
             None => !is_of_api(path),
         };
-        if is_data && prefers_pages(exchange) {
+        if has_no_page && prefers_pages(exchange) {
             return Some(PageKind::Unknown);
         }
         found
@@ -157,7 +158,7 @@ pub struct Frame<'a> {
     pub views: &'static [(PageKind, &'static str, &'static str)],
     /// True if the visitor may change the server.
     pub can_change: bool,
-    /// Report about the last instruction.
+    /// Report about the last instruction, if the page shows one.
     pub notice: Option<Notice>,
 }
 
@@ -176,7 +177,7 @@ impl<'a> Frame<'a> {
 
 /// Returns the error for a reply of the wrong kind.
 pub fn other_reply() -> ApiError {
-    ApiError::new(500, "the server has sent another reply")
+    ApiError::new(500, "the server sent a reply of the wrong kind")
 }
 
 /// Returns the title of a view; empty if the page is not a view.
@@ -205,7 +206,7 @@ pub fn path(page: PageKind) -> &'static str {
     }
 }
 
-/// Returns a parameter of a query, or a field of a form.
+/// Returns a parameter of a query, or a field of a form; `None` if it is missing.
 pub fn parameter(text: &[u8], wanted: &str) -> Option<String> {
     parse(text).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
 }

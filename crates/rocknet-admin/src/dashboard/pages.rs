@@ -106,7 +106,8 @@ pub fn error(page: PageKind, permission: Permission, assets: &str, error: &ApiEr
     failed(Frame::new(page, permission, assets), error)
 }
 
-/// Renders a view with its data. If the data cannot be queried, the page shows the error.
+/// Renders a view with its data. If the data cannot be queried, the page shows the error. `notice`: report about the
+/// last instruction that the page shows, if any.
 pub async fn render<C: Control>(
     page: PageKind,
     query: &[u8],
@@ -216,7 +217,8 @@ fn request(page: PageKind, query: &[u8]) -> Option<Request> {
     })
 }
 
-/// Describes the kind of a website. The parameter is generic for the same reason as in `figures`.
+/// Describes the kind of a website. The parameter is generic because a template passes fields as references, and
+/// results of expressions as values.
 fn kind_words(kind: impl Borrow<SiteKind>) -> &'static str {
     match kind.borrow() {
         SiteKind::Files => "Files of a folder",

@@ -1,7 +1,7 @@
 //! Automatic HTTPS: certificates of public CAs, ordered and renewed with ACME (RFC 8555) on the thread `rn-acme`.
 //!
-//! Neither a start nor a reload waits for this thread. Sites are served with the certificates in the state folder. New
-//! certificates are inserted into the store when they are issued.
+//! Neither the start of the server nor a reload waits for this thread. Sites are served with the certificates in the
+//! state folder. New certificates are inserted into the store when they are issued.
 //!
 //! ```text
 //! set_requests ──watch──▶ renewal: what is due? ──▶ client: each CA in turn ──▶ order: create, validate, fetch, save

@@ -47,6 +47,7 @@ impl RenewalLoop {
         // Denied names, with the time at which each denial expires.
         let mut denied: HashMap<String, SystemTime> = HashMap::new();
         let mut lock = None;
+        // Makes the first iteration apply the present configuration.
         self.desired.mark_changed();
         loop {
             if self.desired.has_changed().unwrap_or(false) {

@@ -72,7 +72,7 @@ impl SessionStore {
     }
 
     /// Takes all sessions, from the oldest to the newest, for another process. No session is stored any more until
-    /// [`SessionStore::open`] is called, because this process does not get the handshakes that resume it.
+    /// [`SessionStore::open`] is called, because the other process gets the handshakes that would resume it.
     pub fn close(&self) -> Vec<StoredSession> {
         let mut sessions = self.sessions();
         sessions.is_closed = true;

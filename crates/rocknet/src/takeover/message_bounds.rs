@@ -1,4 +1,4 @@
-//! Bounds on the messages of an old process, one for each kind of message.
+//! Bounds on the messages that the old process of an upgrade sends, one for each kind of message.
 
 use rocknet_gateway::accounts::MAX_ACCOUNTS;
 

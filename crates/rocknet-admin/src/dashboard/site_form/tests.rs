@@ -1,4 +1,5 @@
-//! Tests of the form of a website: the edits of what is filled in, and the places of findings.
+//! Tests of the form of a website: the edits that a filled-in form makes, and the fields beside which findings are
+//! placed.
 
 use super::*;
 
