@@ -230,7 +230,7 @@ mod tests {
         let refused = check(&in_group_of_root, &user(4242)).expect_err("the group of root");
         assert_eq!(
             refused.to_string(),
-            "scripts are not run in the group of root, which is that of `server`: name another user"
+            "the primary group of `server` is root's group, and scripts are not run in it: name another user"
         );
         assert!(check(&user(11), &user(4242)).is_ok());
     }

@@ -11,7 +11,7 @@ use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
 /// Returns the error response. Logs the error at a limited rate. An error that the request itself caused is logged only
-/// if the request exceeds a limit.
+/// if the body or the header fields of the request are too large.
 pub fn error_response(error: &BackendError, backend: &Backend, script: &str, label: &SiteLabel) -> Response {
     let (status, address) = (error.status(), backend.address());
     let Some(hint) = hint(error, backend) else {
@@ -32,9 +32,10 @@ pub fn error_response(error: &BackendError, backend: &Backend, script: &str, lab
         subject: &subject,
     };
     if cause.may_be_logged() {
-        let own = backend.own_failure().map(|error| format!(". {error}"));
-        let own = own.unwrap_or_default();
-        tracing::error!(site = %label.site, php = %address, script, help = hint, "no response from PHP: {error}{own}");
+        // RockNet may have failed to start its own php-fpm.
+        let start = backend.own_failure().map(|error| format!(". {error}"));
+        let start = start.unwrap_or_default();
+        tracing::error!(site = %label.site, php = %address, script, help = hint, "no response from PHP: {error}{start}");
     }
     error_page(status, &hint, label)
 }
@@ -44,8 +45,8 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
     let address = backend.address();
     Some(match error {
         BackendError::Unreachable(error) if error.kind() == ErrorKind::PermissionDenied => format!(
-            "RockNet has no permission to open {address}. In the pool of php-fpm, set listen.owner or listen.group to \
-             the user that RockNet runs as."
+            "RockNet has no permission to open {address}. In the pool of php-fpm, set listen.owner to the user that \
+             RockNet runs as, or listen.group to its group."
         ),
         BackendError::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
             format!("{address} does not respond. Check the host, and the firewalls in between.")
@@ -61,7 +62,7 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
              configuration."
         ),
         BackendError::Full if address.own_php.is_some() => {
-            "All processes of PHP are busy. Find the slow scripts, or run a php-fpm of your own with more processes \
+            "All processes of PHP are busy. Find the slow scripts, or run php-fpm yourself with more processes \
              (`php = \"unix:…\"`)."
                 .to_owned()
         }
