@@ -61,7 +61,7 @@ impl ApacheTls {
             ("sslcertificatechainfile", [_]) => {
                 host.site.skip(
                     directive,
-                    "`cert` contains the chain: append this file to it, or name fullchain.pem",
+                    "the file that `cert` names must contain the whole chain: append this file to it",
                 );
             }
             ("sslcacertificatefile", [file]) => {
@@ -103,7 +103,7 @@ impl ApacheTls {
             }
             (name, _) if UNNEEDED.iter().any(|start| name.starts_with(start)) => {
                 host.site
-                    .unneeded(directive, "RockNet selects versions, ciphers and sessions itself");
+                    .unneeded(directive, "RockNet selects ciphers, sessions and other details of TLS itself");
             }
             (name, _) if name.starts_with("sslproxy") => {
                 host.site
@@ -117,8 +117,9 @@ impl ApacheTls {
         true
     }
 
-    /// Translates the directives about client certificates. Closes a host with TLS that requires certificates without
-    /// naming their authority, or has a restriction without a counterpart. Notes directives that have no effect.
+    /// Translates the directives about client certificates. All requests of a host with TLS are denied if it requires
+    /// certificates without naming their authority, or has a restriction without a counterpart. Adds notes about
+    /// directives that have no effect.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
         let verify = self.verify.take();
         let unsupported = std::mem::take(&mut self.unsupported);
@@ -162,7 +163,7 @@ impl ApacheTls {
             }
             ("optional" | "optional_no_ca", _) => host.site.skip_restriction(
                 directive,
-                "write `client_ca` and `client` of `tls`: applications get no certificate",
+                "clients are not asked for certificates: write `client_ca` and `client` of `tls`",
             ),
             _ => {
                 close(host, directive.line);
@@ -193,7 +194,8 @@ impl ApacheTls {
     }
 }
 
-/// Closes a host with all its routes (`deny = "all"`), because TLS restricts each of them.
+/// Denies all requests of a host, in all its routes (`deny = "all"`), because a restriction by TLS applies to each of
+/// them.
 fn close(host: &mut HostDraft, line: usize) {
     let mut closed = Settings::default();
     closed.close(line);

@@ -80,7 +80,7 @@ impl<'a> TlsDraft<'a> {
             }
             _ => host.site.skip_restriction(
                 directive,
-                "write `client_ca` and `client` of `tls`: applications get no certificate",
+                "clients are not asked for certificates: write `client_ca` and `client` of `tls`",
             ),
         }
     }

@@ -94,7 +94,8 @@ fn a_closed_peer_is_reported_as_an_end_or_an_error() {
         .await;
         assert_eq!(sent.expect_err("the peer has closed").kind(), ErrorKind::BrokenPipe);
 
-        // The peer closes between two responses, and the first operation that fails is a batched write.
+        // The peer closes after its request and before the response. The batched write of the response fails, which the
+        // next receive reports.
         let (mut link, mut peer) = pair(&driver);
         peer.write_all(b"question").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"question");
