@@ -102,8 +102,10 @@ impl ApacheTls {
                 }
             }
             (name, _) if UNNEEDED.iter().any(|start| name.starts_with(start)) => {
-                host.site
-                    .unneeded(directive, "RockNet selects ciphers, sessions and other details of TLS itself");
+                host.site.unneeded(
+                    directive,
+                    "RockNet selects ciphers, sessions and other details of TLS itself",
+                );
             }
             (name, _) if name.starts_with("sslproxy") => {
                 host.site
