@@ -50,7 +50,7 @@ fn connections_of_removed_addresses_continue() {
     let tls = || TlsClient::new(authority.roots(), "a.test");
 
     let mut downloads = Vec::new();
-    // Each address is removed and added with connections of earlier listeners at the same port.
+    // Each address is removed and added while connections of earlier listeners at the same port are open.
     for more in [
         &[&*one][..],
         &[],
@@ -107,6 +107,7 @@ fn connections_of_removed_addresses_continue() {
 
 #[test]
 fn a_client_may_read_its_response_after_it_has_acknowledged_it() {
+    /// Size in bytes of a response that arrives completely before the client reads it.
     const SMALL: usize = 20_000;
     let authority = Authority::new("root");
     let folder = Folder::with(&[]);

@@ -62,7 +62,7 @@ fn curl(server: &Running, path: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn scripts_are_run_over_every_version() {
+fn scripts_are_run_over_http1_and_http2() {
     let (server, _authority) = start();
     let file: Vec<u8> = (0..50_000_000_u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8)
