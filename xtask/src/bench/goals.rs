@@ -20,7 +20,7 @@ pub enum Figure {
     More(&'static str, &'static str, &'static str),
     /// Requests per second of a row and lane, as a ratio to those of another.
     Rates((&'static str, &'static str), (&'static str, &'static str)),
-    /// Figure of (row, lane) in this column of a counted row.
+    /// Figure of (row, lane) in this column of a counted row. The first column has the number 0.
     Counted(&'static str, &'static str, usize),
     /// Figure of (row, lane) in a column of a counted row, as a ratio to that of another lane.
     CountedBeside(&'static str, &'static str, &'static str, usize),

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Number of concurrent downloads of 1 MB.
 const BULK: u32 = 20;
+/// Priority of the downloads. The weight is sent minus one, so 0 is the weight 1.
 const BULK_URGENCY: Urgency = Urgency {
     field: "u=5, i",
     weight: 0,

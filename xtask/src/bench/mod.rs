@@ -102,6 +102,7 @@ impl Selection {
         self.lanes().any(|lane| lane.version == lane::Version::Http3)
     }
 
+    /// Returns true if a server must be reachable from another network namespace, as from another host.
     fn has_other_hosts(&self) -> bool {
         self.lanes().any(|lane| lane.variant == lane::Variant::Public)
     }

@@ -10,6 +10,7 @@ pub struct VisitPanel<'a> {
     pub visit: &'a Visit,
 }
 
+/// Width of a panel in pixels, and gap between panels.
 const PANEL: f64 = 270.0;
 const GAP: f64 = 14.0;
 /// Height of the picture's title, of a panel's title, and of the scale below the bars.
