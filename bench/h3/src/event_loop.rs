@@ -226,7 +226,7 @@ impl<S> EventLoop<S> {
             let Some(Some(slot)) = self.slots.get_mut(index) else {
                 continue;
             };
-            // If the moments differ, this one was replaced.
+            // If the moments differ, an earlier one has replaced this one.
             if slot.timer == Some(moment) {
                 slot.timer = None;
                 if slot.connection.poll_timeout().is_some_and(|timeout| timeout <= now) {

@@ -91,7 +91,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has promtool check the metrics. It reads the older text format only.
+/// Checks the metrics with promtool, which reads only the older text format.
 fn check_format(api: &str, token: &Path) -> Result<(), Failure> {
     let text = metrics(api, token, "text/plain")?;
     let mut promtool = command("promtool")

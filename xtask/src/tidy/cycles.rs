@@ -29,7 +29,7 @@ pub fn check(folder: &str, tree: &Tree<'_>) -> Vec<String> {
     violations
 }
 
-/// Targets of each node, with the position of the first import.
+/// Targets of each node, each with the position of its first import.
 type Edges = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Returns the imports between modules at the top of a crate.

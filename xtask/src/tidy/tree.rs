@@ -88,13 +88,13 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Stores the code of `module`, a part of `code`, and descends into the modules that `code` declares.
+    /// Stores `code` as a part of `module`, without the modules that `code` declares, and descends into these modules.
     fn split(&mut self, module: usize, file: &str, folder: &str, code: &[Token<'a>], sources: &'a Sources) {
         let root = self.modules[module].root.clone();
-        let mut own = Vec::new();
+        let mut kept = Vec::new();
         let mut at = 0;
         for declared in declared(code) {
-            own.extend_from_slice(&code[at..declared.from]);
+            kept.extend_from_slice(&code[at..declared.from]);
             at = declared.to;
             let child = self.add(Some(module), &root, declared.name);
             match declared.body {
@@ -109,10 +109,10 @@ impl<'a> Tree<'a> {
                 }
             }
         }
-        own.extend_from_slice(&code[at..]);
+        kept.extend_from_slice(&code[at..]);
         let part = Part {
             file: file.to_owned(),
-            code: own,
+            code: kept,
         };
         self.modules[module].parts.push(part);
     }
@@ -223,6 +223,7 @@ fn folder_of_children(file: &str) -> String {
 }
 
 fn is_root(file: &str) -> bool {
+    // A file outside `bin/` gets a slash, so that it is no program.
     let program = file.strip_prefix("bin/").unwrap_or("/");
     ["lib.rs", "main.rs"].contains(&file) || !program.contains('/')
 }

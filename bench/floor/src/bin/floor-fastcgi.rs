@@ -101,6 +101,7 @@ mod tests {
     #[test]
     fn an_empty_stdin_record_completes_a_request() {
         let mut request = Vec::new();
+        // Type 1 is BEGIN_REQUEST, and type 4 is PARAMS.
         record(1, &[0, 1, 1, 0, 0, 0, 0, 0], &mut request);
         record(4, b"\x01\x01AB", &mut request);
         record(4, &[], &mut request);

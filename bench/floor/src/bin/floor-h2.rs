@@ -96,6 +96,7 @@ impl Responder for Http2Responder {
             }
             *opened = true;
             found.bytes = PREFACE.len();
+            // At most 256 concurrent streams, and a larger flow-control window for the connection.
             frame(SETTINGS, 0, &[0, 3, 0, 0, 1, 0], &mut self.output);
             frame(WINDOW_UPDATE, 0, &[0x3f, 0, 0, 0], &mut self.output);
         }
@@ -113,6 +114,7 @@ impl Responder for Http2Responder {
             }
             found.bytes = start + length;
         }
+        // `respond` writes all output at once, so any output counts as one request.
         found.count = usize::from(!self.output.is_empty());
         Ok(found)
     }
@@ -167,6 +169,7 @@ mod tests {
             at += HEADER + usize::from(header[2]);
         }
         assert_eq!(
+            // The first two frames are SETTINGS and WINDOW_UPDATE of the server.
             seen[2..],
             [(SETTINGS, 0), (HEADERS, 1), (DATA, 1), (HEADERS, 3), (DATA, 3)]
         );

@@ -45,7 +45,8 @@ pub struct Load {
     pub latencies: Histogram,
     /// Number of connections that have had a response, or ended without one.
     pub opened: u32,
-    /// Number of connections that have been closed after their only request, and not been replaced.
+    /// Number of connections of a load of handshakes that have been closed after their only request, or were lost. Each
+    /// is replaced by a new one.
     pub closed: u32,
     /// Number of requests that may still begin.
     pub left: u64,

@@ -36,7 +36,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     client.run(&early, &EARLY_DATA_CASES, WITHOUT_WARNING)
 }
 
-/// The program, which also transfers single bodies.
+/// Client program with quic-go, which runs the cases and transfers single bodies.
 pub struct QuicGoClient {
     program: PathBuf,
 }

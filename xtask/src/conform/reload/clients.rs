@@ -133,6 +133,7 @@ impl RunningClients {
             stderr.read_to_string(&mut errors)?;
         }
         let status = self.child.wait()?;
+        // The clients print a line for each kind.
         if !status.success() || printed.lines().count() < KINDS {
             return Err(format!("exchanges of the clients failed ({status}):\n{errors}{printed}").into());
         }
