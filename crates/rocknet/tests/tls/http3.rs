@@ -107,6 +107,7 @@ fn responses_of_one_urgency_take_turns() {
     transport.receive_window(quinn::VarInt::from_u32(64 * 1024));
     let client = TlsClient::new(authority.roots(), "a.test");
     let client = Http3Client::open_with(&client, server.address(), transport).expect("a connection");
+    // `received` has the number of bytes of each response that had arrived when the first response was complete.
     let urls = ["https://a.test/a.txt", "https://a.test/b.txt", "https://a.test/c.txt"];
     let received = client.received_with_first(urls.map(get).into());
     assert!(received.iter().all(|bytes| *bytes > LARGE / 2), "{received:?}");

@@ -33,6 +33,7 @@ fn start() -> (Running, Authority) {
         ),
         ("www/about.txt", "0123456789"),
     ]);
+    // If root starts the server, PHP runs under another account, which must be able to read the folder.
     fs::set_permissions(folder.path(""), fs::Permissions::from_mode(0o755)).expect("an open folder");
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
     folder.write("root.pem", &authority.pem);

@@ -106,7 +106,7 @@ fn tickets_of_the_old_process_are_resumed_in_the_new_one() {
         1,
         "the second visit resumes the session"
     );
-    // Two upgrades, because the second process must pass on the ticket secrets that it has received itself.
+    // There are two upgrades, because the second process must pass on the ticket secrets that it has received itself.
     fixture.upgrade();
     fixture.upgrade();
     for (name, config) in &clients {
