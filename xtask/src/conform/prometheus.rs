@@ -1,5 +1,5 @@
-//! Prometheus scrapes the built server with a token, its own checker reads the metrics, and the queries of the Grafana
-//! dashboard are valid.
+//! Prometheus scrapes the built server with a token, promtool checks the metrics, and the queries of the Grafana
+//! dashboard must be valid.
 
 use super::server::{TestServer, url};
 use crate::command::{command, output, output_alone};

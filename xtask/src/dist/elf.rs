@@ -7,7 +7,7 @@ const PT_INTERP: u32 = 3;
 ///
 /// # Errors
 ///
-/// Fails if the bytes are no such program.
+/// Fails if the bytes are not a complete ELF file of this kind.
 pub fn interpreter(program: &[u8]) -> Result<Option<String>, &'static str> {
     const BROKEN: &str = "the program is no complete ELF file of 64 bits";
     // Magic number, 64 bits, little-endian.

@@ -242,7 +242,7 @@ fn the_certificate_matches_the_name() {
     }
 }
 
-/// A request for a site other than that of its handshake is also refused if it has a body.
+/// A request for a site other than the one of its handshake is also refused if it has a body.
 #[test]
 fn a_misdirected_request_with_a_body_is_refused() {
     let authority = Authority::new("root");

@@ -17,7 +17,7 @@ const LARGE: usize = 4 << 20;
 const WINDOW: u32 = 64 << 10;
 
 /// Returns a configuration that also listens at the addresses in `more`. `shutdown` is so short that the connections of
-/// a removed address would be cut at once if the address had no drain time of its own.
+/// a removed address would be cut at once if it also limited their drain time.
 fn text(more: &[&str]) -> String {
     let listen: Vec<String> = more.iter().map(|more| format!(", \"https://{more}\"")).collect();
     format!(

@@ -31,7 +31,7 @@ tls = "local"
 access = "stdout"
 "#;
 
-/// A website in a file of its own.
+/// A website in an included file.
 const INCLUDED: &str = "# Included.\n[site.\"notes.localhost\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"../www\"\n";
 
 /// Requests that give the charts something to show.

@@ -117,7 +117,7 @@ fn disable(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> 
     session.no_errors("/websites")
 }
 
-/// Edits an included file, which has a history of its own.
+/// Edits an included file, whose changes are in the history, too.
 fn included(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
     let file = site.included();
     let before = fs::read_to_string(&file)?;

@@ -1,4 +1,4 @@
-//! A Debian that is booted in a container of systemd-nspawn, with a service manager of its own.
+//! A Debian that is booted with its service manager in a container of systemd-nspawn.
 
 use crate::command::{output, run};
 use crate::packages::is_root;
