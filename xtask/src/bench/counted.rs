@@ -112,7 +112,11 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     }
     Ok(table(lanes, &["bytes per connection", "resident, MiB"], note, |lane| {
         if lane.server.connections < connections as u32 {
-            return Err(format!("the server's configuration permits {} connections", lane.server.connections).into());
+            return Err(format!(
+                "the server's configuration permits {} connections",
+                lane.server.connections
+            )
+            .into());
         }
         let started = start_one(run, lane, &[])?;
         let pid = started.server.pid();

@@ -67,7 +67,11 @@ pub fn run(run: &Run, work: &Timed, lanes: &[Lane]) -> Result<Vec<Measured>, Fai
     let mut contenders = Vec::new();
     for lane in lanes {
         let started = if work.load.connections() > lane.server.connections {
-            Err(format!("the server's configuration permits {} connections", lane.server.connections).into())
+            Err(format!(
+                "the server's configuration permits {} connections",
+                lane.server.connections
+            )
+            .into())
         } else {
             start(run, work, *lane)
         };

@@ -16,7 +16,11 @@ fn text(server: &str, keys_of_a: &str) -> String {
              tls = {{ cert = \"{name}.pem\", key = \"{name}.key\" }}\n{keys}"
         )
     };
-    format!("[server]\nworkers = 1\n{server}{}{}", site("a", keys_of_a), site("b", ""))
+    format!(
+        "[server]\nworkers = 1\n{server}{}{}",
+        site("a", keys_of_a),
+        site("b", "")
+    )
 }
 
 fn start(authority: &Authority, text: &str) -> Running {
