@@ -69,6 +69,7 @@ fn measure(run: &Run, lanes: &[Lane], set: FileSet) -> Result<Table, Failure> {
     Ok(measured)
 }
 
+/// Starts the server, drops the files from memory, and requests each once. Returns the figures of the columns.
 fn round(run: &Run, lane: &Lane, set: FileSet, folder: &str, files: &[PathBuf]) -> Result<[f64; 4], Failure> {
     let StartedServer {
         server, port, scratch, ..

@@ -221,6 +221,7 @@ fn list() {
     }
 }
 
+/// Returns the selected rows by group. An empty list selects everything.
 fn choose(groups: &[String], only: &[String]) -> Result<Vec<Selection>, Failure> {
     let selected = |group: &&Group| groups.is_empty() || groups.iter().any(|name| name == group.name);
     let known = |name: &&String| group::ALL.iter().any(|group| group.name == **name);

@@ -60,6 +60,7 @@ pub fn document(title: &str, (width, height): (f64, f64), body: &str) -> String 
     )
 }
 
+/// Draws a panel with its upper edge at `top`.
 fn draw(body: &mut String, panel: &Panel, top: f64) {
     let most = panel
         .bars

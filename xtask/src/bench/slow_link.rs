@@ -83,6 +83,7 @@ fn carry(from: TcpStream, to: TcpStream, rate: Option<f64>) {
     thread::spawn(move || deliver(to, &receiver));
 }
 
+/// Reads one direction, and passes each piece on with its moment of arrival. `rate`: `None` for a link without a limit.
 fn receive(mut from: TcpStream, to: &Sender<InFlight>, rate: Option<f64>) {
     let mut free_at = Instant::now();
     let mut packet = [0; PACKET];

@@ -114,6 +114,7 @@ impl DevTools {
         }
     }
 
+    /// Receives a message. `what`: the awaited command or event, for the error.
     fn receive(&self, what: &str) -> Result<Value, Failure> {
         let message = self.messages.recv_timeout(TIMEOUT);
         message.map_err(|_| format!("the browser does not respond: {what}").into())

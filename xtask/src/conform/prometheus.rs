@@ -110,6 +110,7 @@ fn check_format(api: &str, token: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the metrics in the format that `accept` requests.
 fn metrics(api: &str, token: &Path, accept: &str) -> Result<String, Failure> {
     let token = fs::read_to_string(token)?;
     let mut curl = command("curl");
@@ -119,6 +120,7 @@ fn metrics(api: &str, token: &Path, accept: &str) -> Result<String, Failure> {
     output_alone(&mut curl)
 }
 
+/// Returns the value of a series in the text of the metrics.
 fn sample(text: &str, series: &str) -> Result<f64, Failure> {
     let value = text
         .lines()

@@ -61,6 +61,7 @@ fn between_files(tree: &Tree<'_>, imports: &BTreeSet<Import>) -> Edges {
     edges
 }
 
+/// Adds an edge, and keeps the position of its first import.
 fn insert(edges: &mut Edges, from: &str, to: &str, import: &Import) {
     edges.entry(to.to_owned()).or_default();
     let positions = edges.entry(from.to_owned()).or_default();

@@ -59,6 +59,7 @@ impl<'a> Tree<'a> {
         self.modules.iter().flat_map(|module| &module.parts)
     }
 
+    /// Returns the index of a module, which is added if it is new. Without a parent it is a root.
     fn add(&mut self, parent: Option<usize>, root: &str, name: &str) -> usize {
         let index = self.modules.len();
         if let Some(&known) = parent.and_then(|parent| self.modules[parent].children.get(name)) {
@@ -81,6 +82,7 @@ impl<'a> Tree<'a> {
         index
     }
 
+    /// Reads a file of a module, if the file exists.
     fn read(&mut self, module: usize, file: &str, sources: &'a Sources) {
         if let Some(text) = sources.get(file) {
             let code = shipped(&tokens(text));
@@ -132,6 +134,7 @@ fn reached(sources: &Sources) -> BTreeSet<String> {
     reached
 }
 
+/// Adds the possible files of the modules that `code` declares to `open`.
 fn follow(file: &str, folder: &str, code: &[Token<'_>], open: &mut Vec<String>) {
     for declared in declared(code) {
         match declared.body {

@@ -20,6 +20,7 @@ struct FixedResponse {
     output: Vec<u8>,
 }
 
+/// Appends a record of the request with the ID 1.
 fn record(kind: u8, content: &[u8], out: &mut Vec<u8>) {
     let [high, low] = (content.len() as u16).to_be_bytes();
     out.extend_from_slice(&[1, kind, 0, 1, high, low, 0, 0]);

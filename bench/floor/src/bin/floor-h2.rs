@@ -44,6 +44,7 @@ struct Http2Responder {
     output: Vec<u8>,
 }
 
+/// Appends a frame with the stream identifier 0.
 fn frame(kind: u8, flags: u8, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
     out.extend_from_slice(&[kind, flags, 0, 0, 0, 0]);

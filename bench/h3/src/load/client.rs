@@ -219,6 +219,7 @@ impl Load {
         }
     }
 
+    /// Counts a response. `begun`: start of the request, or of the connection in a load of handshakes.
     fn count(&mut self, exchange: &Exchange, begun: Instant, now: Instant) {
         let is_measured = self.stage == Stage::Running;
         let response = &exchange.response;

@@ -42,6 +42,7 @@ pub fn carry(from: &File, to: &File, link: Link) -> io::Result<Arc<Counters>> {
     Ok(counters)
 }
 
+/// Reads the packets of one direction, and passes on those that arrive, each with its moment of arrival.
 fn receive(mut from: File, to: &Sender<InFlight>, mut link: Link, counters: &Counters) {
     prefer_this_thread();
     let mut packet = [0; PACKET];

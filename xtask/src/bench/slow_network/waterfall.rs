@@ -68,6 +68,7 @@ fn end(visit: &Visit) -> f64 {
     visit.parts.iter().map(|part| part.end).fold(visit.loaded, f64::max)
 }
 
+/// Draws a panel. `bars`: height of all bars. `end`: time at the right edge in milliseconds.
 fn draw(body: &mut String, panel: &VisitPanel<'_>, (left, top): (f64, f64), bars: f64, end: f64) {
     let x = |milliseconds: f64| left + milliseconds / end * PANEL;
     let first = top + PANEL_TITLE;

@@ -73,6 +73,7 @@ impl QuicGoClient {
         client
     }
 
+    /// Runs the client, which must print the status 200 and the digest of `file`.
     fn transfer(&self, client: &mut Command, path: &str, file: &Path) -> Result<(), Failure> {
         let printed = output(client)?;
         let expected = format!("200 {}", digest(file)?);

@@ -156,6 +156,7 @@ impl Resolver<'_, '_> {
         }
     }
 
+    /// Returns every module that may define the name to which `rest` leads from the module `at`.
     fn descend(&self, at: usize, rest: &[String], steps: usize) -> Vec<PathTarget> {
         let Some((name, after)) = rest.split_first() else {
             return vec![(at, false)];
@@ -210,6 +211,7 @@ impl Resolver<'_, '_> {
                 .any(|one| one.alias == name)
     }
 
+    /// Returns true if `module` is `above` or is below it. `above` must not be a root.
     fn is_below(&self, module: usize, above: usize) -> bool {
         let mut at = module;
         while at != self.tree.modules[at].parent {
