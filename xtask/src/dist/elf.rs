@@ -7,13 +7,14 @@ const PT_INTERP: u32 = 3;
 ///
 /// # Errors
 ///
-/// Fails if the bytes are no such program.
+/// Fails if the bytes are not a complete ELF file of this kind.
 pub fn interpreter(program: &[u8]) -> Result<Option<String>, &'static str> {
     const BROKEN: &str = "the program is no complete ELF file of 64 bits";
     // Magic number, 64 bits, little-endian.
     if !program.starts_with(b"\x7fELF\x02\x01") {
         return Err(BROKEN);
     }
+    // Offset of the program headers, size of a header, and number of headers.
     let start = number::<8>(program, 0x20).ok_or(BROKEN)?;
     let size = number::<2>(program, 0x36).ok_or(BROKEN)?;
     let count = number::<2>(program, 0x38).ok_or(BROKEN)?;
@@ -22,6 +23,7 @@ pub fn interpreter(program: &[u8]) -> Result<Option<String>, &'static str> {
         if number::<4>(header, 0).ok_or(BROKEN)? != PT_INTERP as usize {
             continue;
         }
+        // Offset and length of the path in the file.
         let at = number::<8>(header, 0x08).ok_or(BROKEN)?;
         let length = number::<8>(header, 0x20).ok_or(BROKEN)?;
         let path = program.get(at..at.saturating_add(length)).ok_or(BROKEN)?;
