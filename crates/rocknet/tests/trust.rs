@@ -23,7 +23,8 @@ fn tools() -> Tools {
     Tools::within(std::env::split_paths(&path).collect())
 }
 
-/// Returns the programs of a folder that contains only these scripts.
+/// Writes scripts to the folder `bin` below `folder`, and returns the programs of `bin`: these scripts and those of
+/// earlier calls.
 fn tools_with(folder: &Path, programs: &[(&str, &str)]) -> Tools {
     let path = folder.join("bin");
     fs::create_dir_all(&path).unwrap();

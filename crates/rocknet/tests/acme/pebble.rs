@@ -142,6 +142,7 @@ impl Pebble {
         ] {
             let sender = sender.clone();
             thread::spawn(move || {
+                // The pipe is also read after `run` has returned, because a full pipe would block the program.
                 for line in BufReader::new(stream).lines().map_while(Result::ok) {
                     let _ = sender.send(line);
                 }

@@ -19,7 +19,7 @@ const ENHANCE_YOUR_CALM: u32 = 11;
 const FRAMES: u32 = 20_000;
 /// Frames in one write.
 const BATCH: u32 = 100;
-/// Length of a flood in bytes that the server still reads after its GOAWAY.
+/// Length of a flood in bytes that the server reads to its end after a GOAWAY, because it discards up to 1 MiB.
 const READ_AFTER_GOAWAY: usize = 900_000;
 /// Number of concurrent attackers, large enough that the cost of one is measurable in the memory of the server.
 const ATTACKERS: usize = 20;
@@ -208,6 +208,8 @@ fn a_flood_gets_a_goaway_with_its_reason() {
 /// Streams whose flow-control windows stay at zero use little memory and are reset after `send_stall`.
 #[test]
 fn streams_with_closed_windows_use_little_memory_and_time_out() {
+    /// Number of concurrent streams that the server permits on a connection.
+    const MAX_STREAMS: u32 = 128;
     let mut server = start("send_stall = \"1s\"\nkeep_alive = \"1s\"");
     let address = server.address();
     server.get("/page.bin");
@@ -223,7 +225,7 @@ fn streams_with_closed_windows_use_little_memory_and_time_out() {
                 "/missing/" => format!("{path}{attacker}/{number}{}", "/xxxxxxx".repeat(100)),
                 _ => path.to_owned(),
             };
-            let requests: Vec<u8> = (0..128)
+            let requests: Vec<u8> = (0..MAX_STREAMS)
                 .flat_map(|number| get(self::stream(number), &path(number)))
                 .collect();
             stream.write_all(&beginning(&[(INITIAL_WINDOW_SIZE, 0)])).expect("sent");
@@ -239,7 +241,7 @@ fn streams_with_closed_windows_use_little_memory_and_time_out() {
             client.read_to_end(&mut received).expect("an end");
             let (frames, _) = wire::frames(&received);
             let reset = frames.iter().filter(|frame| frame.kind == wire::RST_STREAM).count();
-            assert_eq!(reset, 128, "every stream must be reset");
+            assert_eq!(reset as u32, MAX_STREAMS, "every stream must be reset");
             assert!(
                 frames
                     .iter()

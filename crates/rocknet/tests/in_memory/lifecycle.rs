@@ -250,6 +250,7 @@ fn pipelined_bytes_before_a_response_are_bounded() {
 #[test]
 fn a_hanging_disk_times_out() {
     let server = TestServer::new("answer_timeout = \"10s\"");
+    // Jobs that occupy every thread of the pool stand for lookups on a disk that hangs.
     let pool = &server.worker.shared.pool;
     let (release, hung) = std::sync::mpsc::channel::<()>();
     let hung = std::sync::Arc::new(std::sync::Mutex::new(hung));
