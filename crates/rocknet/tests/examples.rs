@@ -171,20 +171,20 @@ impl ExampleProgram {
             .spawn()
             .expect("python3, which `cargo xtask test` installs");
         let output = child.stdout.take().expect("a pipe");
-        let beside = ExampleProgram(child);
+        let process = ExampleProgram(child);
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).expect("a line");
         let port = line.trim().rsplit(' ').next().expect("a port").to_owned();
         let written = text(&file(example));
         assert!(written.contains(address));
         let running = Example::of(example, &written.replace(address, &format!("127.0.0.1:{port}")));
-        (beside, running)
+        (process, running)
     }
 }
 
 #[test]
 fn the_application_is_reached_over_scgi() {
-    let (_beside, running) = ExampleProgram::start("application", "app.py", "127.0.0.1:9002");
+    let (_process, running) = ExampleProgram::start("application", "app.py", "127.0.0.1:9002");
     let mut client = Client::to(running.ports[&8080]);
     for (path, status, content) in [
         ("/moorings/", 200, "<a href=\"/moorings/heron\">heron</a>"),
@@ -199,7 +199,7 @@ fn the_application_is_reached_over_scgi() {
 
 #[test]
 fn the_websocket_example_echoes() {
-    let (_beside, running) = ExampleProgram::start("websocket", "echo.py", "127.0.0.1:9001");
+    let (_process, running) = ExampleProgram::start("websocket", "echo.py", "127.0.0.1:9001");
     let mut client = Client::to(running.ports[&8080]);
     let response = client.fetch(
         "GET /echo",

@@ -51,6 +51,7 @@ fn block() -> Vec<u8> {
 struct TunnelPair {
     server: Server,
     client: TcpStream,
+    /// End of the tunnel at the upstream.
     peer: TcpStream,
     /// Number of pipes that the server had before it served the tunnel.
     before: usize,

@@ -68,6 +68,7 @@ impl Pebble {
         };
         let management = format!("{ip}:8055");
         let address = ip.to_string();
+        // An empty value turns off what this program could also serve: IPv6 addresses and responses to challenges.
         let arguments = [
             "-defaultIPv4",
             &address,
@@ -89,6 +90,7 @@ impl Pebble {
         pebble.run("pebble-challtestsrv", &arguments, &[], "Starting management server");
         let file = pebble.folder.path().join("pebble.json");
         let nonces = if behaviour.rejects_nonces { "20" } else { "0" };
+        // By default Pebble sleeps for a random time before it validates a challenge.
         let environment = [("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", nonces)];
         let arguments = ["-config", file.to_str().unwrap(), "-dnsserver", &dns];
         pebble.run("pebble", &arguments, &environment, "ACME directory available at");

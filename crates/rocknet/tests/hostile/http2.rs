@@ -15,9 +15,10 @@ use crate::wire::{
 
 /// Error code of RFC 9113 §7.
 const ENHANCE_YOUR_CALM: u32 = 11;
-/// Frames that a flood sends unless the server closes the connection. The number is far above every limit.
+/// Steps of a flood, each of one or two frames, unless the server closes the connection. The number is far above every
+/// limit.
 const FRAMES: u32 = 20_000;
-/// Frames in one write.
+/// Steps in one write.
 const BATCH: u32 = 100;
 /// Length of a flood in bytes that the server reads to its end after a GOAWAY, because it discards up to 1 MiB.
 const READ_AFTER_GOAWAY: usize = 900_000;
@@ -26,7 +27,8 @@ const ATTACKERS: usize = 20;
 /// Maximum resident memory in KiB for all attackers together, about one megabyte for each.
 const MEMORY_KIB: u64 = 24 * 1024;
 
-/// Name of a flood, function that returns the bytes before it, and function that returns the frame with a given number.
+/// Name of a flood, function that returns the bytes before it, and function that returns the frames of the step with a
+/// given number.
 type Flood = (&'static str, fn() -> Vec<u8>, fn(u32) -> Vec<u8>);
 
 /// Returns the identifier of the client stream with this index.
@@ -183,8 +185,8 @@ fn a_flood_closes_only_its_own_connection() {
 fn a_flood_gets_a_goaway_with_its_reason() {
     let server = start("");
     for flood in FLOODS {
-        // The flood is short enough for the server to read all of it after its GOAWAY, so no TCP reset discards the
-        // GOAWAY.
+        // The flood exceeds every limit, but is short enough for the server to read all of it after its GOAWAY, so no
+        // TCP reset discards the GOAWAY.
         let mut stream = TcpStream::connect(server.address()).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("an option");
         let (name, before, frames) = flood;

@@ -324,11 +324,7 @@ fn clients_that_do_not_read_are_cut_and_use_little_memory() {
                 assert_eq!(reset, Ok(Some(VarInt::from_u32(REQUEST_CANCELLED))));
             }
         }
-        assert!(
-            began.elapsed() < Duration::from_secs(15),
-            "{:?}",
-            began.elapsed()
-        );
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     });
     server.finish(before, MEMORY_KIB);
 }

@@ -240,9 +240,9 @@ fn responses_are_forwarded_or_refused() {
         let keys = format!("[site.default.route.\"/app/*\"]\n{key} = \"unix:app.sock\"\n");
         let server = Running::site(folder, &keys);
         let mut client = server.connect();
-        for (number, (text, by_records, plain, fields, length)) in rows.iter().enumerate() {
+        for (number, (text, over_fastcgi, over_others, fields, length)) in rows.iter().enumerate() {
             let start: String = text.chars().take(40).collect();
-            let status = if key == "fastcgi" { *by_records } else { *plain };
+            let status = if key == "fastcgi" { *over_fastcgi } else { *over_others };
             let response = client.get(&format!("/app/?{number}"));
             response.expect(&format!("{key}: {start}"), status, fields);
             assert!(

@@ -121,6 +121,7 @@ fn links_are_followed_as_configured() {
     // A row has the keys of the site, and the expected status for links to a file and to a folder outside the root.
     for (keys, outside, folder_outside) in [
         ("", 404, 404),
+        // All links have the owner of their targets.
         ("symlinks = \"owner\"", 200, 200),
         ("symlinks = \"all\"", 200, 200),
     ] {

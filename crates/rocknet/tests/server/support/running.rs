@@ -14,6 +14,7 @@ use rocknet_io::socket::Address;
 use super::version::{Http3Access, is_secure};
 use super::{Client, DEADLINE, Folder, ReceivedResponse};
 
+/// A running server with its folder. It is stopped when the value is dropped.
 pub struct Running {
     /// `None` after the server was stopped.
     server: Option<Server>,
