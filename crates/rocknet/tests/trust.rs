@@ -1,4 +1,5 @@
-//! Installs the local CA into trust stores, finds and removes it, and checks the messages if that is impossible.
+//! Installs the local CA into trust stores, finds and removes it, and checks the messages for stores that cannot be
+//! changed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -343,6 +343,7 @@ fn a_file_truncated_while_sent_does_not_end_like_a_complete_one() {
         }
         let file = OpenOptions::new().write(true).open(file);
         file.and_then(|file| file.set_len(1000)).expect("cut");
+        // With the default windows, the server can send more only after they have been extended.
         let more = [window(0, 1 << 20), window(1, 1 << 20)].concat();
         client.write_all(&more).expect("sent");
         let is_over = |received: &[u8]| wire::frames(received).0.iter().any(|frame| frame.code().is_some());

@@ -270,12 +270,14 @@ fn a_stop_completes_responses_in_progress() {
 fn http_1_works_on_the_same_port() {
     let server = start("", Vec::new());
     assert_eq!(server.get("/a.txt").text(), "a");
-    for preface in ["PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "GARBAGE INSTEAD OF-IT\r\n\r\n"] {
+    // A damaged preface gets no response, and neither does a line of three words of which the second is no request
+    // target: both can belong to another protocol.
+    for bytes in ["PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "GARBAGE INSTEAD OF-IT\r\n\r\n"] {
         let mut client = server.connect();
-        client.send(preface);
-        client.assert_closed("an invalid preface");
+        client.send(bytes);
+        client.assert_closed("an unknown protocol");
     }
-    // Input that is not the preface is handled as HTTP/1, even if it begins like the preface and arrives byte by byte.
+    // Other input is handled as HTTP/1, even if it begins like the preface and arrives byte by byte.
     for (line, status) in [
         ("GET / ", 400),
         ("GET / FOO", 400),
@@ -316,6 +318,7 @@ fn an_incomplete_preface_times_out_like_a_head() {
         let began = std::time::Instant::now();
         let mut client = server.connect();
         client.send(line);
+        // A client that has sent the first line of the preface expects HTTP/2, so it gets no HTTP/1 response.
         if line.starts_with("PRI *") {
             client.assert_closed(line);
         } else {
