@@ -68,7 +68,7 @@ impl Pebble {
         };
         let management = format!("{ip}:8055");
         let address = ip.to_string();
-        // An empty value turns off what this program could also serve: IPv6 addresses and responses to challenges.
+        // Empty values turn off the rest of this program: IPv6 addresses, responses to challenges, and DNS over HTTPS.
         let arguments = [
             "-defaultIPv4",
             &address,

@@ -15,12 +15,12 @@ use crate::wire::{
 
 /// Error code of RFC 9113 §7.
 const ENHANCE_YOUR_CALM: u32 = 11;
-/// Steps of a flood, each of one or two frames, unless the server closes the connection. The number is far above every
-/// limit.
+/// Maximum number of steps of a flood, each of one or two frames. It is far above every limit. A flood ends earlier if
+/// the server closes the connection.
 const FRAMES: u32 = 20_000;
 /// Steps in one write.
 const BATCH: u32 = 100;
-/// Length of a flood in bytes that the server reads to its end after a GOAWAY, because it discards up to 1 MiB.
+/// Length of a short flood in bytes. The server reads all of it even after a GOAWAY, because it discards up to 1 MiB.
 const READ_AFTER_GOAWAY: usize = 900_000;
 /// Number of concurrent attackers, large enough that the cost of one is measurable in the memory of the server.
 const ATTACKERS: usize = 20;

@@ -49,6 +49,7 @@ fn files_are_served_as_over_http_1() {
             );
         }
         assert_eq!(found.fields["server"], "RockNet", "{path}");
+        // An HTTP date has 29 characters (RFC 9110 §5.6.7).
         assert_eq!(found.fields["date"].len(), 29, "{path}");
         assert!(!found.fields.contains_key("connection"), "{path}");
     }
