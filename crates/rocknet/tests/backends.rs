@@ -117,6 +117,7 @@ fn connections_continue_on_epoll_after_the_ring_fails() {
                 }
             }
         }
+        // The requests are sent one after the other, so at most one response was under way.
         assert!(
             cut <= 1,
             "{cut} connections were cut by call {when}: {}",

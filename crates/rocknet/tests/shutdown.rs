@@ -25,6 +25,7 @@ const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n"
 struct ProcessResources {
     /// Names, sorted.
     threads: Vec<String>,
+    /// Contents of `/proc/PID/stat` of each child process.
     children: BTreeSet<String>,
     /// Target of each descriptor, sorted.
     descriptors: Vec<PathBuf>,
@@ -42,7 +43,7 @@ fn resources() -> ProcessResources {
     threads.sort();
     let own = format!(" {} ", std::process::id());
     let children = entries("/proc").filter_map(|entry| {
-        // The format is `pid (name) state ppid …`. The name can contain spaces and parentheses.
+        // The format is `pid (name) state ppid …`. The name can contain spaces and parentheses; the state is a letter.
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
         let after = stat.rsplit_once(')')?.1;
         let is_ours = format!("{} ", after.get(2..)?).starts_with(&own);
