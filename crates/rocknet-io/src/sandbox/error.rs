@@ -41,9 +41,10 @@ impl fmt::Display for SandboxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SandboxError::Unsupported(what) => write!(f, "this system lacks {what}"),
-            SandboxError::MayGainPrivileges => {
-                f.write_str("programs may gain privileges by set-user-ID files (`NoNewPrivileges` is not set)")
-            }
+            SandboxError::MayGainPrivileges => f.write_str(
+                "programs may gain privileges by set-user-ID files: start the server as root, or set \
+                 `NoNewPrivileges=yes` in its unit",
+            ),
             SandboxError::TooManyLayers => f.write_str(
                 "every upgrade adds a layer of Landlock rules, and the kernel permits no further layer: restart the server",
             ),

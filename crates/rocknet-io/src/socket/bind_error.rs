@@ -74,8 +74,9 @@ impl fmt::Display for BindError {
                 f.write_str("may not be used: a security policy of the system (SELinux, AppArmor) denies it")
             }
             (BindErrorKind::Denied, Address::Tcp { .. }) => f.write_str(
-                "needs root or CAP_NET_BIND_SERVICE: start as root with `user` set (privileges are dropped after binding), \
-                 give the program this capability with `setcap cap_net_bind_service=+ep`, or choose port 1024 or above",
+                "needs root or CAP_NET_BIND_SERVICE: start as root with `server.user` set (privileges are dropped after \
+                 binding), give the program this capability with `setcap cap_net_bind_service=+ep`, or choose port 1024 or \
+                 above",
             ),
             (BindErrorKind::Denied, Address::Unix(_)) => {
                 f.write_str("cannot be created: give the server's user permission to read and write the file's directory")
