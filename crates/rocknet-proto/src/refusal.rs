@@ -84,7 +84,9 @@ impl FramingError {
             Self::LengthRepeated => "more than one Content-Length",
             Self::LengthInvalid => "a malformed Content-Length",
             Self::CodingInHttp10 => "Transfer-Encoding in HTTP/1.0",
-            Self::CodingInvalid => "a Transfer-Encoding that has an empty member, or does not end with exactly one chunked",
+            Self::CodingInvalid => {
+                "a Transfer-Encoding that has an empty member, or does not end with exactly one chunked"
+            }
             Self::CodingUnknown => "an unknown transfer coding",
         }
     }
