@@ -18,7 +18,7 @@ pub enum SandboxError {
     TooManyLayers,
     /// The system call with this name failed.
     System(&'static str, io::Error),
-    /// A folder to which writing is to be permitted cannot be opened.
+    /// Changes below this folder cannot be permitted, usually because it cannot be opened.
     Folder(PathBuf, io::Error),
 }
 
