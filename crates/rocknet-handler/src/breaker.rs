@@ -68,7 +68,8 @@ impl Breaker {
             return false;
         }
         if self.open_until_ms != 0 {
-            // Failures of requests that were sent before the circuit opened are no new information.
+            // Failures during the pause are no new information, because these requests were sent before the circuit
+            // opened.
             if now_ms >= self.open_until_ms {
                 self.failed_trials = (self.failed_trials + 1).min(MAX_DOUBLINGS);
                 self.open_until_ms = now_ms + (rules.window_ms << self.failed_trials);
@@ -169,7 +170,7 @@ mod tests {
                 (10_501, Fail, true),
             ],
         );
-        // A failed trial request doubles the pause; failures of requests sent before it change nothing.
+        // A failed trial request doubles the pause; failures during the pause change nothing.
         check(
             RULES,
             &[

@@ -88,6 +88,7 @@ impl InterimSender {
                     channel.sent.set(channel.sent.get() + 1);
                     *channel.response.borrow_mut() = Some(response);
                 }
+                // The connection has taken the response, or the response exceeds a limit and is dropped.
                 _ => return Poll::Ready(()),
             }
         }

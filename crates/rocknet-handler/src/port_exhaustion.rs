@@ -38,7 +38,7 @@ pub async fn connect<T>(address: SocketAddr, connect: impl Future<Output = io::R
     PAUSED.connect(address, connect, uptime_ms).await
 }
 
-/// Returns true if `connect` failed because no local port or address was left.
+/// Returns true if `connect` failed because no local port or address was available.
 pub fn is_exhausted(error: &io::Error) -> bool {
     error.kind() == ErrorKind::AddrNotAvailable
 }

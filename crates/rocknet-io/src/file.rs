@@ -66,7 +66,7 @@ impl From<FileError> for io::Error {
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Truncated { at } => write!(f, "the file was cut short at byte {at} while it was being sent"),
+            Self::Truncated { at } => write!(f, "the file was cut short at byte {at} while it was being read or sent"),
             Self::System(errno) => errno.fmt(f),
         }
     }

@@ -1,4 +1,5 @@
-//! Trait for a connected byte transport to one peer: TCP, a Unix socket, TLS over either, or a stream of HTTP/2.
+//! Trait for a connected byte transport to one peer: TCP, a Unix socket, TLS over either, or a stream of HTTP/2 or
+//! HTTP/3.
 //!
 //! The trait suits back ends of both kinds: readiness (epoll) and completion (io_uring). A receive fills the caller's
 //! buffer or returns a buffer of the link. A send is passed the whole queue and removes the sent bytes from its front.
@@ -119,8 +120,9 @@ pub trait Link {
     fn limit_unsent(&mut self, _: Option<u32>) {}
 
     /// Returns the number of bytes passed to the kernel that the peer has not acknowledged; 0 where the number is
-    /// unknown. TLS adds the records that its inner link has not accepted, and a stream of HTTP/2 counts only bytes
-    /// that wait to be framed. The number shows the progress of a slow peer long before the socket has room again.
+    /// unknown. TLS adds the records that its inner link has not accepted, and a stream of HTTP/2 or HTTP/3 counts only
+    /// the bytes that wait in its connection. The number shows the progress of a slow peer long before the socket has
+    /// room again.
     fn in_flight(&self) -> u64;
 
     /// Returns true if `sendfile` and `splice` work on this link. [`Link::fill_pipe`] can then move data, and files and

@@ -65,8 +65,8 @@ pub struct QuicEndpoint {
 }
 
 impl QuicEndpoint {
-    /// Creates the endpoint of a worker. `generation`: number of the process for its connection IDs. `selector` chooses
-    /// the TLS configuration of each connection.
+    /// Creates the endpoint of a worker. `generation` is the number of this process in its connection IDs. `selector`
+    /// chooses the TLS configuration of each connection.
     ///
     /// # Errors
     ///

@@ -144,7 +144,8 @@ impl RelayReceiver {
 /// Line of text before the bytes of a datagram in a message. Spaces separate its values.
 #[derive(Debug, PartialEq, Eq)]
 struct Head<'a> {
-    /// Name of the listening address. Programs of earlier versions number the workers of each address separately.
+    /// Name of the listening address, for processes of earlier versions, which number the workers of each address
+    /// separately.
     listener: &'a str,
     /// Number of the worker in the older process.
     worker: u16,
@@ -199,8 +200,8 @@ pub(crate) fn has_long_header(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|first| first & 0x80 != 0)
 }
 
-/// Returns the destination connection ID of the first packet of a datagram, if it has the length of the IDs that a
-/// server issues.
+/// Returns the destination connection ID of the first packet of a datagram. Returns `None` if the datagram is too
+/// short, or if the ID in a long header has another length than the IDs of this server.
 pub(crate) fn destination_id(datagram: &[u8]) -> Option<&[u8]> {
     // A short header has one byte of flags before the ID. A long header has flags, a version of four bytes, and the
     // length of the ID in one byte (RFC 8999 §5).

@@ -61,8 +61,8 @@ impl Timers {
         }
     }
 
-    /// Sets the alarm. Without a further moment, the old alarm stays set: it goes off once too often, but this saves a
-    /// call here.
+    /// Sets the alarm, unless there is no further moment. In this case the last alarm has gone off, so there is nothing
+    /// to clear.
     fn arm(&mut self, moment: Option<Instant>, now: Instant) {
         self.armed = moment;
         if moment.is_some() {

@@ -63,7 +63,7 @@ fn reason(error: &io::Error) -> String {
             "io_uring is forbidden by kernel.io_uring_disabled or by the seccomp profile of a container"
         }
         Some(Errno::NOMEM) => "the limit of locked memory is too low for io_uring: raise it (ulimit -l, LimitMEMLOCK)",
-        Some(Errno::INVAL | Errno::OPNOTSUPP) => "this kernel is too old: io_uring needs Linux 6.1",
+        Some(Errno::INVAL | Errno::OPNOTSUPP) => "this kernel is too old: RockNet needs Linux 6.1 for io_uring",
         _ if error.kind() == io::ErrorKind::NotFound => {
             "io_uring needs /proc/self/fd, which is missing or does not list the epoll descriptor of the event loop"
         }

@@ -124,7 +124,7 @@ fn lock(directory: &OwnedFd) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::ResourceBusy,
-        "another program has locked the directory of the socket file",
+        "another program has locked the directory of the socket file; stop that program or choose another directory",
     ))
 }
 

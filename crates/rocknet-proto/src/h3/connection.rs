@@ -369,7 +369,7 @@ impl ServerConnection {
         true
     }
 
-    /// Returns whether GOAWAY was sent.
+    /// Returns whether the server has written a GOAWAY.
     pub fn is_draining(&self) -> bool {
         self.drain_state != DrainState::Active
     }

@@ -139,7 +139,7 @@ fn trailers_end_the_request() {
     let large = "x".repeat(5000);
     check(
         trailers(1, &[("a", &large)]),
-        "trailers above the size limit",
+        "trailers above the limit of bytes or fields",
         "ENHANCE_YOUR_CALM",
     );
 }

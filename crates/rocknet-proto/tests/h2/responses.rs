@@ -375,8 +375,8 @@ fn a_promise_opens_a_stream_for_its_response() {
 
 #[test]
 fn push_is_refused_if_the_client_does_not_allow_it() {
-    // Setting 2 is ENABLE_PUSH, and setting 3 is MAX_CONCURRENT_STREAMS. With the last setting, push is allowed until
-    // the client sends GOAWAY.
+    // Setting 2 is ENABLE_PUSH, and setting 3 is MAX_CONCURRENT_STREAMS. In the last row, push is allowed until the
+    // client sends GOAWAY.
     for (setting, goes_away) in [((2, 0), false), ((3, 0), false), ((3, 100), true)] {
         let mut server = Server::new();
         server.receive(&settings(&[setting]));

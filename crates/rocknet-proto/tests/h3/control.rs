@@ -169,7 +169,7 @@ fn goaway_announces_then_rejects() {
     peer.engine.begin_drain();
     assert!(peer.engine.is_draining() && !peer.engine.is_drained());
     let announced = peer.engine.take_output(Critical::Control);
-    // GOAWAY with eight bytes of payload, the beginning of the largest stream ID.
+    // Type of GOAWAY, length of the payload, and the first byte of the largest stream ID.
     assert_eq!(announced[..3], [7, 8, 0xff]);
     assert!(peer.engine.finish_drain() && !peer.engine.finish_drain());
     // GOAWAY with the ID of the next stream.

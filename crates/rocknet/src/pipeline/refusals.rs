@@ -110,7 +110,10 @@ mod tests {
                 Refusal::Field(FieldError::TooMany),
                 "often helps.</p><p>too many fields</p></main>",
             ),
-            (Refusal::HostMissing, "as a request.</p><p>no Host field</p></main>"),
+            (
+                Refusal::HostMissing,
+                "as a request.</p><p>a request without a host</p></main>",
+            ),
             (
                 Refusal::Framing(FramingError::LengthInvalid),
                 "<p>a malformed Content-Length</p></main>",

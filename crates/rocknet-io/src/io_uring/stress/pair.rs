@@ -299,8 +299,8 @@ impl Pair {
         self.task.is_none() && (self.saw_end || self.peer.is_none())
     }
 
-    /// Checks that all data has arrived, or that something excuses its loss. Adds the connection to `total`. `lost`:
-    /// the simulated kernel has broken the connection. `broken`: the ring has failed permanently.
+    /// Checks that all data has arrived, or that something excuses its loss. Adds the connection to `total`. `lost` is
+    /// true if the simulated kernel has broken the connection, and `broken` if the ring has failed permanently.
     pub fn check(&self, lost: bool, broken: bool, total: &mut Totals) {
         let record = self.record.borrow();
         assert!(self.read <= record.sent, "the peer read more than was sent");
