@@ -147,7 +147,8 @@ impl FileStorage {
         )))
     }
 
-    /// Checks that this process can write to the folder. Leaves no file in the folder.
+    /// Checks that this process can write to the folder. Creates the folder if it does not exist, and leaves no file in
+    /// it.
     ///
     /// # Errors
     /// Returns the error of the file system.

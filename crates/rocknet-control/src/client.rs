@@ -233,7 +233,7 @@ impl Client {
                     self.unread.drain(..consumed);
                     return Ok(status);
                 }
-                // Neither should occur: requests ask for no upgrade, and `Blocked` means that no reply is expected.
+                // Neither should occur: no request contains `Upgrade`, and `Blocked` means that no reply is expected.
                 ClientEvent::Switched { .. } | ClientEvent::Blocked => {
                     return Err(ClientError::Invalid("the server has switched protocols".to_owned()));
                 }

@@ -16,7 +16,7 @@ pub enum UpstreamState {
     Up,
     /// Fails its health checks, and gets no requests.
     Down,
-    /// Has failed several requests in a row. It gets one request at a time until one succeeds.
+    /// Is out of rotation after failures; after a pause, it gets one trial request.
     Paused,
     /// Was drained by an operator: it gets only requests of clients that are bound to it.
     Drained,

@@ -43,14 +43,15 @@ pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(
         }
     }
     for directive in closed {
-        let message = "two lists of allowed clients apply here, so `deny = \"all\"` closes the place: write `allow` with \
-             the clients in both";
+        let message = "two lists of allowed clients apply here, so `deny = \"all\"` denies every client here: write \
+             `allow` with the clients in both";
         site.skip(&directive, message);
     }
 }
 
-/// Adds the restrictions of another place, a site or a route, to settings, so that both apply. `adds`: also the keys
-/// that the settings do not have. If two lists cannot be combined, closes the place (`deny = "all"`) and returns false.
+/// Adds the restrictions of another place, a site or a route, to settings, so that both apply. `adds`: true to add also
+/// the keys that the settings do not have. If two lists cannot be combined, denies every client (`deny = "all"`) and
+/// returns false.
 pub(crate) fn combine(settings: &mut Settings, access: &Settings, adds: bool) -> bool {
     let mut is_combined = true;
     for (key, setting) in access.in_order() {

@@ -154,7 +154,7 @@ pub(crate) trait Notes {
         self.note(NoteKind::NotTranslated, directive, &message);
     }
 
-    /// Notes that a restriction was not translated, although the place is open in the result.
+    /// Notes that a restriction was not translated, so the result permits more requests.
     fn skip_restriction(&mut self, directive: &Directive, message: &str) {
         self.note(
             NoteKind::NotTranslated,

@@ -36,7 +36,8 @@ pub(crate) struct HostDraft {
     pub tls_word: Option<&'static str>,
     /// Host that all requests are redirected to by HTTPS, with their path; empty for the host of the request.
     pub https_redirect: Option<String>,
-    /// True if the host has names, and none of them is in `names`. Its site would serve every name, so it is left out.
+    /// Used only if `names` is empty. True if the host has names, but RockNet can express none of them. Its site would
+    /// serve every name, so it is left out.
     pub has_only_unknown_names: bool,
     /// True if RockNet does without a site what the host does.
     pub is_needless: bool,

@@ -22,7 +22,7 @@ const MAX_INSERTED: usize = 100_000;
 
 /// A directive that includes files.
 pub(crate) struct IncludeRequest {
-    /// Path of a file or folder, or a pattern. Relative paths are relative to the folder of the reader.
+    /// Path of a file or folder, or a pattern. Relative paths are relative to [`IncludeRules::folder`].
     pub path: String,
     /// True if the directive has another meaning when no file matches, so that it is kept.
     pub is_uncertain: bool,

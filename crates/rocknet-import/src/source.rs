@@ -24,7 +24,7 @@ impl SourceMap {
         self.files.push(SourceFile {
             name: name.into(),
             offset,
-            // The text after the last newline counts as a line, even if it is empty.
+            // `lines` does not count the empty line after a newline at the end of the text, at which an error can be.
             lines: text.lines().count() + 1,
         });
         offset

@@ -62,8 +62,8 @@ pub(super) struct Destination {
 struct WriteFailure {
     reason: String,
     retry_at: Instant,
-    /// True while the output is a pipe, socket or terminal that is full. This is not a failure yet. Ends when the
-    /// output becomes writable.
+    /// True while the output is a pipe, socket or terminal that is full. This is not a failure yet. The value
+    /// becomes false when the output is writable again.
     reader_is_slow: bool,
 }
 

@@ -110,7 +110,8 @@ impl AcmeIssuer {
                     Some(_) if can_validate_wildcards => drop(desired.names.insert(name.clone())),
                     Some(parent) if self.settings.ask.is_some() => desired.wildcard_parents.push(parent.to_owned()),
                     Some(_) => tracing::warn!(
-                        "site {}: no certificate can be ordered for {name}; set `dns` or `ask` in [tls]",
+                        "site {}: no certificate can be ordered for {name}; set `ask` in [tls], or set `dns` and, if \
+                         `challenge` is set, add `dns-01` to it",
                         site.site
                     ),
                 }

@@ -98,11 +98,11 @@ fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
         .is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
         && text.bytes().all(|byte| byte.is_ascii_graphic());
     if !good {
-        let help = "write \"letsencrypt\", or the URL of a directory, https://…";
+        let help = "write \"letsencrypt\", or the URL of an ACME directory, https://…";
         check.error(
             Code::BadValue,
             node.span,
-            "`ca` takes a name or the URL of a directory",
+            "`ca` takes the name of an authority or the URL of its ACME directory",
             help,
         );
         return None;

@@ -152,12 +152,12 @@ pub(super) fn without_scheme(check: &mut Check<'_>, item: &Node) -> Option<Liste
     match listener(check, item, None)? {
         (listen @ Listen::Tcp { .. }, ListenScheme::Unspecified) => Some(listen),
         (Listen::Unix(_), _) => {
-            let message = "a Unix socket has no HTTP/3";
+            let message = "`except` of `http3` takes no Unix socket, because HTTP/3 needs UDP";
             check.error(Code::BadValue, item.span, message, "remove it");
             None
         }
         (Listen::Tcp { .. }, _) => {
-            let message = "a scheme is not allowed here";
+            let message = "`except` of `http3` takes no scheme";
             check.error(Code::BadValue, item.span, message, "write a port or \"IP:port\"");
             None
         }

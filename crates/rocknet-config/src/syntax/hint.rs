@@ -121,8 +121,8 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ),
     (
         "number out of range",
-        "the number is too large",
-        "the maximum is 9223372036854775807",
+        "the number does not fit in 64 bits",
+        "write a number from -9223372036854775808 to 9223372036854775807",
     ),
     (
         "max recursion depth",

@@ -76,7 +76,7 @@ impl AccessDraft {
         let clients = Requirement::all(all, &section);
         if let Some(directive) = self.unknown.as_ref().or(clients.unknown.as_ref()) {
             settings.close(line);
-            let message = "this restriction has no counterpart, so `deny = \"all\"` closes the place; \
+            let message = "this restriction has no counterpart, so `deny = \"all\"` denies every client here; \
                  write `allow` and `auth`: docs/access.md";
             notes.skip(directive, message);
         }
@@ -92,7 +92,8 @@ impl AccessDraft {
             }
             (Some(directive), None) => {
                 settings.close(line);
-                let message = "no `AuthUserFile` is named here, so `deny = \"all\"` closes the place: write `auth`";
+                let message = "no `AuthUserFile` with a known path is named here, so `deny = \"all\"` denies every \
+                     client here: write `auth`";
                 notes.skip(directive, message);
             }
             _ => {}

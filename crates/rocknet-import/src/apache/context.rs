@@ -143,7 +143,8 @@ impl ServerContext {
     }
 }
 
-/// Returns true for access control that permits every client, and for `Order`, which only ranks others.
+/// Returns true for access control that permits every client, and for `Order`, which only ranks `Allow` and
+/// `Deny`.
 fn is_open(directive: &Directive) -> bool {
     directive.is("Order") || directive.words() == ["all", "granted"] || directive.words() == ["from", "all"]
 }

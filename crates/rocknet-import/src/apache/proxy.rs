@@ -72,8 +72,8 @@ impl ProxyDirectives {
                 for pattern in patterns {
                     site.route(&pattern, directive.line).close(directive.line);
                 }
-                let message = "the address has no known form, so `deny = \"all\"` closes the place, whose files could be \
-                     requested otherwise: write `proxy`, `fastcgi` or `uwsgi`";
+                let message = "the address has no known form, so `deny = \"all\"` denies every client here, because \
+                     the files could be requested otherwise: write `proxy`, `fastcgi` or `uwsgi`";
                 site.skip(directive, message);
                 continue;
             };
@@ -213,7 +213,8 @@ fn strip(path: &str, url_path: &str, directive: &Directive, proxy: &mut ProxySet
         (path, url_path) if path == url_path => {}
         (path, "") => proxy.set("strip", Value::text(path)),
         _ => {
-            let message = "the path of the URL is not added: RockNet forwards the path of the request, without `strip`";
+            let message =
+                "the path is not replaced with that of the URL: RockNet forwards the path of the request unchanged";
             site.skip(directive, message);
         }
     }

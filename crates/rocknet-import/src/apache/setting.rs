@@ -160,9 +160,10 @@ impl<'c> ApacheScope<'c> {
                 "-followsymlinks" | "-symlinksifownermatch" => {
                     self.notes.differs(directive, "links inside the root are followed");
                 }
-                _ => self
-                    .notes
-                    .skip(directive, &format!("`{option}`: write `cgi` for programs")),
+                _ => self.notes.skip(
+                    directive,
+                    &format!("`{option}` has no counterpart; write `cgi` for programs"),
+                ),
             }
         }
         if options

@@ -120,8 +120,8 @@ impl ApacheTls {
     }
 
     /// Translates the directives about client certificates. All requests of a host with TLS are denied if it requires
-    /// certificates without naming their authority, or has a restriction without a counterpart. Adds notes about
-    /// directives that have no effect.
+    /// certificates without naming their authority, or has a restriction without a counterpart. Revocation lists alone
+    /// restrict nothing. Adds notes about directives that have no effect.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
         let verify = self.verify.take();
         let unsupported = std::mem::take(&mut self.unsupported);
@@ -133,7 +133,8 @@ impl ApacheTls {
         } else if verify.is_some() || unsupported.iter().any(|directive| directive.is("SSLRequire")) {
             for directive in &unsupported {
                 close(host, directive.line);
-                let message = "this restriction has no counterpart, so `deny = \"all\"` closes the site";
+                let message =
+                    "this restriction has no counterpart, so `deny = \"all\"` denies every client of the site";
                 host.site.skip(directive, message);
             }
         } else {
@@ -165,12 +166,12 @@ impl ApacheTls {
             }
             ("optional" | "optional_no_ca", _) => host.site.skip_restriction(
                 directive,
-                "clients are not asked for certificates: write `client_ca` and `client` of `tls`",
+                "no client certificates are requested: write `client_ca` and `client` of `tls`",
             ),
             _ => {
                 close(host, directive.line);
-                let message = "no `SSLCACertificateFile` is named, so `deny = \"all\"` closes the site: write \
-                     `client_ca` of `tls`";
+                let message = "no `SSLCACertificateFile` is named, so `deny = \"all\"` denies every client of the \
+                     site: write `client_ca` of `tls`";
                 host.site.skip(directive, message);
             }
         }

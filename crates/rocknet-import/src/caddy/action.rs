@@ -84,8 +84,8 @@ fn deny(
     if is_combined {
         return site.differs(directive, "clients get the error page of status 403");
     }
-    let message = "another list of allowed clients applies here, so `deny = \"all\"` closes the place: write `allow` with \
-         the clients in both";
+    let message = "another list of allowed clients applies here, so `deny = \"all\"` denies every client here: write \
+         `allow` with the clients in both";
     site.skip(directive, message);
 }
 
@@ -124,7 +124,7 @@ fn redirect(
     if names.is_empty() || names.iter().any(|name| name.contains('*')) {
         return site.skip(
             directive,
-            "targets have no placeholder for the host: write one for each name",
+            "targets have no placeholder for the host: write a redirect for each name",
         );
     }
     let is_loop = target.starts_with(&format!("https://{host}{{")) && place.scheme == Some("https");
@@ -159,7 +159,7 @@ fn redirect_to(
     if base.unwrap_or(target).contains('{') {
         return site.skip(
             directive,
-            "targets have no placeholders but the part of the path: write one for each host",
+            "targets have no placeholders but the part of the path: write a redirect for each host",
         );
     }
     let is_plain = keys.is_empty() || matches!(keys[..], [("path", _)]);

@@ -20,7 +20,7 @@ pub(super) struct CaddyBlock<'a> {
     pub directives: Vec<&'a Directive>,
     /// Names of the site.
     pub hosts: Vec<String>,
-    /// Scheme of its requests; `None` if both are served.
+    /// Scheme of the requests of the site; `None` if both are served.
     pub scheme: Option<&'static str>,
 }
 
@@ -97,7 +97,7 @@ fn differences(root: &Settings, base: &Settings) -> Settings {
 pub(super) struct BlockContent {
     /// Patterns of the places, each with the line of its `file_server`.
     files: Vec<(String, usize)>,
-    /// True if the place is the whole site.
+    /// True if one of the places is the whole site.
     serves_all: bool,
 }
 
@@ -238,7 +238,10 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
                 settings.set("proxy", translated.value(), line);
             } else {
                 settings.close(line);
-                site.skip(directive, "no upstream is left, so `deny = \"all\"` closes the place");
+                site.skip(
+                    directive,
+                    "no upstream is left, so `deny = \"all\"` denies every client here: write `proxy`",
+                );
             }
         }
         ("try_files", paths) => try_files(directive, paths, &mut settings, site),
@@ -246,8 +249,8 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
         ("basic_auth" | "basicauth", words) => basic_auth(directive, words, &mut settings, site),
         ("forward_auth" | "authorize" | "authenticate" | "jwtauth", _) => {
             settings.close(line);
-            let message = "requests are not authorized by another server, so `deny = \"all\"` closes the place; an \
-                 application can do it: docs/access.md";
+            let message = "RockNet does not let another server authorize requests, so `deny = \"all\"` denies every \
+                 client here; an application can authorize them: docs/access.md";
             site.skip(directive, message);
         }
         ("request_body", _) => {
@@ -330,7 +333,7 @@ fn hide(directive: &Directive, names: &[&str], patterns: &[String], site: &mut S
 
 /// Notes that the prefix of a path is not removed before a file is looked up.
 fn note_strip(directive: &Directive, patterns: &[String], place: &BlockPlace, settings: &Settings, site: &mut Site) {
-    // A root in the block ends in the prefix, or closes the block.
+    // If the block has a root, the function `root` has checked that the folder ends in the prefix.
     if let Some(prefix) = &place.strip
         && !settings.has("root")
         && !site.has_root(patterns)

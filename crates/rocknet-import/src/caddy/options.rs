@@ -8,7 +8,7 @@ use crate::value::Value;
 /// Global options that sites depend on.
 #[derive(Default)]
 pub(super) struct CaddyOptions {
-    /// False for `auto_https off`.
+    /// True for `auto_https off`.
     pub has_no_https: bool,
     /// True for `auto_https disable_redirects`.
     pub has_no_redirects: bool,

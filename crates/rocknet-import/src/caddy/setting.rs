@@ -105,7 +105,7 @@ pub(super) fn basic_auth(directive: &Directive, words: &[&str], settings: &mut S
         settings.close(directive.line);
         return site.skip(
             directive,
-            "no user is left, so `deny = \"all\"` closes the place: write `auth`",
+            "no user is left, so `deny = \"all\"` denies every client here: write `auth`",
         );
     }
     let mut auth = vec![("users".to_owned(), Value::Table(users))];

@@ -108,7 +108,7 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
         }
         return vec![host];
     }
-    // If `tls` requires client certificates but names no authority, the sites of all names are closed.
+    // If `tls` requires client certificates but names no authority, the sites of all names deny every client.
     let is_closed = host.site.settings.is_locked();
     block.translate(&mut host.site);
     for other in &mut others {

@@ -63,7 +63,7 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     })
 }
 
-/// Translates a `rewrite` of a server, or of a location with this pattern.
+/// Translates a `rewrite` of a server or location. `within`: pattern of the location; `None` for a server.
 pub(super) fn rewrite(directive: &Directive, site: &mut Site, within: Option<&str>) {
     let words = directive.words();
     let (expression, replacement, flag) = match words[..] {

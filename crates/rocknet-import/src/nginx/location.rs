@@ -103,8 +103,8 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
     }
     site.settings.merge(root);
     // Without PHP, there is no default that `fallback = false` would turn off.
-    let only_fallback = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
-    if only_fallback {
+    let is_needless = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
+    if is_needless {
         site.settings.remove("fallback");
     }
 }
@@ -187,7 +187,8 @@ fn one<'a>(
             ),
             ("root", [folder]) if constant(folder).is_none() => {
                 scope.settings.close(directive.line);
-                let message = "the folder has variables, so `deny = \"all\"` closes the place: write a constant `root`";
+                let message =
+                    "the folder has variables, so `deny = \"all\"` denies every client here: write a constant `root`";
                 scope.notes.skip(directive, message);
             }
             _ => scope.read(directive, upstreams),
@@ -252,8 +253,8 @@ fn strip(location: &Directive, path: &str, patterns: &[String], scope: &mut Scop
         }
         (Some(prefix), path) if path.trim_end_matches('/') == prefix => {}
         _ => {
-            let message =
-                "the path of `proxy_pass` is not added: RockNet forwards the path of the request, without `strip`";
+            let message = "the path is not replaced with that of `proxy_pass`: RockNet forwards the path of the \
+                 request unchanged";
             scope.notes.skip(location, message);
         }
     }

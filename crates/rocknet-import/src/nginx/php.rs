@@ -42,7 +42,10 @@ pub(super) fn translate(location: &Directive, expression: &str, site: &mut Site,
                 }
             }
             "try_files" | "fastcgi_param" if !directive.arguments.iter().any(|a| a.contains('$') || a == "=404") => {
-                site.skip(directive, "`php` takes no variables; set them in the pool of php-fpm");
+                site.skip(
+                    directive,
+                    "it has no counterpart for PHP; variables can be set in the pool of php-fpm",
+                );
             }
             "try_files" | "fastcgi_param" | "include" | "fastcgi_read_timeout" | "fastcgi_buffering" => {
                 rest.push(directive);

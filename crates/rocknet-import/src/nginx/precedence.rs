@@ -72,6 +72,7 @@ pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<Locat
         if is_shorter(&route) {
             continue;
         }
+        // No note is needed if only an exact location takes precedence, because nginx does the same for its path.
         let (rank, first) = best.get(&route.pattern).copied().unwrap_or((route.rank, at));
         if first == at && !site.has_route(&route.pattern) {
             selected.push(route);

@@ -59,7 +59,7 @@ impl<'a> TlsDraft<'a> {
         true
     }
 
-    /// Requires client certificates. Without the authority, a site with TLS is closed.
+    /// Requires client certificates. Without their authority, a site with TLS denies every client.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
         let Some(directive) = self.verify.filter(|_| host.is_tls()) else {
             return;
@@ -74,13 +74,13 @@ impl<'a> TlsDraft<'a> {
             }
             ("on", None) => {
                 host.site.settings.close(directive.line);
-                let message = "no `ssl_client_certificate` is named, so `deny = \"all\"` closes the site: write \
-                     `client_ca` of `tls`";
+                let message = "no `ssl_client_certificate` is named, so `deny = \"all\"` denies every client of the \
+                     site: write `client_ca` of `tls`";
                 host.site.skip(directive, message);
             }
             _ => host.site.skip_restriction(
                 directive,
-                "clients are not asked for certificates: write `client_ca` and `client` of `tls`",
+                "no client certificates are requested: write `client_ca` and `client` of `tls`",
             ),
         }
     }

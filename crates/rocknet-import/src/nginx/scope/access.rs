@@ -30,7 +30,7 @@ impl Scope<'_> {
             (Some(directive), _) | (None, Some(directive)) => {
                 self.settings.close(directive.line);
                 let message = "`auth_basic` and a constant `auth_basic_user_file` must stand together, so \
-                     `deny = \"all\"` closes the place: write `auth`";
+                     `deny = \"all\"` denies every client here: write `auth`";
                 self.notes.skip(directive, message);
             }
             (None, None) => {}
@@ -73,7 +73,7 @@ impl Scope<'_> {
             _ => {
                 self.settings.close(line);
                 let message = "an `allow` before a `deny` is an exception, which RockNet does not have, so \
-                     `deny = \"all\"` closes the place";
+                     `deny = \"all\"` denies every client here";
                 self.notes.skip(first, message);
             }
         }
