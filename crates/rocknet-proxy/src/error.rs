@@ -111,7 +111,7 @@ impl ProxyError {
             ProxyError::Connect(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
             ProxyError::Connect(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
             ProxyError::Connect(_) => {
-                format!("Nothing listens at {upstream}. Start that server, or correct `proxy` in the configuration.")
+                format!("{upstream} cannot be reached. Start that server, or correct `proxy` in the configuration.")
             }
             ProxyError::Resolve(_) => {
                 format!("The name in {upstream} cannot be resolved. Correct `proxy` in the configuration, or the DNS.")

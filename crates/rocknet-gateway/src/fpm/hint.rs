@@ -58,7 +58,7 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
             None => format!("PHP {address} is being started. See the error log for its progress."),
         },
         BackendError::Unreachable(_) => format!(
-            "Nothing listens at {address}. Start php-fpm (systemctl start php8.2-fpm), or correct `php` in the \
+            "{address} cannot be reached. Start php-fpm (systemctl start php8.2-fpm), or correct `php` in the \
              configuration."
         ),
         BackendError::Full if address.own_php.is_some() => {
@@ -84,7 +84,9 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
         | BackendError::ConnectionLost(_)
         | BackendError::NoResponse
         | BackendError::Truncated => {
-            "PHP ended before it responded. See the error log of php-fpm and that of RockNet for the reason.".to_owned()
+            "PHP ended before its response was complete. See the error log of php-fpm and that of RockNet for the \
+             reason."
+                .to_owned()
         }
         BackendError::Head(_) | BackendError::HeadTooLong => {
             "The script sends header fields that cannot be passed on. Correct the header() calls of the script."
