@@ -259,7 +259,12 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
         return Some(format!("its folder {} cannot be opened: {error}", folder.display()));
     }
     let is_idle = kind(built) == SiteKind::Nothing;
-    is_idle.then(|| format!("it serves nothing: write root = \"FOLDER\" below [site.\"{}\"]", site.name))
+    is_idle.then(|| {
+        format!(
+            "it serves nothing: write root = \"FOLDER\" below [site.\"{}\"]",
+            site.name
+        )
+    })
 }
 
 /// Maximum number of sites of a server whose folders are opened for a check; with more sites, no folder is checked.

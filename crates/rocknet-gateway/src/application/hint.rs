@@ -79,7 +79,11 @@ fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> S
             format!("{address} does not respond. Check the host, and the firewalls in between.")
         }
         BackendError::Unreachable(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
-        BackendError::Unreachable(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
+        BackendError::Unreachable(error) if is_resource_shortage(error) => {
+            "This machine has no file descriptor or memory for the connection. Raise the limit of open files, or find \
+             out what uses the memory."
+                .to_owned()
+        }
         BackendError::Unreachable(_) => {
             format!("{address} cannot be reached. Start the application, or correct `{key}` in the configuration.")
         }

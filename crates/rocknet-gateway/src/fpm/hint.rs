@@ -52,7 +52,11 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
             format!("{address} does not respond. Check the host, and the firewalls in between.")
         }
         BackendError::Unreachable(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
-        BackendError::Unreachable(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
+        BackendError::Unreachable(error) if is_resource_shortage(error) => {
+            "This machine has no file descriptor or memory for the connection. Raise the limit of open files, or find \
+             out what uses the memory."
+                .to_owned()
+        }
         BackendError::Unreachable(_) if address.own_php.is_some() => match backend.own_failure() {
             Some(error) => format!("{error}."),
             None => format!("PHP {address} is being started. See the error log for its progress."),

@@ -33,7 +33,9 @@ impl MessageBounds {
             ToNew::Socket { .. } => (&mut self.sockets, MAX_SOCKETS, "sockets"),
             ToNew::Relay { .. } => (&mut self.relays, MAX_RELAYS, "channels to older processes"),
             ToNew::Helper { accounts, .. } if *accounts > MAX_ACCOUNTS => {
-                return Err(format!("the old process has passed more than {MAX_ACCOUNTS} accounts of scripts"));
+                return Err(format!(
+                    "the old process has passed more than {MAX_ACCOUNTS} accounts of scripts"
+                ));
             }
             ToNew::Helper { .. } => (&mut self.helpers, 1, "account helper"),
             ToNew::Account { .. } => (&mut self.accounts, MAX_ACCOUNTS, "accounts of scripts"),
