@@ -126,7 +126,8 @@ fn check_site(
     takes_links: bool,
 ) -> Result<Origin, ApiError> {
     if !hosts.contain(request.authority) {
-        let message = "the host of the request is not this machine; `hosts` below [admin] names others";
+        let message = "the host of the request is not a name of this server; to permit it, add it to `hosts` below \
+                       [admin] and start the server again";
         return Err(ApiError::new(403, message));
     }
     let scheme: &[u8] = if hosts.is_secure { b"https://" } else { b"http://" };

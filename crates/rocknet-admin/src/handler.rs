@@ -144,7 +144,7 @@ impl<C: Control> Shared<C> {
         let permission = self.permission(&exchange, origin).await?;
         let endpoint = find(method, &exchange.path)?;
         if permission < endpoint.permission {
-            return Err(ApiError::new(403, "this token does not permit this request").into());
+            return Err(ApiError::new(403, "the read token does not permit this request").into());
         }
         let body = read(&mut exchange.body).await?;
         let input = Input {

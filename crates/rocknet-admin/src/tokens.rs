@@ -62,9 +62,9 @@ impl Failures {
         }
         window.count = window.count.saturating_add(1);
         if window.count > MAX_FAILURES {
-            ApiError::new(429, "too many requests with a wrong token; wait a minute")
+            ApiError::new(429, "too many requests without valid credentials; wait a minute")
         } else {
-            ApiError::new(401, "the request needs a token: `Authorization: Bearer TOKEN`")
+            ApiError::new(401, "the request needs a valid token: `Authorization: Bearer TOKEN`")
         }
     }
 }

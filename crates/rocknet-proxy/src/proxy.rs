@@ -186,7 +186,12 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
         (None, Host::Address(ip, _)) => ip.to_string(),
         (None, Host::Unix(_)) => "localhost".to_owned(),
     };
-    ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" cannot be the name in a certificate"))
+    ServerName::try_from(name.clone()).map_err(|_| {
+        format!(
+            "\"{name}\" cannot be the name in a certificate; set `server_name` of the proxy to the name in the \
+             certificate of the upstream"
+        )
+    })
 }
 
 impl Member {

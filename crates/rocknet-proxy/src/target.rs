@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_contain_dots_are_not_dot_segments() {
+    fn leading_dots_and_encoded_bytes_may_be_dot_segments() {
         for path in ["/", "/a.html", "/a/b..c/d.", "/a...", ""] {
             assert!(!may_have_dots(path.as_bytes()), "{path}");
         }

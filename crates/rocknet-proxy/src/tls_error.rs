@@ -74,7 +74,7 @@ pub fn hint(error: &io::Error, upstream: &str) -> String {
             _ => "The upstream needs another certificate.",
         },
         Some(Error::AlertReceived(alert)) if is_about_client_certificate(*alert) => {
-            "Set `cert` and `key` of the proxy."
+            "Set `cert` and `key` of the proxy to a client certificate that the upstream accepts."
         }
         Some(Error::AlertReceived(AlertDescription::UnrecognisedName)) => {
             "Set `server_name` of the proxy to a name that the upstream knows."

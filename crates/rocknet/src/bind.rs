@@ -46,8 +46,9 @@ pub fn bind_all(
             .filter(|other| *other != address && quic.contains(other));
         // True if UDP sockets of an overlapping address use the same port. The port is then shared.
         let has_neighbour = others.any(|other| other.overlaps(address)) || adopted.has_udp_neighbour(address);
-        // Returns a UDP socket for each TCP socket. The first call takes over the inherited UDP sockets and binds only
-        // the missing ones. A further call, for a TCP socket on another port, binds all of them.
+        // Returns a UDP socket for each TCP socket, or fewer if some cannot be bound. The first call takes over the
+        // inherited UDP sockets and binds only the missing ones. A further call, for a TCP socket on another port,
+        // binds all of them.
         let mut quic_sockets = move |tcp: &[Listener]| {
             let (keys, bound) = (quic_keys.get()?, tcp[0].address());
             let mut sockets = QuicSocket::adopt(bound, std::mem::take(&mut udp), &keys, &relays)?;

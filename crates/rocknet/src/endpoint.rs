@@ -67,9 +67,9 @@ impl Endpoint {
         headers: BTreeMap<String, String>,
         context: &EndpointContext<'_>,
     ) -> Result<Endpoint, Box<dyn Error>> {
-        // Scripts are CGI programs, and PHP that the server starts.
+        // CGI programs, and scripts of the PHP that the server starts, run under an account.
         if settings.runs_programs() {
-            // `user` is checked here once instead of for each script. If the route runs no scripts, `user` has no
+            // The account is checked here once instead of for each request. If the route has neither, `user` has no
             // effect and is not checked.
             let user = settings.user.as_deref();
             let subject = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));

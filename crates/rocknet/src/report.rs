@@ -251,7 +251,7 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
         let what = if is_unavailable {
             "no TLS"
         } else {
-            "the certificate in use cannot be renewed"
+            "the changed certificate files cannot be used, and the certificate in use stays"
         };
         return Some(format!("{what}: {error}"));
     }
@@ -259,7 +259,12 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
         return Some(format!("its folder {} cannot be opened: {error}", folder.display()));
     }
     let is_idle = kind(built) == SiteKind::Nothing;
-    is_idle.then(|| "it serves nothing: write root = \"FOLDER\" below it".to_owned())
+    is_idle.then(|| {
+        format!(
+            "it serves nothing: write root = \"FOLDER\" below [site.\"{}\"]",
+            site.name
+        )
+    })
 }
 
 /// Maximum number of sites of a server whose folders are opened for a check; with more sites, no folder is checked.

@@ -106,7 +106,7 @@ pub struct StatusFeed<C> {
     sessions: Arc<Sessions>,
     samples: Arc<SharedSamples>,
     control: C,
-    /// Secret of the session, which ends the stream when it ends.
+    /// Secret of the session. The stream ends with the session.
     secret: String,
     /// Deadline of the next event.
     deadline: Deadline,

@@ -34,7 +34,7 @@ pub enum PageKind {
     Events,
     /// A script, the style sheet or the icon.
     Asset,
-    /// Unknown address that a browser has opened.
+    /// Address without a page that a browser has opened.
     Unknown,
 }
 
@@ -53,7 +53,8 @@ pub const VIEWS: [(PageKind, &str, &str); 10] = [
 ];
 
 impl PageKind {
-    /// Returns the kind of page that a browser has requested; `None` for a request of a program or to the API.
+    /// Returns the kind of page that a request asks for; `None` for the API, and for a program that requests an
+    /// unknown address.
     pub fn of(exchange: &Exchange) -> Option<PageKind> {
         let path: &str = &exchange.path;
         let found = PageKind::find(path);
@@ -86,7 +87,8 @@ impl PageKind {
         }
     }
 
-    /// Returns true if another site may link to the page. Scripts and data are only for the dashboard itself.
+    /// Returns true if another site may link to the page. Signing out, scripts and data are only for the dashboard
+    /// itself.
     pub fn takes_links(self) -> bool {
         !matches!(self, PageKind::Logout | PageKind::Events | PageKind::Asset)
     }
@@ -180,7 +182,7 @@ pub fn other_reply() -> ApiError {
     ApiError::new(500, "the server sent a reply of the wrong kind")
 }
 
-/// Returns the title of a view; empty if the page is not a view.
+/// Returns the title of a view, or of the error page in place of a view; empty for pages without a title.
 fn title(page: PageKind) -> &'static str {
     match page {
         PageKind::AddWebsite => "Add a website",

@@ -154,7 +154,7 @@ pub async fn submit<C: Control>(
 
 /// Returns the error for a request that the read token does not permit.
 pub fn needs_full_token() -> ApiError {
-    let message = "this view needs the full token; you are signed in with the read token";
+    let message = "this view or change needs the full token; you are signed in with the read token";
     ApiError::new(403, message)
 }
 

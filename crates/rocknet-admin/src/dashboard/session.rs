@@ -45,7 +45,7 @@ struct Session {
     permission: Permission,
     began: Instant,
     used: Instant,
-    /// Number and text of the report about the last instruction.
+    /// Number of the report about the last instruction, and the report; 0 and `None` before the first report.
     notice: (u64, Option<Notice>),
 }
 

@@ -204,8 +204,8 @@ impl FileCache {
     }
 
     /// Removes all entries, and waits until that is done. A file that is being loaded is not stored, although the
-    /// requests that wait for it get its contents. Returns false if the thread was busy for five seconds; the
-    /// entries are then removed later.
+    /// requests that wait for it get its contents. Returns false if the thread has ended or was busy for five
+    /// seconds; a busy thread removes the entries later.
     pub fn purge(&self) -> bool {
         let (done, purged) = sync_channel(1);
         self.messages.send(Message::Purge { done }).is_ok() && purged.recv_timeout(PURGE_TIMEOUT).is_ok()

@@ -70,8 +70,9 @@ impl AccountPlan {
     /// Like [`AccountPlan::accounts`], with `usual` as the usual accounts for scripts.
     fn accounts_with(&self, server: &User, usual: &[&str]) -> io::Result<Accounts> {
         let find = |key: &str, name: &str| -> io::Result<User> {
-            let user = User::find(name).map_err(|error| io::Error::other(format!("{key} = \"{name}\": {error}")))?;
-            check(&user, server)?;
+            let in_key = |error: &dyn std::fmt::Display| io::Error::other(format!("{key} = \"{name}\": {error}"));
+            let user = User::find(name).map_err(|error| in_key(&error))?;
+            check(&user, server).map_err(|error| in_key(&error))?;
             Ok(user)
         };
         let mut all = Vec::new();

@@ -52,13 +52,17 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
             format!("{address} does not respond. Check the host, and the firewalls in between.")
         }
         BackendError::Unreachable(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
-        BackendError::Unreachable(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
+        BackendError::Unreachable(error) if is_resource_shortage(error) => {
+            "This machine has no file descriptor or memory for the connection. Raise the limit of open files, or find \
+             out what uses the memory."
+                .to_owned()
+        }
         BackendError::Unreachable(_) if address.own_php.is_some() => match backend.own_failure() {
             Some(error) => format!("{error}."),
             None => format!("PHP {address} is being started. See the error log for its progress."),
         },
         BackendError::Unreachable(_) => format!(
-            "Nothing listens at {address}. Start php-fpm (systemctl start php8.2-fpm), or correct `php` in the \
+            "{address} cannot be reached. Start php-fpm (systemctl start php8.2-fpm), or correct `php` in the \
              configuration."
         ),
         BackendError::Full if address.own_php.is_some() => {
@@ -84,7 +88,9 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
         | BackendError::ConnectionLost(_)
         | BackendError::NoResponse
         | BackendError::Truncated => {
-            "PHP ended before it responded. See the error log of php-fpm and that of RockNet for the reason.".to_owned()
+            "PHP ended before its response was complete. See the error log of php-fpm and that of RockNet for the \
+             reason."
+                .to_owned()
         }
         BackendError::Head(_) | BackendError::HeadTooLong => {
             "The script sends header fields that cannot be passed on. Correct the header() calls of the script."

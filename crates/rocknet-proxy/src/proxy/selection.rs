@@ -16,7 +16,7 @@ const MIN_WEIGHT_FACTOR: f64 = 0.1;
 
 /// Properties of a request that determine its upstream.
 pub struct Selection<'a> {
-    /// Key of the request; `None` unless the balance selects by key.
+    /// Key of the request; `None` unless the balance selects by key and the request has the key.
     pub key: Option<&'a [u8]>,
     /// Name hash of the upstream in the client's sticky cookie.
     pub sticky: Option<u64>,
@@ -31,8 +31,7 @@ impl Proxy {
     /// # Errors
     ///
     /// Returns [`ProxyError::NoCapacity`] if the wait timed out or too many requests wait. Returns
-    /// [`ProxyError::NoHealthyUpstream`] if no upstream passes its health checks, not counting upstreams that are
-    /// being drained.
+    /// [`ProxyError::NoHealthyUpstream`] if each upstream fails its health checks or is drained.
     pub(crate) async fn acquire(
         &self,
         selection: &Selection<'_>,

@@ -182,9 +182,9 @@ impl StartHooks for ServerAdoption {
 }
 
 impl ControlServers {
-    /// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
-    /// created, is logged as a warning, and tried again by [`ControlServers::retry`]. The folder of the socket and the
-    /// tokens are created if they do not exist.
+    /// Starts the API at each of the addresses that can be used. An address that another server uses, or at which no
+    /// socket can be created, is logged as a warning, and tried again by [`ControlServers::retry`]. The folder of the
+    /// socket and the tokens are created if they do not exist.
     ///
     /// `adopted`: sockets of a previous process. Those of other addresses are closed.
     pub fn start(addresses: ControlAddresses, control: MainLoopControl, adopted: AdoptedSockets) -> ControlServers {

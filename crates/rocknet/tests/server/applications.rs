@@ -320,9 +320,9 @@ fn errors_get_a_status_and_in_dev_mode_a_hint() {
             );
             let server = Running::start(folder, &format!("{}{}", SERVER.replace("MODE", mode), site(&keys)));
             for (path, status, hint) in [
-                ("/nobody/x", 502, "Nothing listens at 127.0.0.1"),
+                ("/nobody/x", 502, "127.0.0.1:1 cannot be reached"),
                 ("/no-file/x", 502, "Start the application"),
-                ("/?silent", 502, "before it responded"),
+                ("/?silent", 502, "before its response was complete"),
                 ("/slow?slow", 504, "limits.answer_timeout"),
             ] {
                 let response = server.get(path);

@@ -171,12 +171,12 @@ fn timeouts_and_refused_connections_are_distinguished() {
         (
             "\"http://127.0.0.1:1\"".to_owned(),
             502,
-            "Nothing listens at http://127.0.0.1:1",
+            "http://127.0.0.1:1 cannot be reached",
         ),
         (
             "\"unix:/nonexistent/socket\"".to_owned(),
             502,
-            "Nothing listens at unix:/nonexistent/socket",
+            "unix:/nonexistent/socket cannot be reached",
         ),
     ] {
         let server = proxied(&upstream, SHORT_FIRST_BYTE, "dev");

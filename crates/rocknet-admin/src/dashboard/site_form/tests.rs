@@ -102,7 +102,7 @@ fn another_kind_removes_the_keys_of_the_kind_before() {
         edits(FormMode::Edit, long, "kind=files&root=/a&proxy="),
         ["root=/a", "remove site.a.test.proxy"]
     );
-    // A hidden key stays while the kind does.
+    // A hidden key stays if the kind does not change.
     let both = form(&[
         ("root", FieldInput::Text, "/a"),
         ("proxy", FieldInput::List, "http://b"),

@@ -50,8 +50,8 @@ pub fn new_file(main: &Path, name: &Path) -> Result<PathBuf, ApiError> {
     let is_plain = text.split(|&byte| byte == b'/').count() == name.components().count();
     if text.is_empty() || !is_plain || !name.components().all(is_part) {
         let message = format!(
-            "{shown:?} is no name of a new file: it is relative to the folder of the main file, and has letters, digits, \
-             `.`, `_` and `-`, such as `sites/shop.toml`"
+            "{shown:?} is not a valid name of a new file: write a path relative to the folder of the main file, of \
+             letters, digits, `.`, `_`, `-` and `/`, such as `sites/shop.toml`"
         );
         return Err(ApiError::new(400, message));
     }

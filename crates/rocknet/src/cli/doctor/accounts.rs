@@ -98,7 +98,8 @@ fn check_key(key: &Path, user: &User) -> Option<Check> {
     let (name, shown) = (&user.name, path.display());
     let found = if path.is_file() {
         format!(
-            "scripts of {name} can read the private key {shown}: chmod go-rwx {shown}, or give it a group without scripts"
+            "scripts of {name} can read the private key {shown}: chmod go-rwx {shown}, or give it a group that {name} is \
+             not in"
         )
     } else {
         let key = key.display();
