@@ -138,22 +138,20 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
     ];
     // This request is in progress when the server stops, so it is aborted.
     client.send("GET /cgi-bin/held.sh HTTP/1.1\r\nHost: a\r\n\r\n");
-    let while_running = resources();
-    assert!(
-        [
-            "rn-upstreams",
-            "rn-mirror",
-            "rn-cgi",
-            "rn-isolated",
-            "rn-php",
-            "rn-certs",
-            "rn-cache",
-            "rn-log"
-        ]
-        .iter()
-        .all(|name| while_running.threads.iter().any(|thread| thread == name)),
-        "{while_running:?}"
-    );
+    let names = [
+        "rn-upstreams",
+        "rn-mirror",
+        "rn-cgi",
+        "rn-isolated",
+        "rn-php",
+        "rn-certs",
+        "rn-cache",
+        "rn-log",
+    ];
+    let has_all = |resources: &ProcessResources| names.iter().all(|name| resources.threads.iter().any(|n| n == name));
+    // A new thread has the name of its parent at first.
+    let while_running = wait_for(has_all);
+    assert!(has_all(&while_running), "{while_running:?}");
     assert!(
         while_running.children.len() > before.children.len(),
         "{while_running:?}"
