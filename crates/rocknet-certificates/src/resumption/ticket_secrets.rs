@@ -29,7 +29,7 @@ pub struct TicketSecrets {
 pub(super) struct SecretPair {
     /// Encrypts new tickets.
     pub current: Zeroizing<[u8; SECRET_LENGTH]>,
-    /// Decrypts the tickets of the previous period; `None` if there was none or its tickets have expired.
+    /// Decrypts the tickets of the previous period; `None` in the first period, and once those tickets have expired.
     pub previous: Option<Zeroizing<[u8; SECRET_LENGTH]>>,
     /// End of the period of `current`, in seconds of Unix time.
     ends: u64,

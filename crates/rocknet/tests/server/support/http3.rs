@@ -89,8 +89,8 @@ impl Http3Client {
         self.request(get(url), b"").expect("a response")
     }
 
-    /// Sends all requests before it receives anything, and stops when the first response is complete. Returns the number
-    /// of bytes received of each response.
+    /// Sends all requests before it receives anything, and stops when the first response is complete. Returns the
+    /// number of bytes received of each response.
     pub fn received_with_first(&self, requests: Vec<http::Request<()>>) -> Vec<usize> {
         let received: Vec<Arc<AtomicUsize>> = requests.iter().map(|_| Arc::default()).collect();
         self.block_on(async {
