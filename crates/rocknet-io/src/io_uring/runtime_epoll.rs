@@ -49,9 +49,9 @@ pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
     ))
 }
 
-/// File that an epoll instance watches. The descriptor number alone does not identify the file: the instance continues
-/// to list a number that was closed and reused while the original file is open under another number. Runtimes that end
-/// leave such entries behind.
+/// File that an epoll instance watches. The descriptor number alone does not identify the file: after a descriptor is
+/// closed, the instance still lists its number as long as the file is open under another number, even if the closed
+/// number now refers to a different file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EpollTarget {
     /// Descriptor under which the file was added to the epoll instance.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_descriptor_number_is_not_taken_for_the_closed_socket() {
+    fn a_stale_entry_is_not_taken_for_the_socket_that_reuses_its_number() {
         let new_epoll = || epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll");
         let watch = |by: &OwnedFd, what: BorrowedFd<'_>| {
             epoll::add(by, what, epoll::EventData::new_u64(0), epoll::EventFlags::IN).expect("watched");
@@ -134,7 +134,8 @@ mod tests {
         watch(&late, old.as_fd());
         let descriptor = old.into_raw_fd();
         let new = marker_socket().expect("a socket");
-        // Closes the old socket and reuses its number in one step, because other tests open files in the meantime.
+        // Closes the old descriptor, whose socket stays open, and reuses its number in one step, because other tests
+        // open files in the meantime.
         #[allow(unsafe_code)]
         // SAFETY: `descriptor` was given up above and has no other owner. It is closed here and open again as a copy of
         // `new`.

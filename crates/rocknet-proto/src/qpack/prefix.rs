@@ -71,7 +71,8 @@ fn decode_required(encoded: u64, max_entries: u64, inserted: u64) -> Option<u64>
     (required > 0).then_some(required)
 }
 
-/// Maps an error in a complete field section. Missing bytes therefore mean that the section is truncated.
+/// Maps an error from reading a field section. All bytes of the section have been received, so missing bytes are an
+/// error.
 pub(super) fn section_error(error: ReadError) -> QpackError {
     match error {
         // `StringTooLong` does not occur, because the strings of a section are read without a limit.
@@ -109,7 +110,7 @@ mod tests {
             (&[7, 0], 3, 10, Err(QpackError::InsertCount)),
             // An insert count of 0 that is not encoded as 0.
             (&[1, 0], 3, 0, Err(QpackError::InsertCount)),
-            // A count of 4. No entries were received and the table holds 3, so the largest valid count is 3.
+            // A count of 4. No entries were received and the table has room for 3, so the largest valid count is 3.
             (&[5, 0], 3, 0, Err(QpackError::InsertCount)),
             (&[4, 0], 3, 0, Ok((3, 3))),
             (&[], 3, 0, Err(QpackError::Truncated)),
