@@ -170,7 +170,11 @@ mod tests {
     fn three_workers() -> (Forwarding, Vec<WorkerInbox>) {
         let forwarding = Forwarding::default();
         let workers = (0..3)
-            .map(|_| forwarding.register(&Address::Unix("unused".into())).expect("a free worker number"))
+            .map(|_| {
+                forwarding
+                    .register(&Address::Unix("unused".into()))
+                    .expect("a free worker number")
+            })
             .collect();
         (forwarding, workers)
     }
