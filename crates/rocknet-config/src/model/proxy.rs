@@ -51,7 +51,8 @@ choice! {
 }
 
 impl Balance {
-    /// Policies for applications: the words before `ip_hash`, which do not depend on the request.
+    /// Policies that do not depend on the request: the words before `ip_hash`. Only they are available for
+    /// applications, which are reached over FastCGI, SCGI or uwsgi.
     pub(crate) const KEYLESS: &'static [Word] = Balance::WORDS.split_at(3).0;
 
     /// Prefix that marks the name of a header field in the value of `balance`.

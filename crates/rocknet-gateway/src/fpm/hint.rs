@@ -59,6 +59,7 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
         }
         BackendError::Unreachable(_) if address.own_php.is_some() => match backend.own_failure() {
             Some(error) => format!("{error}."),
+            // The text of this address is the version.
             None => format!("PHP {address} is being started. See the error log for its progress."),
         },
         BackendError::Unreachable(_) => format!(

@@ -16,7 +16,7 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft, document: &
             host.tls.push(("cert".to_owned(), Value::text(cert)));
             host.tls.push(("key".to_owned(), Value::text(key)));
         }
-        _ => host.site.skip(directive, "write `tls`: docs/https.md"),
+        _ => host.site.skip(directive, "see docs/https.md for the settings of `tls`"),
     }
     for inner in directive.children() {
         let words = inner.words();
@@ -34,7 +34,7 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft, document: &
             ("on_demand", _) => {
                 host.site.skip(
                     inner,
-                    "write `ask` in [tls], with the URL that permits names: docs/https.md",
+                    "write `ask` in [tls], with the URL that decides which names get a certificate (docs/https.md)",
                 );
             }
             ("dns", _) => {

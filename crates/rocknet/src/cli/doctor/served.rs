@@ -18,7 +18,7 @@ use super::super::{control, search};
 pub struct ServedAddresses {
     /// Addresses whose TCP ports are served.
     pub tcp: BTreeSet<Address>,
-    /// Addresses whose UDP ports are served.
+    /// Addresses whose UDP ports are served, also as [`Address::Tcp`].
     pub udp: BTreeSet<Address>,
 }
 
@@ -63,7 +63,7 @@ pub fn running_server(file: Option<&Path>) -> Result<Option<Status>, String> {
     };
     match client.call::<Status>(&Request::Status) {
         Ok(status) => {
-            // Another server may use the state folder.
+            // The socket is in the state folder, which a server with another configuration file may use.
             let is_other = file.is_some_and(|file| {
                 let served = status.config_file.as_deref();
                 served.is_some_and(|served| served != search::absolute(file))

@@ -91,8 +91,8 @@ impl<L: Link> Connection<L> {
 
     /// Sets the deadline for the next input.
     fn await_input(&mut self, ticks: &Ticks) {
-        // The body is checked first, because `unread` can also contain a part of a chunk. A client that sends chunks in
-        // small parts must not get a new deadline for each part.
+        // While a body is received, `unread` can contain a part of a chunk. `await_request` would take it for the
+        // beginning of a request.
         if self.engine.is_receiving_body() {
             self.core.deadlines.enter_request_body(ticks.body);
         } else {
