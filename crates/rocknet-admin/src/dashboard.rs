@@ -8,7 +8,6 @@ mod feed;
 mod frame;
 mod new_user;
 mod pages;
-mod samples;
 mod session;
 mod site_form;
 

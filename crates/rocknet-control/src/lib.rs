@@ -32,6 +32,7 @@ pub mod logs;
 pub mod openapi;
 pub mod php;
 pub mod route;
+pub mod samples;
 pub mod site;
 pub mod site_form;
 pub mod status;

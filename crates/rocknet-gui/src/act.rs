@@ -1,0 +1,152 @@
+//! Acts of the user: whatever can be chosen by a button, a key or a row.
+
+use rocknet_control::api::Level;
+
+/// Page of the navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PageName {
+    #[default]
+    Websites,
+    /// Form that adds a website.
+    AddWebsite,
+    Activity,
+    Logs,
+    Server,
+    Certificates,
+    CheckUp,
+    History,
+    Settings,
+}
+
+impl PageName {
+    /// Pages in the order of the navigation.
+    pub const NAVIGATION: [PageName; 8] = [
+        PageName::Websites,
+        PageName::Activity,
+        PageName::Logs,
+        PageName::Server,
+        PageName::Certificates,
+        PageName::CheckUp,
+        PageName::History,
+        PageName::Settings,
+    ];
+
+    /// Returns the page that the navigation marks.
+    pub fn entry(self) -> PageName {
+        match self {
+            PageName::AddWebsite => PageName::Websites,
+            page => page,
+        }
+    }
+}
+
+/// Field that a text belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FieldId {
+    Folder,
+    Kind,
+    Name,
+    Address,
+    Theme,
+    Language,
+}
+
+/// Column that the websites are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SortKey {
+    #[default]
+    Name,
+    State,
+    Kind,
+    Rate,
+}
+
+/// Time that the charts show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Span {
+    #[default]
+    Minute,
+    TenMinutes,
+    Hour,
+}
+
+impl Span {
+    /// All spans, the shortest first.
+    pub const ALL: [Span; 3] = [Span::Minute, Span::TenMinutes, Span::Hour];
+
+    /// Returns the length in seconds.
+    pub fn seconds(self) -> u64 {
+        match self {
+            Span::Minute => 60,
+            Span::TenMinutes => 600,
+            Span::Hour => 3_600,
+        }
+    }
+}
+
+/// Logs that are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogChoice {
+    #[default]
+    All,
+    Errors,
+    Access,
+}
+
+/// Repair of a failed check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fix {
+    /// Writes a start page into the folder of the new website.
+    CreateStartPage,
+    /// Installs the certificate of this machine's own authority in the stores of the browsers.
+    TrustCertificates,
+    /// Puts another text into the field `name`.
+    UseName(String),
+    /// Puts another text into the field `folder`.
+    UseFolder(String),
+}
+
+/// Act of the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    Show(PageName),
+    /// Selects a row by its key.
+    Select(String),
+    /// Does the usual thing with the selected row.
+    OpenRow,
+    Filter(String),
+    FocusFilter,
+    Sort(SortKey),
+    StartServer,
+    StopServer,
+    RestartServer,
+    ReloadServer,
+    /// Opens the selected website in the browser.
+    OpenSite,
+    /// Opens the folder of the selected website.
+    OpenFolder,
+    /// Opens the configuration file in the editor of the desktop.
+    OpenConfig,
+    AddSite,
+    DuplicateSite,
+    RemoveSite,
+    /// Enables the selected website if it is disabled, and disables it otherwise.
+    ToggleSite,
+    /// Takes the last change back.
+    Undo,
+    SetField(FieldId, String),
+    LeaveField(FieldId),
+    ChooseFolder,
+    Submit,
+    Cancel,
+    Repair(Fix),
+    ShowSpan(Span),
+    ShowLog(LogChoice),
+    FollowLog(bool),
+    SetLevel(Level),
+    Refresh,
+    CopyLines,
+    DismissNotice,
+    Help,
+    Quit,
+}

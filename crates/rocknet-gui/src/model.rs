@@ -1,0 +1,189 @@
+//! The view-model: the state of the window, and what acts of the user and reports of the worker change in it.
+//!
+//! It uses no toolkit, starts no thread and reads no clock: times are arguments. The window calls [`Model::act`] and
+//! [`Model::report`], carries out the returned [`Effect`]s, and draws the screen of the [`pages`](crate::pages).
+
+mod acts;
+mod draft;
+mod edits;
+mod links;
+mod log_view;
+mod notice;
+mod reports;
+mod settings;
+mod websites;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rocknet_control::CertificateSummary;
+use rocknet_control::Status;
+use rocknet_control::api::Level;
+use rocknet_control::config::Change;
+use rocknet_control::doctor::DoctorCheck;
+use rocknet_control::samples::SampleHistory;
+
+use crate::act::{PageName, Span};
+use crate::job::{Job, Query};
+use crate::words::Words;
+
+pub use draft::{Draft, DraftStage, WebsiteKind};
+pub use links::Link;
+pub use log_view::{LogView, severity};
+pub use notice::Notice;
+pub use settings::Settings;
+pub use websites::{Website, WebsiteState, Websites};
+
+/// Number of samples that are kept: an hour of seconds.
+pub const MAX_SAMPLES: usize = 3_600;
+
+/// Something that the window does for the model.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Sends a job to the worker.
+    Job(Job),
+    /// Puts a text on the clipboard.
+    Copy(String),
+    /// Shows the chooser of folders, and reports the choice as the text of the field `folder`.
+    ChooseFolder,
+    /// Moves the focus to the filter of the page.
+    FocusFilter,
+    Quit,
+}
+
+/// A list that is queried when its page is shown.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Fetched<T> {
+    #[default]
+    Missing,
+    Loading,
+    Loaded(T),
+    Failed(String),
+}
+
+impl<T> Fetched<T> {
+    fn take(&mut self, result: Result<T, String>) {
+        *self = match result {
+            Ok(list) => Fetched::Loaded(list),
+            Err(error) => Fetched::Failed(error),
+        };
+    }
+}
+
+/// State of the window.
+#[derive(Debug)]
+pub struct Model {
+    pub settings: Settings,
+    pub page: PageName,
+    pub link: Link,
+    /// Latest state of the server; kept while the server is absent.
+    pub status: Option<Status>,
+    pub websites: Websites,
+    pub samples: SampleHistory,
+    pub span: Span,
+    pub log: LogView,
+    pub level: Option<Level>,
+    pub draft: Option<Draft>,
+    pub certificates: Fetched<Vec<CertificateSummary>>,
+    pub checks: Fetched<Vec<DoctorCheck>>,
+    pub history: Fetched<Vec<Change>>,
+    pub notice: Option<Notice>,
+    /// Row that is selected on each page other than the websites.
+    pub selected: BTreeMap<u8, String>,
+    /// Revision after the last change of this window, which an undo takes back.
+    undo: Option<String>,
+    /// Number of the last check of a draft.
+    last_check: u64,
+    /// Time of the latest act or report, since the start of the program.
+    now: Duration,
+}
+
+impl Model {
+    /// Creates the model of a window that has just been opened.
+    pub fn new(settings: Settings) -> Model {
+        Model {
+            settings,
+            page: PageName::default(),
+            link: Link::default(),
+            status: None,
+            websites: Websites::default(),
+            samples: SampleHistory::new(MAX_SAMPLES),
+            span: Span::default(),
+            log: LogView::default(),
+            level: None,
+            draft: None,
+            certificates: Fetched::Missing,
+            checks: Fetched::Missing,
+            history: Fetched::Missing,
+            notice: None,
+            selected: BTreeMap::new(),
+            undo: None,
+            last_check: 0,
+            now: Duration::ZERO,
+        }
+    }
+
+    /// Returns the texts in the language of the user.
+    pub fn words(&self) -> &'static Words {
+        self.settings.language.words()
+    }
+
+    /// Lets time pass. Returns true if something that is shown has changed.
+    pub fn tick(&mut self, now: Duration) -> bool {
+        self.now = now;
+        let expired = self.notice.as_ref().is_some_and(|notice| notice.is_over(now));
+        if expired {
+            self.notice = None;
+        }
+        expired
+    }
+
+    /// Returns true if the last change of this window can be taken back.
+    pub fn can_undo(&self) -> bool {
+        self.undo.is_some() && self.link.is_online()
+    }
+
+    fn tell(&mut self, text: String, can_undo: bool) {
+        self.notice = Some(Notice::new(text, false, can_undo, self.now));
+    }
+
+    fn complain(&mut self, text: String) {
+        self.notice = Some(Notice::new(text, true, false, self.now));
+    }
+
+    /// Returns the job that fills the page, if it shows a list that is queried.
+    fn query(&mut self) -> Vec<Effect> {
+        if !self.link.is_online() {
+            return Vec::new();
+        }
+        let query = match self.page {
+            PageName::Certificates => {
+                if !matches!(self.certificates, Fetched::Loaded(_)) {
+                    self.certificates = Fetched::Loading;
+                }
+                Query::Certificates
+            }
+            PageName::CheckUp => {
+                self.checks = Fetched::Loading;
+                Query::Doctor
+            }
+            PageName::History => {
+                if !matches!(self.history, Fetched::Loaded(_)) {
+                    self.history = Fetched::Loading;
+                }
+                Query::History
+            }
+            PageName::Logs => {
+                let follow = self.log.start();
+                let mut effects = vec![Effect::Job(Job::Query(Query::Level))];
+                effects.extend(follow.then_some(Effect::Job(Job::FollowLogs)));
+                return effects;
+            }
+            _ => return Vec::new(),
+        };
+        vec![Effect::Job(Job::Query(query))]
+    }
+}
+
+#[cfg(test)]
+mod tests;

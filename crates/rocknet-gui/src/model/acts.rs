@@ -1,0 +1,215 @@
+//! Acts of the user.
+
+use std::path::PathBuf;
+
+use rocknet_control::logs::LogEvent;
+
+use super::draft::{Draft, DraftStage};
+use super::links::Link;
+use super::{Effect, Model};
+use crate::act::{Act, FieldId, Fix, PageName};
+use crate::job::Job;
+use crate::words::fill;
+
+impl Model {
+    /// Carries out an act of the user, and returns what the window has to do.
+    pub fn act(&mut self, act: Act) -> Vec<Effect> {
+        match act {
+            Act::Show(page) => self.show(page),
+            Act::Select(key) => {
+                if self.page == PageName::Websites {
+                    self.websites.selected = Some(key);
+                } else {
+                    self.selected.insert(self.page as u8, key);
+                }
+                Vec::new()
+            }
+            Act::OpenRow if self.page == PageName::Websites => self.act(Act::OpenSite),
+            Act::OpenRow => Vec::new(),
+            Act::Filter(text) => {
+                match self.page {
+                    PageName::Logs => self.log.filter = text,
+                    _ => self.websites.filter = text,
+                }
+                Vec::new()
+            }
+            Act::FocusFilter => vec![Effect::FocusFilter],
+            Act::Sort(key) => {
+                self.websites.sort_by(key);
+                Vec::new()
+            }
+            Act::StartServer => {
+                self.link = Link::Starting;
+                vec![Effect::Job(Job::Start)]
+            }
+            Act::StopServer => self.stop(Job::Stop),
+            Act::RestartServer => self.stop(Job::Restart),
+            Act::ReloadServer => self.while_online(Job::Reload),
+            Act::OpenSite => self.open_site(),
+            Act::OpenFolder => {
+                let root = self
+                    .websites
+                    .selected()
+                    .and_then(|website| website.summary.root.clone());
+                root.map_or(Vec::new(), |root| open(root.to_string_lossy().into_owned()))
+            }
+            Act::OpenConfig => {
+                let file = self.status.as_ref().and_then(|status| status.config_file.clone());
+                file.map_or(Vec::new(), |file| open(file.to_string_lossy().into_owned()))
+            }
+            Act::AddSite => self.add_site(),
+            Act::DuplicateSite => self.duplicate_site(),
+            Act::RemoveSite => self.remove_site(),
+            Act::ToggleSite => self.toggle_site(),
+            Act::Undo => self.take_back(),
+            Act::SetField(field, text) => self.set_field(field, &text),
+            Act::LeaveField(field) => {
+                if let Some(draft) = &mut self.draft {
+                    draft.leave(field);
+                }
+                Vec::new()
+            }
+            Act::ChooseFolder => vec![Effect::ChooseFolder],
+            Act::Submit => self.submit(),
+            Act::Cancel => {
+                self.draft = None;
+                match self.page {
+                    PageName::AddWebsite => self.show(PageName::Websites),
+                    _ => Vec::new(),
+                }
+            }
+            Act::Repair(fix) => self.repair(fix),
+            Act::ShowSpan(span) => {
+                self.span = span;
+                Vec::new()
+            }
+            Act::ShowLog(choice) => {
+                self.log.choice = choice;
+                Vec::new()
+            }
+            Act::FollowLog(follows) => {
+                self.log.follows = follows;
+                Vec::new()
+            }
+            Act::SetLevel(level) => self.while_online(Job::SetLevel(level)),
+            Act::Refresh if self.page == PageName::Websites => self.act(Act::ReloadServer),
+            Act::Refresh => self.query(),
+            Act::CopyLines => {
+                let lines: Vec<String> = self.log.chosen().map(|LogEvent { line, .. }| line.clone()).collect();
+                self.tell(self.words().lines_copied.to_owned(), false);
+                vec![Effect::Copy(lines.join("\n"))]
+            }
+            Act::DismissNotice => {
+                self.notice = None;
+                Vec::new()
+            }
+            Act::Help => {
+                self.tell(self.words().shortcuts.to_owned(), false);
+                Vec::new()
+            }
+            Act::Quit => vec![Effect::Quit],
+        }
+    }
+
+    fn show(&mut self, page: PageName) -> Vec<Effect> {
+        if page != PageName::AddWebsite {
+            self.draft = None;
+        }
+        self.page = page;
+        let mut effects = vec![Effect::Job(Job::WatchTraffic(page == PageName::Websites))];
+        effects.extend(self.query());
+        effects
+    }
+
+    fn stop(&mut self, job: Job) -> Vec<Effect> {
+        if !self.link.is_online() {
+            return Vec::new();
+        }
+        self.link = Link::Stopping;
+        vec![Effect::Job(job)]
+    }
+
+    /// Returns the job as an effect if there is a server.
+    pub(super) fn while_online(&self, job: Job) -> Vec<Effect> {
+        if self.link.is_online() {
+            vec![Effect::Job(job)]
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn open_site(&mut self) -> Vec<Effect> {
+        if !self.link.is_online() {
+            return Vec::new();
+        }
+        let Some(url) = self.websites.selected().and_then(|website| website.url()) else {
+            return Vec::new();
+        };
+        let url = url.to_owned();
+        self.tell(fill(self.words().opened, &[&url]), false);
+        open(url)
+    }
+
+    fn add_site(&mut self) -> Vec<Effect> {
+        if !self.link.is_online() {
+            return Vec::new();
+        }
+        self.page = PageName::AddWebsite;
+        self.draft = Some(Draft::default());
+        self.notice = None;
+        vec![Effect::Job(Job::FindServers)]
+    }
+
+    fn set_field(&mut self, field: FieldId, text: &str) -> Vec<Effect> {
+        let key = match field {
+            FieldId::Theme => "theme",
+            FieldId::Language => "language",
+            _ => return self.set_draft(field, text),
+        };
+        self.settings.set(key, text);
+        vec![Effect::Job(Job::SaveSettings(self.settings.text()))]
+    }
+
+    fn set_draft(&mut self, field: FieldId, text: &str) -> Vec<Effect> {
+        let Some(draft) = self.draft.as_mut().filter(|draft| draft.stage == DraftStage::Filling) else {
+            return Vec::new();
+        };
+        draft.set(field, text, &self.websites);
+        if field == FieldId::Folder && !draft.folder.trim().is_empty() {
+            let folder = PathBuf::from(draft.folder.trim());
+            return vec![Effect::Job(Job::Inspect(folder))];
+        }
+        self.check_draft()
+    }
+
+    /// Returns the job that lets the server check the draft, once it is complete.
+    pub(super) fn check_draft(&mut self) -> Vec<Effect> {
+        let is_online = self.link.is_online();
+        let Some(draft) = &mut self.draft else {
+            return Vec::new();
+        };
+        if !is_online || draft.stage != DraftStage::Filling || !draft.is_complete(&self.websites) {
+            draft.checking = None;
+            return Vec::new();
+        }
+        self.last_check += 1;
+        draft.checking = Some(self.last_check);
+        vec![Effect::Job(Job::Check(self.last_check, draft.edits()))]
+    }
+
+    fn repair(&mut self, fix: Fix) -> Vec<Effect> {
+        match fix {
+            Fix::UseName(name) => self.set_draft(FieldId::Name, &name),
+            Fix::UseFolder(folder) => self.set_draft(FieldId::Folder, &folder),
+            Fix::CreateStartPage => match &self.draft {
+                Some(draft) => vec![Effect::Job(Job::CreateStartPage(draft.served_folder()))],
+                None => Vec::new(),
+            },
+            Fix::TrustCertificates => self.while_online(Job::Trust),
+        }
+    }
+}
+
+fn open(target: String) -> Vec<Effect> {
+    vec![Effect::Job(Job::Open(target))]
+}

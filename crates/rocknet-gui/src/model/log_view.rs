@@ -1,0 +1,166 @@
+//! Lines of the logs: a bounded number of the latest, with the choice of the user.
+
+use std::collections::VecDeque;
+
+use rocknet_control::api::Level;
+use rocknet_control::logs::{LogEvent, LogFilter, LogKind};
+
+use crate::act::LogChoice;
+
+/// Maximum number of lines that are kept: more than anybody reads by scrolling.
+pub const MAX_LINES: usize = 2_000;
+
+/// Maximum length of a line in characters. Longer lines are cut, because drawing them takes time.
+const MAX_LINE: usize = 1_000;
+
+/// Lines of the logs.
+#[derive(Debug)]
+pub struct LogView {
+    lines: VecDeque<LogEvent>,
+    /// Number of lines that were removed because there were more than [`MAX_LINES`].
+    pub removed: u64,
+    pub choice: LogChoice,
+    /// Text that lines have to contain.
+    pub filter: String,
+    /// True if the newest line stays in view.
+    pub follows: bool,
+    /// True if the worker follows the logs of the present server.
+    is_followed: bool,
+}
+
+impl Default for LogView {
+    fn default() -> LogView {
+        LogView {
+            lines: VecDeque::new(),
+            removed: 0,
+            choice: LogChoice::default(),
+            filter: String::new(),
+            follows: true,
+            is_followed: false,
+        }
+    }
+}
+
+impl LogView {
+    /// Returns true if the worker has to begin to follow the logs.
+    pub fn start(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_followed, true)
+    }
+
+    /// Takes the loss of the server, whose successor sends its recent lines again.
+    pub fn stop(&mut self) {
+        self.is_followed = false;
+        self.lines.clear();
+    }
+
+    /// Adds lines.
+    pub fn push(&mut self, events: Vec<LogEvent>) {
+        for mut event in events {
+            if let Some((end, _)) = event.line.char_indices().nth(MAX_LINE) {
+                event.line.truncate(end);
+                event.line.push('…');
+            }
+            self.lines.push_back(event);
+        }
+        while self.lines.len() > MAX_LINES {
+            self.lines.pop_front();
+            self.removed += 1;
+        }
+    }
+
+    /// Returns the chosen lines, the oldest first.
+    pub fn chosen(&self) -> impl Iterator<Item = &LogEvent> {
+        let kind = match self.choice {
+            LogChoice::All => None,
+            LogChoice::Errors => Some(LogKind::Error),
+            LogChoice::Access => Some(LogKind::Access),
+        };
+        let wanted = self.filter.to_lowercase();
+        self.lines.iter().filter(move |event| {
+            kind.is_none_or(|kind| kind == event.kind)
+                && (wanted.is_empty() || event.line.to_lowercase().contains(&wanted))
+        })
+    }
+
+    /// Returns true if no line was received.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+/// Returns the severity of a line of the error log; `None` for other lines.
+pub fn severity(event: &LogEvent) -> Option<Level> {
+    let at_most = |level| {
+        let filter = LogFilter {
+            level: Some(level),
+            ..LogFilter::default()
+        };
+        filter.selects(event.kind, &event.line)
+    };
+    // A line without a level is selected at every level, also at the most severe one.
+    let has_level = event
+        .line
+        .split_whitespace()
+        .nth(1)
+        .is_some_and(|word| Level::from_name(&word.to_ascii_lowercase()).is_some());
+    if event.kind == LogKind::Access || !has_level {
+        return None;
+    }
+    Level::ALL.into_iter().find(|level| at_most(*level))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: LogKind, line: &str) -> LogEvent {
+        LogEvent {
+            kind,
+            line: line.to_owned(),
+            lost: 0,
+        }
+    }
+
+    #[test]
+    fn lines_are_bounded_and_chosen() {
+        let mut view = LogView::default();
+        for number in 0..MAX_LINES + 3 {
+            view.push(vec![event(LogKind::Access, &format!("GET /{number}"))]);
+        }
+        assert_eq!((view.chosen().count(), view.removed), (MAX_LINES, 3));
+        view.push(vec![event(LogKind::Error, "time WARN slow")]);
+        view.choice = LogChoice::Errors;
+        assert_eq!(
+            view.chosen().map(|event| &*event.line).collect::<Vec<_>>(),
+            ["time WARN slow"]
+        );
+        view.choice = LogChoice::All;
+        view.filter = "get /200".to_owned();
+        // 200, 2000, 2001 and 2002; the first three lines were removed, and the warning a fourth.
+        assert_eq!(view.chosen().count(), 4);
+        view.push(vec![event(LogKind::Error, &"ä".repeat(MAX_LINE + 1))]);
+        view.filter = "ä".to_owned();
+        assert_eq!(view.chosen().next().unwrap().line.chars().count(), MAX_LINE + 1);
+    }
+
+    #[test]
+    fn a_new_server_is_followed_anew() {
+        let mut view = LogView::default();
+        assert!(view.start() && !view.start());
+        view.push(vec![event(LogKind::Error, "x")]);
+        view.stop();
+        assert!(view.is_empty() && view.start());
+    }
+
+    #[test]
+    fn severities_are_those_of_the_server() {
+        for (kind, line, expected) in [
+            (LogKind::Error, "2026-11-28T00:00:00 WARN  x", Some(Level::Warn)),
+            (LogKind::Error, "2026-11-28T00:00:00 ERROR x", Some(Level::Error)),
+            (LogKind::Error, "  second line", None),
+            (LogKind::Access, "GET error", None),
+        ] {
+            assert_eq!(severity(&event(kind, line)), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Lines of the logs.
+
+use rocknet_control::api::Level;
+use rocknet_control::logs::{LogEvent, LogKind};
+
+use crate::act::{Act, LogChoice};
+use crate::model::{Model, severity};
+use crate::screen::{Body, Button, FilterBox, Lines, LogLine, Mark, Screen, Style};
+use crate::words::fill;
+
+/// Returns the page.
+pub fn screen(model: &Model) -> Screen {
+    let (words, log) = (model.words(), &model.log);
+    let choice = |label, choice| {
+        let style = if log.choice == choice {
+            Style::Chosen
+        } else {
+            Style::Plain
+        };
+        Button::new(label, Act::ShowLog(choice)).style(style)
+    };
+    let mut actions = vec![
+        choice(words.all_logs, LogChoice::All),
+        choice(words.errors_only, LogChoice::Errors),
+        choice(words.access_only, LogChoice::Access),
+        Button::new(words.follow, Act::FollowLog(!log.follows)).style(match log.follows {
+            true => Style::Chosen,
+            false => Style::Plain,
+        }),
+    ];
+    if let Some(level) = model.level {
+        actions.push(
+            Button::new(fill(words.level, &[level.name()]), Act::SetLevel(next(level))).only_if(model.link.is_online()),
+        );
+    }
+    let lines: Vec<LogLine> = log.chosen().map(line).collect();
+    actions.push(Button::new(words.copy, Act::CopyLines).only_if(!lines.is_empty()));
+    Screen {
+        subtitle: fill(words.lines_counted, &[&lines.len().to_string()]),
+        actions,
+        filter: Some(FilterBox {
+            hint: words.filter_lines.to_owned(),
+            text: log.filter.clone(),
+        }),
+        body: Body::Lines(Lines {
+            lines,
+            removed: log.removed,
+            follows: log.follows,
+            empty: match log.is_empty() {
+                true => words.no_lines,
+                false => words.no_line_matches,
+            }
+            .to_owned(),
+        }),
+        ..Screen::default()
+    }
+}
+
+/// Returns the next level of the button, which goes through the levels that users need.
+fn next(level: Level) -> Level {
+    match level {
+        Level::Error => Level::Warn,
+        Level::Warn => Level::Info,
+        Level::Info => Level::Debug,
+        Level::Debug | Level::Trace => Level::Error,
+    }
+}
+
+fn line(event: &LogEvent) -> LogLine {
+    LogLine {
+        mark: match (event.kind, severity(event)) {
+            (LogKind::Access, _) => Mark::Good,
+            (_, Some(Level::Error)) => Mark::Bad,
+            (_, Some(Level::Warn)) => Mark::Fair,
+            _ => Mark::Off,
+        },
+        text: event.line.clone(),
+    }
+}

@@ -1,0 +1,48 @@
+//! Settings of the window.
+
+use crate::act::FieldId;
+use crate::model::Model;
+use crate::screen::{Body, Field, FieldInput, Form, Screen};
+use crate::theme::ThemeChoice;
+use crate::words::Language;
+
+/// Returns the page.
+pub fn screen(model: &Model) -> Screen {
+    let words = model.words();
+    let field = |id, label: &str, help: &str, choices, text: &str| Field {
+        id,
+        label: label.to_owned(),
+        help: help.to_owned(),
+        input: FieldInput::Choice(choices),
+        text: text.to_owned(),
+        problem: String::new(),
+        fix: None,
+    };
+    let themes = [(ThemeChoice::Light, words.light), (ThemeChoice::Dark, words.dark)];
+    let themes = themes.map(|(theme, label)| (theme.name().to_owned(), label.to_owned()));
+    let languages = Language::ALL.map(|language| (language.code().to_owned(), language.name().to_owned()));
+    Screen {
+        title: words.settings.to_owned(),
+        subtitle: words.settings_help.to_owned(),
+        body: Body::Form(Form {
+            fields: vec![
+                field(
+                    FieldId::Theme,
+                    words.appearance,
+                    "",
+                    themes.to_vec(),
+                    model.settings.theme.name(),
+                ),
+                field(
+                    FieldId::Language,
+                    words.language,
+                    words.shortcuts,
+                    languages.to_vec(),
+                    model.settings.language.code(),
+                ),
+            ],
+            ..Form::default()
+        }),
+        ..Screen::default()
+    }
+}

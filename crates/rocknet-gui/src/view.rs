@@ -1,0 +1,15 @@
+//! The window, drawn with FLTK: a thin layer that shows a [`Screen`](rocknet_gui::screen::Screen) and collects the acts
+//! of the user. One file per part.
+
+mod button;
+mod charts;
+mod form;
+mod header;
+mod lines;
+mod message;
+mod navigation;
+mod notice;
+mod paint;
+pub mod shared;
+mod table;
+pub mod window;

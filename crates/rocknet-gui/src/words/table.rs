@@ -1,0 +1,264 @@
+//! Table of the texts: the name, the English form and the German form of each.
+
+/// Declares the type of the texts, and a value for each language.
+macro_rules! table {
+    ($($name:ident = $english:literal, $german:literal;)*) => {
+        /// Texts of one language.
+        #[derive(Debug, PartialEq, Eq)]
+        pub struct Words {
+            $(pub $name: &'static str,)*
+        }
+
+        pub const ENGLISH: Words = Words { $($name: $english,)* };
+
+        pub const GERMAN: Words = Words { $($name: $german,)* };
+
+        /// Name and forms of each text.
+        #[cfg(test)]
+        pub const ROWS: &[(&str, &str, &str)] = &[$((stringify!($name), $english, $german),)*];
+    };
+}
+
+table! {
+    websites = "Websites", "Websites";
+    activity = "Activity", "Aktivität";
+    logs = "Logs", "Protokolle";
+    server = "Server", "Server";
+    certificates = "Certificates", "Zertifikate";
+    check_up = "Check-up", "Prüfung";
+    history = "History", "Verlauf";
+    settings = "Settings", "Einstellungen";
+
+    // State of the server, below the name of the program.
+    connecting = "Looking for a server", "Suche nach einem Server";
+    starting = "Starting", "Startet";
+    stopping = "Stopping", "Wird beendet";
+    running = "Running", "Läuft";
+    stopped = "Stopped", "Angehalten";
+    no_access = "No access", "Kein Zugriff";
+    failed = "Not started", "Nicht gestartet";
+
+    // Messages in place of a page.
+    connecting_title = "Looking for a server …", "Ein Server wird gesucht …";
+    starting_title = "The server is starting …", "Der Server startet …";
+    stopping_title = "The server is stopping …", "Der Server wird beendet …";
+    offline_title = "The server is stopped", "Der Server ist angehalten";
+    offline_text = "Start the server to show your websites to browsers.",
+        "Starte den Server, damit Browser deine Websites öffnen können.";
+    welcome_title = "Welcome to RockNet", "Willkommen bei RockNet";
+    welcome_text = "Start the server. It shows a first page, \"It works\", and you add your own websites next.",
+        "Starte den Server. Er zeigt eine erste Seite, „It works“, und danach fügst du eigene Websites hinzu.";
+    no_access_title = "You have no access to this server", "Du hast keinen Zugriff auf diesen Server";
+    no_access_text = "The server was started by another account, and {0} is not accessible to you. Run this program as \
+                      that account, or as a member of its group.",
+        "Der Server wurde von einem anderen Konto gestartet, und {0} ist für dich nicht zugänglich. Starte dieses \
+         Programm mit jenem Konto oder als Mitglied seiner Gruppe.";
+    start_failed_title = "The server could not start", "Der Server konnte nicht starten";
+    no_program_text = "The program `rocknet` is neither beside this program nor on the search path. Install RockNet Core.",
+        "Das Programm `rocknet` liegt weder neben diesem Programm noch im Suchpfad. Installiere RockNet Core.";
+    loading = "Loading …", "Wird geladen …";
+    query_failed = "This could not be loaded", "Das konnte nicht geladen werden";
+    last_lines = "Last lines of the output", "Letzte Zeilen der Ausgabe";
+    disconnected = "The server does not reply. These are the last known values.",
+        "Der Server antwortet nicht. Dies sind die letzten bekannten Werte.";
+    reload_failed = "The configuration file has an error, so the last change is not in effect: {0}",
+        "Die Konfigurationsdatei hat einen Fehler, daher ist die letzte Änderung nicht wirksam: {0}";
+
+    // Instructions to the server.
+    start_server = "Start server", "Server starten";
+    stop_server = "Stop server", "Server anhalten";
+    restart_server = "Restart", "Neu starten";
+    reload = "Reload configuration", "Konfiguration neu laden";
+    try_again = "Try again", "Erneut versuchen";
+    open_config = "Open configuration file", "Konfigurationsdatei öffnen";
+    port_taken = "Port {0} is held by {1}, so the first page uses port {2}.",
+        "Port {0} wird von {1} benutzt, daher nutzt die erste Seite Port {2}.";
+    server_started = "The server runs.", "Der Server läuft.";
+    server_stopped = "The server has stopped.", "Der Server ist angehalten.";
+
+    // Websites.
+    add_website = "Add website", "Website hinzufügen";
+    filter_websites = "Filter by name or folder", "Nach Name oder Ordner filtern";
+    no_websites_title = "No websites yet", "Noch keine Websites";
+    no_websites_text = "A website is a folder with files, or another server that requests are forwarded to.",
+        "Eine Website ist ein Ordner mit Dateien oder ein anderer Server, an den Anfragen weitergeleitet werden.";
+    nothing_matches = "No website matches \"{0}\".", "Keine Website passt zu „{0}“.";
+    websites_counted = "{0} websites, {1} served", "{0} Websites, {1} werden ausgeliefert";
+    one_website = "1 website", "1 Website";
+    website = "Website", "Website";
+    state = "State", "Zustand";
+    shows = "Shows", "Inhalt";
+    address = "Address", "Adresse";
+    per_second = "Requests/s", "Anfragen/s";
+    served = "Served", "Aktiv";
+    disabled = "Disabled", "Deaktiviert";
+    fault = "Fault", "Fehler";
+    open = "Open", "Öffnen";
+    open_folder = "Folder", "Ordner";
+    duplicate = "Duplicate", "Duplizieren";
+    enable = "Enable", "Aktivieren";
+    disable = "Disable", "Deaktivieren";
+    remove = "Remove", "Entfernen";
+    undo = "Undo", "Rückgängig";
+    removed = "{0} was removed from the configuration. Its files are untouched.",
+        "{0} wurde aus der Konfiguration entfernt. Die Dateien sind unberührt.";
+    disabled_now = "{0} is disabled.", "{0} ist deaktiviert.";
+    enabled_now = "{0} is served again.", "{0} wird wieder ausgeliefert.";
+    duplicated = "{0} is a copy of {1}.", "{0} ist eine Kopie von {1}.";
+    added = "{0} was added.", "{0} wurde hinzugefügt.";
+    undone = "The last change was taken back.", "Die letzte Änderung wurde zurückgenommen.";
+    nothing_to_undo = "There is no change of this window to take back.",
+        "Es gibt keine Änderung dieses Fensters, die zurückgenommen werden kann.";
+    opened = "{0} opens in the browser.", "{0} wird im Browser geöffnet.";
+
+    // Kinds of websites.
+    kind_files = "Files", "Dateien";
+    kind_php = "PHP scripts", "PHP-Skripte";
+    kind_wordpress = "WordPress", "WordPress";
+    kind_laravel = "Laravel", "Laravel";
+    kind_proxy = "Another server", "Anderer Server";
+    kind_application = "Application", "Anwendung";
+    kind_controller = "Controller", "Controller";
+    kind_redirect = "Redirects", "Weiterleitungen";
+    kind_routes = "Rules and routes", "Regeln und Routen";
+    kind_nothing = "Nothing yet", "Noch nichts";
+    kind_welcome = "First page", "Erste Seite";
+    kind_other = "Other", "Sonstiges";
+
+    // Form that adds a website.
+    add_subtitle = "Choose a folder. The rest is suggested.", "Wähle einen Ordner. Der Rest wird vorgeschlagen.";
+    folder = "Folder", "Ordner";
+    folder_help = "The folder with the files of the website. You can also drop it here.",
+        "Der Ordner mit den Dateien der Website. Du kannst ihn auch hierher ziehen.";
+    choose_folder = "Choose …", "Auswählen …";
+    kind = "What it shows", "Was sie zeigt";
+    kind_found = "Detected: {0}", "Erkannt: {0}";
+    kind_help = "Suggested from the contents of the folder.", "Aus dem Inhalt des Ordners vorgeschlagen.";
+    name = "Name", "Name";
+    name_help = "The name in the address bar. Names that end in .localhost lead to this computer.",
+        "Der Name in der Adresszeile. Namen mit der Endung .localhost führen zu diesem Computer.";
+    proxy_address = "Address of the running server", "Adresse des laufenden Servers";
+    proxy_help = "For example a development server that you have started.",
+        "Zum Beispiel ein Entwicklungsserver, den du gestartet hast.";
+    proxy_found = "Found listening: {0}", "Gefunden: {0}";
+    cancel = "Cancel", "Abbrechen";
+    done = "Done", "Fertig";
+    open_in_browser = "Open in browser", "Im Browser öffnen";
+    fill_in = "Fill in this field.", "Fülle dieses Feld aus.";
+    not_a_folder = "There is no such folder.", "Diesen Ordner gibt es nicht.";
+    not_readable = "This folder cannot be read.", "Dieser Ordner kann nicht gelesen werden.";
+    name_taken = "There is a website with this name already.", "Es gibt schon eine Website mit diesem Namen.";
+    use_this = "Use {0}", "{0} verwenden";
+    check_folder = "The folder exists and can be read", "Der Ordner ist vorhanden und lesbar";
+    check_name = "The name is free", "Der Name ist frei";
+    check_config = "The server accepts these settings", "Der Server nimmt diese Einstellungen an";
+    check_config_busy = "The server checks these settings", "Der Server prüft diese Einstellungen";
+    check_start = "There is a start page", "Es gibt eine Startseite";
+    check_no_start = "The folder has no start page (index.html)", "Der Ordner hat keine Startseite (index.html)";
+    create_start = "Create one", "Eine anlegen";
+    check_reply = "The website replies", "Die Website antwortet";
+    check_reply_secure = "The website replies, and leads to HTTPS", "Die Website antwortet und führt zu HTTPS";
+    check_no_reply = "The website does not reply as it should: {0}", "Die Website antwortet nicht wie erwartet: {0}";
+    check_reply_busy = "Waiting for the website to reply", "Warte auf die Antwort der Website";
+    check_resolves = "The name leads to this computer", "Der Name führt zu diesem Computer";
+    check_resolves_browser = "Browsers find the name; other programs on this computer may not",
+        "Browser finden den Namen; andere Programme auf diesem Computer womöglich nicht";
+    check_resolves_not = "The name does not lead to this computer", "Der Name führt nicht zu diesem Computer";
+    check_trust = "Browsers trust the certificate", "Browser vertrauen dem Zertifikat";
+    check_trust_not = "Not trusted yet: {0}", "Noch nicht vertraut: {0}";
+    trust = "Trust it", "Vertrauen";
+    trusted_now = "The stores of this account trust the certificates of this computer.",
+        "Die Speicher dieses Kontos vertrauen den Zertifikaten dieses Computers.";
+    added_title = "{0} is ready", "{0} ist bereit";
+    added_subtitle = "Saved in {0}", "Gespeichert in {0}";
+
+    // Activity.
+    cpu = "CPU", "CPU";
+    memory = "Memory", "Speicher";
+    requests = "Requests per second", "Anfragen pro Sekunde";
+    response_times = "Response times", "Antwortzeiten";
+    connections = "Open connections", "Offene Verbindungen";
+    half_within = "half within", "Hälfte binnen";
+    most_within = "99 % within", "99 % binnen";
+    last_minute = "Last minute", "Letzte Minute";
+    last_ten_minutes = "10 minutes", "10 Minuten";
+    last_hour = "1 hour", "1 Stunde";
+    ago = "{0} ago", "vor {0}";
+    no_figures_title = "Figures appear in a moment", "Gleich erscheinen Werte";
+    no_figures_text = "The charts need two measurements, one second apart.",
+        "Die Diagramme brauchen zwei Messungen im Abstand einer Sekunde.";
+    version_up = "RockNet {0}, up for {1}", "RockNet {0}, läuft seit {1}";
+
+    // Logs.
+    all_logs = "All", "Alle";
+    errors_only = "Messages", "Meldungen";
+    access_only = "Requests", "Anfragen";
+    follow = "Follow", "Folgen";
+    copy = "Copy", "Kopieren";
+    filter_lines = "Filter lines", "Zeilen filtern";
+    level = "Detail: {0}", "Details: {0}";
+    no_lines = "No lines yet. Requests appear here where the access log of a website is on.",
+        "Noch keine Zeilen. Anfragen erscheinen hier, wenn das Zugriffsprotokoll einer Website an ist.";
+    no_line_matches = "No line matches.", "Keine Zeile passt.";
+    lines_counted = "{0} lines", "{0} Zeilen";
+    lines_copied = "The lines were copied.", "Die Zeilen wurden kopiert.";
+    level_changed = "The log now writes the level \"{0}\" until the next reload.",
+        "Das Protokoll schreibt nun bis zum nächsten Laden die Stufe „{0}“.";
+
+    // Server.
+    property = "Property", "Eigenschaft";
+    value = "Value", "Wert";
+    process = "Process", "Prozess";
+    up_for = "Up for", "Läuft seit";
+    mode = "Mode", "Betriebsart";
+    mode_dev = "Development", "Entwicklung";
+    mode_prod = "Production", "Produktion";
+    listening = "Listening at", "Lauscht an";
+    workers = "Worker threads", "Arbeits-Threads";
+    in_all = "{0} open, {1} in all", "{0} offen, {1} insgesamt";
+    requests_in_all = "Requests", "Anfragen";
+    sent = "Sent", "Gesendet";
+    file_cache = "Files in memory", "Dateien im Speicher";
+    cache_value = "{0} files, {1}, {2} of lookups", "{0} Dateien, {1}, {2} der Zugriffe";
+    sandbox = "Sandbox", "Sandbox";
+    config_file = "Configuration file", "Konfigurationsdatei";
+    control_socket = "Control socket", "Steuer-Socket";
+
+    // Certificates, check-up, history.
+    no_certificates_title = "No website uses HTTPS", "Keine Website nutzt HTTPS";
+    no_certificates_text = "Websites with a name get a certificate by themselves.",
+        "Websites mit einem Namen bekommen von selbst ein Zertifikat.";
+    names = "Names", "Namen";
+    issuer = "Issued by", "Ausgestellt von";
+    valid = "Valid", "Gültig";
+    days_left = "{0} days left", "noch {0} Tage";
+    expired = "Expired", "Abgelaufen";
+    no_certificate = "No certificate", "Kein Zertifikat";
+    check = "Check", "Prüfung";
+    result = "Result", "Ergebnis";
+    good = "Good", "Gut";
+    fair = "Could be better", "Geht besser";
+    bad = "Needs attention", "Braucht Aufmerksamkeit";
+    check_up_counted = "{0} checks: {1} good, {2} could be better, {3} need attention",
+        "{0} Prüfungen: {1} gut, {2} gehen besser, {3} brauchen Aufmerksamkeit";
+    check_again = "Check again", "Erneut prüfen";
+    no_changes_title = "No changes yet", "Noch keine Änderungen";
+    no_changes_text = "Every change by this window, the dashboard or a command is kept here, and can be taken back.",
+        "Jede Änderung durch dieses Fenster, das Dashboard oder einen Befehl steht hier und kann zurückgenommen werden.";
+    change = "Change", "Änderung";
+    lines_changed = "Lines", "Zeilen";
+    time = "Time", "Zeit";
+    undo_last = "Take back the last change", "Letzte Änderung zurücknehmen";
+
+    // Settings.
+    appearance = "Appearance", "Erscheinungsbild";
+    light = "Light", "Hell";
+    dark = "Dark", "Dunkel";
+    language = "Language", "Sprache";
+    settings_help = "Saved at once, for this account.", "Wird sofort gespeichert, für dieses Konto.";
+    settings_failed = "The settings could not be saved: {0}", "Die Einstellungen konnten nicht gespeichert werden: {0}";
+    shortcuts = "Ctrl+N adds a website. Ctrl+F filters. Enter opens. Del removes. Ctrl+Z takes back. F5 reloads. \
+                 Ctrl+L shows the logs. Ctrl+, shows the settings. Ctrl+Q quits.",
+        "Strg+N fügt eine Website hinzu. Strg+F filtert. Enter öffnet. Entf entfernt. Strg+Z nimmt zurück. F5 lädt \
+         neu. Strg+L zeigt die Protokolle. Strg+, zeigt die Einstellungen. Strg+Q beendet.";
+}

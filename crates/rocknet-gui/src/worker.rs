@@ -1,0 +1,348 @@
+//! The worker thread: it owns the connection to the server, and does everything that could make the window wait.
+//!
+//! Jobs arrive by a channel, reports leave by a callback. Once a second the thread queries the state of the server. The
+//! lines of the logs are received by a thread of their own, because their stream has no end.
+
+mod connection;
+mod folders;
+mod launch;
+mod log_stream;
+mod programs;
+mod visits;
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rocknet_control::api::{ApiError, Done, LogLevel, LogLevelChange, Request};
+use rocknet_control::{Client, ClientError, SiteSummary, Status};
+use serde::de::DeserializeOwned;
+
+use crate::job::{Absence, Job, Poll, Purpose, Query, Report};
+use connection::Places;
+use launch::Launcher;
+use log_stream::LogStream;
+
+/// Interval between two queries of the state.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Interval between two queries of the websites, if no reload has changed them: errors appear without a reload.
+const SITES_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Options of the program.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Control socket; `None`: that of the configuration, or of the system.
+    pub socket: Option<PathBuf>,
+    /// Configuration of a server that this program starts; `None`: that of the user.
+    pub config: Option<PathBuf>,
+    /// The program `rocknet`; `None`: the one beside this program, or on the search path.
+    pub program: Option<PathBuf>,
+}
+
+/// Starts the worker thread. It ends when the returned sender is dropped.
+pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Sender<Job> {
+    let (sender, jobs) = channel();
+    thread::spawn(move || {
+        let mut worker = Worker {
+            places: Places::new(&options),
+            launcher: Launcher::new(&options),
+            report: Box::new(report),
+            began: Instant::now(),
+            server: None,
+            absence: None,
+            watches_traffic: true,
+            logs: LogStream::default(),
+        };
+        worker.run(&jobs);
+    });
+    sender
+}
+
+/// Connection to a server, with what is known about it.
+struct ServerLink {
+    client: Client,
+    status: Status,
+    sites: Vec<SiteSummary>,
+    /// Time of the last query of the websites, and the number of reloads then.
+    queried: Option<(Instant, u64)>,
+}
+
+struct Worker {
+    places: Places,
+    launcher: Launcher,
+    report: Box<dyn Fn(Report) + Send>,
+    /// Moment from which the times of reports are measured.
+    began: Instant,
+    server: Option<ServerLink>,
+    /// Reason why there is no server, as far as it was reported.
+    absence: Option<Absence>,
+    watches_traffic: bool,
+    logs: LogStream,
+}
+
+impl Worker {
+    fn run(&mut self, jobs: &Receiver<Job>) {
+        let mut due = Instant::now();
+        loop {
+            let now = Instant::now();
+            if now >= due {
+                self.launcher.reap();
+                self.poll(false);
+                due = now + INTERVAL;
+            }
+            if let Some(lines) = self.logs.take(now) {
+                (self.report)(Report::Log(lines));
+            }
+            let next = self.logs.due().map_or(due, |lines| lines.min(due));
+            match jobs.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(job) => self.carry_out(job),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn carry_out(&mut self, job: Job) {
+        match job {
+            Job::Connect => self.poll(true),
+            Job::Start => self.start(),
+            Job::Stop => self.stop(),
+            Job::Restart => {
+                self.stop();
+                self.start();
+            }
+            Job::Reload => self.instruct(&Request::Reload),
+            Job::Edit(purpose, edits) => self.edit(purpose, &Request::EditConfig(edits)),
+            Job::TakeBack(undo) => self.edit(Purpose::Undo, &Request::UndoConfig(undo)),
+            Job::Check(number, edits) => {
+                let result = self.call(&Request::CheckEdits(edits));
+                (self.report)(Report::Checked(number, result));
+            }
+            Job::Query(query) => self.query(query),
+            Job::SetLevel(level) => match self.call::<LogLevel>(&Request::SetLogLevel(LogLevelChange::new(level))) {
+                Ok(now) => (self.report)(Report::LevelChanged(now.level)),
+                Err(error) => (self.report)(Report::Failed(error.error)),
+            },
+            Job::WatchTraffic(watches) => {
+                self.watches_traffic = watches;
+            }
+            Job::FollowLogs => {
+                if let Some(socket) = self.places.connected() {
+                    self.logs.follow(socket);
+                }
+            }
+            Job::Inspect(folder) => {
+                let inspection = folders::inspect(&folder);
+                (self.report)(Report::Inspected(folder, inspection));
+            }
+            Job::FindServers => {
+                let own = self.server.as_ref().map_or(&[][..], |server| &server.status.listeners);
+                (self.report)(Report::FoundServers(folders::development_servers(own)));
+            }
+            Job::Visit(name) => {
+                let sites = self.server.as_ref().map_or(&[][..], |server| &server.sites);
+                let visit = visits::visit(sites.iter().find(|site| site.name == name), &name);
+                (self.report)(Report::Visited(visit));
+            }
+            Job::CreateStartPage(folder) => match folders::create_start_page(&folder) {
+                Ok(()) => {
+                    let inspection = folders::inspect(&folder);
+                    (self.report)(Report::Inspected(folder, inspection));
+                }
+                Err(error) => (self.report)(Report::Failed(error)),
+            },
+            Job::Trust => {
+                let config = self
+                    .server
+                    .as_ref()
+                    .and_then(|server| server.status.config_file.clone());
+                let config = config.or_else(|| self.places.config());
+                (self.report)(match programs::trust(self.launcher.program(), config.as_deref()) {
+                    Ok(()) => Report::Trusted,
+                    Err(error) => Report::Failed(error),
+                });
+            }
+            Job::Open(target) => {
+                if let Err(error) = programs::open(&target) {
+                    (self.report)(Report::Failed(error));
+                }
+            }
+            Job::SaveSettings(text) => {
+                if let Err(error) = programs::save_settings(&text) {
+                    (self.report)(Report::Failed(error));
+                }
+            }
+        }
+    }
+
+    /// Queries the state, and connects first if there is no connection. `with_sites`: queries the websites as well,
+    /// even if nothing suggests that they have changed.
+    fn poll(&mut self, with_sites: bool) {
+        if self.server.is_none() && !self.connect() {
+            return;
+        }
+        match self.state(with_sites) {
+            Ok(poll) => (self.report)(Report::Polled(Box::new(poll))),
+            Err(error) => self.lose(&error),
+        }
+    }
+
+    fn connect(&mut self) -> bool {
+        match self.places.connect() {
+            Ok((socket, client)) => {
+                self.server = Some(ServerLink {
+                    client,
+                    status: Status::default(),
+                    sites: Vec::new(),
+                    queried: None,
+                });
+                self.absence = None;
+                (self.report)(Report::Connected(socket));
+                true
+            }
+            Err(absence) => {
+                if self.absence.as_ref() != Some(&absence) {
+                    self.absence = Some(absence.clone());
+                    (self.report)(Report::Absent(absence));
+                }
+                false
+            }
+        }
+    }
+
+    fn state(&mut self, with_sites: bool) -> Result<Poll, ClientError> {
+        let watches_traffic = self.watches_traffic;
+        let Some(server) = &mut self.server else {
+            return Ok(Poll::default());
+        };
+        let status: Status = server.client.call(&Request::Status)?;
+        // Times of the window and of the charts begin with the worker.
+        let at = self.began.elapsed();
+        let is_due = server
+            .queried
+            .is_none_or(|(queried, reloads)| queried.elapsed() >= SITES_INTERVAL || reloads != status.reloads);
+        let sites = if is_due || with_sites {
+            server.sites = server.client.call(&Request::Sites)?;
+            server.queried = Some((Instant::now(), status.reloads));
+            Some(server.sites.clone())
+        } else {
+            None
+        };
+        let traffic = match watches_traffic {
+            true => Some(server.client.call(&Request::Routes)?),
+            false => None,
+        };
+        server.status = status.clone();
+        Ok(Poll {
+            at,
+            status,
+            sites,
+            traffic,
+        })
+    }
+
+    /// Sends a request. Without a server, or after the loss of the connection, the error says so.
+    fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ApiError> {
+        let Some(server) = &mut self.server else {
+            return Err(ApiError::new(503, "the server is stopped"));
+        };
+        match server.client.call(request) {
+            Ok(reply) => Ok(reply),
+            Err(ClientError::Api(error)) => Err(error),
+            Err(error) => {
+                let shown = ApiError::new(503, error.to_string());
+                self.lose(&error);
+                Err(shown)
+            }
+        }
+    }
+
+    /// Drops a connection that cannot be used any more. A server that has ended is found to be stopped at once.
+    fn lose(&mut self, error: &ClientError) {
+        self.server = None;
+        match self.places.connect() {
+            Err(absence) => {
+                self.absence = Some(absence.clone());
+                (self.report)(Report::Absent(absence));
+            }
+            Ok(_) => {
+                let absence = Absence::Failed(error.to_string());
+                self.absence = Some(absence.clone());
+                (self.report)(Report::Absent(absence));
+            }
+        }
+    }
+
+    fn instruct(&mut self, request: &Request) {
+        match self.call::<Done>(request) {
+            Ok(done) => {
+                self.poll(true);
+                (self.report)(Report::Done(done.message));
+            }
+            Err(error) => {
+                let text = match &error.details {
+                    Some(details) => format!("{}\n{details}", error.error),
+                    None => error.error,
+                };
+                self.poll(false);
+                (self.report)(Report::Failed(text));
+            }
+        }
+    }
+
+    fn edit(&mut self, purpose: Purpose, request: &Request) {
+        let result = self.call(request);
+        if result.is_ok() {
+            // The list shows the change before the notice about it.
+            self.poll(true);
+        }
+        (self.report)(Report::Edited(purpose, result));
+    }
+
+    fn query(&mut self, query: Query) {
+        let words = |error: ApiError| error.error;
+        let report = match query {
+            Query::Certificates => Report::Certificates(self.call(&Request::Certificates).map_err(words)),
+            Query::Doctor => Report::Doctor(self.call(&Request::Doctor).map_err(words)),
+            Query::History => Report::History(self.call(&Request::ConfigHistory).map_err(words)),
+            Query::Level => match self.call::<LogLevel>(&Request::LogLevel) {
+                Ok(level) => Report::Level(level.level),
+                Err(error) => Report::Failed(error.error),
+            },
+        };
+        (self.report)(report);
+    }
+
+    fn start(&mut self) {
+        if self.server.is_some() {
+            return;
+        }
+        (self.report)(Report::Starting);
+        match self.launcher.start(&self.places) {
+            Ok(moved) => {
+                self.poll(true);
+                (self.report)(Report::Started(moved));
+            }
+            Err(failure) => {
+                // The next poll may find that the server is stopped, which is known already.
+                self.absence = self.places.connect().err();
+                (self.report)(Report::StartFailed(failure));
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        if let Err(error) = self.call::<Done>(&Request::Stop) {
+            (self.report)(Report::Failed(error.error));
+        }
+        self.server = None;
+        self.launcher.wait_for_end(&self.places);
+        self.absence = None;
+        self.connect();
+    }
+}
+
+#[cfg(test)]
+mod tests;

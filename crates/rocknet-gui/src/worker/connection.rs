@@ -1,0 +1,106 @@
+//! Places where a server may be found: the control socket of the configuration, and that of the system.
+
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::ProcessEnvironment;
+use rocknet_config::model::ControlSocket;
+use rocknet_config::{CONTROL_SOCKET, SYSTEM_STATE_FOLDER, user_state_folder};
+use rocknet_control::{Client, ClientError};
+
+use super::Options;
+use crate::job::Absence;
+use crate::model::Settings;
+
+/// Environment variable with the path of the control socket, for servers and their clients.
+const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
+
+/// Configuration of a server that systemd starts.
+const SYSTEM_CONFIG: &str = "/etc/rocknet/rocknet.toml";
+
+/// Places where a server may be found.
+pub struct Places {
+    /// Socket that the user has named.
+    named: Option<PathBuf>,
+    config: Option<PathBuf>,
+    connected: Option<PathBuf>,
+}
+
+impl Places {
+    /// Creates the places of the options.
+    pub fn new(options: &Options) -> Places {
+        let variable = std::env::var_os(SOCKET_VARIABLE).filter(|value| !value.is_empty() && value != "off");
+        Places {
+            named: options.socket.clone().or_else(|| variable.map(Into::into)),
+            config: options
+                .config
+                .clone()
+                .or_else(|| Some(Settings::folder()?.join("rocknet.toml"))),
+            connected: None,
+        }
+    }
+
+    /// Returns the same places, for attempts that do not change the last connection.
+    pub fn again(&self) -> Places {
+        Places {
+            named: self.named.clone(),
+            config: self.config.clone(),
+            connected: None,
+        }
+    }
+
+    /// Returns the configuration file of a server that this program starts; `None` without a home folder.
+    pub fn config(&self) -> Option<PathBuf> {
+        self.config.clone()
+    }
+
+    /// Returns the socket of the last connection.
+    pub fn connected(&self) -> Option<&Path> {
+        self.connected.as_deref()
+    }
+
+    /// Connects to the first server that is found.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why there is none. A socket without access counts more than a missing one.
+    pub fn connect(&mut self) -> Result<(PathBuf, Client), Absence> {
+        let has_config = self.config.as_ref().is_some_and(|file| file.exists());
+        let mut absence = Absence::Stopped(has_config || Path::new(SYSTEM_CONFIG).exists());
+        for socket in self.sockets() {
+            match Client::connect(&socket) {
+                Ok(client) => {
+                    self.connected = Some(socket.clone());
+                    return Ok((socket, client));
+                }
+                Err(ClientError::NotRunning(_)) => {}
+                Err(ClientError::NoAccess(socket)) => {
+                    // The folder of a server of the system is closed to others, whether a server runs or not.
+                    if self.named.is_some() {
+                        absence = Absence::NoAccess(socket);
+                    }
+                }
+                Err(error) => absence = Absence::Failed(error.to_string()),
+            }
+        }
+        Err(absence)
+    }
+
+    fn sockets(&self) -> Vec<PathBuf> {
+        if let Some(named) = &self.named {
+            return vec![named.clone()];
+        }
+        let mut sockets = Vec::new();
+        let own = self.config.as_ref().filter(|file| file.exists());
+        let own = own.and_then(|file| rocknet_config::load_despite_errors(file, &ProcessEnvironment).ok());
+        if let Some(config) = &own {
+            match (&config.admin.socket, &config.server.state) {
+                (ControlSocket::File(path), _) => return vec![path.clone()],
+                (_, Some(state)) => return vec![state.join(CONTROL_SOCKET)],
+                _ => {}
+            }
+        }
+        sockets.extend(user_state_folder().map(|state| state.join(CONTROL_SOCKET)));
+        sockets.push(Path::new(SYSTEM_STATE_FOLDER).join(CONTROL_SOCKET));
+        sockets
+    }
+}
