@@ -101,8 +101,9 @@ impl Draft {
         self.checked = None;
         match field {
             FieldId::Folder => {
-                if self.folder != text {
-                    text.clone_into(&mut self.folder);
+                let folder = dropped(text);
+                if self.folder != folder {
+                    self.folder = folder;
                     self.inspection = None;
                 }
             }
@@ -205,6 +206,11 @@ impl Draft {
         }
     }
 
+    /// Returns true if browsers would find no start page in the folder.
+    pub fn lacks_start_page(&self) -> bool {
+        self.kind == WebsiteKind::Files && self.inspection.is_some_and(|inspection| !inspection.has_index_html)
+    }
+
     /// Returns the edits that add the website.
     pub fn edits(&self) -> Edits {
         let name = self.name.clone();
@@ -251,6 +257,34 @@ impl Draft {
             .filter(of_site)
             .filter(|finding| place(finding) == field)
             .collect()
+    }
+}
+
+/// Returns the path in a text. A folder that was dropped into the field arrives as a `file:` URL in a line of its own.
+fn dropped(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let Some(path) = line.trim().strip_prefix("file://") else {
+        return line.to_owned();
+    };
+    let bytes = path.as_bytes();
+    let (mut decoded, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let digits = path.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                decoded.push(byte);
+                at += 3;
+            }
+            None => {
+                decoded.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    let path = String::from_utf8_lossy(&decoded).into_owned();
+    match path.trim_end_matches('/') {
+        "" => path,
+        trimmed => trimmed.to_owned(),
     }
 }
 
@@ -326,6 +360,19 @@ mod tests {
         draft.set(FieldId::Name, " own.test ", &websites);
         draft.set(FieldId::Folder, "/srv/other", &websites);
         assert_eq!(draft.name, "own.test");
+    }
+
+    #[test]
+    fn dropped_folders_become_paths() {
+        for (text, expected) in [
+            ("/srv/a", "/srv/a"),
+            ("file:///srv/My%20Blog/\r\n", "/srv/My Blog"),
+            ("\nfile:///srv/%C3%A4%zz%", "/srv/ä%zz%"),
+            ("file:///", "/"),
+            ("", ""),
+        ] {
+            assert_eq!(dropped(text), expected, "{text:?}");
+        }
     }
 
     #[test]

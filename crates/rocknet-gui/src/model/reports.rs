@@ -136,6 +136,15 @@ impl Model {
         };
         if purpose == Purpose::Undo {
             self.undo = None;
+            // The website that was added may be gone again.
+            if self
+                .draft
+                .as_ref()
+                .is_some_and(|draft| draft.stage != DraftStage::Filling)
+            {
+                self.draft = None;
+                self.page = PageName::Websites;
+            }
         }
         self.tell(text, can_undo);
         match purpose {
@@ -172,7 +181,7 @@ impl Model {
         let Some(draft) = &mut self.draft else {
             return Vec::new();
         };
-        let is_good = visit.reply.as_ref().is_ok_and(|status| *status < 400);
+        let is_good = visit.reply.as_ref().is_ok_and(|status| *status < 400) && !draft.lacks_start_page();
         let url = visit.url.clone();
         draft.visit = Some(visit);
         if is_good && !std::mem::replace(&mut draft.is_opened, true) {

@@ -191,7 +191,7 @@ fn checks(model: &Model, draft: &Draft) -> Vec<Check> {
         && inspection.readable
     {
         check(Mark::Good, words.check_folder.to_owned(), None);
-        if draft.kind == WebsiteKind::Files && !inspection.has_index_html {
+        if draft.lacks_start_page() {
             let fix = Button::new(words.create_start, Act::Repair(Fix::CreateStartPage));
             check(Mark::Fair, words.check_no_start.to_owned(), Some(fix));
         } else {

@@ -5,7 +5,7 @@ use std::path::Path;
 use rocknet_control::doctor::DoctorVerdict;
 
 use crate::act::{Act, Fix};
-use crate::model::{Draft, Fetched, Model, WebsiteKind};
+use crate::model::{Draft, Fetched, Model};
 use crate::screen::{Body, Button, Check, Form, Mark, Screen, Style};
 use crate::words::{Words, fill};
 
@@ -50,8 +50,7 @@ fn reply(words: &Words, draft: &Draft) -> Option<Check> {
         });
     };
     // The status may be that of a redirect to HTTPS, so the folder tells whether there is a start page.
-    let has_start = draft.inspection.is_none_or(|inspection| inspection.has_index_html);
-    let is_without_start = draft.kind == WebsiteKind::Files && !has_start;
+    let is_without_start = draft.lacks_start_page();
     Some(match &visit.reply {
         Ok(status) if *status < 400 && !is_without_start => Check {
             mark: Mark::Good,

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fltk::button;
 use fltk::draw;
 use fltk::enums::{Align, CallbackTrigger, Event, FrameType};
 use fltk::group::{Group, Scroll, ScrollType};
@@ -84,6 +85,7 @@ impl FormView {
         let theme = self.shared.theme();
         self.scroll.set_color(colour(theme.back));
         let shape = |field: &Field| (field.id, field.input.clone(), field.label.clone());
+        let had_focus = self.rows.iter().any(FieldRow::has_focus);
         let is_same = self.rows.len() == form.fields.len()
             && self
                 .rows
@@ -152,6 +154,9 @@ impl FormView {
                 .collect();
             self.scroll.end();
         }
+        if had_focus && self.rows.is_empty() {
+            self.take_focus();
+        }
         self.scroll.redraw();
     }
 
@@ -162,6 +167,16 @@ impl FormView {
         } else if let Some(button) = self.buttons.first_mut() {
             let _ = button.widget.take_focus();
         }
+    }
+
+    /// Returns the buttons, for tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn buttons(&self) -> Vec<button::Button> {
+        // The chooser of folders is left out, because pressing it opens another window.
+        let fixes = self.rows.iter().filter_map(|row| row.fix.as_ref());
+        let checks = self.checks.iter().filter_map(|row| row.fix.as_ref());
+        let all = self.buttons.iter().chain(fixes).chain(checks);
+        all.map(|button| button.widget.clone()).collect()
     }
 
     /// Places everything.

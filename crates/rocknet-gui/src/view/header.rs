@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fltk::button;
 use fltk::enums::{Align, CallbackTrigger, Event, FrameType};
 use fltk::group::Group;
 use fltk::input::Input;
@@ -161,6 +162,13 @@ impl Header {
         if let Some((input, _)) = &mut self.filter {
             let _ = input.take_focus();
         }
+    }
+
+    /// Returns the buttons, for tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn buttons(&self) -> Vec<button::Button> {
+        let all = self.buttons.iter().chain(&self.banner_button);
+        all.map(|button| button.widget.clone()).collect()
     }
 
     /// Places everything, and returns the height.

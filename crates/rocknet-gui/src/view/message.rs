@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fltk::button;
 use fltk::draw;
 use fltk::enums::Align;
 use fltk::group::Group;
@@ -64,6 +65,12 @@ impl MessageView {
             self.shown.replace(message.clone());
         }
         self.group.redraw();
+    }
+
+    /// Returns the buttons, for tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn buttons(&self) -> Vec<button::Button> {
+        self.buttons.iter().map(|button| button.widget.clone()).collect()
     }
 
     /// Places everything.

@@ -113,6 +113,15 @@ impl Navigation {
         self.group.redraw();
     }
 
+    /// Returns the buttons, for tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn buttons(&self) -> Vec<button::Button> {
+        let entries = self.entries.iter().cloned();
+        entries
+            .chain(self.action.iter().map(|action| action.widget.clone()))
+            .collect()
+    }
+
     /// Places everything for the height of the window.
     pub fn layout(&mut self) {
         let (x, y, h) = (self.group.x(), self.group.y(), self.group.h());

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fltk::button;
 use fltk::draw;
 use fltk::enums::Align;
 use fltk::group::Group;
@@ -89,6 +90,12 @@ impl NoticeView {
     /// Returns true if a notice is shown.
     pub fn is_shown(&self) -> bool {
         self.shown.borrow().is_some()
+    }
+
+    /// Returns the buttons, for tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn buttons(&self) -> Vec<button::Button> {
+        self.buttons.iter().map(|button| button.widget.clone()).collect()
     }
 
     /// Places the notice at the lower edge of an area, and returns its height.

@@ -88,8 +88,25 @@ impl Window {
     }
 
     /// Moves the focus to the filter of the page.
+    #[allow(dead_code, reason = "the test of the window does not use it")]
     pub fn focus_filter(&mut self) {
         self.header.focus_filter();
+    }
+
+    /// Presses every button that can be pressed, and returns their number. For tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn press_all(&mut self) -> usize {
+        let mut buttons = self.navigation.buttons();
+        buttons.extend(self.header.buttons());
+        buttons.extend(self.notice.buttons());
+        match &self.body {
+            Some(BodyView::Message(view)) => buttons.extend(view.buttons()),
+            Some(BodyView::Form(view)) => buttons.extend(view.buttons()),
+            _ => {}
+        }
+        buttons.retain(WidgetExt::active);
+        buttons.iter_mut().for_each(WidgetExt::do_callback);
+        buttons.len()
     }
 
     /// Shows the state of the model. Only what differs is drawn.
@@ -98,8 +115,12 @@ impl Window {
         let screen = pages::screen(model);
         let words = model.words();
         self.shared.set_theme(theme);
-        self.navigation
-            .show(pages::navigation(model), pages::server_state(model));
+        let state = pages::server_state(model);
+        let title = format!("{} – RockNet – {}", screen.title, state.label);
+        if self.window.label() != title {
+            self.window.set_label(&title);
+        }
+        self.navigation.show(pages::navigation(model), state);
         self.notice.show(model.notice.as_ref(), words);
         let shown = (screen, model.page, theme);
         if self.shown.as_ref() == Some(&shown) {
@@ -107,6 +128,12 @@ impl Window {
             return;
         }
         let before = self.shown.as_ref().map(|(_, page, theme)| (*page, *theme));
+        // The button of a message is the next step, so it gets the focus that the buttons before it had.
+        let is_new_message = matches!(&shown.0.body, Body::Message(message) if !message.actions.is_empty())
+            && self
+                .shown
+                .as_ref()
+                .is_none_or(|(before, ..)| before.body != shown.0.body);
         let (screen, page, _) = self.shown.insert(shown);
         let (page, is_new_page) = (*page, before.is_none_or(|(page, _)| page != model.page));
         self.header.show(screen);
@@ -133,7 +160,7 @@ impl Window {
             body.show(&screen.body, words.choose_folder);
         }
         self.layout();
-        if is_new_page && page == PageName::AddWebsite || is_other && page == PageName::Websites {
+        if is_new_message || is_new_page && page == PageName::AddWebsite || is_other && page == PageName::Websites {
             self.focus_body();
         }
         if before.is_none_or(|(_, before)| before != theme) {

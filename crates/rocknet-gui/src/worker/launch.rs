@@ -11,7 +11,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet_config::edit::{self, Editor};
-use rocknet_config::user_state_folder;
 
 use super::connection::Places;
 use super::{Options, folders};
@@ -123,7 +122,7 @@ impl Launcher {
 
     /// Starts the program, and waits until it replies or has ended.
     fn attempt(&mut self, program: &Path, config: &Path, places: &Places) -> Result<(), StartFailure> {
-        let (mut output, path) = output_file().map_err(|error| StartFailure {
+        let (mut output, path) = output_file(config).map_err(|error| StartFailure {
             reason: error.to_string(),
             lines: Vec::new(),
         })?;
@@ -239,11 +238,9 @@ pub fn replace(file: &Path, text: &str) -> io::Result<()> {
     fs::rename(&beside, file)
 }
 
-/// Creates the file for the output of the server, and returns its path.
-fn output_file() -> io::Result<(File, PathBuf)> {
-    let folder = user_state_folder().ok_or(io::ErrorKind::NotFound)?;
-    fs::create_dir_all(&folder)?;
-    let path = folder.join("window-server.log");
+/// Creates the file for the output of the server, beside its configuration, and returns its path.
+fn output_file(config: &Path) -> io::Result<(File, PathBuf)> {
+    let path = config.with_file_name("server-output.log");
     let file = File::options()
         .write(true)
         .create(true)

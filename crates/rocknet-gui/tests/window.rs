@@ -1,0 +1,296 @@
+//! The window itself, in this process, on a display in memory: every page in every state is drawn, and every button
+//! returns its act.
+
+#[path = "display/mod.rs"]
+mod display;
+#[path = "../src/view/mod.rs"]
+mod view;
+
+use std::collections::HashSet;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use fltk::app;
+use fltk::draw;
+use fltk::prelude::*;
+use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
+use rocknet_control::logs::{LogEvent, LogKind};
+use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status};
+use rocknet_gui::act::{Act, FieldId, PageName};
+use rocknet_gui::job::{Absence, Inspection, Poll, Report, StartFailure};
+use rocknet_gui::model::{Model, Settings};
+use rocknet_gui::screen::Body;
+use rocknet_gui::theme::ThemeChoice;
+use rocknet_gui::words::Language;
+use view::window::Window;
+
+/// Set in the process that has a display.
+const CHILD: &str = "ROCKNET_GUI_TEST_CHILD";
+
+/// Maximum resident memory with 500 websites.
+const MAX_MEMORY: u64 = 45 << 20;
+
+fn main() -> ExitCode {
+    if std::env::var_os(CHILD).is_some() {
+        every_page_is_drawn();
+        println!("test every_page_is_drawn ... ok");
+        return ExitCode::SUCCESS;
+    }
+    // Listings and filters of the test harness are for other programs.
+    if std::env::args().any(|argument| argument == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    let Some(display) = display::Display::start(&[]) else {
+        return ExitCode::SUCCESS;
+    };
+    let home = tempfile::tempdir().unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .env(CHILD, "1")
+        .env("DISPLAY", &display.name)
+        .env("HOME", home.path())
+        .status()
+        .unwrap();
+    match status.success() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn every_page_is_drawn() {
+    let _app = app::App::default();
+    app::set_visible_focus(true);
+    let mut window = Window::new(ThemeChoice::Light.theme());
+    // Captured pictures stay in memory, so it is measured before them.
+    memory_is_bounded(&mut window);
+    let mut seen = HashSet::new();
+    for (name, mut model) in states() {
+        for (theme, language) in [
+            (ThemeChoice::Light, Language::English),
+            (ThemeChoice::Dark, Language::German),
+        ] {
+            model.settings = Settings { theme, language };
+            for page in PageName::NAVIGATION {
+                model.act(Act::Show(page));
+                fill(&mut model, page);
+                window.show(&model);
+                settle(&window);
+                let shown = colours(&mut window);
+                assert!(shown.len() > 4, "{name} {page:?} {theme:?}: {} colours", shown.len());
+                assert!(shown.contains(&background(theme)), "{name} {page:?} {theme:?}");
+                press_all(&mut window, &model, name);
+                seen.insert(kind(&model));
+            }
+        }
+        add_website(&mut window, &mut model);
+        resize(&mut window, &model);
+    }
+    assert_eq!(seen.len(), 5, "every kind of contents was drawn: {seen:?}");
+}
+
+/// Draws every page with 500 websites, and measures the memory of the process.
+fn memory_is_bounded(window: &mut Window) {
+    let mut model = online(500, None);
+    window.show(&model);
+    window.window.show();
+    window.window.wait_for_expose();
+    for page in PageName::NAVIGATION {
+        model.act(Act::Show(page));
+        fill(&mut model, page);
+        window.show(&model);
+        settle(window);
+    }
+    let memory = resident();
+    println!("resident memory with 500 websites: {} MiB", memory >> 20);
+    assert!(memory <= MAX_MEMORY, "{memory}");
+}
+
+fn site(number: usize) -> SiteSummary {
+    SiteSummary {
+        name: format!("site-{number}.localhost"),
+        urls: vec![format!("https://site-{number}.localhost:8443/")],
+        root: Some(format!("/srv/websites/site-{number}").into()),
+        kind: SiteKind::Files,
+        disabled: number % 7 == 3,
+        fault: (number % 11 == 5).then(|| "the folder is missing".to_owned()),
+        ..SiteSummary::default()
+    }
+}
+
+fn online(sites: usize, error: Option<&str>) -> Model {
+    let mut model = Model::new(Settings::default());
+    model.report(Report::Connected("/run/rocknet/control.sock".into()));
+    for second in 0..90 {
+        model.report(Report::Polled(Box::new(Poll {
+            at: Duration::from_secs(second),
+            status: Status {
+                version: "0.1.0".to_owned(),
+                requests: second * second,
+                cpu_ms: second * 30,
+                memory_bytes: 34 << 20,
+                connections_open: second % 9,
+                duration_counts: vec![second, second * 2, second * 3],
+                last_reload_error: error.map(str::to_owned),
+                config_file: Some("/etc/rocknet/rocknet.toml".into()),
+                ..Status::default()
+            },
+            sites: Some((0..sites).map(site).collect()),
+            traffic: None,
+        })));
+    }
+    model
+}
+
+/// Returns a model for each state, with its name.
+fn states() -> Vec<(&'static str, Model)> {
+    let absent = |absence| {
+        let mut model = Model::new(Settings::default());
+        model.report(Report::Absent(absence));
+        model
+    };
+    let mut failed = Model::new(Settings::default());
+    failed.report(Report::StartFailed(StartFailure {
+        reason: "cannot start: port 8080 is in use by nginx (pid 7)".to_owned(),
+        lines: vec!["a line".to_owned(); 5],
+    }));
+    let mut lost = online(3, None);
+    lost.report(Report::Absent(Absence::Failed("no reply".to_owned())));
+    let mut told = online(3, Some("rocknet.toml:3:1: unknown key"));
+    told.report(Report::Failed("something @ failed\nwith details".to_owned()));
+    vec![
+        ("connecting", Model::new(Settings::default())),
+        ("first start", absent(Absence::Stopped(false))),
+        ("stopped", absent(Absence::Stopped(true))),
+        (
+            "no access",
+            absent(Absence::NoAccess("/run/rocknet/control.sock".into())),
+        ),
+        ("failed start", failed),
+        ("lost", lost),
+        ("broken file", told),
+        ("no websites", online(0, None)),
+        ("500 websites", online(500, None)),
+    ]
+}
+
+/// Sends the lists that a page waits for.
+fn fill(model: &mut Model, page: PageName) {
+    if !model.link.is_online() {
+        return;
+    }
+    match page {
+        PageName::Websites => drop(model.act(Act::Select("site-1.localhost".to_owned()))),
+        PageName::Certificates => {
+            let certificate = CertificateSummary {
+                site: "site-1.localhost".to_owned(),
+                names: vec!["site-1.localhost".to_owned()],
+                days_left: 6,
+                ..CertificateSummary::default()
+            };
+            drop(model.report(Report::Certificates(Ok(vec![certificate]))));
+        }
+        PageName::CheckUp => drop(model.report(Report::Doctor(Ok(vec![DoctorCheck {
+            check: "port".to_owned(),
+            verdict: DoctorVerdict::Bad,
+            found: "taken: stop nginx".to_owned(),
+        }])))),
+        PageName::History => drop(model.report(Report::History(Err("no".to_owned())))),
+        PageName::Logs => drop(model.report(Report::Log(vec![LogEvent {
+            kind: LogKind::Error,
+            line: "2026-11-28T00:00:00 WARN  slow".to_owned(),
+            lost: 0,
+        }]))),
+        _ => {}
+    }
+}
+
+fn add_website(window: &mut Window, model: &mut Model) {
+    if model.act(Act::AddSite).is_empty() {
+        return;
+    }
+    model.act(Act::SetField(FieldId::Folder, "/srv/new".to_owned()));
+    let inspection = Inspection {
+        exists: true,
+        readable: true,
+        ..Inspection::default()
+    };
+    model.report(Report::Inspected("/srv/new".into(), inspection));
+    for kind in ["files", "proxy", "php"] {
+        model.act(Act::SetField(FieldId::Kind, kind.to_owned()));
+        model.act(Act::LeaveField(FieldId::Address));
+        window.show(model);
+        settle(window);
+        assert!(colours(window).len() > 4);
+        press_all(window, model, kind);
+    }
+}
+
+/// Draws the window in its smallest size, and in a large one.
+fn resize(window: &mut Window, model: &Model) {
+    for (w, h) in [(720, 480), (1_240, 760), (1_000, 680)] {
+        window.window.set_size(w, h);
+        window.show(model);
+        settle(window);
+        assert!(colours(window).len() > 4, "{w} x {h}");
+    }
+}
+
+/// Presses every button that can be pressed, and compares the acts with those of the screen.
+fn press_all(window: &mut Window, model: &Model, state: &str) {
+    while window.next_act().is_some() {}
+    let pressed = window.press_all();
+    let mut acts = Vec::new();
+    while let Some(act) = window.next_act() {
+        acts.push(act);
+    }
+    assert_eq!(pressed, acts.len(), "{state}: a button does nothing");
+    let screen = rocknet_gui::pages::screen(model);
+    let wanted = screen.actions.iter().filter(|button| button.enabled);
+    for button in wanted {
+        assert!(
+            acts.contains(&button.act),
+            "{state}: {} is not in the window",
+            button.label
+        );
+    }
+}
+
+fn kind(model: &Model) -> &'static str {
+    match rocknet_gui::pages::screen(model).body {
+        Body::Message(_) => "message",
+        Body::Table(_) => "table",
+        Body::Charts(_) => "charts",
+        Body::Lines(_) => "lines",
+        Body::Form(_) => "form",
+    }
+}
+
+/// Lets the toolkit draw what has changed.
+fn settle(window: &Window) {
+    assert!(window.window.shown());
+    app::check();
+    app::flush();
+}
+
+fn background(theme: ThemeChoice) -> [u8; 3] {
+    let back = theme.theme().back;
+    [back.0, back.1, back.2]
+}
+
+/// Returns the colours that the window shows, of one pixel in seven.
+fn colours(window: &mut Window) -> HashSet<[u8; 3]> {
+    let image = draw::capture_window(&mut window.window).unwrap();
+    let depth = image.depth() as usize;
+    let pixels = image.to_rgb_data();
+    pixels
+        .chunks_exact(depth)
+        .step_by(7)
+        .map(|pixel| [pixel[0], pixel[1], pixel[2]])
+        .collect()
+}
+
+/// Returns the resident memory of this process in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
