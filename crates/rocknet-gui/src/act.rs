@@ -1,4 +1,4 @@
-//! Acts of the user: whatever can be chosen by a button, a key or a row.
+//! Acts of the user, which a button, a key or a row stands for.
 
 use rocknet_control::api::Level;
 
@@ -132,8 +132,10 @@ pub enum Act {
     RemoveSite,
     /// Enables the selected website if it is disabled, and disables it otherwise.
     ToggleSite,
-    /// Takes the last change back.
+    /// Takes the last change of this window back.
     Undo,
+    /// Takes the newest change of the history back.
+    UndoNewest,
     SetField(FieldId, String),
     LeaveField(FieldId),
     ChooseFolder,

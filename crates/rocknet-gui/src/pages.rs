@@ -1,4 +1,4 @@
-//! Pages: what the window shows for a state of the model. Each page has a file.
+//! Pages: the contents of the window for a state of the model. Each page has a file.
 
 mod activity;
 mod add_website;

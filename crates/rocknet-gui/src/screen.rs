@@ -1,7 +1,7 @@
-//! What the window shows, as plain values: titles, buttons, tables, charts and forms, without any toolkit.
+//! Contents of the window as plain values: titles, buttons, tables, charts and forms, without any toolkit.
 //!
 //! Each page of [`pages`](crate::pages) makes a [`Screen`] of the model. The window draws it, and returns the
-//! [`Act`] of whatever the user has chosen.
+//! [`Act`] that the user has chosen.
 
 use crate::act::{Act, FieldId};
 

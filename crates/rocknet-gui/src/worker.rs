@@ -7,10 +7,10 @@ mod connection;
 mod folders;
 mod launch;
 mod log_stream;
+mod options;
 mod programs;
 mod visits;
 
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,22 +24,13 @@ use connection::Places;
 use launch::Launcher;
 use log_stream::LogStream;
 
+pub use options::Options;
+
 /// Interval between two queries of the state.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Interval between two queries of the websites, if no reload has changed them: errors appear without a reload.
 const SITES_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Options of the program.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Control socket; `None`: that of the configuration, or of the system.
-    pub socket: Option<PathBuf>,
-    /// Configuration of a server that this program starts; `None`: that of the user.
-    pub config: Option<PathBuf>,
-    /// The program `rocknet`; `None`: the one beside this program, or on the search path.
-    pub program: Option<PathBuf>,
-}
 
 /// Starts the worker thread. It ends when the returned sender is dropped.
 pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Sender<Job> {

@@ -62,6 +62,7 @@ impl Model {
             Act::RemoveSite => self.remove_site(),
             Act::ToggleSite => self.toggle_site(),
             Act::Undo => self.take_back(),
+            Act::UndoNewest => self.take_newest_back(),
             Act::SetField(field, text) => self.set_field(field, &text),
             Act::LeaveField(field) => {
                 if let Some(draft) = &mut self.draft {

@@ -4,7 +4,7 @@ use rocknet_control::config::{Edit, Edits, Undo};
 
 use super::draft::DraftStage;
 use super::websites::WebsiteState;
-use super::{Effect, Model};
+use super::{Effect, Fetched, Model};
 use crate::job::{Job, Purpose};
 
 impl Model {
@@ -75,6 +75,21 @@ impl Model {
             ..Undo::default()
         };
         vec![Effect::Job(Job::TakeBack(undo))]
+    }
+
+    pub(super) fn take_newest_back(&mut self) -> Vec<Effect> {
+        let Fetched::Loaded(changes) = &self.history else {
+            return Vec::new();
+        };
+        let Some(newest) = changes.first() else {
+            return Vec::new();
+        };
+        // An edit by hand after the change makes the server refuse, instead of discarding the edit.
+        self.while_online(Job::TakeBack(Undo {
+            id: Some(newest.id),
+            revision: Some(newest.revision.clone()),
+            discard_edits: false,
+        }))
     }
 
     fn selected_name(&self) -> Option<String> {

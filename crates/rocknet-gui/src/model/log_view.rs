@@ -7,7 +7,7 @@ use rocknet_control::logs::{LogEvent, LogFilter, LogKind};
 
 use crate::act::LogChoice;
 
-/// Maximum number of lines that are kept: more than anybody reads by scrolling.
+/// Maximum number of lines that are kept: more than a reader scrolls through.
 pub const MAX_LINES: usize = 2_000;
 
 /// Maximum length of a line in characters. Longer lines are cut, because drawing them takes time.

@@ -82,6 +82,28 @@ fn a_removed_website_can_be_taken_back_until_the_notice_ends() {
 }
 
 #[test]
+fn the_newest_change_is_taken_back_by_its_number() {
+    let mut model = online(&[]);
+    assert_eq!(jobs(model.act(Act::Show(PageName::History))).len(), 2);
+    assert_eq!(model.act(Act::UndoNewest), []);
+    let change = |id, revision: &str| Change {
+        id,
+        unix_time: 0,
+        file: PathBuf::new(),
+        revision: revision.to_owned(),
+        what: String::new(),
+        diff: String::new(),
+    };
+    model.report(Report::History(Ok(vec![change(2, "r2"), change(1, "r1")])));
+    let [Job::TakeBack(undo)] = &jobs(model.act(Act::UndoNewest))[..] else {
+        panic!("no undo")
+    };
+    assert_eq!((undo.id, undo.revision.as_deref()), (Some(2), Some("r2")));
+    let asked = jobs(model.report(Report::Edited(Purpose::Undo, Ok(saved(true)))));
+    assert_eq!(asked, [Job::Query(Query::History)]);
+}
+
+#[test]
 fn a_website_is_disabled_and_enabled_by_the_same_act() {
     let mut model = online(&["a.test"]);
     model.act(Act::Select("a.test".to_owned()));
@@ -198,7 +220,7 @@ fn a_lost_server_disables_acts_and_keeps_figures() {
         assert_eq!(model.act(act.clone()), [], "{act:?}");
     }
     assert!(model.status.is_some());
-    // The logs of the next server are followed anew.
+    // The logs of the next server are followed again.
     let asked = jobs(model.report(Report::Connected("/run/control.sock".into())));
     assert!(asked.contains(&Job::FollowLogs), "{asked:?}");
 }

@@ -91,13 +91,7 @@ fn charts(words: &Words, samples: &[&LoadSample], last: &LoadSample, span: Span)
         ),
         chart(
             words.response_times,
-            format!(
-                "{} {}, {} {}",
-                words.half_within,
-                time(last.p50_us),
-                words.most_within,
-                time(last.p99_us)
-            ),
+            format!("50 %: {}, 99 %: {}", time(last.p50_us), time(last.p99_us)),
             &[
                 ("50 %", &|sample| sample.p50_us.map(|time| time as f64)),
                 ("99 %", &|sample| sample.p99_us.map(|time| time as f64)),

@@ -45,9 +45,9 @@ pub fn screen(model: &Model) -> Screen {
             let rows: Vec<TableRow> = checks.iter().map(|check| row(words, check)).collect();
             Body::Table(Table {
                 columns: vec![
-                    Column::new(words.check, 3),
-                    Column::new(words.result, 4),
-                    Column::new("", 14),
+                    Column::new(words.check, 4),
+                    Column::new(words.result, 5),
+                    Column::new("", 12),
                 ],
                 selected: selected.and_then(|key| rows.iter().position(|row| row.key == *key)),
                 rows,

@@ -5,15 +5,17 @@ use rocknet_control::text;
 
 use super::states;
 use crate::act::Act;
-use crate::model::Model;
+use crate::model::{Fetched, Model};
 use crate::screen::{Body, Button, Cell, Column, Message, Screen, Table, TableRow};
 
 /// Returns the page.
 pub fn screen(model: &Model) -> Screen {
     let words = model.words();
     let selected = model.selected.get(&(model.page as u8));
+    let has_changes = matches!(&model.history, Fetched::Loaded(changes) if !changes.is_empty());
+    let can_undo = has_changes && model.link.is_online();
     Screen {
-        actions: vec![Button::new(words.undo_last, Act::Undo).only_if(model.can_undo())],
+        actions: vec![Button::new(words.undo_last, Act::UndoNewest).only_if(can_undo)],
         body: states::of_list(words, &model.history, |changes| match &changes[..] {
             [] => Body::Message(Message {
                 title: words.no_changes_title.to_owned(),

@@ -6,7 +6,7 @@ use crate::model::{Fetched, Link, Model};
 use crate::screen::{Body, Button, Mark, Message, Style};
 use crate::words::{Words, fill};
 
-/// Returns the message of every page that needs a server, while there is none.
+/// Returns the message of every page that needs a server, while the server is absent.
 pub fn without_server(model: &Model) -> Message {
     let words = model.words();
     let busy = |title: &str| Message {

@@ -1,4 +1,4 @@
-//! Pages in each state: what they show, and what can be done.
+//! Pages in each state: their contents and their buttons.
 
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::logs::{LogEvent, LogKind};

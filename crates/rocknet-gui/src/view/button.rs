@@ -18,7 +18,7 @@ pub const HEIGHT: i32 = 34;
 /// Space between a label and the edge of its button.
 const PADDING: i32 = 14;
 
-/// What a button is on.
+/// Surface below a button.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ground {
     Page,

@@ -1,4 +1,4 @@
-//! What all widgets share: the colours, and the queue of the user's acts.
+//! State that all widgets share: the colours, and the queue of the user's acts.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -178,8 +178,6 @@ table! {
     requests = "Requests per second", "Anfragen pro Sekunde";
     response_times = "Response times", "Antwortzeiten";
     connections = "Open connections", "Offene Verbindungen";
-    half_within = "half within", "Hälfte binnen";
-    most_within = "99 % within", "99 % binnen";
     last_minute = "Last minute", "Letzte Minute";
     last_ten_minutes = "10 minutes", "10 Minuten";
     last_hour = "1 hour", "1 Stunde";

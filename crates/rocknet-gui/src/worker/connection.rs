@@ -7,7 +7,7 @@ use rocknet_config::model::ControlSocket;
 use rocknet_config::{CONTROL_SOCKET, SYSTEM_STATE_FOLDER, user_state_folder};
 use rocknet_control::{Client, ClientError};
 
-use super::Options;
+use super::options::Options;
 use crate::job::Absence;
 use crate::model::Settings;
 
@@ -62,7 +62,7 @@ impl Places {
     ///
     /// # Errors
     ///
-    /// Returns the reason why there is none. A socket without access counts more than a missing one.
+    /// Returns the reason if there is no server. A socket without access counts more than a missing one.
     pub fn connect(&mut self) -> Result<(PathBuf, Client), Absence> {
         let has_config = self.config.as_ref().is_some_and(|file| file.exists());
         let mut absence = Absence::Stopped(has_config || Path::new(SYSTEM_CONFIG).exists());

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use rocknet_config::edit::{self, Editor};
 
 use super::connection::Places;
-use super::{Options, folders};
+use super::folders;
+use super::options::Options;
 use crate::job::StartFailure;
 
 /// Maximum time until a started server replies. Certificates are created at the first start.
@@ -76,8 +77,8 @@ impl Launcher {
         }
     }
 
-    /// Starts a server with the configuration of the user, which is written if there is none. If another program holds
-    /// the port of the first page, the next free port is used.
+    /// Starts a server with the configuration of the user. A missing configuration is written first. If another program
+    /// holds the port of the first page, the next free port is used.
     ///
     /// # Errors
     ///
@@ -166,7 +167,7 @@ impl Launcher {
         }
     }
 
-    /// Waits until the server that was told to stop has ended.
+    /// Waits until the server that is stopping has ended.
     pub fn wait_for_end(&mut self, places: &Places) {
         let deadline = Instant::now() + STOP_TIMEOUT;
         let mut places = places.again();

@@ -61,7 +61,7 @@ impl LogStream {
     }
 }
 
-/// Keeps a line. Fails if nobody takes it any more, which ends the stream.
+/// Keeps a line. Fails if no reader is left, which ends the stream.
 fn push(pending: &Pending, event: LogEvent) -> Result<(), ClientError> {
     if Arc::strong_count(pending) == 1 {
         return Err(ClientError::Invalid("the stream is no longer followed".to_owned()));

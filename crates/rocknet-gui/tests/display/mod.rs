@@ -13,8 +13,8 @@ pub struct Display {
 }
 
 impl Display {
-    /// Starts a display. The X server chooses a free number. Returns `None`, and records a skip, if a program is missing
-    /// on this machine.
+    /// Starts a display. The X server chooses a free number. Returns `None`, and records a skip, if a program is
+    /// missing on this machine.
     pub fn start(programs: &[&str]) -> Option<Display> {
         for program in ["Xvfb"].iter().chain(programs) {
             let found = Command::new("sh")

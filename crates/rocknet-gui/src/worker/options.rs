@@ -1,0 +1,14 @@
+//! Options of the command line that concern the server.
+
+use std::path::PathBuf;
+
+/// Options of the program.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Control socket; `None`: that of the configuration, or of the system.
+    pub socket: Option<PathBuf>,
+    /// Configuration of a server that this program starts; `None`: that of the user.
+    pub config: Option<PathBuf>,
+    /// The program `rocknet`; `None`: the one beside this program, or on the search path.
+    pub program: Option<PathBuf>,
+}
