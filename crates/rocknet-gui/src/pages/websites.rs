@@ -83,10 +83,10 @@ fn columns(words: &Words, websites: &Websites) -> Vec<Column> {
     };
     vec![
         sorted(Column::new(words.website, 7), SortKey::Name),
-        sorted(Column::new(words.state, 3), SortKey::State),
-        sorted(Column::new(words.shows, 3), SortKey::Kind),
-        Column::new(words.address, 8),
-        sorted(Column::new(words.per_second, 3).number(), SortKey::Rate),
+        sorted(Column::new(words.state, 4), SortKey::State),
+        sorted(Column::new(words.shows, 5), SortKey::Kind),
+        Column::new(words.address, 7),
+        sorted(Column::new(words.per_second, 4).number(), SortKey::Rate),
     ]
 }
 
