@@ -55,7 +55,7 @@ impl SampleHistory {
     }
 
     /// Adds a state, and returns the sample since the state before it. `at`: time of the state, from any fixed moment.
-    /// `None` for the first state, and if the interval is empty or longer than [`MAX_INTERVAL`].
+    /// `None` for the first state, and if the interval is empty or longer than 10 seconds.
     pub fn push(&mut self, at: Duration, status: Status) -> Option<LoadSample> {
         let before = self.last.replace((at, status));
         let (Some((began, before)), Some((_, now))) = (before, &self.last) else {

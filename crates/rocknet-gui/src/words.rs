@@ -1,6 +1,6 @@
 //! All texts of the window, in every language.
 //!
-//! A row of [`table`] has the name of a text and its form in each language. The compiler finds a missing form, and a
+//! A row of the table has the name of a text and its form in each language. The compiler finds a missing form, and a
 //! test finds a placeholder that a language lacks. Texts of the server, such as findings, are shown as it writes them.
 
 mod table;

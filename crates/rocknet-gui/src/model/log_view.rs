@@ -17,7 +17,7 @@ const MAX_LINE: usize = 1_000;
 #[derive(Debug)]
 pub struct LogView {
     lines: VecDeque<LogEvent>,
-    /// Number of lines that were removed because there were more than [`MAX_LINES`].
+    /// Number of lines that were removed because there were more than 2,000.
     pub removed: u64,
     pub choice: LogChoice,
     /// Text that lines have to contain.

@@ -82,11 +82,11 @@ fn columns(words: &Words, websites: &Websites) -> Vec<Column> {
         ..column
     };
     vec![
-        sorted(Column::new(words.website, 7), SortKey::Name),
-        sorted(Column::new(words.state, 4), SortKey::State),
-        sorted(Column::new(words.shows, 5), SortKey::Kind),
-        Column::new(words.address, 7),
-        sorted(Column::new(words.per_second, 4).number(), SortKey::Rate),
+        sorted(Column::new(words.website, 13), SortKey::Name),
+        sorted(Column::new(words.state, 8), SortKey::State),
+        sorted(Column::new(words.shows, 10), SortKey::Kind),
+        Column::new(words.address, 16),
+        sorted(Column::new(words.per_second, 8).number(), SortKey::Rate),
     ]
 }
 
