@@ -151,10 +151,6 @@ const INSTRUCTIONS = {
     notice("good", (await call("POST", "/api/upstreams/enable", { address: name })).message);
     await renew();
   },
-  async restart({ name }) {
-    notice("good", (await call("POST", "/api/php/restart", { name })).message);
-    await renew();
-  },
   async remove({ name }) {
     await change(`${name} is removed from the configuration. Its files stay.`, { op: "remove", path: ["site", name] });
     if (!$("live")) location.assign("/websites");
@@ -193,6 +189,10 @@ const stream = follow("/events", { history: sample("history"), message: sample("
 if ($("live") && !["/doctor", "/history", "/php"].includes(location.pathname))
   setInterval(() => document.hidden || document.body.dataset.connection === "lost" || renew(), RENEW_MS);
 show(document);
+// A reload of the page must not report a change again.
+const own = new URL(location);
+for (const name of ["from", "result", "saved"]) own.searchParams.delete(name);
+history.replaceState(null, "", own);
 
 const VIEWS = { "/": "overview", "/logs": "logs", "/settings": "settings", "/websites/add": "websites", "/websites/edit": "site", "/websites/copy": "site" };
 if (VIEWS[location.pathname] && !document.querySelector("[data-state=error]")) import(`./${VIEWS[location.pathname]}.js`);

@@ -7,15 +7,13 @@ import { morph } from "./morph.js";
 
 const CHECK_AFTER_MS = 500;
 const form = document.getElementById("website");
-// Fields that only some choices use.
-const USED_BY = { root: ["files", "php"], php: ["php"], proxy: ["proxy"], "tls.cert": ["files"], "tls.key": ["files"] };
 let [timer, round, changed] = [undefined, 0, false];
 
+/** Shows the fields that the choices use. The page names them. */
 function showUsed() {
-  for (const [name, choices] of Object.entries(USED_BY)) {
-    const chosen = form.elements[name.startsWith("tls") ? "tls" : "kind"]?.value;
-    const field = form.querySelector(`[data-field="${name}"]`);
-    if (field) field.hidden = chosen !== "other" && !choices.includes(chosen);
+  for (const field of form.querySelectorAll("[data-choice]")) {
+    const chosen = form.elements[field.dataset.choice]?.value;
+    field.hidden = !field.dataset.shown.split(" ").includes(chosen);
   }
 }
 
@@ -83,11 +81,8 @@ form.addEventListener("submit", async (event) => {
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key === "s") event.preventDefault(), form.requestSubmit();
 });
-addEventListener("beforeunload", (event) => changed && event.preventDefault());
-// A reload of the page must not report the change again.
-const url = new URL(location);
-url.searchParams.delete("saved");
-history.replaceState(null, "", url);
+// Only a website that exists has a revision, and changes that could be lost.
+addEventListener("beforeunload", (event) => changed && form.elements.revision.value && event.preventDefault());
 for (const found of form.querySelectorAll(".problem:has(.bad)"))
   document.getElementById(found.id.replace("-problem", ""))?.setAttribute("aria-invalid", "true");
 form.dataset.ready = "";

@@ -9,7 +9,8 @@ use rocknet_proto::Status;
 ///
 /// # Errors
 ///
-/// Status 413 if the body is larger than [`MAX_REQUEST_BODY`] bytes, or the status of the failed transfer.
+/// Fails with status 413 if the body is larger than [`MAX_REQUEST_BODY`] bytes, or with the status of the failed
+/// transfer.
 pub async fn read(body: &mut RequestBody) -> Result<Vec<u8>, ApiError> {
     let mut all = Vec::new();
     loop {
@@ -45,7 +46,7 @@ pub fn status(code: u16) -> Status {
     Status::new(code).unwrap_or(Status::INTERNAL_SERVER_ERROR)
 }
 
-/// Creates a response that no cache may store, and whose body no error page replaces.
+/// Creates a response that caches must not store and whose body no error page replaces.
 pub fn with_type(status: Status, media_type: &str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(status)
         .with("Content-Type", media_type)

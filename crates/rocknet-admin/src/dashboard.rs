@@ -1,12 +1,17 @@
 //! The dashboard: pages for browsers on the same address as the API, with sessions in place of tokens.
 //!
-//! A page is rendered by the server with its data. Its scripts update the data without loading the page again, and
-//! change the server by requests to the API with the cookie of the session.
+//! The server renders each page with its data. Scripts then update the data in place, and change the server through
+//! API requests that carry the session cookie.
 
+mod arrival;
 mod assets;
 mod feed;
+mod figures;
 mod frame;
+mod instruction;
 mod new_user;
+mod new_website;
+mod notice;
 mod pages;
 mod session;
 mod site_form;
@@ -29,11 +34,14 @@ use crate::guard::{AllowedHosts, DASHBOARD_HOST, Origin};
 use crate::tcp_access::TcpAccess;
 use feed::{SharedSamples, StatusFeed};
 pub use frame::PageKind;
+use frame::{parameter, prefers_pages};
+use instruction::Outcome;
+use notice::Notice;
 use pages::{SentForm, Submitted};
 use session::Sessions;
 
-/// `Content-Security-Policy` of every page. Scripts, styles, images, connections and forms are those of the dashboard
-/// itself; images may also be in `data:` URLs. No page may embed a page of the dashboard.
+/// `Content-Security-Policy` of every page. Scripts, styles, connections and forms must use the dashboard's own
+/// origin; images may also be `data:` URLs. No page may embed the dashboard.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                                        connect-src 'self'; form-action 'self'; base-uri 'none'; \
                                        frame-ancestors 'none'";
@@ -52,7 +60,7 @@ pub struct Dashboard {
 /// A request of the dashboard that the guard has accepted.
 pub struct DashboardRequest<'r> {
     pub exchange: &'r Exchange,
-    /// Origin that the guard has found.
+    /// Origin of the request, as determined by the guard.
     pub origin: Origin,
     /// Whole body of the request.
     pub body: &'r [u8],
@@ -60,7 +68,7 @@ pub struct DashboardRequest<'r> {
     pub access: Option<&'r TcpAccess>,
 }
 
-/// Body of a request that begins a session: a token or a code, but not both.
+/// Body of a sign-in request: a token or a code, but not both.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Login {
@@ -70,7 +78,7 @@ struct Login {
     code: Option<String>,
 }
 
-/// Session that a request belongs to.
+/// Visitor who is signed in, known by the secret of the session.
 struct Visitor<'r> {
     secret: &'r str,
     permission: Permission,
@@ -82,8 +90,8 @@ impl Dashboard {
         Arc::new(Dashboard::default())
     }
 
-    /// Records that the dashboard is served at `port`, to clients that address it by one of `hosts`. Links contain the
-    /// first of the names in `hosts`; without names, they contain `rocknet.localhost`, which no site has.
+    /// Records that the dashboard is served at `port` to clients that address it by one of `hosts`. Links contain the
+    /// first name in `hosts`. If `hosts` has no names, links contain `rocknet.localhost`, which no site has.
     pub fn listens_at(&self, port: u16, hosts: &AllowedHosts) {
         let scheme = if hosts.is_secure { "https" } else { "http" };
         let host = hosts.names.first().map_or(DASHBOARD_HOST, String::as_str);
@@ -115,7 +123,7 @@ impl Dashboard {
         })
     }
 
-    /// Returns the permission of the session that a request belongs to; `None` if the request belongs to no session.
+    /// Returns the permission of the session that sent a request; `None` if the request has no valid session.
     pub(crate) fn permission(&self, request: &Request<'_>, now: Instant) -> Option<Permission> {
         let secret = session::secret_in(request.fields.by_name(b"cookie"))?;
         self.sessions.permission(secret, now)
@@ -136,15 +144,23 @@ impl Dashboard {
         let exchange = request.exchange;
         let view = exchange.request.view();
         let method = view.method.as_str().unwrap_or_default();
-        if !page.methods().contains(&method) {
-            let error = ApiError::new(405, "the page does not support this method");
-            return failed(&error).with("Allow", page.methods().join(", "));
-        }
         let secret = session::secret_in(view.fields.by_name(b"cookie"));
         let visitor = secret.and_then(|secret| {
             let permission = self.sessions.permission(secret, Instant::now())?;
             Some(Visitor { secret, permission })
         });
+        if !page.methods().contains(&method) {
+            let error = ApiError::new(405, "the page does not support this method");
+            let response = match visitor {
+                _ if !prefers_pages(exchange) => failed(&error),
+                Some(visitor) => {
+                    let (status, text) = pages::error(page, visitor.permission, self.assets(), &error);
+                    self.html(status, text)
+                }
+                None => return see_other("/login"),
+            };
+            return response.with("Allow", page.methods().join(", "));
+        }
         match (page, visitor) {
             (PageKind::Asset, _) => match assets::find(&exchange.path) {
                 Some(asset) => asset.response(&exchange.path, self.assets()),
@@ -172,7 +188,10 @@ impl Dashboard {
                 }
             }
             (PageKind::Events, _) => failed(&ApiError::new(401, "the page is not signed in")),
-            (_, None) => see_other("/login"),
+            (_, None) => match arrival::target(&view) {
+                Some(target) => self.html(Status::OK, pages::arrival(self.assets(), &target)),
+                None => see_other("/login"),
+            },
             (page, Some(visitor)) => {
                 let query = view.query.unwrap_or_default();
                 if let Some(mode) = page.form()
@@ -194,10 +213,35 @@ impl Dashboard {
                         Submitted::Saved(location) => see_other(&location),
                     };
                 }
-                let (status, text) = pages::render(page, query, visitor.permission, self.assets(), control).await;
+                if page.takes_instructions() && method == "POST" {
+                    return self.instruct(page, request.body, &visitor, control).await;
+                }
+                let notice = parameter(query, "result").and_then(|number| {
+                    let number = number.parse().ok()?;
+                    self.sessions.notice(visitor.secret, number, Instant::now())
+                });
+                let (status, text) =
+                    pages::render(page, query, visitor.permission, self.assets(), control, notice).await;
                 self.html(status, text)
             }
         }
+    }
+
+    /// Carries out the instruction in a form, and redirects to the page that reports the result.
+    async fn instruct<C: Control>(&self, page: PageKind, form: &[u8], visitor: &Visitor<'_>, control: &C) -> Response {
+        if visitor.permission != Permission::Full {
+            let (status, text) = pages::error(page, visitor.permission, self.assets(), &pages::needs_full_token());
+            return self.html(status, text);
+        }
+        let notice = match instruction::carry_out(page, form, control).await {
+            Ok(Outcome::TakenOver(message)) => {
+                return self.html(Status::OK, pages::taken_over(self.assets(), &message));
+            }
+            Ok(Outcome::Reported(notice)) => notice,
+            Err(error) => Notice::refused(error, form),
+        };
+        let number = self.sessions.leave_notice(visitor.secret, notice, Instant::now());
+        see_other(&format!("{}?result={}", frame::path(page), number.unwrap_or_default()))
     }
 
     /// Begins a session for a token, for the password, or for the code of a link.
@@ -249,7 +293,8 @@ impl Dashboard {
     fn html(&self, status: Status, text: String) -> Response {
         with_type(status, "text/html; charset=utf-8", text.into_bytes())
             .with("Content-Security-Policy", CONTENT_SECURITY_POLICY)
-            .with("Referrer-Policy", "no-referrer")
+            // `no-referrer` would make browsers send `Origin: null` with the forms of the page.
+            .with("Referrer-Policy", "same-origin")
             .with("Cross-Origin-Opener-Policy", "same-origin")
             .with("Cross-Origin-Resource-Policy", "same-origin")
     }

@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use rocknet_control::api::{ApiError, JSON};
+use rocknet_proto::Method;
 use rocknet_proto::request::Request;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
@@ -18,12 +19,12 @@ pub const DASHBOARD_HOST: &str = "rocknet.localhost";
 /// (RFC 6761 §6.3), so that no DNS server can change them.
 const LOCAL_HOSTS: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", DASHBOARD_HOST];
 
-/// Evidence of the page that has made a request: the fields `Origin` and `Sec-Fetch-Site`.
+/// Origin of a request, according to its fields `Origin` and `Sec-Fetch-Site`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// A page of this server, which is the dashboard, has made the request.
+    /// A page of this server's dashboard has sent the request.
     Own,
-    /// No evidence: the client sends neither field, or a user has typed the address (`Sec-Fetch-Site: none`).
+    /// The client sent neither field, or a user typed the address (`Sec-Fetch-Site: none`).
     Unknown,
 }
 
@@ -64,7 +65,7 @@ pub enum SentContent {
 }
 
 impl SentContent {
-    /// Returns the kind of the body of a request. `takes_form`: true if the requested page takes the fields of forms.
+    /// Returns the kind of the body of a request. `takes_form`: true if the requested page accepts forms.
     pub fn new(has_body: bool, takes_form: bool) -> SentContent {
         match (has_body, takes_form) {
             (false, _) => SentContent::Empty,
@@ -74,13 +75,56 @@ impl SentContent {
     }
 }
 
-/// Rejects requests with a host that is not allowed, requests of pages of other origins, and bodies of another media
-/// type than expected. Returns the evidence about the page.
+/// Rejects a request if its host is not allowed, a page of another origin sent it, or its body has an unexpected
+/// media type. Returns the origin of the request.
 ///
 /// # Errors
 ///
-/// Status 403 because of the host or the page, 415 because of the media type.
+/// Fails with status 403 because of the host or the page, or 415 because of the media type.
 pub fn check(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) -> Result<Origin, ApiError> {
+    check_site(request, content, hosts, false)
+}
+
+/// Checks a request for a page like [`check`], but accepts a link on another site. Opening a page changes nothing,
+/// and the browser shows the page only to the user.
+///
+/// # Errors
+///
+/// Fails with status 403 or 415.
+pub fn check_page(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) -> Result<Origin, ApiError> {
+    check_site(
+        request,
+        content,
+        hosts,
+        content == SentContent::Empty && is_link(request),
+    )
+}
+
+/// Returns true for a navigation of a whole browser tab that changes nothing. Frames, scripts and images have another
+/// destination, and forms that change something have another method.
+fn is_link(request: &Request<'_>) -> bool {
+    let is_only = |name: &[u8], wanted: &[u8]| {
+        let mut values = request.fields.by_name(name);
+        values.next() == Some(wanted) && values.next().is_none()
+    };
+    matches!(request.method, Method::Get | Method::Head)
+        && is_only(b"sec-fetch-mode", b"navigate")
+        && is_only(b"sec-fetch-dest", b"document")
+}
+
+/// Returns true if the browser reports that a page of another site caused this request.
+pub fn is_from_other_site(request: &Request<'_>) -> bool {
+    let mut sites = request.fields.by_name(b"sec-fetch-site");
+    sites.any(|site| site == b"cross-site" || site == b"same-site")
+}
+
+/// Checks a request. `takes_links`: true if a page of another site may link to the address.
+fn check_site(
+    request: &Request<'_>,
+    content: SentContent,
+    hosts: &AllowedHosts,
+    takes_links: bool,
+) -> Result<Origin, ApiError> {
     if !hosts.contain(request.authority) {
         let message = "the host of the request is not this machine; `hosts` below [admin] names others";
         return Err(ApiError::new(403, message));
@@ -98,6 +142,7 @@ pub fn check(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) 
         match site {
             b"same-origin" => own = Origin::Own,
             b"none" => {}
+            b"cross-site" | b"same-site" if takes_links => {}
             _ => return Err(other_origin()),
         }
     }
@@ -107,7 +152,7 @@ pub fn check(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) 
         // A form cannot send JSON. A script of another origin can send JSON only after a preflight request, which is
         // rejected.
         _ if has_type(JSON) => Ok(own),
-        // Every browser sends the evidence with a form. A form without evidence may be of any page.
+        // Every browser sends one of the two fields with a form. A form without them may come from any page.
         SentContent::Form if has_type(FORM) && own == Origin::Own => Ok(own),
         SentContent::Form if has_type(FORM) => Err(other_origin()),
         SentContent::Json | SentContent::Form => Err(ApiError::new(415, format!("the body must be {JSON}"))),

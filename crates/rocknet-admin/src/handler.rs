@@ -28,7 +28,7 @@ struct Shared<C> {
     control: C,
     /// Credentials and hosts for requests over TCP; `None` at a Unix socket.
     access: Option<TcpAccess>,
-    /// Hosts of requests if `access` is `None`.
+    /// Allowed hosts if `access` is `None`.
     local_hosts: AllowedHosts,
     dashboard: Arc<Dashboard>,
 }
@@ -55,7 +55,7 @@ impl<C: Control> Handler for AdminHandler<C> {
         respond_with(async move {
             // Only browsers use the dashboard, and no browser connects to a Unix socket.
             if exchange.peer != Client::Local
-                && let Some(page) = PageKind::find(&exchange.path)
+                && let Some(page) = PageKind::of(&exchange)
             {
                 return shared.page(page, exchange).await;
             }
@@ -112,8 +112,13 @@ impl<C: Control> Shared<C> {
 
     /// Responds to a request of the dashboard.
     async fn page(&self, page: PageKind, mut exchange: Exchange) -> Response {
-        let content = SentContent::new(!exchange.body.is_empty(), page.form().is_some());
-        let origin = match guard::check(&exchange.request.view(), content, self.hosts()) {
+        let content = SentContent::new(!exchange.body.is_empty(), page.takes_form());
+        let view = exchange.request.view();
+        let checked = match page.takes_links() {
+            true => guard::check_page(&view, content, self.hosts()),
+            false => guard::check(&view, content, self.hosts()),
+        };
+        let origin = match checked {
             Ok(origin) => origin,
             Err(error) => return self.dashboard.refused(&error),
         };
@@ -172,8 +177,8 @@ impl<C: Control> Shared<C> {
         {
             return Ok(permission);
         }
-        // A browser sends the cookie with every request to this host. The cookie counts only in requests of a script of
-        // the dashboard.
+        // A browser sends the cookie with every request to this host. The cookie counts only if a script of the
+        // dashboard sent the request.
         if origin == Origin::Own
             && authorization.is_none()
             && let Some(permission) = self.dashboard.permission(&exchange.request.view(), Instant::now())
@@ -188,7 +193,7 @@ impl<C: Control> Shared<C> {
 ///
 /// # Errors
 ///
-/// Status 404 if no endpoint has the path, 405 if none of those with the path has the method.
+/// Fails with status 404 if no endpoint has the path, or 405 if an endpoint has the path but not the method.
 fn find(method: &str, path: &str) -> Result<&'static Endpoint, Rejected> {
     let mut allow = Vec::new();
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.path == path) {

@@ -1,4 +1,4 @@
-//! Comments in a stream of server-sent events. They are sent while there is no event, so that neither side takes the
+//! Sends comments in a stream of server-sent events while there is no event, so that neither side mistakes the
 //! silence for an error.
 
 use std::future::Future;
@@ -11,14 +11,14 @@ use rocknet_handler::response::Stream;
 use rocknet_handler::services::Services;
 use rocknet_io::wheel::Deadline;
 
-/// Silence after which a comment is sent. It has to be shorter than `limits.answer_timeout` (60 s by default), after
-/// which the server cuts off a response without a new chunk.
+/// Silence after which a comment is sent. The silence must be shorter than `limits.answer_timeout` (60 s by default),
+/// because the server then cuts off a response without a new chunk.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// A comment of server-sent events, which clients ignore.
 const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
-/// A stream of events with comments in its silence. When a comment is due, the future of the next event is dropped.
+/// Stream of events with comments during silence. When a comment is due, the future of the next event is dropped.
 /// Dropping this future must not lose the event.
 pub struct Heartbeat {
     events: Box<dyn Stream>,

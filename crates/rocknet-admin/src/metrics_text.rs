@@ -20,7 +20,7 @@ pub fn is_preferred<'v>(accept: impl Iterator<Item = &'v [u8]>) -> bool {
 /// units, no type `info`, and no mark of the end.
 pub fn from_open_metrics(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // Suffix that the names of samples have in the current family, and that OpenMetrics omits in the metadata.
+    // Suffix of the sample names in the current family. OpenMetrics omits the suffix in the metadata.
     let mut suffix = "";
     for line in text.lines() {
         if line.starts_with("# UNIT ") || line == "# EOF" {

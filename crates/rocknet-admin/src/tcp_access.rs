@@ -9,7 +9,7 @@ use rocknet_handler::exchange::{Client, Exchange};
 use crate::guard::AllowedHosts;
 use crate::tokens::{Failures, Tokens};
 
-/// User name that belongs to the password.
+/// User name for the password.
 const USER: &str = "admin";
 
 /// Credentials that a server accepts at a TCP address, and the hosts by which clients may address it.
@@ -23,8 +23,8 @@ pub struct TcpAccess {
 }
 
 impl TcpAccess {
-    /// Creates the access by tokens, and by a password if its hash is given. `key`: random bytes, the key of
-    /// the fingerprints by which verified passwords are remembered.
+    /// Accepts `tokens`, and a password if its hash is given. `key`: random key of the fingerprints that identify
+    /// verified passwords.
     pub fn new(tokens: Tokens, password: Option<PasswordHash>, hosts: AllowedHosts, key: [u8; 32]) -> TcpAccess {
         let basic = |hash| {
             let settings = Settings {
@@ -46,8 +46,8 @@ impl TcpAccess {
         }
     }
 
-    /// Returns the permission of a value of `Authorization`: that of a token (RFC 6750 §2.1), or the full one for the
-    /// user `admin` with the password (RFC 7617). `None` if the value is neither.
+    /// Returns the permission of a value of `Authorization`: the permission of a token (RFC 6750 §2.1), or full
+    /// permission for the user `admin` with the password (RFC 7617). Returns `None` for any other value.
     ///
     /// # Errors
     ///
@@ -87,11 +87,11 @@ impl TcpAccess {
         }
     }
 
-    /// Returns the permission of a text that a user has typed: a token or the password. `None` if the text is neither.
+    /// Returns the permission of a token or password that a user has typed; `None` if the text is neither.
     ///
     /// # Errors
     ///
-    /// As [`TcpAccess::permission`].
+    /// Fails in the same cases as [`TcpAccess::permission`].
     pub(crate) async fn permission_of_text(
         &self,
         exchange: &Exchange,

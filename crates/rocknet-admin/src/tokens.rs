@@ -5,10 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use rocknet_control::api::{ApiError, Permission};
 use subtle::ConstantTimeEq;
 
-/// Maximum number of requests in [`WINDOW_MS`] that get status 401 because they have no valid credentials. Further ones
+/// Maximum number of requests in [`WINDOW_MS`] that get status 401 for lack of valid credentials. Further requests
 /// get 429, so that a misconfigured client waits. Tokens are too long to be guessed.
 const MAX_FAILURES: u32 = 20;
-/// Duration in milliseconds for which requests without valid credentials are counted.
+/// Period in milliseconds over which requests without valid credentials are counted.
 const WINDOW_MS: u64 = 60_000;
 
 /// The two tokens of a server. An empty token admits no request.
@@ -20,7 +20,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Returns the permission of the value of an Authorization field (RFC 6750 §2.1); `None` if it has no valid token.
+    /// Returns the permission of a value of `Authorization` (RFC 6750 §2.1); `None` if it has no valid token.
     pub fn permission(&self, authorization: &[u8]) -> Option<Permission> {
         let (scheme, token) = authorization.split_at_checked("bearer ".len())?;
         if !scheme.eq_ignore_ascii_case(b"bearer ") {
@@ -37,12 +37,12 @@ impl Tokens {
     }
 }
 
-/// Counts requests without valid credentials: without any, or with a wrong token, password or code of a link. The
-/// requests of all clients are counted together.
+/// Counts requests with missing or wrong credentials: a token, the password, or the code of a link. All clients share
+/// the counter.
 #[derive(Default)]
 pub struct Failures(Mutex<Window>);
 
-/// The present interval of [`WINDOW_MS`], with the number of requests counted in it.
+/// The present interval of [`WINDOW_MS`], with the number of requests in it.
 #[derive(Default)]
 struct Window {
     began_ms: u64,
@@ -50,8 +50,8 @@ struct Window {
 }
 
 impl Failures {
-    /// Counts a request without valid credentials, and returns the error to send: 401, or 429 above the limit. A valid
-    /// token is accepted even then. `now_ms`: time in milliseconds from any fixed moment.
+    /// Counts a request without valid credentials, and returns the error to send: 401, or 429 above the limit. Valid
+    /// tokens are accepted even above the limit. `now_ms`: time in milliseconds from any fixed moment.
     pub fn count(&self, now_ms: u64) -> ApiError {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now_ms.saturating_sub(window.began_ms) >= WINDOW_MS {

@@ -18,7 +18,7 @@ pub use rendered::pattern;
 pub(crate) use rendered::{Rendered, host, list, listen, quoted};
 pub(crate) use scalar::Scalar;
 
-/// Key with its value in the configuration.
+/// Key in a configuration file: its kind, and its position with its value (`entry`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WrittenKey<'w> {
     pub kind: &'static Kind,
@@ -71,6 +71,7 @@ pub(crate) fn read<T: HasKeys>(check: &mut Check<'_>, section: Section, table: O
 /// Collects the settings that `rocknet explain` lists.
 #[derive(Debug)]
 pub(crate) struct SettingRows<'p> {
+    /// Positions of the written keys, by path.
     spans: &'p BTreeMap<String, SourceSpan>,
     /// Keys of the enclosing tables, each followed by a dot.
     prefix: String,
@@ -119,7 +120,8 @@ impl<'p> SettingRows<'p> {
         let is_default = defaults.is_some_and(|defaults| (binding.render)(defaults, key.kind) == shown);
         let name = format!("{}{}", self.prefix, key.name);
         match shown {
-            // The entries of a map of the site or route have rows of their own, because each has its own position.
+            // An empty prefix stands for a key of the site or route itself. The entries of such a map have rows of
+            // their own, because each entry has its own position.
             Rendered::Entries(entries) if self.prefix.is_empty() => {
                 for (entry, value) in entries {
                     self.push(format!("{name}.{entry}"), value);
@@ -152,12 +154,12 @@ impl<'p> SettingRows<'p> {
 macro_rules! field {
     ($($field:ident).+) => {
         $crate::binding::Binding {
-            read: Some(|_, written, it| {
+            read: Some(|_, written, model| {
                 if let Some(value) = $crate::binding::Scalar::read(written.kind, &written.entry.node) {
-                    it.$($field).+ = value;
+                    model.$($field).+ = value;
                 }
             }),
-            render: |it, kind| $crate::binding::Scalar::render(&it.$($field).+, kind),
+            render: |model, kind| $crate::binding::Scalar::render(&model.$($field).+, kind),
             nested: None,
         }
     };

@@ -40,6 +40,8 @@ pub enum EditError {
     NotAField(String),
     /// This line is not an entry of a map.
     NotAnEntry(String),
+    /// Two lines of a map have this name.
+    Repeated(String),
     /// The text has no site with this name.
     NoSite(String),
 }
@@ -60,6 +62,7 @@ impl fmt::Display for EditError {
             EditError::SiteExists(name) => write!(f, "site \"{name}\" already exists"),
             EditError::NotAField(value) => write!(f, "the value is edited as text: {value}"),
             EditError::NotAnEntry(line) => write!(f, "`{line}` is not `name = value`"),
+            EditError::Repeated(name) => write!(f, "two lines have the name `{name}`; write one of them"),
             EditError::NoSite(name) => write!(f, "there is no site \"{name}\""),
         }
     }
@@ -220,7 +223,7 @@ fn split<'p>(path: &'p [&'p str]) -> Result<(&'p str, &'p [&'p str]), EditError>
     }
 }
 
-/// Returns the table at a path, created if it is missing, and whether it is an inline table.
+/// Returns the table at a path, and true if the table is inline. Creates a missing table.
 fn parent<'t>(root: &'t mut Table, path: &[&str]) -> Result<(&'t mut dyn TableLike, bool), EditError> {
     let mut table: &mut dyn TableLike = root;
     let mut inline = false;
@@ -346,7 +349,7 @@ mod tests {
         let mut editor = Editor::new(FILE).unwrap();
         let rows: &[(&[&str], &str, EditError)] = &[
             (&[], "1", EditError::BadPath),
-            (&["x"; MAX_KEY_PARTS + 2], "1", EditError::BadPath),
+            (&["x"; MAX_KEY_PARTS + 1], "1", EditError::BadPath),
             (&["server"], "1", EditError::IsATable("server".into())),
             (&["site", "a.test"], "1", EditError::IsATable("a.test".into())),
             (&["server", "workers", "x"], "1", EditError::NotATable("workers".into())),

@@ -82,12 +82,13 @@ pub trait Environment {
     fn current_dir(&self) -> PathBuf;
 
     /// Loads certificates and keys as the server does, and returns the findings for a site with these names. The
-    /// default implementation returns none.
+    /// default implementation returns no findings.
     fn certificate_findings(&self, _files: &[CertificateFiles], _names: &[HostPattern]) -> Vec<CertificateFinding> {
         Vec::new()
     }
 
-    /// Reads a password file as the server does, and returns the findings. The default implementation returns none.
+    /// Reads a password file as the server does, and returns the findings. The default implementation returns no
+    /// findings.
     fn password_file_findings(&self, _file: &Path) -> Vec<PasswordFileFinding> {
         Vec::new()
     }
@@ -108,6 +109,19 @@ pub trait Environment {
     /// default implementation returns `None`.
     fn controllers_error(&self) -> Option<&'static str> {
         None
+    }
+}
+
+/// Returns true if a path matches a pattern with `*` and `?` in any of its parts. No file needs to exist.
+pub fn is_match(pattern: &Path, path: &Path) -> bool {
+    let (mut parts, mut names) = (pattern.components(), path.components());
+    loop {
+        match (parts.next(), names.next()) {
+            (None, None) => return true,
+            (Some(part), Some(name))
+                if glob::matches(&part.as_os_str().to_string_lossy(), &name.as_os_str().to_string_lossy()) => {}
+            _ => return false,
+        }
     }
 }
 
@@ -223,15 +237,8 @@ impl Environment for MemoryEnvironment {
     }
 
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
-        let parts: Vec<_> = pattern.components().collect();
-        let matches = |path: &Path| {
-            let got: Vec<_> = path.components().collect();
-            got.len() == parts.len()
-                && got.iter().zip(&parts).all(|(name, part)| {
-                    glob::matches(&part.as_os_str().to_string_lossy(), &name.as_os_str().to_string_lossy())
-                })
-        };
-        Ok(self.files.keys().filter(|path| matches(path)).cloned().collect())
+        let files = self.files.keys();
+        Ok(files.filter(|path| is_match(pattern, path)).cloned().collect())
     }
 
     fn kind(&self, path: &Path) -> Option<FileKind> {

@@ -37,7 +37,7 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let address = host.trim_matches(['[', ']']).parse().ok();
     let listens = |listen: &Listen| match listen {
-        Listen::Tcp { port: own, .. } => port.is_none_or(|port| port == *own),
+        Listen::Tcp { port: bound, .. } => port.is_none_or(|port| port == *bound),
         Listen::Unix(_) => port.is_none(),
     };
     let rank = |site: &Site| {
@@ -52,7 +52,7 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
         });
         // Among the sites for every name, a site that listens on the address `host` takes precedence.
         let listens_on_it =
-            |listen: &Listen| matches!(listen, Listen::Tcp { address: Some(own), .. } if Some(*own) == address);
+            |listen: &Listen| matches!(listen, Listen::Tcp { address: Some(bound), .. } if Some(*bound) == address);
         let unnamed = site
             .names
             .is_empty()
@@ -169,8 +169,8 @@ fn truncated(text: &str) -> String {
 const MAX_BODY_CHARS: usize = 60;
 
 /// Returns the effective settings of a site, or of one of its routes: the settings that were written or differ from
-/// their default. The groups `Site`, `Filters` and `Limits` also list settings at their defaults. So do the group
-/// `Controller` if a controller is set, and the group `Files` if a root is set.
+/// their default. The groups `Site`, `Filters` and `Limits` also list settings at their defaults. The group
+/// `Controller` lists such settings if a controller is set, and the group `Files` if a root is set.
 pub fn effective_settings(site: &Site, route: Option<&Route>) -> Vec<EffectiveSetting> {
     let settings = route.map_or(&site.settings, |route| &route.settings);
     let defaults = Settings::default();

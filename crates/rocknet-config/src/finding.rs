@@ -106,6 +106,7 @@ impl Finding {
         self.severity == Severity::Error
     }
 
+    /// Writes the finding for a terminal: message, positions with excerpts, and help.
     fn write(&self, f: &mut fmt::Formatter<'_>, styling: Styling) -> fmt::Result {
         let (word, style) = match self.severity {
             Severity::Error => ("error", RED),
@@ -291,10 +292,12 @@ impl Display for ReportDisplay<'_> {
 struct Styling(bool);
 
 impl Styling {
+    /// Returns the escape sequence that begins a style.
     fn on(self, style: &'static str) -> &'static str {
         if self.0 { style } else { "" }
     }
 
+    /// Returns the escape sequence that ends every style.
     fn off(self) -> &'static str {
         if self.0 { "\x1b[0m" } else { "" }
     }
@@ -364,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_beyond_the_bound_are_only_counted() {
+    fn findings_beyond_the_bound_are_counted_and_errors_replace_warnings() {
         let mut report = Report::default();
         for _ in 0..MAX_FINDINGS + 7 {
             report.push(finding());

@@ -9,9 +9,9 @@ pub struct Field {
     pub path: &'static [&'static str],
     /// Label in the words of an operator.
     pub label: &'static str,
-    /// Heading of the group of fields that it belongs to.
+    /// Heading of the group that contains the field.
     pub group: &'static str,
-    /// Key of the long form with the same value: `to` for `proxy`.
+    /// Key that contains the value if the field is written as a table, its long form: `to` for `proxy`.
     pub(crate) long: Option<&'static str>,
 }
 
@@ -123,18 +123,19 @@ impl Field {
         words
     }
 
-    /// Returns true if the key also accepts a table with the keys of a section, and a table with these names is one.
+    /// Returns true if a table with these key names is the long form of the field's key.
     pub(crate) fn is_long_form<'n>(&self, mut names: impl Iterator<Item = &'n str>) -> bool {
         let section = self.key().and_then(|key| section(&key.kind));
         match (self.input(), section) {
             (_, None) => false,
-            // In any other table, each name is an entry.
+            // A table without a key of the section is a map, and the operator has chosen its names.
             (FieldInput::Map, Some(section)) => names.any(|name| keys::find(section, name).is_some()),
             (_, Some(_)) => true,
         }
     }
 }
 
+/// Returns the input that can show every value of a kind.
 fn input(kind: &Kind) -> FieldInput {
     match kind {
         Kind::Boolean => FieldInput::Switch,
@@ -152,6 +153,8 @@ fn input(kind: &Kind) -> FieldInput {
                 let simple = kinds.iter().filter(|kind| !matches!(kind, Kind::Table(_)));
                 simple.map(input)
             };
+            // The list begins with the most general input. The first input that an alternative needs can therefore
+            // show the values of every alternative.
             [
                 FieldInput::Map,
                 FieldInput::List,
@@ -166,6 +169,7 @@ fn input(kind: &Kind) -> FieldInput {
     }
 }
 
+/// Adds the available words of a kind and of its alternatives.
 fn collect_words(kind: &'static Kind, into: &mut Vec<&'static Word>) {
     match kind {
         Kind::Choice(words) => into.extend(words.iter().filter(|word| word.later.is_none())),
@@ -174,6 +178,7 @@ fn collect_words(kind: &'static Kind, into: &mut Vec<&'static Word>) {
     }
 }
 
+/// Returns the section of the table that a kind accepts; `None` if the kind accepts no table with fixed keys.
 fn section(kind: &Kind) -> Option<Section> {
     match kind {
         Kind::Table(section) => Some(*section),

@@ -105,7 +105,7 @@ impl<'t> Writer<'t> {
             }
             EventKind::StdTableClose | EventKind::ArrayTableClose | EventKind::KeySep => self.out.push_str(raw),
             EventKind::SimpleKey => {
-                // Parts of a key follow a dot or a bracket, without a space.
+                // A part of a key is joined to a dot or a bracket of the same key or header, without a space.
                 let joined = self.out.ends_with(['.', '[']) && self.line_started && !self.comma && !self.brace;
                 if joined {
                     self.out.push_str(raw);
@@ -369,6 +369,7 @@ mod tests {
 
         #[test]
         fn both_parsers_agree_on_what_is_toml(text in toml()) {
+            // Result of RockNet's parser, and of the parser of `toml_edit`.
             let ours = parse(&text).1 == 0;
             let theirs = text.parse::<toml_edit::DocumentMut>().is_ok();
             prop_assert_eq!(ours, theirs, "{:?}", text);

@@ -14,7 +14,8 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// Reads, formats and edits a text, and checks the invariants that hold for every text.
+/// Formats a text, writes it again with an editor, and reads it as a configuration. Checks the invariants that hold
+/// for every text.
 ///
 /// # Errors
 ///

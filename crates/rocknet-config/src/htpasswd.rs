@@ -82,6 +82,7 @@ pub enum PasswordFileError {
 /// Returns the first invalid lines.
 pub fn parse(text: &[u8]) -> Result<Users, Vec<LineError>> {
     let mut users = Users::new();
+    // Line numbers by user name.
     let mut lines: HashMap<&str, usize> = HashMap::new();
     let mut errors = Vec::new();
     for (line, bytes) in (1..).zip(text.split(|byte| *byte == b'\n')) {
@@ -180,6 +181,7 @@ pub fn inspect(path: &Path) -> Vec<PasswordFileFinding> {
 }
 
 impl PasswordFileError {
+    /// Returns the remedy.
     fn help(&self) -> &'static str {
         match self {
             PasswordFileError::Unreadable(_) => "give the server's user permission to read it",

@@ -74,6 +74,7 @@ impl Reader<'_> {
         for (span, e) in failed {
             self.error(Code::Variable, span, e.message, &e.help);
         }
+        // `each_text` replaces only strings, so `root` is still a table.
         let Value::Table(mut table) = root.value else {
             return Table::new(Origin::Header);
         };
@@ -178,6 +179,7 @@ impl Reader<'_> {
                     self.merge(old, new, path);
                     path.pop();
                 }
+                // The report is full, so the conflict is only counted.
                 _ if self.report.omit(Severity::Error) => {}
                 _ => {
                     let what = if whole_site {

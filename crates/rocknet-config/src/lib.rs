@@ -114,7 +114,7 @@ pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
 ///
 /// # Errors
 ///
-/// Returns the report if the file cannot be read.
+/// Returns the report if the file cannot be read, or is too large.
 pub fn load_despite_errors(path: &Path, env: &dyn Environment) -> Result<Config, Report> {
     let (config, report, _) = read_all(env, Purpose::Start, |reader| reader.file(path));
     if config.files.is_empty() {
@@ -123,8 +123,8 @@ pub fn load_despite_errors(path: &Path, env: &dyn Environment) -> Result<Config,
     Ok(config)
 }
 
-/// Returns the paths of a file and of the files that it includes, in reading order. Errors in them are ignored; the
-/// list is empty if the file cannot be read.
+/// Returns the paths of a file and of the files that it includes, in reading order. Errors in these files are
+/// ignored; the list is empty if the file at `path` cannot be read.
 pub fn files(path: &Path, env: &dyn Environment) -> Vec<PathBuf> {
     let mut reader = Reader {
         env,
@@ -159,7 +159,7 @@ pub fn check_text(text: &str, name: &Path, env: &dyn Environment) -> Result<Load
 }
 
 /// Returns the advice for a keyword of another server, such as `limit_req` of nginx or `RewriteRule` of Apache; `None`
-/// if the keyword is not known. A finding about a key with this name has the advice as its help.
+/// if the keyword is not known. A finding about a key with this name contains the same advice.
 pub fn advice_for_keyword(word: &str) -> Option<String> {
     check::foreign::advice(word)
 }

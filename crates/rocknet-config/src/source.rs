@@ -53,6 +53,7 @@ impl Span {
     }
 }
 
+/// File with its text and the positions of its lines.
 #[derive(Debug)]
 struct SourceFile {
     path: PathBuf,

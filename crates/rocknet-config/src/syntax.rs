@@ -23,6 +23,7 @@ const MAX_NESTING: u32 = 16;
 pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Table {
     let text = sources.text(file);
     let source = Source::new(text.strip_prefix('\u{feff}').unwrap_or(text));
+    // Length of the byte order mark, which the parser does not receive.
     let offset = text.len() - source.input().len();
     let mut errors: Vec<ParseError> = Vec::new();
     let events = events(source, &mut errors);
@@ -42,6 +43,7 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     // One mistake often causes several errors. Only the first on each line is reported, because it is the most helpful.
     // Errors inside a broken value are skipped, because the value has a finding of its own. The number of findings is
     // bounded, because a report does not store more than `MAX_FINDINGS`.
+    // Lines on which an error has been reported.
     let mut lines = Vec::new();
     for error in &errors {
         let (start, end) = position(error);

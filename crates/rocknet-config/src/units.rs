@@ -144,11 +144,11 @@ pub(crate) fn format_size(bytes: u64) -> String {
     }
     let exact = SIZE
         .iter()
-        .filter(|(_, length)| bytes.is_multiple_of(*length))
-        .max_by_key(|(_, length)| *length);
+        .filter(|(_, factor)| bytes.is_multiple_of(*factor))
+        .max_by_key(|(_, factor)| *factor);
     exact.map_or_else(
         || bytes.to_string(),
-        |(unit, length)| format!("{}{unit}", bytes / length),
+        |(unit, factor)| format!("{}{unit}", bytes / factor),
     )
 }
 

@@ -72,6 +72,7 @@ fn hostile_texts_are_checked_in_bounded_time() {
             "a = ".to_owned() + &"{a.a.a.a.a.a.a.a=".repeat(repetitions),
             false,
         ),
+        // One level less than the maximum nesting of 16, each with a key of the maximum of 8 parts.
         (
             "almost the maximum depth",
             "[a.a.a.a.a.a.a.a]\na = ".to_owned() + &"{a.a.a.a.a.a.a.a=".repeat(15) + "1" + &"}".repeat(15) + "\n",

@@ -5,6 +5,7 @@ use std::path::Path;
 use rocknet_config::environment::MemoryEnvironment;
 use rocknet_config::{Code, Loaded, Report, files};
 
+/// Checks a text in an environment in which only the folder `/w` exists.
 fn check(text: &str) -> Result<Loaded, Report> {
     let mut environment = MemoryEnvironment::default();
     environment.directories.insert("/w".into());
@@ -14,7 +15,8 @@ fn check(text: &str) -> Result<Loaded, Report> {
 #[test]
 fn a_disabled_site_is_kept_and_not_served() {
     let served = "[site.\"a.test\"]\nroot = \"/w\"\ntls = \"off\"\n";
-    // Its folder is missing, its name is one of the other site, and its port has TLS there.
+    // The root of the disabled site is missing. The site also conflicts with the other site: its alias is the other
+    // site's name, and it uses TLS on port 80, where the other site does not.
     let disabled =
         "[site.\"b.test\"]\nenabled = false\nroot = \"/missing\"\naliases = \"a.test\"\nlisten = \"https://80\"\n";
     let loaded = check(&format!("{served}{disabled}")).unwrap();
@@ -27,6 +29,7 @@ fn a_disabled_site_is_kept_and_not_served() {
         (1, 4)
     );
     assert_eq!(config.disabled_sites[0].name, "b.test");
+    // If the site is enabled, the missing root and the conflicts are reported.
     let enabled = check(&format!("{served}{}", disabled.replace("false", "true"))).unwrap_err();
     assert!(enabled.errors() >= 2, "{enabled}");
 }

@@ -7,7 +7,8 @@ use rocknet_config::keys::{self, Kind, Section};
 
 use fixture::{config_with, parse};
 
-/// Returns the row of an explanation that shows a key, and true if that row shows the whole table of the key.
+/// Returns the row of an explanation that shows a key, and true if that row shows the whole table of the key. Returns
+/// `None` for a section whose keys are not explained.
 fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
     // Row of the whole table, and the keys that only this row shows. Other keys of the table have rows of their own.
     let (table, in_its_value): (_, &[&str]) = match section {
@@ -90,7 +91,8 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
             match &key.kind {
                 Kind::Map { .. } => {}
                 _ if is_table => {
-                    // Only the first element of a list is compared, because files are shown with their folders.
+                    // Only the first string of the example is compared. It is only a part of the shown value, because
+                    // files are shown with their folders.
                     let first = written.trim_matches(['[', ']', '"', ' ', '}']).split('"').next();
                     let name = first.unwrap_or_default();
                     assert!(found.value.contains(name), "{found:?} does not contain {name}:\n{text}");

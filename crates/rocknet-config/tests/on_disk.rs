@@ -49,13 +49,14 @@ fn a_file_and_its_sites_are_read_from_disk() {
 
 #[cfg(unix)]
 #[test]
-fn links_to_the_main_file_and_to_the_own_folder_do_not_loop() {
+fn links_to_the_main_file_and_to_their_own_folder_do_not_loop() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("sites")).unwrap();
     let main = dir.path().join("rocknet.toml");
     fs::write(&main, "include = \"sites/*.toml\"\n").unwrap();
     std::os::unix::fs::symlink(&main, dir.path().join("sites/loop.toml")).unwrap();
     std::os::unix::fs::symlink(dir.path().join("sites"), dir.path().join("sites/sites")).unwrap();
+    // `sites/loop.toml` includes itself again as `sites/sites/loop.toml`, and so on, until the includes are too deep.
     let report = rocknet_config::load(&main, &ProcessEnvironment).unwrap_err();
     assert!(
         report.findings.iter().all(|finding| finding.code == Code::Include),

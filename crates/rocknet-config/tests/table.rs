@@ -188,6 +188,7 @@ fn generated_pages_are_up_to_date() {
 fn the_schema_has_every_key_and_resolves_its_references() {
     let schema: serde_json::Value = serde_json::from_str(&reference::schema()).unwrap();
     let mut references = Vec::new();
+    // Values that have not been visited yet.
     let mut open = vec![&schema];
     while let Some(value) = open.pop() {
         match value {
@@ -215,7 +216,7 @@ fn the_schema_has_every_key_and_resolves_its_references() {
 }
 
 #[test]
-fn built_in_configurations_equal_those_of_files() {
+fn a_folder_is_served_as_by_a_file_and_the_welcome_page_has_no_root() {
     use rocknet_config::model::{Listen, Mode};
     let listen = Listen::Tcp {
         address: Some([127, 0, 0, 1].into()),

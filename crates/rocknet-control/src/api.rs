@@ -12,7 +12,7 @@ mod request;
 pub use crate::level::{Level, LogLevel, LogLevelChange};
 pub use endpoint::{Endpoint, Input, Method, Permission};
 pub use endpoints::ENDPOINTS;
-pub use error::ApiError;
+pub use error::{ApiError, TAKEN_OVER};
 pub use reply::{Done, Reply};
 pub use request::Request;
 

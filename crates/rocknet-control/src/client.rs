@@ -4,24 +4,28 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use rocknet_proto::h1::{ClientConnection, ClientEvent, Length, RequestLine};
 use rocknet_proto::{Field, Limits, ResponseIndex};
 use serde::de::DeserializeOwned;
 
-use crate::api::{ApiError, JSON, Request};
+use crate::api::{ApiError, JSON, Request, TAKEN_OVER};
 
-/// Maximum wait for the next bytes of a reply, longer than the server waits for its own handler. A reload of a large
-/// configuration takes seconds.
+/// Maximum wait for the next bytes of a reply, longer than the server's own timeout for a handler. A reload of a
+/// large configuration takes seconds.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Maximum size of a reply in bytes: the sites of a server with 50,000 of them.
 const MAX_REPLY: usize = 32 << 20;
 
 /// Maximum number of times that a request is sent. A process that ends after an upgrade closes connections that it has
-/// accepted; its successor serves the next one.
-const MAX_ATTEMPTS: u32 = 3;
+/// accepted, or replies with [`TAKEN_OVER`]; its successor serves the next one.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// Pause before a request is repeated after [`TAKEN_OVER`]. The old process stops accepting connections meanwhile.
+const TAKEN_OVER_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connection to a server.
 #[derive(Debug)]
@@ -58,13 +62,24 @@ impl Client {
     ///
     /// [`ClientError::NotRunning`], [`ClientError::NoAccess`], or an error of the operating system.
     pub fn connect(socket: &Path) -> Result<Client, ClientError> {
+        Client::connect_with_timeout(socket, REPLY_TIMEOUT)
+    }
+
+    /// Connects like [`Client::connect`]. `timeout`: maximum time that [`Client::call`] waits for the next bytes of a
+    /// reply, or for room in the socket for the bytes of a request.
+    ///
+    /// # Errors
+    ///
+    /// Fails in the same cases as [`Client::connect`], or with an error of the operating system if the timeout is
+    /// zero.
+    pub fn connect_with_timeout(socket: &Path, timeout: Duration) -> Result<Client, ClientError> {
         let stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(socket.to_owned()),
             io::ErrorKind::PermissionDenied => ClientError::NoAccess(socket.to_owned()),
             _ => ClientError::Io(error),
         })?;
-        stream.set_read_timeout(Some(REPLY_TIMEOUT)).map_err(ClientError::Io)?;
-        stream.set_write_timeout(Some(REPLY_TIMEOUT)).map_err(ClientError::Io)?;
+        stream.set_read_timeout(Some(timeout)).map_err(ClientError::Io)?;
+        stream.set_write_timeout(Some(timeout)).map_err(ClientError::Io)?;
         Ok(Client {
             socket: socket.to_owned(),
             stream,
@@ -74,12 +89,12 @@ impl Client {
         })
     }
 
-    /// Sends a request and receives its reply. `T` is the type that [`Request`] names for it.
+    /// Sends a request and receives its reply. `T` is the reply type that the documentation of [`Request`] names.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Api`] if the server has rejected the request or failed to carry it out. Other errors if the
-    /// connection fails or the reply is invalid; the connection cannot be used after them.
+    /// Returns [`ClientError::Api`] if the server has rejected the request or failed to carry it out. Returns another
+    /// error if the connection fails or the reply is invalid; the connection is then unusable.
     pub fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
         let mut reply = Vec::new();
         let status = self.exchange(request, &mut |data| {
@@ -100,7 +115,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Client::call`], and the error of `take`.
+    /// Fails in the same cases as [`Client::call`], or with the error of `take`.
     pub fn stream<T: DeserializeOwned>(
         &mut self,
         request: &Request,
@@ -129,23 +144,31 @@ impl Client {
     }
 
     /// Sends a request, and passes the bytes of the reply's body to `take`. Returns the status. If the server closes
-    /// the connection without having read the request, connects again and repeats the request. Makes at most
-    /// [`MAX_ATTEMPTS`] attempts.
+    /// the connection without having read the request, or another process has taken over, connects again and repeats
+    /// the request. Makes at most [`MAX_ATTEMPTS`] attempts.
     fn exchange(&mut self, request: &Request, take: &mut Take<'_>) -> Result<u16, ClientError> {
         for _ in 1..MAX_ATTEMPTS {
             match self.attempt(request, take) {
-                Err(ClientError::Io(error)) if !self.has_reply && is_unread(&error) => {
-                    let timeout = self.stream.read_timeout().map_err(ClientError::Io)?;
-                    *self = Client::connect(&self.socket)?;
-                    self.stream.set_read_timeout(timeout).map_err(ClientError::Io)?;
-                }
+                Err(ClientError::Io(error)) if !self.has_reply && is_unread(&error) => {}
+                Ok(TAKEN_OVER) => thread::sleep(TAKEN_OVER_PAUSE),
                 result => return result,
             }
+            self.reconnect()?;
         }
         self.attempt(request, take)
     }
 
-    /// Sends a request once and receives the reply, like [`Client::exchange`].
+    /// Connects again, with the timeouts of the present connection.
+    fn reconnect(&mut self) -> Result<(), ClientError> {
+        let read = self.stream.read_timeout().map_err(ClientError::Io)?;
+        let write = self.stream.write_timeout().map_err(ClientError::Io)?;
+        *self = Client::connect(&self.socket)?;
+        self.stream.set_read_timeout(read).map_err(ClientError::Io)?;
+        self.stream.set_write_timeout(write).map_err(ClientError::Io)
+    }
+
+    /// Sends a request once and receives the reply, like [`Client::exchange`]. The body of a reply with [`TAKEN_OVER`]
+    /// is not passed to `take`.
     fn attempt(&mut self, request: &Request, take: &mut Take<'_>) -> Result<u16, ClientError> {
         self.has_reply = false;
         let (endpoint, body) = (request.endpoint(), request.body());
@@ -201,7 +224,9 @@ impl Client {
                     }
                 }
                 ClientEvent::Data { start, end } => {
-                    take(&self.unread[start..end])?;
+                    if status != TAKEN_OVER {
+                        take(&self.unread[start..end])?;
+                    }
                     self.unread.drain(..end);
                 }
                 ClientEvent::End { consumed } => {
@@ -242,6 +267,9 @@ fn is_successful(status: u16) -> bool {
 
 /// Returns the error in the body of a reply, or an error with only the status if the body has none.
 fn rejected(status: u16, body: &[u8]) -> ClientError {
+    if status == TAKEN_OVER {
+        return ClientError::Api(ApiError::taken_over());
+    }
     let error = serde_json::from_slice(body).unwrap_or_else(|_| ApiError::new(status, format!("status {status}")));
     ClientError::Api(ApiError { status, ..error })
 }
@@ -272,7 +300,6 @@ impl std::error::Error for ClientError {}
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixListener;
-    use std::thread;
 
     use super::*;
     use crate::api::{Done, Level, LogLevel, LogLevelChange};
@@ -307,6 +334,30 @@ mod tests {
         let level: LogLevel = client.call(&Request::LogLevel).expect("a reply");
         assert_eq!(level.level, Level::Debug);
         assert!(server.join().expect("a server").starts_with("GET /api/log-level "));
+    }
+
+    #[test]
+    fn a_request_to_a_process_that_was_replaced_is_repeated() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("s");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let mut client = Client::connect(&socket).expect("a connection");
+        let old = serve(
+            listener.try_clone().expect("a descriptor"),
+            vec!["HTTP/1.1 421 Misdirected Request\r\nContent-Length: 13\r\n\r\n{\"error\":\"x\"}"],
+        );
+        let new = thread::spawn(move || {
+            old.join().expect("the old process");
+            serve(
+                listener,
+                vec!["HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"level\":\"debug\"}"],
+            )
+            .join()
+            .expect("the new process")
+        });
+        let level: LogLevel = client.call(&Request::LogLevel).expect("a reply");
+        assert_eq!(level.level, Level::Debug);
+        assert!(new.join().expect("a server").starts_with("GET /api/log-level "));
     }
 
     #[test]

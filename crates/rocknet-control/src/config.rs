@@ -10,6 +10,10 @@ use crate::text;
 /// Maximum size in bytes of a configuration file that programs can replace or edit. Larger ones are edited by hand.
 pub const MAX_TEXT: usize = 256 * 1024;
 
+/// Maximum number of edits in a request. Forms and programs need fewer at a time, and each edit is looked up in each
+/// file of the configuration.
+pub const MAX_EDITS: usize = 1000;
+
 /// File of the configuration that is queried.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigFileName {
@@ -160,7 +164,7 @@ pub struct Replacement {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Edits {
-    /// Edits in the order in which they are applied.
+    /// Edits in the order in which they are applied: 1 to 1000.
     pub edits: Vec<Edit>,
     /// Revision of the text that they apply to; `None`: the edits apply to any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,6 +173,11 @@ pub struct Edits {
     /// several files need a request for each file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// True to create `file`, with a new site. The file must not exist, its folder must exist, and `include` of a
+    /// file of the configuration must match it. The name is relative to the folder of the main file. Each part of the
+    /// name consists of ASCII letters, digits, `.`, `_` and `-`, and does not begin with `.`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub create: bool,
 }
 
 /// Edit of a configuration file. Comments, order and spacing of everything else are kept.
@@ -221,7 +230,7 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Returns the path of the key or table that the edit is about: for a field, the table of its site. The key or
+    /// Returns the path of the key or table that the edit concerns: for a field, the table of its site. The key or
     /// table need not exist.
     pub fn path(&self) -> Vec<&str> {
         match self {

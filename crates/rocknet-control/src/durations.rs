@@ -6,7 +6,8 @@
 /// Binary logarithm of the first bound in microseconds.
 const FIRST_BITS: u32 = 3;
 
-/// Returns the counts of an interval from those at its beginning and its end. Entries that `before` lacks count as 0.
+/// Subtracts the counts at the beginning of an interval from the counts at its end. Missing entries of `before` count
+/// as 0.
 pub fn between(before: &[u64], now: &[u64]) -> Vec<u64> {
     let before = before.iter().copied().chain(std::iter::repeat(0));
     now.iter()

@@ -27,6 +27,7 @@ pub mod doctor;
 pub mod durations;
 pub mod explanation;
 mod level;
+mod listening_socket;
 pub mod logs;
 #[cfg(feature = "schema")]
 pub mod openapi;
@@ -45,6 +46,7 @@ pub use certificate::{CertificateList, CertificateSummary};
 #[cfg(unix)]
 pub use client::{Client, ClientError};
 pub use command::{Command, UnknownCommand};
+pub use listening_socket::ListeningSocket;
 pub use php::{PhpPoolList, PhpPoolSummary, PhpState};
 pub use site::{SiteKind, SiteList, SiteSummary};
 pub use status::{Cache, IntervalLoad, Mode, Responses, SiteDurations, Status};

@@ -65,7 +65,8 @@ pub fn document() -> String {
             },
         },
     });
-    // The order must not depend on a feature of `serde_json`, with which objects keep the order of insertion.
+    // With one of its features, `serde_json` keeps the insertion order of objects. The document must not depend on
+    // it.
     document.sort_all_objects();
     format!("{document:#}\n")
 }

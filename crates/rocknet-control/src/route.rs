@@ -149,8 +149,8 @@ fn setting(f: &mut fmt::Formatter<'_>, setting: &ExplainedSetting) -> fmt::Resul
     writeln!(f, "  {} = {}{position}", shown(&setting.key), shown(&setting.value))
 }
 
-/// Returns a position after two spaces. The text is empty without a position, and for line 0, because a configuration
-/// that was built in memory has no lines.
+/// Returns a position after two spaces. Returns an empty text if there is no position, or for line 0, because a
+/// configuration that was built in memory has no lines.
 fn at(position: Option<&ConfigPosition>) -> String {
     match position {
         Some(ConfigPosition { file, line }) if *line > 0 => {

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::{Status, durations};
 
-/// Maximum interval between two states that give a sample. The figures of a longer interval would be averages of a time
-/// that no chart shows.
+/// Maximum interval between the two states of a sample. Figures of a longer interval would average over time that no
+/// chart shows.
 const MAX_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Load of the server during an interval of about a second.
@@ -34,7 +34,7 @@ pub struct LoadSample {
     pub p99_us: Option<u64>,
 }
 
-/// The latest samples, and the state with which the interval of the next sample begins.
+/// The latest samples, and the state at which the interval of the next sample begins.
 #[derive(Debug)]
 pub struct SampleHistory {
     /// The latest state with its time.
@@ -54,8 +54,8 @@ impl SampleHistory {
         }
     }
 
-    /// Adds a state, and returns the sample since the state before it. `at`: time of the state, from any fixed moment.
-    /// `None` for the first state, and if the interval is empty or longer than 10 seconds.
+    /// Adds a state, and returns the sample since the previous state. Returns `None` for the first state, and if the
+    /// interval is empty or longer than [`MAX_INTERVAL`]. `at`: time of the state, from any fixed moment.
     pub fn push(&mut self, at: Duration, status: Status) -> Option<LoadSample> {
         let before = self.last.replace((at, status));
         let (Some((began, before)), Some((_, now))) = (before, &self.last) else {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// Time in seconds until the new process has to be ready, unless the order names another.
 pub const DEFAULT_TIMEOUT: u64 = 30;
 
-/// Times in seconds that an order may name. The client waits for the reply meanwhile, so the maximum is shorter than
-/// the client's timeout for a reply.
+/// Permitted timeouts of an order in seconds. The client waits for the reply meanwhile, so the maximum is shorter
+/// than the client's timeout for a reply.
 pub const TIMEOUTS: RangeInclusive<u64> = 1..=50;
 
 /// Order to start a new process that takes over the sockets of the server.

@@ -40,7 +40,7 @@ pub struct Response {
 /// An upstream and its response time.
 #[derive(Debug, Clone)]
 pub struct UpstreamTiming {
-    /// Address as configured.
+    /// Configured address; for a PHP that the server runs, `php:` and the pool name.
     pub address: Arc<str>,
     /// Time from sending the request until the head of the response. `None` if no head was received.
     pub head: Option<Duration>,

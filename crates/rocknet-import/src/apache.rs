@@ -102,11 +102,8 @@ fn is_shared(directive: &Directive) -> bool {
 /// Replaces `<IfModule>` and similar sections by their directives.
 fn flatten(tree: &[Directive], all: &mut Vec<Directive>, notes: &mut dyn Notes) {
     for directive in tree {
-        let is_condition = ["IfModule", "IfDefine", "IfVersion", "IfFile", "IfDirective"]
-            .iter()
-            .any(|name| directive.is(name));
-        match (&directive.block, is_condition) {
-            (Some(_), true) if directive.argument(0).starts_with('!') || directive.is("IfDefine") => {
+        match (&directive.block, is_condition(directive)) {
+            (Some(_), true) if !is_applied_condition(directive) => {
                 let message = "this section is for servers without the module or with a definition";
                 match section::restricts(directive) {
                     true => notes.skip_restriction(directive, message),
@@ -124,6 +121,17 @@ fn flatten(tree: &[Directive], all: &mut Vec<Directive>, notes: &mut dyn Notes) 
             (None, _) => all.push(directive.clone()),
         }
     }
+}
+
+fn is_condition(directive: &Directive) -> bool {
+    ["IfModule", "IfDefine", "IfVersion", "IfFile", "IfDirective"]
+        .iter()
+        .any(|name| directive.is(name))
+}
+
+/// Returns true for a conditional section whose directives count as if they stood outside of it.
+fn is_applied_condition(directive: &Directive) -> bool {
+    is_condition(directive) && !directive.argument(0).starts_with('!') && !directive.is("IfDefine")
 }
 
 /// Translates an `.htaccess`. Its folder is the root of the site, whose name is unknown.

@@ -31,8 +31,9 @@ pub(crate) struct IncludeRequest {
 /// Differences between the languages.
 pub(crate) trait IncludeRules {
     fn read(&self, text: &str) -> Result<Vec<Directive>, SyntaxError>;
-    /// Returns the files that a directive includes; `None` for other directives. `known`: directives read so far.
-    fn request(&self, directive: &Directive, known: &[Directive]) -> Option<IncludeRequest>;
+    /// Returns the files that a directive includes; `None` for other directives. `known` holds the directives read so
+    /// far at each open level, outermost first.
+    fn request(&self, directive: &Directive, known: &[Vec<Directive>]) -> Option<IncludeRequest>;
     /// Returns the folder of relative paths. `file`: the file with the directive.
     fn folder(&self, file: &Path) -> PathBuf;
     /// Adapts the directives of a file to the arguments of the directive that includes it.
@@ -50,6 +51,8 @@ pub(crate) struct IncludeReader<'a> {
     pub notes: Vec<Note>,
     /// Directives of the files that have been read.
     read: HashMap<PathBuf, Vec<Directive>>,
+    /// Directives read so far, one list for each open level.
+    known: Vec<Vec<Directive>>,
     /// Files that are being read, from the outermost to the innermost.
     open: Vec<PathBuf>,
     bytes: usize,
@@ -64,6 +67,7 @@ impl<'a> IncludeReader<'a> {
             sources: SourceMap::default(),
             notes: Vec::new(),
             read: HashMap::new(),
+            known: Vec::new(),
             open: Vec::new(),
             bytes: 0,
             inserted: 0,
@@ -87,16 +91,17 @@ impl<'a> IncludeReader<'a> {
     }
 
     fn expand(&mut self, tree: Vec<Directive>, file: &Path) -> Result<Vec<Directive>, ImportError> {
-        let mut all: Vec<Directive> = Vec::with_capacity(tree.len());
+        self.known.push(Vec::with_capacity(tree.len()));
         for mut directive in tree {
-            if let Some(request) = self.rules.request(&directive, &all) {
+            if let Some(request) = self.rules.request(&directive, &self.known) {
                 match self.files(&directive, &request, file) {
                     Some(files) => {
                         for file in files {
-                            all.extend(self.insert(&directive, &file)?);
+                            let inserted = self.insert(&directive, &file)?;
+                            self.add(inserted);
                         }
                     }
-                    None if request.is_uncertain => all.push(directive),
+                    None if request.is_uncertain => self.add([directive]),
                     None => {}
                 }
                 continue;
@@ -104,9 +109,16 @@ impl<'a> IncludeReader<'a> {
             if let Some(block) = directive.block.take() {
                 directive.block = Some(self.expand(block, file)?);
             }
-            all.push(directive);
+            self.add([directive]);
         }
-        Ok(all)
+        Ok(self.known.pop().unwrap_or_default())
+    }
+
+    /// Appends directives to the innermost level.
+    fn add(&mut self, directives: impl IntoIterator<Item = Directive>) {
+        if let Some(level) = self.known.last_mut() {
+            level.extend(directives);
+        }
     }
 
     /// Returns the files of a request; `None`, with a note unless it is uncertain, if there is no such file.

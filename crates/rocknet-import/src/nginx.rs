@@ -5,6 +5,7 @@ mod includes;
 mod location;
 mod php;
 mod place;
+mod precedence;
 mod reader;
 mod response;
 mod restriction;

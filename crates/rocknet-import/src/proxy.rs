@@ -1,4 +1,4 @@
-//! Settings of a proxy: servers, header fields, health check and other keys, and their form in TOML.
+//! Settings of a proxy (servers, header fields, health check and other keys), and their TOML form.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl ProxyServer {
         }
     }
 
-    /// Returns the server in TOML: its URL, or a table if it has a weight or role.
+    /// Returns the TOML form of the server: its URL, or a table if it has a weight or role.
     fn value(&self) -> Value {
         if self.weight == 1 && !self.backup && !self.drain {
             return Value::text(&self.url);

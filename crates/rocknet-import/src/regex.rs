@@ -1,4 +1,4 @@
-//! Translates regular expressions of other servers to patterns of RockNet, as far as patterns can express them.
+//! Translates regular expressions of other servers to RockNet patterns, as far as patterns can express them.
 
 /// Maximum number of patterns of one expression.
 const MAX_PATTERNS: usize = 64;
@@ -7,8 +7,8 @@ const MAX_PATTERNS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPatterns {
     pub patterns: Vec<String>,
-    /// Patterns of names that only begin with the path, such as `/api*` for `^/api`, which the expression also matched.
-    /// They match no paths below such names.
+    /// Patterns for names that merely begin with the path, such as `/api*` for `^/api`. The expression matched these
+    /// names, too. The patterns do not match paths below these names.
     pub beginnings: Vec<String>,
     /// Difference between the paths that the patterns and the expression match.
     pub difference: Option<&'static str>,
@@ -23,7 +23,7 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
     // True if the expression is anchored at the end of the path.
     let ends = rest.ends_with('$') && !rest.ends_with("\\$");
     let rest = if ends { &rest[..rest.len() - 1] } else { rest };
-    // `.*` matches any end, with and without `$` after it. `(/|$)` stands for a folder with everything below it.
+    // `.*` matches any ending, with or without `$` after it. `(/|$)` stands for a folder and everything below it.
     let (rest, ends) = match rest.strip_suffix(".*").or_else(|| rest.strip_suffix("(.*)")) {
         Some(rest) if !rest.ends_with('\\') => (rest, false),
         _ => (rest, ends),
@@ -42,7 +42,7 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
     let mut difference = None;
     for text in texts {
         match (anchored, ends) {
-            // The checks of RockNet refuse a pattern with more than eight `*`, or with two in a row.
+            // RockNet's checks refuse a pattern with more than eight `*`, or with two in a row.
             _ if text.matches('*').count() > 8 || text.contains("**") => return None,
             (true, true) if text.starts_with('/') => all.push(text),
             (true, false) if is_folder && text.starts_with('/') => {
@@ -68,12 +68,12 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
     })
 }
 
-/// Number of patterns for files in a folder and below it: one for the folder itself, and one for each of six levels of
-/// folders below. A pattern has at most eight `*`: six for the levels, one for the name, and one before the folder.
+/// Number of patterns for files in a folder and below it: one for the folder itself, and one for each of the six
+/// levels below. A pattern has at most eight `*`: six for the levels, one for the name, and one before the folder.
 const MAX_FOLDERS: usize = 7;
 
 /// Returns the patterns of files with an ending in folders: at the root if `anchored`, otherwise anywhere. Returns
-/// `None` if there are too many of them, or if a folder or ending is not a plain text.
+/// `None` if there are too many patterns, or if a folder or ending is not plain text.
 fn in_folders(folder: &str, ending: &str, anchored: bool) -> Option<PathPatterns> {
     let (folders, endings) = (expand(folder)?, expand(ending)?);
     let is_plain = |text: &String| !text.contains('*');
@@ -96,7 +96,7 @@ fn in_folders(folder: &str, ending: &str, anchored: bool) -> Option<PathPatterns
     })
 }
 
-/// Returns the patterns of files with a name in a folder, and in the folders up to six levels below it.
+/// Returns the patterns for files called `name` in a folder, and up to six levels below it.
 pub(crate) fn below(folder: &str, name: &str) -> Vec<String> {
     (0..MAX_FOLDERS)
         .map(|depth| format!("{folder}/{}{name}", "*/".repeat(depth)))
@@ -157,9 +157,9 @@ fn expand(expression: &str) -> Option<Vec<String>> {
     Some(all)
 }
 
-/// Returns patterns and target of a rewrite or redirect by a regular expression. `{*}` in the target stands for the
-/// group of the expression. Returns `None` if patterns cannot express it, or if the replacement refers to more than one
-/// group, or with `%1` to a condition of Apache.
+/// Returns the patterns and the target of a rewrite or redirect by regular expression. `{*}` in the target stands for
+/// the group of the expression. Returns `None` if patterns cannot express it. Also returns `None` if the replacement
+/// refers to several groups, or with `%1` to a condition of Apache.
 pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
     let end_capture = ["(.*)$", "(.*)", "(.+)$"];
     let captured = end_capture.iter().find_map(|end| expression.strip_suffix(end));
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn expressions_become_patterns() {
-        // Expression, its patterns (none if it cannot be expressed), and true if they match exactly the same paths.
+        // Expression, its patterns (empty if it has none), and true if they match exactly the same paths.
         let rows: &[(&str, &[&str], bool)] = &[
             (r"\.php$", &["*.php"], true),
             (r"\.(js|css)$", &["*.js", "*.css"], true),

@@ -56,7 +56,7 @@ const ORDER: [&str; 27] = [
 const ACCESS: [&str; 4] = ["allow", "deny", "auth", "internal"];
 
 impl Settings {
-    /// Sets a key; an earlier value is replaced. `allow` is ignored if every client is denied already.
+    /// Sets a key, replacing an earlier value. Ignores `allow` if every client is denied already.
     pub fn set(&mut self, key: &str, value: Value, line: usize) {
         if key == "allow" && self.is_closed() {
             return;
@@ -90,7 +90,7 @@ impl Settings {
         self.is_locked = true;
     }
 
-    /// Denies every client, as the original configuration does. Settings of places inside may permit clients again.
+    /// Denies every client, as the original configuration does. Nested places may permit clients again.
     pub fn deny_all(&mut self, line: usize) {
         self.values.remove("allow");
         self.set("deny", Value::text("all"), line);
@@ -133,8 +133,7 @@ impl Settings {
         self.values.remove(key)
     }
 
-    /// Removes a key that the check of the configuration refuses. If the key restricts access, every client is denied
-    /// instead.
+    /// Removes a key that the configuration check refuses. If the key restricts access, denies every client instead.
     pub fn refuse(&mut self, key: &str) -> Option<Setting> {
         let removed = self.values.remove(key)?;
         if key == "deny" && removed.value == Value::text("all") {
@@ -166,8 +165,8 @@ impl Settings {
         }
     }
 
-    /// Cancels the inherited `deny` if these settings have only an `allow`, and the other way round. If the inherited
-    /// settings are locked, replaces the lists of these settings by `deny = "all"` instead.
+    /// Cancels an inherited `deny` if these settings have only an `allow`, and vice versa. If the inherited settings
+    /// are locked, replaces both lists by `deny = "all"` instead.
     pub fn cancel_inherited_lists(&mut self, inherited: &Settings, line: usize) {
         if inherited.is_locked {
             return self.keep_closed(line);
@@ -183,7 +182,7 @@ impl Settings {
         }
     }
 
-    /// Replaces `allow` and `deny` of a place inside a locked one by `deny = "all"`, because they would open the place.
+    /// Replaces `allow` and `deny` by `deny = "all"`, because they would open a place inside a locked one.
     fn keep_closed(&mut self, line: usize) {
         let has_lists = self.has("allow") || self.has("deny");
         self.values.remove("allow");
@@ -193,7 +192,7 @@ impl Settings {
         }
     }
 
-    /// Returns keys and settings in the order of the translated file.
+    /// Returns the keys and settings in the order of the translated file.
     pub fn in_order(&self) -> Vec<(&str, &Setting)> {
         let mut all: Vec<_> = self
             .values

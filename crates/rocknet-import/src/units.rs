@@ -1,6 +1,6 @@
-//! Converts sizes, durations and the value of `Strict-Transport-Security` of other servers to RockNet's form.
+//! Converts sizes, durations and `Strict-Transport-Security` values of other servers to RockNet's form.
 
-/// Returns a size in RockNet's form from `64`, `8k`, `10M` or `1g` (steps of 1024), or `10MB` (steps of 1000). Returns
+/// Converts a size to RockNet's form: `64`, `8k`, `10M` or `1g` (steps of 1024), or `10MB` (steps of 1000). Returns
 /// `None` for other forms.
 pub(crate) fn size(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
@@ -22,8 +22,8 @@ pub(crate) fn size(text: &str) -> Option<String> {
     Some(format!("{number}{unit}"))
 }
 
-/// Returns seconds from `30`, `30s`, `5m`, `1h`, `7d`, `2w`, `1M` (30 days), `1y`, `1h30m`, or `500ms` rounded up.
-/// Returns `None` for other forms.
+/// Parses a duration, and returns its seconds: `30`, `30s`, `5m`, `1h`, `7d`, `2w`, `1M` (30 days), `1y`, `1h30m`, or
+/// `500ms` rounded up. Returns `None` for other forms.
 pub(crate) fn seconds(text: &str) -> Option<u64> {
     let mut rest = text.trim();
     let mut total = 0_u64;
@@ -65,7 +65,7 @@ pub(crate) fn duration(seconds: u64) -> String {
     }
 }
 
-/// Returns a duration in RockNet's form from that of another server; `None` if it is not valid.
+/// Converts a duration of another server to RockNet's form; `None` if it is invalid.
 pub(crate) fn duration_of(text: &str) -> Option<String> {
     let is_number = |number: &str| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
     if text.strip_suffix("ms").is_some_and(is_number) {
@@ -74,7 +74,7 @@ pub(crate) fn duration_of(text: &str) -> Option<String> {
     seconds(text).map(duration)
 }
 
-/// Returns the `max-age` of a value of `Strict-Transport-Security` in seconds, and true if the value has further parts.
+/// Parses a value of `Strict-Transport-Security`. Returns its `max-age` in seconds, and true if it has further parts.
 /// Returns `None` if it has no valid `max-age`.
 pub(crate) fn hsts(value: &str) -> Option<(u64, bool)> {
     let mut age = None;
@@ -88,7 +88,7 @@ pub(crate) fn hsts(value: &str) -> Option<(u64, bool)> {
     age.map(|age| (age, has_more))
 }
 
-/// Seconds of a day.
+/// Seconds in a day.
 const DAY: u64 = 86_400;
 
 #[cfg(test)]

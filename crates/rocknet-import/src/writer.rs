@@ -20,7 +20,7 @@ const MAX_ROUNDS: usize = 50;
 
 /// Renders a document. `name`: name of the source file.
 pub(crate) fn write(mut document: Document, name: &str) -> Result<Import, ImportError> {
-    // The paths of the configuration need not exist on this machine, so each counts as an existing folder.
+    // The paths in the configuration need not exist on this machine, so every path counts as an existing folder.
     let environment = MemoryEnvironment {
         any_directory: true,
         ..MemoryEnvironment::default()
@@ -73,7 +73,7 @@ fn failure(name: &str, message: &str) -> ImportError {
 struct Rendered {
     text: String,
     origins: Vec<Origin>,
-    /// Number of lines with a value. The header of each rule is counted too.
+    /// Number of lines with a value, including the header of each rule.
     settings: usize,
 }
 
@@ -97,7 +97,7 @@ impl Rendered {
         self.line("", Origin::Comment);
     }
 
-    /// Appends notes as comments, except those about directives that are not needed.
+    /// Appends notes as comments, except notes about directives that are not needed.
     fn notes(&mut self, notes: &[Note], sources: &SourceMap) {
         for note in notes {
             let (name, line) = sources.position(note.line);
@@ -108,7 +108,7 @@ impl Rendered {
         }
     }
 
-    /// Appends a line for each setting. `origin` makes the origin of a line from its key.
+    /// Appends a line for each setting. `origin` returns the origin of a line for its key.
     fn settings(&mut self, settings: &Settings, origin: impl Fn(String) -> Origin) {
         for (key, setting) in settings.in_order() {
             let mut line = format!("{key} = ");

@@ -41,7 +41,7 @@ proptest! {
         translate_text(&text);
     }
 
-    // Replaces `cut` characters of the sample `seed`, beginning at the position `at`, by `put`.
+    // Replaces `cut` characters at position `at` of sample `seed` with `put`.
     #[test]
     fn random_edits_do_not_panic(seed in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(),
                                  cut in 0_usize..30, put in prop_oneof![

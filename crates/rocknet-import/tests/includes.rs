@@ -192,3 +192,43 @@ fn an_error_in_an_included_file_names_it() {
     let error = import_file(Language::Nginx, Path::new("/n/none.conf"), &environment).unwrap_err();
     assert_eq!((error.file.as_str(), error.line), ("/n/none.conf", None));
 }
+
+#[test]
+fn a_snippet_takes_precedence_over_a_file_of_its_name() {
+    let environment = files(&[
+        (
+            "/etc/caddy/Caddyfile",
+            "(staff) {\n\t@outside not remote_ip 10.0.0.0/8\n\trespond @outside 403\n}\na.test {\n\timport staff\n\troot * \
+             /srv\n\tfile_server\n}\n",
+        ),
+        ("/etc/caddy/staff", "encode\n"),
+    ]);
+    let import = translated(Language::Caddy, "/etc/caddy/Caddyfile", &environment);
+    assert!(import.toml.contains("allow = \"10.0.0.0/8\""), "{}", import.toml);
+}
+
+#[test]
+fn apache_resolves_includes_in_sections_with_the_definitions_outside_of_them() {
+    let environment = files(&[
+        (
+            "/etc/apache2/apache2.conf",
+            "<IfModule a>\nServerRoot /srv/conf\n</IfModule>\nDefine PARTS parts\n<IfModule b>\nInclude \
+             sites/a.conf\n</IfModule>\n",
+        ),
+        (
+            "/srv/conf/sites/a.conf",
+            "<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv/a\nInclude ${PARTS}/staff.inc\n</VirtualHost>\n",
+        ),
+        (
+            "/srv/conf/parts/staff.inc",
+            "<Location />\nRequire ip 10.0.0.0/8\n</Location>\n",
+        ),
+    ]);
+    let import = translated(Language::Apache, "/etc/apache2/apache2.conf", &environment);
+    assert!(
+        import.toml.contains("allow = \"10.0.0.0/8\""),
+        "{} {:?}",
+        import.toml,
+        import.notes
+    );
+}

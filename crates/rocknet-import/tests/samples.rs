@@ -15,7 +15,7 @@ fn samples() -> Vec<(PathBuf, Language, String)> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
-    // insta writes a snapshot that has not been accepted yet to `.snap.new`.
+    // insta writes snapshots that are not accepted yet to `.snap.new`.
     paths.retain(|path| {
         path.extension()
             .is_some_and(|extension| extension != "snap" && extension != "new")

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A limited counter of bytes. Clones share the counter.
 #[derive(Clone)]
 pub struct ByteBudget {
+    /// Number of bytes reserved now.
     used: Arc<AtomicU64>,
+    /// Maximum number of bytes reserved at the same time.
     limit: u64,
 }
 
@@ -24,6 +26,7 @@ impl ByteBudget {
     /// its bytes for a moment, so a concurrent call may return false although its bytes would fit.
     #[must_use]
     pub fn try_reserve(&self, bytes: u64) -> bool {
+        // `Relaxed` is enough, because the counter protects no other memory.
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
         let fits = before == 0 || before.saturating_add(bytes) <= self.limit;
         if !fits {

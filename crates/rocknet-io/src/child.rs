@@ -26,7 +26,7 @@ pub struct ChildSetup<'a> {
     /// process.
     pub directory: Option<&'a Path>,
     /// Descriptors that the program inherits under the same numbers. All other descriptors except the standard streams
-    /// are closed. Before Linux 5.11 and on other systems, only those marked close-on-exec are closed.
+    /// are closed. Before Linux 5.11 and on other systems, only descriptors marked close-on-exec are closed.
     pub inherited: Vec<OwnedFd>,
     /// True for a program that takes the place of this process. The limits of [`crate::sandbox::limit_programs`] do not
     /// apply to it, but all limits of this process do. On Linux, it keeps the capability to bind ports below 1024.
@@ -124,6 +124,7 @@ mod system {
 
     use super::ChildSetup;
 
+    /// Makes the child process apply `setup` between fork and exec.
     #[allow(unsafe_code)]
     pub(super) fn before_exec(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
         let parent = getpid();
@@ -142,7 +143,7 @@ mod system {
             if is_successor {
                 crate::privileges::pass_on_low_ports();
             } else {
-                // The limits are applied before the change of user, which may take away the right to apply them.
+                // Apply the sandbox before the change of user, because the new user may lack the right to apply it.
                 crate::sandbox::apply_to_program();
             }
             if let Some((uid, gid, groups)) = &user {
@@ -198,6 +199,7 @@ mod system {
 
     use super::ChildSetup;
 
+    /// Makes the child process apply `setup` before exec, without the settings that only Linux has.
     #[allow(unsafe_code)]
     pub(super) fn before_exec(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
         if let Some(user) = setup.user {
@@ -252,7 +254,7 @@ mod tests {
         let mut child = spawn_group(None);
         let (_, mut reader) = line(&mut child);
         signal_group(child.id(), Signal::KILL).unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
         // The pipe ends only after the second program, which has its writing end open too.
         assert_eq!(reader.read_line(&mut String::new()).unwrap(), 0);
         assert!(signal_group(u32::MAX, Signal::KILL).is_err());
@@ -291,7 +293,7 @@ mod tests {
         .join()
         .unwrap()
         .0;
-        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
         // The parent-death signal has ended only the shell. This call ends the second program.
         let _ = signal_group(child.id(), Signal::KILL);
     }

@@ -1,5 +1,5 @@
-//! Root-confined file system: opens files below a directory. No path and no race leads outside that directory. A
-//! symbolic link leads outside only under the link policies [`Symlinks::Owner`] and [`Symlinks::All`].
+//! Root-confined file system: opens files below a directory. No path and no race leads outside that directory, except
+//! by a symbolic link that the link policy [`Symlinks::Owner`] or [`Symlinks::All`] follows.
 //!
 //! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
 //! `RESOLVE_BENEATH` confines the lookup. The kernel refuses links that lead out, and all absolute links, even those
@@ -63,7 +63,9 @@ use root_directory::RootDirectory;
 #[derive(Debug)]
 pub struct Root {
     directory: RootDirectory,
+    /// The path given to [`Root::open`].
     path: PathBuf,
+    /// Confined lookups that the kernel supports for this directory.
     lookup: system::KernelLookup,
 }
 
@@ -204,6 +206,7 @@ impl Root {
         })
     }
 
+    /// Opens the validated path `relative` under the link policy.
     fn open_at(&self, relative: &[u8], symlinks: Symlinks, access: Access) -> Result<OwnedFd, OpenError> {
         let flags = access.flags();
         match symlinks {

@@ -20,7 +20,8 @@ pub fn limit() -> u64 {
 pub fn raise() -> DescriptorLimit {
     let before = limit();
     let maximum = getrlimit(Resource::Nofile).maximum;
-    // Some systems report no hard limit and yet refuse an unlimited soft limit.
+    // Some systems report no hard limit and yet refuse an unlimited soft limit, so a second value is tried. A value
+    // that is not above the present limit is skipped.
     for requested in [maximum, Some(FALLBACK_LIMIT)] {
         if requested.unwrap_or(u64::MAX) <= before
             || setrlimit(
@@ -65,6 +66,7 @@ mod tests {
         let raised = raise();
         assert_eq!((raised.before, raised.now), (64, limit()));
         assert!(raised.now == maximum.unwrap_or(u64::MAX) || maximum.is_none() && raised.now == FALLBACK_LIMIT);
+        // A second call changes nothing.
         assert_eq!(
             raise(),
             DescriptorLimit {

@@ -146,8 +146,8 @@ impl FdChannel {
     }
 
     /// Blocks until the next message, and returns its size and its descriptors in order. A message longer than the
-    /// buffer is cut. Descriptors for which this process has no room are missing. Returns `None` once the other end is
-    /// closed.
+    /// buffer is cut. Descriptors for which this process has no free number are missing. Returns `None` once the other
+    /// end is closed.
     ///
     /// # Errors
     ///
@@ -163,6 +163,7 @@ impl FdChannel {
                 RecvFlags::CMSG_CLOEXEC,
             ) {
                 Err(Errno::INTR) => {}
+                // The other end closed before it had received all messages.
                 Err(Errno::CONNRESET) => return Ok(None),
                 received => break received?,
             }
@@ -179,14 +180,15 @@ impl FdChannel {
     /// Blocks until a message arrives, the other end is closed, or `timeout` has passed. A signal restarts the timeout.
     /// Returns false after the timeout and after an error.
     pub fn wait_readable(&self, timeout: Duration) -> bool {
+        // Only a duration beyond the range of `Timespec` becomes zero, and no caller passes one.
         let timeout = Timespec::try_from(timeout).unwrap_or_default();
         let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
         matches!(rustix::io::retry_on_intr(|| poll(&mut polled, Some(&timeout))), Ok(ready) if ready > 0)
     }
 
     /// Blocks until one of the channels has a message or its other end is closed, or `timeout` has passed; without a
-    /// timeout, as long as it takes. Returns the positions of these channels in ascending order; an empty list after
-    /// the timeout.
+    /// timeout, as long as it takes. Returns the positions of the channels with a message or a closed end, in ascending
+    /// order; an empty list after the timeout.
     ///
     /// # Errors
     ///
@@ -220,6 +222,8 @@ impl FdChannel {
     }
 }
 
+/// Wraps a socket that is known to be an end of a channel, such as the second one of [`FdChannel::pair`]. Does not
+/// check the type of the socket, unlike [`FdChannel::from_socket`].
 impl From<OwnedFd> for FdChannel {
     fn from(socket: OwnedFd) -> FdChannel {
         FdChannel(socket)
@@ -232,6 +236,7 @@ impl AsFd for FdChannel {
     }
 }
 
+/// Replaces descriptor 0 with a duplicate of `by`.
 #[allow(unsafe_code)]
 fn replace_stdin(by: &File) -> io::Result<()> {
     // SAFETY: only descriptor 0 is closed. It has no owner, because all its users borrow it as the standard input.
@@ -323,6 +328,7 @@ mod tests {
         others.nth(2).unwrap().send(b"x", None, Blocking::No).unwrap();
         channels[0].shut_down();
         assert_eq!(FdChannel::wait_any(&channels, None).unwrap(), [0, 2]);
+        // A byte-stream socket cannot be an end of a channel.
         assert!(FdChannel::from_socket(UnixStream::pair().unwrap().0.into()).is_err());
     }
 

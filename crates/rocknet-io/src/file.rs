@@ -127,10 +127,17 @@ pub fn read_resident(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<
     some_if_resident(retry(|| system::read_resident(file.as_fd(), offset, buffer)))
 }
 
-/// Reads like [`read_resident`], at most `max` bytes, into a new vector.
+/// Reads at most `max` bytes into a new vector, like [`read_resident`]. Returns an empty vector at the end of the
+/// file.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read.
 pub fn read_resident_vec(file: &File, offset: u64, max: usize) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::with_capacity(max);
     let read = retry(|| system::append_resident(file.as_fd(), offset, &mut content));
+    // The allocator may have given the vector more capacity, which is filled.
+    content.truncate(max);
     Ok(some_if_resident(read)?.map(|()| content))
 }
 
@@ -202,8 +209,8 @@ pub fn check_resident(file: &File, offset: u64) -> Result<bool, FileError> {
 /// is sent.
 ///
 /// The range is read from its start to its end, so that the kernel reads ahead. Announcing the whole range first
-/// (`POSIX_FADV_WILLNEED`) increased the cost of a megabyte by half, because the kernel then reads it into single pages
-/// instead of large ones.
+/// (`POSIX_FADV_WILLNEED`) increased the cost of loading a megabyte by half, because the kernel then reads it into
+/// single pages instead of large ones.
 pub fn load_into_page_cache(file: &File, offset: u64, length: u64) {
     let (mut at, end) = (offset, offset.saturating_add(length));
     while at < end {

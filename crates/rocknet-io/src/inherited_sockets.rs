@@ -7,7 +7,8 @@ use socket2::{SockRef, Type};
 use crate::socket::{Address, Listener};
 use crate::udp;
 
-/// Bound sockets by address. The server takes those whose address it is configured for, and binds the others itself.
+/// Bound sockets by address. The server takes over each socket whose address is configured. It binds its own socket
+/// for every other configured address.
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
     /// Listening sockets, each with its name for messages.
@@ -77,18 +78,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("web.sock");
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        // TCP and UDP have separate ports, so a TCP socket may have the same port number as a UDP socket.
+        let [udp, taken] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let (tcp_address, udp_address) = (tcp.local_addr().unwrap(), udp.local_addr().unwrap());
+        let taken_address = Address::from(taken.local_addr().unwrap());
         let (connected, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut inherited = InheritedSockets::default();
         inherited.add(tcp.into(), "web");
         inherited.add(udp.into(), "quic");
+        inherited.add(taken.into(), "taken");
         inherited.add(UnixListener::bind(&path).unwrap().into(), "file");
         inherited.add(connected.into(), "stream");
 
         let (tcp_address, udp_address) = (Address::from(tcp_address), Address::from(udp_address));
-        // TCP and UDP have separate ports, so both sockets may have the same number.
-        assert!(inherited.take_udp(&tcp_address).is_empty() || tcp_address == udp_address);
+        assert_eq!(inherited.take_udp(&taken_address).len(), 1);
+        assert!(inherited.take_udp(&taken_address).is_empty(), "a socket is taken once");
         assert_eq!(inherited.take_listeners(&tcp_address).len(), 1);
         assert!(
             inherited.take_listeners(&tcp_address).is_empty(),
@@ -97,9 +101,11 @@ mod tests {
         assert_eq!(inherited.take_listeners(&Address::Unix(path)).len(), 1);
         let unused = inherited.unused().join("; ");
         assert!(
-            unused.contains("stream: neither") && unused.contains(&format!("UDP {udp_address}")),
+            unused.contains("stream: neither")
+                && unused.contains(&format!("quic: no site serves HTTP/3 on UDP {udp_address}")),
             "{unused}"
         );
+        assert!(!unused.contains("taken") && !unused.contains("web"), "{unused}");
         assert!(inherited.unused().is_empty());
     }
 }

@@ -7,7 +7,6 @@
 //!                                                       │ the ring also polls the runtime's own epoll, so that
 //!                                                       │ timers, other threads and signals end the wait too
 //! ```
-//! While it waits, the ring also polls the runtime's own epoll, for timers, other threads and signals.
 //!
 //! Operations read and write only memory that the ring owns. No operation refers to memory of a task, so a task can be
 //! dropped at any time.

@@ -103,8 +103,8 @@ pub trait Link {
     fn reset(&mut self);
 
     /// Ends the stream as its protocol requires, before the link is dropped: TLS sends close_notify, unless
-    /// [`Link::shut_down`] has sent it. Without either call, the peer of a TLS link has to treat the stream as
-    /// truncated.
+    /// [`Link::shut_down`] has sent it. Without a call of `finish` or `shut_down`, the peer of a TLS link has to
+    /// treat the stream as truncated.
     fn finish(&mut self) {}
 
     /// Turns on TCP keepalive if the transport supports it. Called when the peer may be silent for any length of time

@@ -63,6 +63,13 @@ pub fn stop_inheritance() -> Result<(), PrivilegeError> {
     system::stop_inheritance()
 }
 
+/// Returns the names of the effective capabilities of the calling thread, such as `CAP_NET_BIND_SERVICE`, separated by
+/// spaces. The text is `none` without capabilities, and `all` if the thread has every capability that the kernel knows.
+/// Returns `None` on systems other than Linux, or if the system call fails.
+pub fn capabilities() -> Option<String> {
+    system::capabilities()
+}
+
 /// Lets the program that the calling thread executes next have the capability to bind ports below 1024, if this process
 /// has it. To be called between fork and exec. An error is ignored: the program then cannot bind such ports.
 #[cfg(target_os = "linux")]
@@ -75,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_root_and_other_threads() {
+    fn refuses_root_and_a_process_with_several_threads() {
         for (uid, gid) in [(0, 0), (0, 33), (33, 0)] {
             let user = User {
                 name: "x".into(),

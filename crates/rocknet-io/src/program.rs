@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 ///
-/// `TimedOut` if the program runs longer than `timeout`; the program is then killed, but the processes that it started
-/// are not. Otherwise the error of querying its state.
+/// Fails with `TimedOut` if the program runs longer than `timeout`. The program is then killed, but the processes
+/// that it started are not. Also fails if the state of the program cannot be queried.
 pub fn wait_with_output(mut child: Child, timeout: Duration) -> io::Result<Output> {
     let deadline = Instant::now() + timeout;
     // Read concurrently, because a program whose pipe is full never exits.
@@ -71,6 +71,7 @@ mod tests {
 
     use super::*;
 
+    /// Starts a shell that runs `script`, with pipes for standard output and standard error.
     fn shell(script: &str) -> Child {
         let mut command = Command::new("sh");
         command

@@ -1,5 +1,7 @@
 //! Send queue of a link: the data to be sent, in order, stored so that few system calls send it.
 
+mod segment;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::IoSlice;
@@ -12,46 +14,7 @@ use bytes::Bytes;
 use crate::file::{FileError, read_range, read_resident};
 use crate::pipe::Pipe;
 
-/// Bytes shared by several responses of one worker, counted without atomics.
-pub type SharedBytes = Rc<dyn AsRef<[u8]>>;
-
-/// One element of the queue.
-pub enum Segment {
-    /// Range of the queue's own buffer.
-    Written {
-        /// First byte.
-        start: usize,
-        /// Byte after the last.
-        end: usize,
-    },
-    /// Bytes that the queue owns.
-    Owned(Bytes),
-    /// Range of shared bytes.
-    Shared {
-        /// All of the shared bytes.
-        bytes: SharedBytes,
-        /// First byte of the range.
-        start: usize,
-        /// Byte after the last.
-        end: usize,
-    },
-    /// Range of a file.
-    File {
-        /// The open file.
-        file: Arc<File>,
-        /// Position of the first byte.
-        offset: u64,
-        /// Number of bytes.
-        length: u64,
-    },
-    /// Bytes held by a pipe.
-    Piped {
-        /// The pipe.
-        pipe: Pipe,
-        /// Number of bytes.
-        length: u64,
-    },
-}
+pub use self::segment::{Segment, SharedBytes};
 
 /// Size in bytes below which data is copied into the queue's buffer, because sending one buffer costs the kernel less
 /// than sending two. On loopback, copying was faster up to about 4 KiB.
@@ -267,9 +230,10 @@ impl SendQueue {
         (!bytes.is_empty()).then_some(bytes)
     }
 
-    /// Moves data from the front into `room` and returns its length, for links that have to read the data that they
-    /// send, such as TLS. At most `file_budget` bytes of files are read, and the budget is reduced by their number.
-    /// Reading a part of a file that is not in the page cache blocks the thread, as `sendfile` does.
+    /// Moves data from the front into `room`, and returns the number of bytes moved. Used by links that have to read
+    /// the data that they send, such as TLS. Reads at most `file_budget` bytes of files, and reduces the budget by
+    /// the number read. Blocks the thread while a part of a file that is not in the page cache is read, as `sendfile`
+    /// does.
     #[cfg(unix)]
     pub(crate) fn take_front(&mut self, room: &mut [u8], file_budget: &mut u64) -> std::io::Result<usize> {
         let mut filled = 0;
@@ -403,124 +367,5 @@ impl SendQueue {
     }
 }
 
-impl Segment {
-    fn len(&self) -> u64 {
-        match self {
-            Segment::Written { start, end } | Segment::Shared { start, end, .. } => (end - start) as u64,
-            Segment::Owned(bytes) => bytes.len() as u64,
-            Segment::File { length, .. } | Segment::Piped { length, .. } => *length,
-        }
-    }
-
-    fn skip(&mut self, bytes: u64) {
-        match self {
-            Segment::Written { start, .. } | Segment::Shared { start, .. } => *start += bytes as usize,
-            Segment::Owned(owned) => bytes::Buf::advance(owned, bytes as usize),
-            Segment::File { offset, length, .. } => {
-                *offset += bytes;
-                *length -= bytes;
-            }
-            Segment::Piped { length, .. } => *length -= bytes,
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Drains `queue` in steps of at most `step` bytes. After every `moves` steps, moves the remaining data to a new
-    /// queue.
-    fn drain(mut queue: SendQueue, step: usize, moves: usize) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut steps = 0;
-        while !queue.is_empty() {
-            let before = queue.len();
-            let taken = if let Some(bytes) = queue.contiguous() {
-                let taken = bytes.len().min(step);
-                out.extend_from_slice(&bytes[..taken]);
-                taken
-            } else {
-                let mut slices = [IoSlice::new(&[]); MAX_SLICES];
-                let (count, _) = queue.slices(&mut slices);
-                let bytes = slices[..count].iter().flat_map(|slice| slice.iter().copied());
-                let length = out.len();
-                out.extend(bytes.take(step));
-                out.len() - length
-            };
-            assert!(taken > 0);
-            queue.advance(taken);
-            assert_eq!(queue.len(), before - taken as u64);
-            steps += 1;
-            if steps % moves == 0 {
-                queue = queue.take_rest();
-            }
-        }
-        assert_eq!(queue.len(), 0);
-        out
-    }
-
-    #[test]
-    fn keeps_order_when_sent_in_parts() {
-        let large: SharedBytes = Rc::new(vec![b's'; COPY_BELOW + 10]);
-        for step in [1, 7, 4096, 1 << 20] {
-            for moves in [1, 3, usize::MAX] {
-                let mut queue = SendQueue::default();
-                let mut expected = Vec::new();
-                for round in 0..5u8 {
-                    queue.buffer().extend_from_slice(&[b'a' + round; 50]);
-                    expected.extend_from_slice(&[b'a' + round; 50]);
-                    queue.push_shared(&large, 5, COPY_BELOW + 5);
-                    expected.extend_from_slice(&[b's'; COPY_BELOW]);
-                    queue.push_owned(Bytes::from(vec![b'0' + round; COPY_BELOW * 2]));
-                    expected.extend_from_slice(&vec![b'0' + round; COPY_BELOW * 2]);
-                    queue.push_owned(Bytes::from_static(b"small"));
-                    expected.extend_from_slice(b"small");
-                }
-                assert_eq!(queue.len(), expected.len() as u64);
-                assert!(drain(queue, step, moves) == expected, "step {step} moves {moves}");
-            }
-        }
-    }
-
-    #[test]
-    fn appending_while_sending_keeps_order() {
-        let mut queue = SendQueue::default();
-        queue.buffer().extend_from_slice(b"hello ");
-        queue.advance(3);
-        queue.push_owned(Bytes::from(vec![b'x'; COPY_BELOW]));
-        queue.buffer().extend_from_slice(b"end");
-        let mut expected = b"lo ".to_vec();
-        expected.extend_from_slice(&[b'x'; COPY_BELOW]);
-        expected.extend_from_slice(b"end");
-        assert!(drain(queue, 100, usize::MAX) == expected);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn has_data_after_file_sees_every_segment() {
-        let file = Arc::new(File::open("/dev/null").unwrap());
-        // H is a head, F a range of a file, and M memory by reference.
-        for (parts, expected) in [
-            ("", false),
-            ("H", false),
-            ("HF", false),
-            ("HM", false),
-            ("HFH", true),
-            ("FF", true),
-            ("FM", true),
-            ("HFHM", true),
-            ("MHF", false),
-        ] {
-            let mut queue = SendQueue::default();
-            for part in parts.bytes() {
-                match part {
-                    b'H' => queue.buffer().extend_from_slice(b"head"),
-                    b'F' => queue.push_file(Arc::clone(&file), 0, 10),
-                    _ => queue.push_owned(Bytes::from(vec![b'm'; COPY_BELOW])),
-                }
-            }
-            assert_eq!(queue.has_data_after_file(), expected, "{parts}");
-        }
-    }
-}
+mod tests;

@@ -77,6 +77,7 @@ impl Runtime {
     }
 }
 
+/// Returns a builder with the settings that runtimes of both I/O back ends share.
 fn builder(max_events: usize) -> Builder {
     let mut builder = Builder::new_current_thread();
     if crate::ticker::NEEDS_RUNTIME_TIME {

@@ -14,14 +14,14 @@ mod system;
 #[path = "sandbox/portable.rs"]
 mod system;
 
-/// Limits the programs that this process starts from now on (module `child`): system calls that usual scripts do not
-/// need fail with `EPERM`, as [`deny_system_calls`] describes, and io_uring too. The calls of this process itself are
-/// not filtered, because a filter costs a web server some per cent of its speed.
+/// Limits the programs that this process starts from now on (module `child`). System calls that usual scripts do not
+/// need fail with `EPERM`, as [`deny_system_calls`] describes. So do the calls of io_uring. The calls of this process
+/// itself are not filtered, because a filter costs a web server a few percent of its speed.
 ///
 /// # Errors
 ///
-/// As [`SandboxError`]. `MayGainPrivileges` unless this process is privileged (`CAP_SYS_ADMIN`), or can gain no
-/// privileges.
+/// Fails as [`SandboxError`] describes: with `MayGainPrivileges` unless this process is privileged (`CAP_SYS_ADMIN`)
+/// or cannot gain privileges.
 pub fn limit_programs() -> Result<(), SandboxError> {
     system::limit_programs()
 }

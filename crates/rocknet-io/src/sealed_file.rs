@@ -1,4 +1,5 @@
-//! Read-only files without a name, whose contents are passed to other programs by descriptor.
+//! Unnamed files whose contents are passed to other programs by descriptor. They are read-only where the system can
+//! seal files.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};

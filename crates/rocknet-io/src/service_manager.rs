@@ -112,7 +112,7 @@ impl NotifySocket {
     }
 }
 
-/// Time that the receiver of a notification has to make room for it.
+/// Maximum time to wait until the receiver has room for a notification.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Monotonic time in microseconds, which a notification about a reload contains (`MONOTONIC_USEC`).
@@ -138,11 +138,17 @@ impl fmt::Display for MonotonicMicroseconds {
 
 /// Values of the variables.
 struct Variables {
+    /// Path or name of the socket for notifications.
     notify: Option<OsString>,
+    /// Maximum time between two keep-alive notifications, in microseconds.
     watchdog: Option<OsString>,
+    /// ID of the process to which the watchdog applies.
     watchdog_process: Option<OsString>,
+    /// Number of passed sockets.
     sockets: Option<OsString>,
+    /// ID of the process to which the sockets are passed.
     sockets_process: Option<OsString>,
+    /// Names of the passed sockets, separated by colons.
     socket_names: Option<OsString>,
 }
 
@@ -162,6 +168,7 @@ const NAMES: [&str; 6] = [
 ];
 
 impl Variables {
+    /// Reads the variables with `read`, which returns the value of the variable with the given name.
     fn read(read: impl FnMut(&str) -> Option<OsString>) -> Variables {
         let [
             notify,
@@ -214,6 +221,7 @@ impl Variables {
 /// Maximum number of sockets that are taken over, so that a wrong number does not take long.
 const MAX_SOCKETS: u64 = 4096;
 
+/// Parses a number; `None` if the variable is not set, or is not a number.
 fn number(value: Option<&OsString>) -> Option<u64> {
     value?.to_str()?.parse().ok()
 }
@@ -222,6 +230,7 @@ fn number(value: Option<&OsString>) -> Option<u64> {
 mod tests {
     use super::*;
 
+    /// Reads the variables from an environment that contains only `set`.
     fn variables(set: &[(&str, &str)]) -> Variables {
         Variables::read(|name| {
             let found = set.iter().find(|(variable, _)| *variable == name);
@@ -230,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_for_another_process_are_ignored() {
+    fn wrong_variables_and_those_for_another_process_are_ignored() {
         let own = variables(&[
             ("WATCHDOG_USEC", "2500000"),
             ("WATCHDOG_PID", "7"),
@@ -241,9 +250,11 @@ mod tests {
         assert_eq!(own.watchdog(7), Some(Duration::from_millis(2500)));
         assert_eq!(own.socket_names(7), ["web", "unnamed", "unnamed"]);
         assert_eq!((own.watchdog(8), own.socket_names(8)), (None, Vec::new()));
+        // Without a process ID, the watchdog is meant for any process, but no sockets are taken over.
         let without_process = variables(&[("WATCHDOG_USEC", "1"), ("LISTEN_FDS", "1")]);
         assert_eq!(without_process.watchdog(7), Some(Duration::from_micros(1)));
         assert!(without_process.socket_names(7).is_empty());
+        // Values that are not positive numbers count as absent.
         for wrong in ["", "0", "-1", "x", "99999999999999999999"] {
             let wrong = variables(&[("WATCHDOG_USEC", wrong), ("LISTEN_FDS", wrong), ("LISTEN_PID", "7")]);
             assert_eq!((wrong.watchdog(7), wrong.socket_names(7)), (None, Vec::new()));
@@ -251,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn notifications_are_datagrams_to_a_file_or_an_abstract_name() {
+    fn notifications_are_datagrams_to_a_socket_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let receiver = UnixDatagram::bind(&path).unwrap();

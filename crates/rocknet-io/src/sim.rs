@@ -27,6 +27,7 @@ pub struct SimLink(Rc<RefCell<SimState>>);
 #[derive(Clone)]
 pub struct SimPeer(Rc<RefCell<SimState>>);
 
+/// State that both ends share.
 #[derive(Default)]
 struct SimState {
     /// Script of what the code under test receives.
@@ -51,6 +52,7 @@ struct SimState {
     unacknowledged: u64,
     /// True if the code under test has reset the link.
     reset: bool,
+    /// True if the code under test has dropped the link.
     is_dropped: bool,
     /// Waker of the task that waits to receive.
     receiving: Option<Waker>,
@@ -182,16 +184,19 @@ impl SimPeer {
         self.0.borrow().is_dropped
     }
 
+    /// Appends input to the script, and wakes the task that waits to receive.
     fn script(&self, input: ScriptedInput) -> &SimPeer {
         self.0.borrow_mut().incoming.push_back(input);
         self.wake(|state| state.receiving.take())
     }
 
+    /// Wakes the task that waits to send.
     fn wake_sender(&self) -> &SimPeer {
         self.wake(|state| state.sending.take())
     }
 
-    /// Wakes outside of the borrow, because a waker may poll immediately.
+    /// Wakes the task whose waker `take` removes from the state, if any. The state is not borrowed during the wake,
+    /// because a waker may poll immediately.
     fn wake(&self, take: impl FnOnce(&mut SimState) -> Option<Waker>) -> &SimPeer {
         let waker = take(&mut self.0.borrow_mut());
         if let Some(waker) = waker {
@@ -336,6 +341,7 @@ fn copy_front(queue: &mut SendQueue, room: usize, out: &mut Vec<u8>) -> io::Resu
 mod tests {
     use super::*;
 
+    /// Returns a queue with data in its buffer and by reference, and the bytes of that data in order.
     fn queue() -> (SendQueue, Vec<u8>) {
         let mut queue = SendQueue::default();
         let mut expected = b"head".to_vec();

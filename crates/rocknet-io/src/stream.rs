@@ -25,7 +25,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// Returns the error of its registration with the event loop.
+    /// Fails if the socket cannot be registered with the event loop.
     pub fn new(socket: OwnedFd) -> io::Result<Stream> {
         #[cfg(target_os = "linux")]
         if let Some(driver) = io_uring::current() {
@@ -39,7 +39,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// Returns the error of its registration with the event loop.
+    /// Fails if the socket cannot be registered with the event loop.
     pub fn connected(socket: OwnedFd) -> io::Result<Stream> {
         let mut stream = Stream::new(socket)?;
         match &mut stream {

@@ -59,7 +59,8 @@ pub fn read_line(input: &mut impl BufRead, max_bytes: usize) -> io::Result<Vec<u
     Ok(line)
 }
 
-/// Returns whether to write colour. `no_color` and `term` are the values of `NO_COLOR` and `TERM`.
+/// Returns whether to write colour. `terminal` is true if the stream is a terminal; `no_color` and `term` are the
+/// values of `NO_COLOR` and `TERM`. A terminal supports colour unless `TERM` is `dumb`.
 fn colour(terminal: bool, no_color: Option<&OsStr>, term: Option<&OsStr>) -> bool {
     terminal && no_color.is_none_or(OsStr::is_empty) && term.is_none_or(|term| term != "dumb")
 }

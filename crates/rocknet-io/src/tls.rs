@@ -48,8 +48,8 @@ pub type ClientSide = UnbufferedClientConnection;
 
 /// Maximum number of file bytes encrypted in one poll, after which other connections are served.
 const FILE_BYTES_PER_POLL: u64 = 512 << 10;
-/// Maximum size of incomplete data after the handshake: a record (18 KiB in TLS 1.2), or a handshake message spread
-/// over several records.
+/// Maximum size in bytes of incomplete data after the handshake: a record (18 KiB in TLS 1.2), or a handshake message
+/// spread over several records. There is room for two records of the maximum size.
 const MAX_PARTIAL: usize = 40 * 1024;
 /// Error text for a connection that ends without close_notify.
 const TRUNCATED: &str = "the connection closed without close_notify";
@@ -110,6 +110,7 @@ impl<L: Link> Tls<L, ClientSide> {
 }
 
 impl<L: Link, S: Side> Tls<L, S> {
+    /// Creates a session before its handshake. `partial` contains the bytes received so far.
     fn new(link: L, connection: S, buffers: Rc<TlsBuffers>, partial: Vec<u8>) -> Tls<L, S> {
         Tls {
             link,
@@ -196,6 +197,7 @@ impl<L: Link, S: Side> Tls<L, S> {
             Received::Borrowed(bytes) => bytes.len(),
             Received::Owned(bytes) => {
                 let room = end - at;
+                // The inner link returned more bytes than the shared buffer can take.
                 if bytes.len() > room {
                     return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
                 }
@@ -213,9 +215,9 @@ impl<L: Link, S: Side> Tls<L, S> {
         Poll::Ready(self.decrypt(context, incoming, at + got, plain).map(Some))
     }
 
-    /// Decrypts the records in `incoming[..filled]`, keeps incomplete ones, and sends the records that are due in
-    /// response. Returns the number of bytes written to `plain`; plaintext that does not fit is kept in `unread`.
-    /// `incoming` must have [`buffers::SPARE`] more bytes than `filled`.
+    /// Decrypts the records in `incoming[..filled]`, stores incomplete records in `partial`, and sends the records
+    /// that are due in response. Returns the number of bytes written to `plain`; plaintext that does not fit is stored
+    /// in `unread`. `incoming` must have [`buffers::SPARE`] more bytes than `filled`.
     fn decrypt(
         &mut self,
         context: &mut Context<'_>,
@@ -268,6 +270,7 @@ impl<L: Link, S: Side> Tls<L, S> {
         Ok(put)
     }
 
+    /// Sends the records in the backlog. Ready once the inner link has accepted all of them.
     fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(backlog) = &mut self.backlog {
             let sent = ready!(self.link.poll_send(context, backlog));

@@ -53,8 +53,9 @@ pub fn bind(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
     bind_all(address, count, false)
 }
 
-/// Binds sockets as [`bind`] does, at an address that overlaps with another one of this process, as all addresses of a
-/// port do with one of them. Sockets of the process at the same port must come from these functions.
+/// Binds sockets like [`bind`], but the address overlaps with another address of this process. For example, all
+/// addresses of a port overlap with each single address with that port. The sockets of the other address must come
+/// from [`bind`] or this function.
 ///
 /// # Errors
 ///
@@ -63,7 +64,9 @@ pub fn bind_overlapping(address: &Address, count: usize) -> io::Result<Vec<Owned
     bind_all(address, count, true)
 }
 
+/// Binds `count` sockets. `is_shared` is true if other sockets of this process may be bound to an overlapping address.
 fn bind_all(address: &Address, count: usize, is_shared: bool) -> io::Result<Vec<OwnedFd>> {
+    // `only_v6` has no effect for an IPv4 address.
     let (address, only_v6) = match *address {
         Address::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
         Address::Tcp { ip: Some(ip), port } => (SocketAddr::from((ip, port)), true),
@@ -137,7 +140,7 @@ fn unbound(address: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Returns true if the kernel has granted a socket from [`bind`] less than [`SOCKET_BUFFER`] in either direction.
+/// Returns true if the kernel has granted a socket of this module less than [`SOCKET_BUFFER`] in either direction.
 /// Losses of datagrams are then likely under load.
 pub fn has_small_buffers(socket: &OwnedFd) -> bool {
     let socket = socket2::SockRef::from(socket);
@@ -162,7 +165,7 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Registers a socket from [`bind`] with the event loop of this thread.
+    /// Registers a socket from [`bind`], [`bind_overlapping`] or [`adopt`] with the event loop of this thread.
     ///
     /// # Errors
     ///
@@ -207,7 +210,7 @@ impl UdpSocket {
         }
     }
 
-    /// Sends all datagrams of `transmit`, and removes those that were sent from `transmit.bytes`. After `Pending`, call
+    /// Sends all datagrams of `transmit`, and removes each from `transmit.bytes` once it is sent. After `Pending`, call
     /// again with the same `transmit`. Losses on the network are not reported.
     ///
     /// # Errors

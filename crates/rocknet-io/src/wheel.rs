@@ -52,6 +52,7 @@ impl Tick {
         (self.0.wrapping_sub(other.0) as i32) > 0
     }
 
+    /// Returns the index of the slot that is processed at this tick.
     fn slot(self) -> usize {
         self.0 as usize % SLOTS
     }
@@ -63,13 +64,15 @@ const _: () = assert!((1_u64 << 32).is_multiple_of(SLOTS as u64));
 /// All deadlines of one worker.
 pub struct Wheel {
     now: Cell<Tick>,
+    /// Time between two ticks.
     tick: Duration,
     /// `tick` in nanoseconds.
     tick_ns: u64,
+    /// Entries of all deadlines, and entries that a new deadline can reuse.
     entries: RefCell<Vec<TimerEntry>>,
     /// Indexes of entries without a deadline. A new deadline reuses such an entry together with its place in a slot.
-    /// Otherwise a deadline that is created, set and dropped for each request would leave an index in a slot each time,
-    /// for a minute.
+    /// Otherwise a deadline that is created, set and dropped for each request would leave an index in a slot each time.
+    /// The index would stay there until the tick to which the deadline was set, often for a minute.
     free: RefCell<Vec<u32>>,
     /// Indexes of entries by slot.
     slots: RefCell<Vec<Vec<u32>>>,
@@ -82,10 +85,13 @@ struct TimerEntry {
     /// Earliest tick whose slot contains the entry. Valid only if `is_in_slot` is true. Never before the current tick.
     slot_tick: Tick,
     state: DeadlineState,
+    /// True while a slot contains the entry.
     is_in_slot: bool,
+    /// Waker of the task that waits for the deadline.
     waker: Option<Waker>,
 }
 
+/// State of a deadline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DeadlineState {
     /// Never set, or dropped.
@@ -102,19 +108,20 @@ const _: () = assert!(size_of::<TimerEntry>() <= 32);
 /// Deadline of one task, initially not set. Dropping it removes it from the wheel.
 pub struct Deadline {
     wheel: Rc<Wheel>,
+    /// Index of the entry in the wheel.
     index: u32,
 }
 
 impl Wheel {
     /// Creates a wheel. `tick` is the time between two calls of [`Wheel::advance`]; less than 1 ms counts as 1 ms.
-    /// `connections` is the number of deadlines for which memory is reserved.
-    pub fn new(tick: Duration, connections: usize) -> Rc<Wheel> {
+    /// `deadlines` is the number of deadlines for which memory is reserved.
+    pub fn new(tick: Duration, deadlines: usize) -> Rc<Wheel> {
         let tick = tick.max(Duration::from_millis(1));
         Rc::new(Wheel {
             now: Cell::new(Tick(0)),
             tick,
             tick_ns: u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX),
-            entries: RefCell::new(Vec::with_capacity(connections)),
+            entries: RefCell::new(Vec::with_capacity(deadlines)),
             free: RefCell::default(),
             slots: RefCell::new((0..SLOTS).map(|_| Vec::new()).collect()),
         })
@@ -281,6 +288,7 @@ mod tests {
 
     use super::*;
 
+    /// Counts how often its task is woken.
     struct Count(AtomicUsize);
     impl Wake for Count {
         fn wake(self: Arc<Count>) {
@@ -295,6 +303,7 @@ mod tests {
         wheel_from(0)
     }
 
+    /// A wheel with ticks of 250 ms whose current tick is `start`.
     fn wheel_from(start: u32) -> Rc<Wheel> {
         let wheel = Wheel::new(Duration::from_millis(250), 4);
         wheel.now.set(Tick(start));
@@ -401,6 +410,7 @@ mod tests {
             }
         }
         let in_slots = wheel.slots.borrow().iter().map(Vec::len).sum::<usize>();
+        // Each of the two entries may be in two slots.
         assert!(
             in_slots <= 4 && wheel.entries.borrow().len() == 2 && wheel.is_empty(),
             "{in_slots}"
@@ -428,6 +438,7 @@ mod tests {
     #[test]
     fn ticks_are_rounded_up() {
         let wheel = wheel();
+        // The tick has 250 ms. One tick is added, because the current tick may be nearly over.
         assert_eq!(wheel.ticks(Duration::from_millis(250)), 2);
         assert_eq!(wheel.ticks(Duration::from_millis(251)), 3);
         assert_eq!(wheel.ticks(Duration::ZERO), 1);

@@ -62,8 +62,8 @@ pub(super) struct Destination {
 struct WriteFailure {
     reason: String,
     retry_at: Instant,
-    /// True for a pipe, socket or terminal that is full at the moment. This is not a failure yet. The state ends when
-    /// the output becomes writable.
+    /// True while the output is a pipe, socket or terminal that is full. This is not a failure yet. Ends when the
+    /// output becomes writable.
     reader_is_slow: bool,
 }
 
@@ -145,7 +145,7 @@ impl Destination {
             // The file that is opened next does not contain the first part of the line.
             self.sent = 0;
         }
-        // A partly written line is finished in the same file.
+        // Rotate only between lines, so that a partly written line is finished in the same file.
         if self.sent == 0 {
             self.rotate_if_due(held.len(), rotate, now);
         }
@@ -161,7 +161,7 @@ impl Destination {
         }
     }
 
-    /// Counts lines of this log that were lost, before they reached it or because it holds too many.
+    /// Counts lines that were lost before they reached this log, or because the log holds too many.
     pub(super) fn count_lost(&mut self, lines: u64, reason: &str, now: Now) {
         if lines > 0 {
             self.outage(reason, now).count_lost(lines, reason);
@@ -296,8 +296,8 @@ impl Destination {
         }
     }
 
-    /// Returns true if a write may be attempted now: after a failure only once its retry is due, for a slow reader at
-    /// any time.
+    /// Returns true if a write may be attempted now. After a failure, the retry has to be due; a slow reader may be
+    /// tried at any time.
     fn may_try(&self, now: Now) -> bool {
         self.failure
             .as_ref()
@@ -348,7 +348,7 @@ impl Destination {
         });
     }
 
-    /// Returns the current outage. Without one, an outage begins.
+    /// Returns the current outage, or begins one.
     fn outage(&mut self, reason: &str, now: Now) -> &mut Outage {
         self.outage.get_or_insert_with(|| Outage::new(reason, now.unix_ms))
     }
@@ -370,7 +370,7 @@ impl Destination {
     fn rotates_at(&self, rotate: &Rotate) -> Option<Instant> {
         let output = self.output.as_ref()?;
         let left = rotate.age?.max(AGE_MIN).saturating_sub(self.age_when_opened);
-        // Only regular files are rotated, and held lines, of which the first may be partly written, are written first.
+        // Only regular files are rotated. Held lines are written first, because the first one may be partly written.
         if output.is_regular() && self.held.is_empty() {
             self.opened.checked_add(left)
         } else {

@@ -16,7 +16,7 @@ use super::{Logger, line};
 
 /// Environment variable that overrides the level of the configuration, for servers whose configuration cannot be
 /// changed.
-const LEVEL_VARIABLE: &str = "ROCKNET_LOG";
+pub const LEVEL_VARIABLE: &str = "ROCKNET_LOG";
 
 /// Handle for the level of the error log.
 #[derive(Clone)]
@@ -167,7 +167,7 @@ impl Subscriber for TracingSubscriber {
             &text.fields,
         );
         if shared.stopped.load(Ordering::Acquire) {
-            // The log thread has ended, so the line goes to standard error, if that accepts it without blocking.
+            // The log thread has ended, so write the line to standard error, unless that would block.
             let _ = Output::open(&OutputTarget::Stderr).and_then(|mut stderr| stderr.write(&bytes));
         } else {
             self.logger.push_error(&bytes);
@@ -202,7 +202,7 @@ struct EventText {
     message: String,
     fields: Vec<u8>,
     colour: bool,
-    /// Value of the field that was recorded last, not escaped. The allocation is reused.
+    /// Value of the last recorded field, not escaped. The allocation is reused.
     value: String,
 }
 

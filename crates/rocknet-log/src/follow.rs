@@ -10,17 +10,17 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 /// Maximum number of followers. Further ones get the recent lines only.
 pub const MAX_FOLLOWERS: usize = 16;
 
-/// Maximum number of batches that wait for a slow follower. A batch has the lines of one [`FollowedLines`]. Further
-/// lines are counted as lost for this follower.
+/// Maximum number of batches ([`FollowedLines`]) that wait for a slow follower. Lines beyond that count as lost for
+/// this follower.
 const MAX_BATCHES: usize = 64;
 
-/// Maximum number of bytes in the batches that wait for a slow follower. Further lines are counted as lost, too.
+/// Maximum number of bytes in the batches that wait for a slow follower. Lines beyond that count as lost, too.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Maximum number of recent lines of the error log that a new follower gets first.
+/// Maximum number of recent lines of the error log that a new follower receives first.
 const MAX_RECENT: usize = 200;
 
-/// Maximum size of these recent lines in bytes.
+/// Maximum total size of the recent lines in bytes.
 const MAX_RECENT_BYTES: usize = 64 * 1024;
 
 /// Log from which lines come.
@@ -71,9 +71,9 @@ struct Follower {
     /// Log that is followed; `None`: all logs.
     only: Option<FollowedLog>,
     sender: Sender<FollowedLines>,
-    /// Number of lines lost since the last batch that was put into the queue.
+    /// Number of lines lost since a batch was last queued.
     lost: u64,
-    /// Bytes that wait in the queue, or in a batch that the follower has not dropped yet.
+    /// Bytes of the queued batches, and of received batches that the follower has not dropped yet.
     waiting: ByteBudget,
 }
 
@@ -88,8 +88,8 @@ impl Follower {
         self.only.is_none_or(|only| only == log)
     }
 
-    /// Puts lines into the queue, or counts them as lost if there is no room for them. Returns false if the receiver of
-    /// the queue has been dropped.
+    /// Queues lines, or counts them as lost if there is no room for them. Returns false if the receiver of the queue
+    /// has been dropped.
     fn send(&mut self, log: FollowedLog, bytes: &Arc<[u8]>) -> bool {
         if self.waiting.try_reserve(bytes.len() as u64) {
             let batch = FollowedLines {
@@ -147,7 +147,7 @@ impl Followers {
             .retain_mut(|follower| !follower.follows(log) || follower.send(log, &plain));
     }
 
-    /// Adds lines to the recent ones, and removes the oldest ones beyond the limits.
+    /// Adds recent lines, and removes the oldest ones beyond the limits.
     fn remember(&mut self, bytes: &[u8]) {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.recent_bytes += line.len();
@@ -194,7 +194,7 @@ mod tests {
             (batch.log, &batch.bytes[..], batch.lost),
             (FollowedLog::Access, &b"a\nb\n"[..], 0)
         );
-        // A line that is longer than the limit replaces all others, and is not kept itself.
+        // A line longer than the limit displaces all others, and is not kept itself.
         followers.push(FollowedLog::Error, &vec![b'x'; MAX_RECENT_BYTES + 1]);
         assert_eq!((followers.recent.len(), followers.recent_bytes), (0, 0));
     }
@@ -231,7 +231,7 @@ mod tests {
         }
         assert!(receiver.try_recv().is_ok_and(|recent| recent.bytes.is_empty()));
         assert!(receiver.try_recv().is_ok_and(|batch| batch.bytes.len() == half.len()));
-        // The batch that was received has made room for another one.
+        // The received batch has made room for another one.
         followers.push(FollowedLog::Access, b"a\n");
         assert_eq!(receiver.try_recv().map(|batch| batch.lost).ok(), Some(0));
         assert_eq!(receiver.try_recv().map(|batch| batch.lost).ok(), Some(1));

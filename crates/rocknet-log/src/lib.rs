@@ -36,7 +36,7 @@ use jiff::tz::TimeZone;
 use rocknet_config::model::{AccessFormat, Level, Log, LogTarget};
 use tokio::sync::mpsc::Receiver;
 
-pub use errors::{ErrorLog, init_errors};
+pub use errors::{ErrorLog, LEVEL_VARIABLE, init_errors};
 pub use follow::{FollowedLines, FollowedLog, MAX_FOLLOWERS};
 pub use record::Record;
 pub use writer::AccessWriter;
@@ -120,8 +120,8 @@ impl Logger {
     }
 
     /// Applies the level, error log and rotation of a new configuration, and removes the levels of modules.
-    /// [`Logger::sink`] then opens its access logs. If `ROCKNET_LOG` has set the general level, the level of that
-    /// variable applies again instead. A log that is not requested again is closed after some time without lines.
+    /// [`Logger::sink`] then opens its access logs. If `ROCKNET_LOG` has set the general level, that level is
+    /// restored instead. A log that is not requested again is closed after some time without lines.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ impl Outage {
         }
     }
 
-    /// Counts lost lines, for this reason.
+    /// Counts lost lines. `reason` replaces the reason of the outage.
     pub(super) fn count_lost(&mut self, lines: u64, reason: &str) {
         self.lost += lines;
         reason.clone_into(&mut self.reason);
@@ -57,8 +57,8 @@ impl Outage {
         state_is_unreported || self.lost > self.reported_lost
     }
 
-    /// Returns the report that `has_report` has announced, with `true` if it reports a failure or lost lines. `time`
-    /// formats a Unix time in milliseconds.
+    /// Returns the pending report, with `true` if it reports a failure or lost lines. To be called only if
+    /// `has_report` has returned true. `time` formats a Unix time in milliseconds.
     pub(super) fn take_report(&mut self, health: Health, time: impl Fn(u64) -> String) -> (bool, String) {
         let (lost, since) = (lines(self.lost), time(self.since_ms));
         let report = if self.lost > self.reported_lost {

@@ -16,7 +16,7 @@ use rustix::net::SendFlags;
 /// and names.
 const MODE: u32 = 0o640;
 
-/// Number of bytes that a pipe accepts without blocking once it is reported as writable. POSIX guarantees this number
+/// Number of bytes that a pipe accepts without blocking once it is reported as writable, as POSIX guarantees
 /// (`_POSIX_PIPE_BUF`).
 const PIPE_CHUNK: usize = 512;
 
@@ -39,7 +39,7 @@ enum OutputKind {
     Regular,
     /// A pipe, terminal or device, opened with O_NONBLOCK only for this process.
     Stream,
-    /// A socket, to which bytes are sent with flags that prevent blocking.
+    /// A socket, written with flags that prevent blocking.
     Socket,
     /// A file description shared with other processes, whose flags must not be changed. It is polled before each write.
     Shared,

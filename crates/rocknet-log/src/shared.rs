@@ -119,12 +119,12 @@ impl Shared {
         !self.inbox_is_filled.swap(true, Ordering::AcqRel)
     }
 
-    /// Returns true if something was put into the inbox since it was last emptied.
+    /// Returns true if the inbox has received anything since it was last emptied.
     pub(super) fn has_inbox(&self) -> bool {
         self.inbox_is_filled.load(Ordering::Acquire)
     }
 
-    /// Empties the inbox. The flag is cleared first, so that a message which is added meanwhile sets it again.
+    /// Empties the inbox. Clears the flag first, so that a message added meanwhile sets it again.
     pub(super) fn take_inbox(&self) -> Inbox {
         self.inbox_is_filled.store(false, Ordering::Release);
         std::mem::take(&mut *lock(&self.inbox))

@@ -1,4 +1,4 @@
-//! Time stamps of log lines. Those of the access log are formatted at most once per second, and copied into every
+//! Time stamps of log lines. The access log formats its time stamp at most once per second, and copies it into every
 //! record of that second.
 
 use jiff::Timestamp;

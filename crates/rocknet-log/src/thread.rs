@@ -29,7 +29,8 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 const READER_WAIT_MIN: Duration = Duration::from_millis(1);
 const READER_WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Maximum number of slow readers to wait for at the same time. After the wait, writing to all slow readers is tried.
+/// Maximum number of slow readers to wait for at the same time. After the wait, the thread tries to write to all slow
+/// readers.
 const READERS_MAX: usize = 64;
 
 pub(super) struct LogThread {
@@ -101,8 +102,8 @@ impl LogThread {
         }
     }
 
-    /// Waits for the next message, but not longer than until other work is due. Returns `Wake` if the inbox is filled,
-    /// and after a wait for slow readers.
+    /// Waits for the next message, or until other work is due. Returns `Wake` if the inbox is filled, or after a wait
+    /// for slow readers.
     fn next_message(&mut self) -> Result<Message, RecvTimeoutError> {
         match self.messages.try_recv() {
             Ok(message) => return Ok(message),
@@ -303,7 +304,7 @@ impl LogThread {
             .collect();
         // Each destination returns one report at a time, so more may be pending.
         self.has_report = self.destinations.iter_mut().any(Destination::has_report);
-        // Failures and lost lines come first. Otherwise the order is that in which the logs were added.
+        // Failures and lost lines come first. Otherwise the logs keep the order in which they were added.
         reports.sort_by_key(|(is_bad, _)| !is_bad);
         if let Some((is_bad, text)) = reports.first() {
             let level = if *is_bad { Level::Error } else { Level::Info };
@@ -336,7 +337,7 @@ impl LogThread {
             }
         }
         self.process_inbox();
-        // Pending reports are written now, because there is no later time.
+        // Write pending reports now, because the thread is about to end.
         self.report_not_before = None;
         while !self.slow.is_empty() && Instant::now() < deadline {
             self.wait_for_readers(deadline.saturating_duration_since(Instant::now()));
@@ -362,7 +363,7 @@ fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     a.into_iter().chain(b).min()
 }
 
-/// Returns the end of a message about one log that applies to `count` further logs.
+/// Returns the end of a message about one log that also applies to `count` others.
 fn others(count: usize) -> String {
     match count {
         0 => String::new(),

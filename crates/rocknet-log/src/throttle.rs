@@ -1,4 +1,4 @@
-//! Log throttle: permits one line per second for each cause, or a given number, and counts the lines left out.
+//! Log throttle: permits one line, or a given number, per second and cause, and counts the lines left out.
 //!
 //! A cause is a kind of failure at a site, with the script, upstream or limit concerned. Clients choose none of these,
 //! so a client can neither fill the table nor displace other causes. The log thread reports the lines left out when the
@@ -184,7 +184,7 @@ impl Table {
 /// Key of all causes that have no entry of their own.
 const OTHERS: u64 = 0;
 
-/// Cuts a label to at most [`MAX_LABEL`] bytes, between two characters.
+/// Cuts a label to at most [`MAX_LABEL`] bytes, at a character boundary.
 fn cut(label: &str) -> &str {
     let mut end = label.len().min(MAX_LABEL);
     while !label.is_char_boundary(end) {

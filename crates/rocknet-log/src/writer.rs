@@ -56,7 +56,7 @@ pub struct AccessWriter {
 struct Slot {
     bytes: Vec<u8>,
     lines: u64,
-    /// Number of lines lost since the last chunk that the channel has accepted.
+    /// Number of lines lost since the channel last accepted a chunk.
     lost: u64,
     /// True if the slot has a buffer and is in the list of active slots.
     is_active: bool,
@@ -106,7 +106,7 @@ impl AccessWriter {
         self.stamps.set(unix_ms);
     }
 
-    /// Provides a slot with a buffer. If too many slots have one, sends all buffers first.
+    /// Gives a slot a buffer. If too many slots have one, sends all buffers first.
     #[cold]
     fn activate(&mut self, index: usize) {
         if index >= self.slots.len() {
@@ -144,7 +144,7 @@ impl AccessWriter {
                     self.shared.lines_budget.release(bytes);
                     match message {
                         Message::Lines(chunk) => Some(chunk),
-                        // Not possible, because the message that was refused has lines.
+                        // Unreachable, because the refused message was `Lines`.
                         Message::Wake => None,
                     }
                 }

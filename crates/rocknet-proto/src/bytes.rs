@@ -160,20 +160,23 @@ const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = LOW << 7;
 
 // `below` and `equal` set the high bit of each byte that matches. A borrow may set false bits, but only after a byte
-// that matches, so the lowest set bit is always correct. `first` returns the position of the byte with this bit; no
-// other code may use the higher bits.
+// that matches, so the lowest set bit is always correct. `first` uses the lowest set bit alone; no other code may use
+// the higher bits.
 
+/// Marks the bytes of `word` that are less than `bound`, which must be at most 0x80.
 #[inline(always)]
 const fn below(word: u64, bound: u8) -> u64 {
     word.wrapping_sub(LOW * bound as u64) & !word & HIGH
 }
 
+/// Marks the bytes of `word` that are equal to `byte`.
 #[inline(always)]
 const fn equal(word: u64, byte: u8) -> u64 {
     let differences = word ^ (LOW * byte as u64);
     differences.wrapping_sub(LOW) & !differences & HIGH
 }
 
+/// Returns the position of the first marked byte, from 0 to 7. `found` must not be zero.
 #[inline(always)]
 const fn first(found: u64) -> usize {
     (found.trailing_zeros() / 8) as usize

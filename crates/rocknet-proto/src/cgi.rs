@@ -206,6 +206,7 @@ mod tests {
     /// Status code, and names and values of fields.
     type Expected<'e> = (u16, &'e [(&'e str, &'e str)]);
 
+    /// Parses `head`, treating a status line as an error, and compares the result with `expected`.
     fn check(head: &str, expected: Result<Expected<'_>, CgiHeadError>) {
         let parsed = CgiHead::parse(head.as_bytes(), StatusLine::Refused);
         let found = parsed.map(|head| {
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_heads() {
+    fn only_valid_heads_are_parsed() {
         use CgiHeadError::*;
         check("\n", Ok((200, &[])));
         check(
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_used_if_declared_once() {
+    fn a_length_is_used_if_it_is_valid_and_declared_once() {
         for (fields, length) in [
             ("Content-Length: 12\n", Some(12)),
             ("content-length:0\n", Some(0)),

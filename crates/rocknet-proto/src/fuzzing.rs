@@ -92,7 +92,7 @@ pub fn h2_connection(data: &[u8]) {
 
 /// Parses the bytes with default and with small limits, and with every timing of responses.
 fn h2_in_all_configurations(bytes: &[u8]) {
-    // The engine raises windows of 0 bytes to the minimum of 65,535 bytes.
+    // `ServerConnection::new` raises windows of 0 bytes to the minimum of 65,535 bytes.
     let small = Config {
         streams: 3,
         stream_window: 0,

@@ -20,6 +20,7 @@
 //! assert_eq!((request.path, request.authority), (&b"/hello"[..], &b"example.com"[..]));
 //!
 //! let mut out = Vec::new();
+//! // The last argument is true to close the connection after the response.
 //! let framing = connection.respond(Status::OK, Length::Exact(2), false);
 //! encode_head(&mut out, framing, Status::OK, [(&b"Content-Type"[..], &b"text/plain"[..])])?;
 //! connection.encode_data(b"hi", &mut out)?;

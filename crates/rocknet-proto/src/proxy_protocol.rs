@@ -236,6 +236,7 @@ pub fn write_v2(out: &mut Vec<u8>, header: &ProxyHeader) {
             block.extend_from_slice(&destination.port().to_be_bytes());
             if source.is_ipv4() { 0x11 } else { 0x21 }
         }
+        // Unspecified family and protocol.
         None => 0,
     };
     let command = if *header == ProxyHeader::Local { LOCAL } else { PROXY };

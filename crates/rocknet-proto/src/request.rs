@@ -213,41 +213,28 @@ impl OwnedRequest {
     /// Returns the request without the fields of these names, and with `added` fields at the end.
     pub fn with_replaced_fields(&self, removed: &[&[u8]], added: &[(&[u8], &[u8])]) -> Self {
         let is_removed = |name: &[u8]| removed.iter().any(|removed| removed.eq_ignore_ascii_case(name));
-        let mut bytes = self.bytes.to_vec();
-        let mut index = RequestIndex {
-            fields: FieldIndex::default(),
-            ..self.index.clone()
-        };
         let kept = self.view().fields.lines().filter(|field| !is_removed(field.name));
-        for field in kept.chain(added.iter().map(|(name, value)| Field::new(name, value))) {
-            let start = bytes.len();
-            bytes.extend_from_slice(field.name);
-            let value = bytes.len();
-            bytes.extend_from_slice(field.value);
-            index.fields.push(
-                ByteSpan::new(start, value),
-                field.known,
-                ByteSpan::new(value, bytes.len()),
-            );
-        }
-        index.head_size = bytes.len() as u32;
-        Self {
-            bytes: bytes.into(),
-            index,
-        }
+        let fields = kept.chain(added.iter().map(|(name, value)| Field::new(name, value)));
+        self.with_all_fields(self.index.clone(), fields)
     }
 
     /// Converts the request to HTTP/2, without the fields for whose names `is_omitted` returns true. The result has no
     /// [`upgrade`](Request::upgrade).
     pub fn to_http2(&self, is_omitted: impl Fn(&[u8]) -> bool) -> Self {
-        let mut bytes = self.bytes.to_vec();
-        let mut index = RequestIndex {
+        let index = RequestIndex {
             version: Version::Http2,
             upgrade: None,
-            fields: FieldIndex::default(),
             ..self.index.clone()
         };
-        for field in self.view().fields.lines().filter(|field| !is_omitted(field.name)) {
+        let fields = self.view().fields.lines().filter(|field| !is_omitted(field.name));
+        self.with_all_fields(index, fields)
+    }
+
+    /// Returns a copy of the request with the index `index` and the fields `fields`.
+    fn with_all_fields<'f>(&self, mut index: RequestIndex, fields: impl Iterator<Item = Field<'f>>) -> Self {
+        let mut bytes = self.bytes.to_vec();
+        index.fields = FieldIndex::default();
+        for field in fields {
             let start = bytes.len();
             bytes.extend_from_slice(field.name);
             let value = bytes.len();
@@ -293,8 +280,8 @@ mod tests {
             ("/?", "/", Some("")),
         ] {
             let other = request.with_lookup_target(target.as_bytes());
-            let (kept, view) = (other.view(), request.view().with_lookup_target(target.as_bytes()));
-            for request in [kept, view] {
+            let (owned, borrowed) = (other.view(), request.view().with_lookup_target(target.as_bytes()));
+            for request in [owned, borrowed] {
                 assert_eq!((request.target, request.authority), (&b"/a?b"[..], &b"h"[..]));
                 assert_eq!(
                     (request.path, request.query),

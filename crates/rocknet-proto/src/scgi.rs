@@ -11,7 +11,7 @@ use crate::cgi::VariableError;
 use crate::decimal::{MAX_DIGITS, digits};
 
 /// Maximum total size of the variables, in bytes. The protocol has no limit, but applications store the variables in
-/// memory. With the default limits of request heads, the variables need less than a quarter of this.
+/// memory. With the default limits of request heads, the variables need less than a quarter of this size.
 pub const MAX_VARIABLES: usize = 1024 * 1024;
 
 /// Number of bytes reserved at the front for the length and its colon.

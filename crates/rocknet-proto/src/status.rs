@@ -144,7 +144,8 @@ impl Status {
         self.0 >= 400
     }
 
-    /// Returns false for 1xx, 204 and 304: responses with these statuses end with their head (RFC 9112 §6.3).
+    /// Returns false for 1xx, 204 and 304: responses with these statuses end with their head (RFC 9112 §6.3). A 205
+    /// response is framed like other responses, although its body is always empty (RFC 9110 §15.3.6).
     pub const fn allows_body(self) -> bool {
         !(self.0 < 200 || self.0 == 204 || self.0 == 304)
     }

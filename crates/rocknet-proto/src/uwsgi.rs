@@ -5,7 +5,7 @@
 //! modifier1 = 0 | size of variables (2) | modifier2 = 0       then per variable: size (2) | name | size (2) | value
 //! ```
 //!
-//! Numbers are little-endian.
+//! Numbers are little-endian. `(2)` is the size of a number in bytes; each modifier has one byte.
 
 use crate::cgi::VariableError;
 
@@ -19,6 +19,7 @@ const MODIFIER_REQUEST: u8 = 0;
 
 /// Encoder of the head of a request.
 pub struct UwsgiRequest {
+    /// Header and variables. [`UwsgiRequest::finish`] sets the size of the variables in the header.
     bytes: Vec<u8>,
 }
 

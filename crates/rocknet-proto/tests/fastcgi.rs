@@ -13,9 +13,11 @@ const STDIN: u8 = 5;
 const STDOUT: u8 = 6;
 const STDERR: u8 = 7;
 
-/// Returns a record as an application sends it.
+/// Returns a record of the type `kind` as an application sends it for request 1, with `padding` bytes after the
+/// content.
 fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
     let length = u16::try_from(content.len()).expect("a record's content").to_be_bytes();
+    // Version 1, type, request ID 1, length of the content, length of the padding, and a reserved byte.
     let mut bytes = vec![1, kind, 0, 1, length[0], length[1], padding, 0];
     bytes.extend_from_slice(content);
     bytes.extend(std::iter::repeat_n(0xaa, usize::from(padding)));
@@ -36,6 +38,7 @@ struct ReadResponse {
     error: Option<RecordError>,
 }
 
+/// Reads a response that arrives in these pieces. Stops at the first error.
 fn read_response<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> ReadResponse {
     let (mut records, mut response) = (ResponseReader::new(), ReadResponse::default());
     for piece in pieces {
@@ -74,7 +77,8 @@ fn read(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     records
 }
 
-/// Parses the name-value pairs of one FCGI_PARAMS record, each record separately as PHP does.
+/// Parses the name-value pairs of one FCGI_PARAMS record. No pair may continue in the next record, because PHP parses
+/// each record on its own.
 fn pairs(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut pairs = Vec::new();
     while !bytes.is_empty() {
@@ -115,6 +119,7 @@ fn requests_have_the_format_of_the_specification() {
     let mut params = Params::new(&mut out);
     params.push(b"A", b"b").expect("a pair that fits");
     params.finish();
+    // Empty content writes no record, because an empty record would end the stream.
     fastcgi::stdin(&mut out, b"");
     fastcgi::stdin(&mut out, b"content");
     fastcgi::stdin_end(&mut out);
@@ -143,7 +148,8 @@ fn requests_have_the_format_of_the_specification() {
 
 #[test]
 fn a_variable_may_fill_one_record() {
-    // The record also has a one-byte length, a four-byte length and the name.
+    // A record has at most 65,535 bytes. Here, the length of the name takes one byte, the length of the value four
+    // bytes, and the name one byte. The value takes the rest.
     let most = 65_535 - 1 - 4 - 1;
     let mut out = Vec::new();
     let mut params = Params::new(&mut out);
@@ -159,6 +165,7 @@ fn a_variable_may_fill_one_record() {
 
 #[test]
 fn bodies_of_any_size_are_split_into_records() {
+    // A record carries at most 65,528 body bytes, the largest multiple of eight that its length field permits.
     for size in [1, 65_527, 65_528, 65_529, 65_535, 65_536, 200_000] {
         let content: Vec<u8> = (0..size).map(|number| number as u8).collect();
         let mut out = Vec::new();
@@ -181,6 +188,7 @@ fn invalid_records_are_errors() {
         bytes
     };
     let trailing = [end(0), vec![1]].concat();
+    // Bytes of the response, and the expected error; `None` if the bytes are valid.
     for (bytes, error) in [
         (with(0, 2), Some(RecordError::Version)),
         (b"HTTP/1.1 400".to_vec(), Some(RecordError::Version)),
@@ -234,7 +242,7 @@ proptest! {
             }
         }
         prop_assert_eq!(&read_response(pieces), &expected);
-        // Without its last byte, the response has no end.
+        // The end is reported only after the whole END record, which includes its padding.
         prop_assert_eq!(read_response([&bytes[..bytes.len() - 1]]).end, None);
     }
 

@@ -116,7 +116,7 @@ fn clients() -> impl Strategy<Value = Client> {
 }
 
 /// Server that takes the form of each response from the request path `/<bytes of the body>/<flags>`. The flags are `r`
-/// for a prepared head, `t` for trailers, `h` for a response of status 103 before it, and `p` for a push.
+/// for a prepared head, `t` for trailers, `h` for a response of status 103 before the final one, and `p` for a push.
 struct Server {
     connection: ServerConnection,
     head: DecodedHead,
@@ -279,6 +279,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
             }
         })
         .await;
+        // The bytes are empty if the client has ended, or if the server can send and nothing has arrived.
         match received {
             Some(bytes) if bytes.is_empty() && !server.connection.may_send() => return server,
             Some(bytes) => unread.extend_from_slice(&bytes),

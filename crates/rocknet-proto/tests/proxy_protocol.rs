@@ -16,6 +16,7 @@ fn run(bytes: &[u8], step: usize) -> (Option<Result<ProxyHeader, ProxyHeaderErro
             Ok(ParseProgress::Complete(proxy_header)) => return (Some(Ok(proxy_header)), bytes.len() - header.len()),
             Err(error) => return (Some(Err(error)), bytes.len() - header.len()),
             Ok(ParseProgress::More { wanted }) => {
+                // A header of version 2 has 16 bytes before its payload.
                 assert!(wanted > 0 && header.len() + wanted <= 16 + MAX_V2_PAYLOAD);
                 let rest = &bytes[header.len()..];
                 if rest.is_empty() {
@@ -32,7 +33,7 @@ fn check(header: &[u8], expected: Result<ProxyHeader, ProxyHeaderError>) {
     const FOLLOWING: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
     let all = [header, FOLLOWING].concat();
     for step in [1, 2, 3, 7, usize::MAX] {
-        let (found, left) = run(&all, step);
+        let (found, unread) = run(&all, step);
         assert_eq!(
             found,
             Some(expected),
@@ -41,7 +42,7 @@ fn check(header: &[u8], expected: Result<ProxyHeader, ProxyHeaderError>) {
         );
         if expected.is_ok() {
             assert_eq!(
-                left,
+                unread,
                 FOLLOWING.len(),
                 "{:?} by {step}",
                 header.escape_ascii().to_string()
@@ -115,7 +116,8 @@ fn headers_of_version_2_are_parsed() {
     );
     check(&block(0x20, 0x00, &[]), Ok(ProxyHeader::Local));
     check(&block(0x20, 0x11, &[1, 2, 3]), Ok(ProxyHeader::Local));
-    // Unspecified, UDP over IPv4 and IPv6, Unix stream and datagram sockets, and an undefined value.
+    // Unspecified, UDP over IPv4 and IPv6, Unix stream and datagram sockets, and an undefined value. The
+    // addresses of two Unix sockets have 216 bytes.
     for family in [0x00, 0x12, 0x22, 0x31, 0x32, 0xff] {
         check(&block(0x21, family, &[0; 216]), Ok(ProxyHeader::Unknown));
     }
@@ -186,9 +188,9 @@ proptest! {
             &[octets(source), octets(destination), ports].concat(),
         );
         for header in [line.into_bytes(), binary] {
-            let (found, left) = run(&[&header[..], b"follow"].concat(), step);
+            let (found, unread) = run(&[&header[..], b"follow"].concat(), step);
             prop_assert_eq!(found, Some(Ok(ProxyHeader::Client { source, destination })));
-            prop_assert_eq!(left, 6);
+            prop_assert_eq!(unread, 6);
         }
     }
 

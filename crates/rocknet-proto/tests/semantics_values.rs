@@ -204,7 +204,7 @@ fn invalid_preferences_are_ignored() {
             (", \"", "identity"),
         ],
     );
-    // The exact values of the fast path, and these values with a suffix.
+    // Frequent values that are compared as a whole instead of being parsed, and the same values with a suffix.
     for (value, best) in [
         ("gzip, deflate, br, zstd", "br"),
         ("gzip, deflate, br", "br"),

@@ -32,7 +32,7 @@ const MAX_LOOKUPS: usize = 16;
 
 /// Recurring task for one upstream. It ends when no configuration uses the upstream any more.
 enum WatchTask {
-    /// Looks up the name of the upstream. The other values are the name, the port, and the interval of lookups.
+    /// Looks up the name of the upstream. The other values are the name, the port, and when to repeat the lookup.
     Resolve(Weak<Upstream>, String, u16, Resolve),
     /// Sends health checks to the upstream.
     Check(Weak<Upstream>, Health),

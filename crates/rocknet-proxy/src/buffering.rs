@@ -42,8 +42,8 @@ struct BufferQueue {
 }
 
 impl BufferedBody {
-    /// Starts a task that receives the remaining part of a response. `deadline` limits the time in which the upstream
-    /// sends nothing. `length` is the length of the response body in bytes, if it is known.
+    /// Starts a task that receives the rest of a response. `deadline` limits how long the upstream may send nothing.
+    /// `length` is the length of the response body in bytes, if it is known.
     ///
     /// Receiving pauses while at least `max_buffered` bytes are buffered. The last read may exceed this number.
     pub fn new(mut exchange: H1Exchange, deadline: Deadline, length: Option<u64>, max_buffered: usize) -> BufferedBody {

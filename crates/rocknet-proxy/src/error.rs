@@ -188,7 +188,8 @@ pub fn from_h2(error: h2::Error, may_repeat: bool) -> ProxyError {
     if error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM)) {
         return match error.reason() {
             Some(h2::Reason::NO_ERROR | h2::Reason::REFUSED_STREAM) => ProxyError::Refused,
-            // GOAWAY with another code also ends streams that it does not exclude, so the request may be processed.
+            // GOAWAY with any other code also ends streams that it does not exclude, so the request may have been
+            // processed.
             Some(reason) => ProxyError::InvalidH2(format!("the connection was ended with {reason:?}")),
             None => ProxyError::Refused,
         };

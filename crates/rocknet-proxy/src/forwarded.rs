@@ -37,9 +37,8 @@ enum ForwardedHost {
 }
 
 impl ForwardedFields {
-    /// Builds the fields for a request. They end with the address of the peer. The addresses that the peer reports
-    /// precede it if the peer is a trusted proxy (`is_trusted`), and are discarded otherwise. `fields`: the fields that
-    /// the configuration selects.
+    /// Builds the fields that `fields` selects. Each list of addresses ends with the address of the peer. If the peer
+    /// is a trusted proxy (`is_trusted`), the addresses that it reports come first; otherwise they are discarded.
     pub fn new(
         fields: Forwarded,
         request: &Request<'_>,
@@ -120,9 +119,9 @@ fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec
 /// Appends the addresses in the trusted field to `out`, as elements of `Forwarded`. `first`: host and protocol that the
 /// trusted proxy reports.
 ///
-/// `X-Forwarded-Proto` and `X-Forwarded-Host` do not identify the proxy that wrote them. They describe the client's own
-/// request, so their values belong to the first element. A trusted `Forwarded` contains host and protocol itself, so
-/// `first` is not used for it.
+/// `X-Forwarded-Proto` and `X-Forwarded-Host` do not identify the proxy that wrote them. They describe the client's
+/// own request, so their values belong to the first element. A trusted `Forwarded` already contains host and
+/// protocol, so `first` is ignored.
 fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8]>, Option<&[u8]>), out: &mut Vec<u8>) {
     match field {
         TrustedField::XForwardedFor => {

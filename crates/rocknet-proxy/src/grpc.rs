@@ -39,7 +39,7 @@ fn code(status: Status) -> &'static str {
     }
 }
 
-// Status codes of gRPC, as they are sent in `grpc-status`.
+// gRPC status codes, as sent in `grpc-status`.
 const UNKNOWN: &str = "2";
 const DEADLINE_EXCEEDED: &str = "4";
 const RESOURCE_EXHAUSTED: &str = "8";

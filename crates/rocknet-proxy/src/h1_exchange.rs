@@ -81,7 +81,8 @@ impl H1Exchange {
         }
     }
 
-    /// Encodes the request head and takes the body out of `body`. `sent`: the request in the form for the upstream.
+    /// Encodes the request head and takes the body out of `body`. `sent` is the request as it is sent to the
+    /// upstream.
     pub fn start(
         &mut self,
         upstream: &Upstream,
@@ -261,7 +262,7 @@ impl H1Exchange {
                 return Ok(SendState::Done);
             };
             let H1Connection { link, engine, out, .. } = &mut **connection;
-            // A batched write that the socket did not accept completely is continued here.
+            // Continues a batched write that the socket accepted only in part.
             if let Some(unsent) = link.take_unsent() {
                 out.put_back(unsent);
                 match link.poll_send(context, out) {
@@ -326,7 +327,8 @@ impl H1Exchange {
         let Some(connection) = &mut self.connection else {
             return Poll::Ready(Err(ProxyError::NoResponse));
         };
-        // The upstream may have closed an idle connection before it received the request. This is not its failure.
+        // The upstream may have closed an idle connection before the request arrived. This does not count as its
+        // failure.
         let is_unused_since_idle = !self.has_received && !connection.is_new;
         let H1Connection {
             link, engine, unread, ..

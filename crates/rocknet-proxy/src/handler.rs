@@ -27,7 +27,7 @@ impl ProxyHandler {
 
 impl Handler for ProxyHandler {
     fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
-        // An upstream could resolve dot segments that backslashes hide, and thereby leave this route. A path that a
+        // Backslashes may hide dot segments. An upstream that resolves them would leave this route. A path that a
         // file can have contains no backslash, so it is not searched.
         let is_refused = !request.is_file_path && hides_dots(request.path);
         is_refused.then(|| fixed::error(Status::BAD_REQUEST))

@@ -100,7 +100,7 @@ fn host<'a>(upstream: &'a Upstream, health: &'a Health) -> &'a str {
     configured.next().map_or(&*upstream.host, |(_, host)| host)
 }
 
-/// Returns the fields of the request other than `Host`: the configured ones, and `User-Agent` if it is not configured.
+/// Returns the configured fields of the request other than `Host`, and `User-Agent` unless it is configured.
 fn fields(health: &Health) -> impl Iterator<Item = (&str, &str)> {
     let names_agent = health
         .headers

@@ -17,8 +17,8 @@
 //!
 //! `http2` replaces h1_exchange.rs and h1_connection.rs for upstreams that speak HTTP/2, and grpc.rs maps errors for
 //! gRPC clients. All workers share an upstream (upstream.rs): its breaker counts failures, and background.rs resolves
-//! its name and runs health_check.rs. mirror.rs sends copies of requests to a further upstream. tls_config.rs sets
-//! which certificates are trusted; tls_error.rs explains failed handshakes.
+//! its name and runs health_check.rs. mirror.rs sends copies of requests to another upstream. tls_config.rs selects
+//! the trusted certificates, and tls_error.rs explains failed handshakes.
 
 mod background;
 mod buffering;
@@ -247,7 +247,7 @@ async fn forward(
             proxy.failed(&upstream, services.clock.uptime_ms());
         }
         // A server that shuts down closes connections that it has not accepted, and resets connections with unread
-        // data. Therefore a lost connection permits another try, but only of an idempotent request.
+        // data. If a connection is lost, an idempotent request may therefore be sent again.
         let is_lost = matches!(error, ProxyError::NoResponse | ProxyError::ConnectionLost(_)) && sent.is_idempotent();
         let may_retry = error.is_unprocessed() || is_lost;
         let will_retry =

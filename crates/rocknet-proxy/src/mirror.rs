@@ -34,8 +34,8 @@ impl Mirror {
         }
     }
 
-    /// Starts to copy a request if `random`, a random number, selects it. `sent`: the request as it is sent to
-    /// upstreams.
+    /// Starts to copy a request if `random`, a random number, selects it. `sent` is the request as it is sent to the
+    /// upstream.
     pub(super) fn copy(&self, sent: &UpstreamRequest<'_>, body: &mut RequestBody, random: u64) {
         let is_drawn = random % u64::from(model::Mirror::ALL) < self.share;
         // Tunnels are not copied, nor are requests whose body length is known to exceed the limit.

@@ -45,8 +45,8 @@ pub struct MirroredRequest {
     pub engine: ClientConnection,
     /// Encoded request, or the part of it that was recorded so far.
     pub bytes: Vec<u8>,
-    /// Number of further bytes that the request body may have. `None` once a limit or the announced length was
-    /// exceeded, so that the copy is dropped.
+    /// Number of bytes that the request body may still have. `None` once the body has exceeded a limit or its
+    /// announced length; the copy is then dropped.
     remaining: Option<usize>,
     counted: ByteCount,
 }
@@ -184,7 +184,7 @@ struct QueuedCopy {
 }
 
 impl QueuedCopy {
-    /// Returns `None` if the queue is full.
+    /// Counts a copy as queued. Returns `None` if the queue is full.
     fn new(copy: MirroredRequest) -> Option<QueuedCopy> {
         let copies = copy.counted.copies.count.fetch_add(1, Ordering::Relaxed);
         // Created even if the queue is full, because its drop decrements the count.

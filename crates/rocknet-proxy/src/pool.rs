@@ -86,8 +86,8 @@ impl ConnectionPool {
 }
 
 impl WorkerLocal for ConnectionPool {
-    /// Closes connections that were idle too long, that the upstream has closed, or whose upstream no configuration
-    /// uses any more.
+    /// Closes connections that were idle too long or that the upstream has closed, and connections to upstreams that
+    /// no configuration uses any more.
     fn tick(&self, now_ms: u64) {
         if self.idle_count.get() == 0 {
             return;

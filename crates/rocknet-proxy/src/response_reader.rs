@@ -32,8 +32,8 @@ pub struct ResponseReader {
     pub is_complete: bool,
 }
 
-/// Limits of a response; sizes are in bytes. The head may be twice as long as that of a request and have twice as many
-/// fields, because `Set-Cookie` contains attributes besides the cookie. `target_size` and `body_size` do not apply to
+/// Limits of a response; sizes are in bytes. The head may have twice the size and twice the fields of a request head,
+/// because `Set-Cookie` contains attributes besides the cookie. `target_size` and `body_size` do not apply to
 /// responses.
 const LIMITS: Limits = Limits {
     head_size: 32 * 1024,

@@ -65,8 +65,8 @@ fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     all.filter(|name| !name.is_empty())
 }
 
-/// Returns true if the name of a protocol begins like that of an HTTP version or of TLS. This includes variants such as
-/// `h2c` and versions such as `HTTP/2.0`.
+/// Returns true if the name of a protocol begins like the name of HTTP or TLS. This includes variants such as `h2c`
+/// and versions such as `HTTP/2.0`.
 fn is_http_or_tls(name: &[u8]) -> bool {
     const NAMES: [&[u8]; 4] = [b"h2", b"h3", b"http", b"tls"];
     NAMES.iter().any(|known| {

@@ -67,9 +67,9 @@ impl UpstreamQueue {
     /// Returns a predicate for the requests that may now be sent to the upstream with this id, or `None` if no request
     /// may be sent to it.
     ///
-    /// A request is sent to an upstream only if the request excludes all better upstreams. An upstream that is
-    /// unhealthy or drained is worse than one that is neither. Otherwise an available upstream is better than one that
-    /// the breaker has paused. If that makes no difference either, an active upstream is better than a backup.
+    /// A request is sent to an upstream only if the request excludes all better upstreams. Three properties make an
+    /// upstream worse, the most important first: it is unhealthy or drained, the breaker has paused it, or it is a
+    /// backup.
     fn eligible(&self, upstream_id: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
         let rank = |(upstream, is_backup): &(Arc<Upstream>, bool)| {
             let is_out = upstream.is_unhealthy() || upstream.is_drained();
@@ -206,7 +206,7 @@ mod tests {
     use Priority::{High, Low, Normal};
     use rocknet_handler::clock::{TimeSource, uptime_ms};
 
-    /// Rules by which one failure takes an upstream out of rotation for longer than a test runs.
+    /// Rules that take an upstream out of rotation after one failure, for longer than a test runs.
     const RULES: Rules = Rules {
         fails: 1,
         window_ms: 3_600_000,
@@ -473,7 +473,7 @@ mod tests {
             }
             late.wheel.advance();
         };
-        // The six ticks are waited for in two parts, each of which may end a tick late.
+        // The test waits six ticks in two parts, each of which may end a tick late.
         assert!(permit.is_none() && (6..=8).contains(&ticks), "{ticks}");
         drop(held);
         assert!(shared.limit.has_capacity(1, Low, uptime_ms()));

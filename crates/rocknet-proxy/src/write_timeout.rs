@@ -161,7 +161,7 @@ mod tests {
         let Some((ticks, Poll::Ready(Err(error)))) = given_up else {
             panic!("no timeout");
         };
-        // The timeout of three ticks ends with the third one, which has the number 2.
+        // The timeout of three ticks ends with the third tick, number 2.
         assert_eq!((ticks, error.kind()), (2, ErrorKind::TimedOut));
         // A complete write resets the timeout.
         peer.accept_all();

@@ -124,8 +124,8 @@ impl Connection {
             && let Some(timeout) = self.inner.poll_timeout()
         {
             let armed = self.mailbox.armed.get();
-            // Only an earlier timeout replaces the moment that is entered in the timers. When the entered moment
-            // passes, the task is woken and enters the timeout that is current then.
+            // Replaces the armed timeout only if the new one is earlier. When the armed timeout passes, the task is
+            // woken and arms the timeout that is then current.
             if armed.is_none_or(|armed| timeout < armed) {
                 let timers = &mut self.shared.core.borrow_mut().timers;
                 timers.replace(self.handle.0, armed, timeout, Instant::now());
@@ -309,7 +309,7 @@ impl Connection {
     }
 
     /// Sets the priority of a stream. Streams with a higher value are sent first; streams with the same value take
-    /// turns. A stream with unsent bytes keeps its place in the order of sending until some of them are sent.
+    /// turns. A stream with unsent bytes keeps its place in the send order until some of them are sent.
     pub fn set_priority(&mut self, stream: StreamId, priority: i32) {
         let _ = self.inner.send_stream(stream).set_priority(priority);
     }

@@ -148,8 +148,9 @@ impl QuicEndpoint {
         self.traces = traces;
     }
 
-    /// Accepts no new connections from now on, and ignores datagrams of unknown connections. Open connections continue.
-    /// A new connection is passed to a worker that accepts connections at its address, and refused without one.
+    /// Stops accepting connections and ignores datagrams of unknown connections. Open connections continue. A new
+    /// connection is passed to a worker that accepts connections at its address, or refused if there is no such
+    /// worker.
     pub fn stop(&mut self) {
         self.inbox.stop_accepting();
         self.is_stopped = true;
@@ -166,7 +167,7 @@ impl QuicEndpoint {
         self.receives && !self.relays.is_empty()
     }
 
-    /// Uses another socket at the same port from now on. The caller has to poll afterwards.
+    /// Switches to another socket at the same port. The caller must poll the endpoint afterwards.
     pub fn replace_socket(&mut self, socket: UdpSocket) {
         *self.shared.socket.borrow_mut() = socket;
         self.shared.blocked.borrow_mut().drain(..).for_each(Waker::wake);
@@ -274,7 +275,7 @@ impl QuicEndpoint {
                 segment: bytes.len(),
             };
             let acceptor = self.handle(context.waker(), now, &meta, BytesMut::from(&bytes[..]), has_room);
-            // The worker has been stopped since the datagram was passed to it. The next worker was not.
+            // This worker stopped after the datagram was passed to it. The next worker still accepts connections.
             if let Some(worker) = acceptor {
                 self.forward(worker, &meta, &bytes);
             }
@@ -291,8 +292,8 @@ impl QuicEndpoint {
             // One allocation for all datagrams of a batch.
             let mut copy = BytesMut::with_capacity(meta.length);
             for datagram in datagrams {
-                // A handshake of another worker would look like a new connection. Other datagrams of other workers are
-                // found by `misrouted`.
+                // A handshake that belongs to another worker would look like a new connection. `misrouted` finds the
+                // remaining datagrams of other workers.
                 let is_foreign = !self.relays.is_empty() || has_long_header(datagram);
                 if is_foreign && self.pass_on(meta, datagram) {
                     continue;
@@ -330,8 +331,9 @@ impl QuicEndpoint {
         )
     }
 
-    /// Handles one datagram: passes it to its connection, decides on a new connection, or sends a response. Returns the
-    /// number of a worker that has to handle it instead, because it begins a connection and this worker is stopping.
+    /// Handles one datagram: passes it to its connection, decides on a new connection, or sends a response. If the
+    /// datagram begins a connection and this worker is stopping, returns the number of the worker that must handle it
+    /// instead.
     fn handle(
         &mut self,
         waker: &Waker,

@@ -1,9 +1,9 @@
-//! Passes datagrams that reached the wrong worker to the right one: the worker that owns their connection, or for a new
-//! connection one that accepts connections.
+//! Forwards misrouted datagrams to the worker that owns the connection, or, for a new connection, to a worker that
+//! accepts connections.
 //!
-//! The kernel selects a socket by the addresses of a datagram. If the address of a client has changed, or if an address
-//! was removed from the configuration and added again, the kernel may select the socket of another worker, also of one
-//! that is stopping.
+//! The kernel selects a socket by the addresses of a datagram. It may select the socket of another worker, even of a
+//! stopping worker, if the address of a client has changed, or if an address was removed from the configuration and
+//! added again.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,8 +30,15 @@ pub(crate) struct ForwardedDatagram {
 /// Inboxes of all workers of a server that have a UDP socket, by their numbers. Clones refer to the same inboxes.
 #[derive(Clone, Default)]
 pub struct Forwarding {
-    /// Inboxes by number. A number is free if its inbox was dropped.
-    inboxes: Arc<RwLock<Vec<Weak<Mutex<Inbox>>>>>,
+    /// Workers by number. A number is free if its inbox was dropped.
+    workers: Arc<RwLock<Vec<RegisteredWorker>>>,
+}
+
+/// Worker with a UDP socket.
+struct RegisteredWorker {
+    inbox: Weak<Mutex<Inbox>>,
+    /// Address at which the worker accepts connections; `None` once it is stopping.
+    accepts: Option<Address>,
 }
 
 /// Inbox of one worker. Its number is free again once all clones are dropped.
@@ -50,24 +57,23 @@ struct Inbox {
     waiting: VecDeque<ForwardedDatagram>,
     /// Wakes the task of the endpoint.
     waker: Option<Waker>,
-    /// Address at which the worker accepts connections; `None` once it is stopping.
-    accepts: Option<Address>,
 }
 
 impl Forwarding {
-    /// Creates an inbox with the lowest free number, for a worker that accepts connections at `address`. Returns `None`
-    /// if all numbers of 16 bits, which connection IDs have for the worker, are in use.
+    /// Creates an inbox with the lowest free number, for a worker that accepts connections at `address`. Connection
+    /// IDs have 16 bits for the number; returns `None` if all numbers are in use.
     pub fn register(&self, address: &Address) -> Option<WorkerInbox> {
-        let mut inboxes = self.inboxes.write().unwrap_or_else(PoisonError::into_inner);
-        let free = inboxes.iter().position(|inbox| inbox.strong_count() == 0);
-        let number = u16::try_from(free.unwrap_or(inboxes.len())).ok()?;
-        let inbox = Arc::new(Mutex::new(Inbox {
+        let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
+        let free = workers.iter().position(|worker| worker.inbox.strong_count() == 0);
+        let number = u16::try_from(free.unwrap_or(workers.len())).ok()?;
+        let inbox = Arc::<Mutex<Inbox>>::default();
+        let worker = RegisteredWorker {
+            inbox: Arc::downgrade(&inbox),
             accepts: Some(address.clone()),
-            ..Inbox::default()
-        }));
+        };
         match free {
-            Some(free) => inboxes[free] = Arc::downgrade(&inbox),
-            None => inboxes.push(Arc::downgrade(&inbox)),
+            Some(free) => workers[free] = worker,
+            None => workers.push(worker),
         }
         Some(WorkerInbox {
             number,
@@ -78,29 +84,27 @@ impl Forwarding {
     }
 
     fn inbox(&self, worker: u16) -> Option<Arc<Mutex<Inbox>>> {
-        let inboxes = self.inboxes.read().unwrap_or_else(PoisonError::into_inner);
-        inboxes.get(usize::from(worker))?.upgrade()
+        let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
+        workers.get(usize::from(worker))?.inbox.upgrade()
     }
 
-    /// Returns a worker that accepts connections of this client to the address `to`, always the same while the workers
-    /// are the same. A worker of the address itself has precedence over one of an address that covers it, as it has in
-    /// the kernel. Returns `None` if nothing listens there.
+    /// Returns a worker that accepts connections from `client` at the address `to`; `None` if no worker does. The
+    /// result stays the same while the workers do. As in the kernel, a worker of the address itself has precedence
+    /// over a worker of an address that covers it.
     fn acceptor(&self, to: &Address, client: SocketAddr) -> Option<u16> {
-        let inboxes = self.inboxes.read().unwrap_or_else(PoisonError::into_inner);
-        let (mut exact, mut covering) = (Vec::new(), Vec::new());
-        for (number, inbox) in (0..).zip(inboxes.iter()) {
-            let Some(inbox) = inbox.upgrade() else { continue };
-            match &inbox.lock().unwrap_or_else(PoisonError::into_inner).accepts {
-                Some(address) if address == to => exact.push(number),
-                Some(address) if address.covers(to) => covering.push(number),
-                _ => {}
-            }
-        }
-        let workers = if exact.is_empty() { covering } else { exact };
-        let mut hasher = DefaultHasher::new();
-        client.hash(&mut hasher);
-        let index = hasher.finish().checked_rem(workers.len() as u64)?;
-        workers.get(index as usize).copied()
+        let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
+        let accepting = |matches: &dyn Fn(&Address) -> bool| {
+            let is_accepting = |worker: &RegisteredWorker| {
+                worker.accepts.as_ref().is_some_and(matches) && worker.inbox.strong_count() > 0
+            };
+            let count = workers.iter().filter(|worker| is_accepting(worker)).count();
+            let mut hasher = DefaultHasher::new();
+            client.hash(&mut hasher);
+            let index = hasher.finish().checked_rem(count as u64)?;
+            let mut numbers = (0..).zip(workers.iter()).filter(|(_, worker)| is_accepting(worker));
+            numbers.nth(index as usize).map(|(number, _)| number)
+        };
+        accepting(&|address| address == to).or_else(|| accepting(&|address| address.covers(to)))
     }
 
     /// Returns true if there is a worker with this number.
@@ -136,13 +140,16 @@ impl WorkerInbox {
         &self.forwarding
     }
 
-    /// Records that the worker accepts no connections any more.
+    /// Records that the worker no longer accepts connections.
     pub(crate) fn stop_accepting(&self) {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).accepts = None;
+        let mut workers = self.forwarding.workers.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(worker) = workers.get_mut(usize::from(self.number)) {
+            worker.accepts = None;
+        }
     }
 
-    /// Returns a worker that accepts a connection from `client` in place of this one; `None` if the address is no
-    /// longer listened at. `destination`: local address that the client sent to, if known.
+    /// Returns a worker that accepts a connection from `client` in place of this one; `None` if no worker listens at
+    /// the address any more. `destination` is the local address that the client sent to, if known.
     pub(crate) fn acceptor(&self, destination: Option<IpAddr>, client: SocketAddr) -> Option<u16> {
         match (destination, self.address.port()) {
             (Some(ip), Some(port)) => self.forwarding.acceptor(&Address::Tcp { ip: Some(ip), port }, client),
@@ -235,7 +242,7 @@ mod tests {
         all.stop_accepting();
         assert_eq!(one.acceptor(None, client), None);
         assert_eq!(all.acceptor(None, client), None);
-        // Only the destination tells that another address accepts the connection.
+        // Only the destination shows that another address accepts the connection.
         assert_eq!(all.acceptor(ip("127.0.0.2"), client), Some(other.number()));
     }
 }

@@ -193,7 +193,7 @@ fn ecn(digits: &str) -> Option<Ecn> {
         .find(|ecn| *ecn as u8 == number)
 }
 
-/// Returns true if a datagram begins with a packet with a long header (RFC 9000 §17.2), as in a handshake.
+/// Returns true if the first packet of a datagram has a long header (RFC 9000 §17.2), as in a handshake.
 pub(crate) fn has_long_header(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|first| first & 0x80 != 0)
 }
@@ -231,12 +231,12 @@ impl Relays {
         self.all.is_empty()
     }
 
-    /// Forgets the processes that are known to have ended.
+    /// Removes the processes that are known to have ended.
     pub(crate) fn retain_open(&mut self) {
         self.all.retain(Relay::is_open);
     }
 
-    /// Forgets the processes that have ended, and asks the kernel about the others.
+    /// Removes the processes that have ended. Queries the kernel about those that are not known to have ended.
     pub(crate) fn retain_running(&mut self) {
         self.all.retain(Relay::check);
     }

@@ -30,8 +30,7 @@ const MAX_BATCH: usize = 512;
 const BATCH_INTERVAL: Duration = Duration::from_secs(2);
 /// Timeout of a request to a collector.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of a collector's response in bytes. The response is not used, but read, so that the connection is
-/// reused.
+/// Maximum size of a collector's response in bytes. The response is read only so that the connection can be reused.
 const MAX_RESPONSE: usize = 64 * 1024;
 /// Minimum interval between two warnings about a collector.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
@@ -94,8 +93,8 @@ impl TraceExporter {
         Ok(queue)
     }
 
-    /// Ends the thread after it has sent the waiting spans. Must be called when no tracer is left. Returns true if the
-    /// thread has ended by `deadline`. A collector that does not respond keeps the thread longer.
+    /// Ends the thread after it has sent the waiting spans. Must be called when no tracer is left. Returns true if
+    /// the thread has ended by `deadline`. A collector that does not respond delays the end.
     pub fn stop(&self, deadline: Instant) -> bool {
         let thread = self.lock().take();
         thread.is_none_or(|(queue, thread)| {

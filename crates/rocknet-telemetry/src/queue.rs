@@ -47,7 +47,7 @@ pub(crate) struct Destination {
     pub service: String,
 }
 
-/// Sending end of the queue of the exporter thread.
+/// Sender of the exporter thread's queue.
 #[derive(Clone)]
 pub(crate) struct SpanQueue {
     spans: SyncSender<(Arc<Destination>, Span)>,

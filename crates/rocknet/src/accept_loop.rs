@@ -81,8 +81,8 @@ pub struct AcceptLoop<'w> {
     quic_paused_until: Option<Tick>,
     /// Tick at which the remaining connections are cut.
     stop_deadline: Option<Tick>,
-    /// True while the worker stops but its server or a successor continues. QUIC connections of older processes then
-    /// still depend on the UDP socket.
+    /// True while the worker is stopping but its server or a successor continues. QUIC connections of older processes
+    /// then still depend on the UDP socket.
     is_draining: bool,
     /// Tick at which the connections without a request in progress close, while the worker stops.
     idle_deadline: Option<Tick>,
@@ -133,7 +133,7 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
-    /// Uses another UDP socket at the same port.
+    /// Switches to another UDP socket at the same port.
     pub fn replace_quic_socket(&mut self, socket: UdpSocket) {
         if let Some(endpoint) = &mut self.quic {
             endpoint.replace_socket(socket);
@@ -165,9 +165,9 @@ impl<'w> AcceptLoop<'w> {
     /// shorten that time, and closes idle connections at once if its `idle_grace` is zero.
     pub fn stop(&mut self, context: &mut Context<'_>, times: StopTimes) {
         if let Some(deadline) = self.stop_deadline {
-            let earlier = self.tick_after(times.within);
-            if deadline.is_later(earlier) {
-                self.stop_deadline = Some(earlier);
+            let new_deadline = self.tick_after(times.within);
+            if deadline.is_later(new_deadline) {
+                self.stop_deadline = Some(new_deadline);
             }
             if times.idle_grace.is_zero() {
                 self.idle_deadline = None;
@@ -176,7 +176,8 @@ impl<'w> AcceptLoop<'w> {
             }
         } else {
             // Connections in the accept queue of a socket are established from the client's point of view, so up to
-            // `MAX_ACCEPTS_PER_POLL` of them are still accepted before the socket is closed.
+            // `MAX_ACCEPTS_PER_POLL` of them are still accepted before the socket is closed. An error of the socket
+            // no longer matters.
             let _ = self.accept(context);
             self.acceptors.clear();
             if let Some(endpoint) = &mut self.quic {
@@ -208,8 +209,9 @@ impl<'w> AcceptLoop<'w> {
         if let Some(stop_deadline) = self.stop_deadline {
             self.worker.on_close(context.waker());
             let open = self.worker.connections();
-            let is_needed = self.is_draining && self.quic.as_mut().is_some_and(QuicEndpoint::serves_relays);
-            if (open == 0 && !is_needed) || !stop_deadline.is_later(self.worker.wheel.now()) {
+            // Older processes get the datagrams of their QUIC connections through the UDP socket of this worker.
+            let serves_older = self.is_draining && self.quic.as_mut().is_some_and(QuicEndpoint::serves_relays);
+            if (open == 0 && !serves_older) || !stop_deadline.is_later(self.worker.wheel.now()) {
                 if open > 0 {
                     tracing::warn!(address = %self.worker.address, "cut {open} connections that did not finish in time");
                 }
@@ -298,7 +300,8 @@ impl<'w> AcceptLoop<'w> {
         None
     }
 
-    /// Receives the datagrams of all QUIC connections, and accepts new ones.
+    /// Receives the datagrams of all QUIC connections. Accepts new connections while the worker has fewer than
+    /// `max_connections`.
     pub fn accept_quic(&mut self, context: &mut Context<'_>) {
         let (worker, max_connections) = (self.worker, self.max_connections);
         if is_paused(&mut self.quic_paused_until, worker.wheel.now()) {

@@ -6,7 +6,7 @@ use rocknet_config::model;
 use rocknet_io::runtime::io_uring_unavailable;
 
 /// Environment variable that overrides the configuration, for comparisons of the back ends.
-const VARIABLE: &str = "ROCKNET_BACKEND";
+pub const VARIABLE: &str = "ROCKNET_BACKEND";
 
 /// I/O back end of the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variable_overrides_the_configuration() {
+    fn the_variable_or_else_the_configuration_selects_the_back_end() {
         // Configured back end, value of the variable, reason why io_uring is unavailable, expected back end, and a part
         // of the log line or error message.
         for (configured, variable, io_uring_error, expected, part) in [

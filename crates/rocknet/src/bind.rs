@@ -12,13 +12,14 @@ use crate::takeover::AdoptedSockets;
 use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 
-/// Binds a socket for each worker of each address. All sockets of an address are created together, at the start before
-/// privileges are dropped, because the kernel lets a socket share a port only with sockets of the same user.
+/// Binds a socket for each of the `workers` workers of each address. The kernel lets a socket share a port only with
+/// sockets of the same user. All sockets of an address are therefore created together, at start before privileges are
+/// dropped.
 ///
-/// `held` are sockets of this server. An address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is
-/// shared until the held socket is closed. Sockets of `adopted` are used for the addresses that they are bound to,
-/// and its other sockets stay in it. `quic` contains the addresses that also need UDP sockets. Addresses whose
-/// UDP port could not be bound are added to `quic_failures`.
+/// `held` contains the listening sockets that this server already has. An address that overlaps with one of them, as
+/// `*:80` does with `127.0.0.1:80`, is shared until the held socket is closed. `adopted` contains inherited sockets.
+/// Sockets bound to one of `addresses` are taken out and used; the others stay in `adopted`. `quic` contains the
+/// addresses that also need UDP sockets. Addresses whose UDP port could not be bound are added to `quic_failures`.
 pub fn bind_all(
     addresses: &[Address],
     workers: usize,
@@ -28,6 +29,7 @@ pub fn bind_all(
     quic_keys: &QuicKeys,
     quic_failures: &mut Vec<QuicFailure>,
 ) -> Result<BTreeMap<Address, ListenerSockets>, BindError> {
+    // `all` has the sockets of addresses with inherited sockets, and `new` lists the other addresses.
     let (mut all, mut new) = (BTreeMap::new(), Vec::new());
     for address in addresses {
         let mut tcp = adopted.take_listeners(address);
@@ -42,9 +44,9 @@ pub fn bind_all(
         let mut others = addresses
             .iter()
             .filter(|other| *other != address && quic.contains(other));
+        // True if UDP sockets of an overlapping address use the same port. The port is then shared.
         let has_neighbour = others.any(|other| other.overlaps(address)) || adopted.has_udp_neighbour(address);
-        // Takes over the inherited UDP sockets in the first call, and binds those that are missing: one for each TCP
-        // socket.
+        // The first call takes over the inherited UDP sockets. Each call binds more until each TCP socket has one.
         let mut quic_sockets = move |tcp: &[Listener]| {
             let (keys, bound) = (quic_keys.get()?, tcp[0].address());
             let mut sockets = QuicSocket::adopt(bound, std::mem::take(&mut udp), &keys, &relays)?;
@@ -55,9 +57,11 @@ pub fn bind_all(
             match QuicSocket::bind(bound, missing, &keys, is_shared, &relays) {
                 Ok(added) => sockets.extend(added),
                 Err(error) if sockets.is_empty() => return Err(error),
-                // The kernel lets no process add sockets to those of another user. Workers without a UDP socket serve
-                // the other protocols.
-                Err(_) => {}
+                // The kernel does not let a process share a port with sockets of another user. Workers without a UDP
+                // socket serve the other protocols.
+                Err(error) => {
+                    tracing::warn!(%address, "{missing} workers do not serve HTTP/3, because they have no UDP socket: {error}");
+                }
             }
             Ok(sockets)
         };
@@ -176,8 +180,8 @@ fn bind_with_retry(address: &Address, options: ListenOptions, held: &[&Listener]
     let start = Instant::now();
     loop {
         match Listener::bind_overlapping(address, options, held) {
-            // At the first start `held` is empty, so no socket of this server can linger. `InUse(None)`: no other
-            // process was found that holds the address.
+            // At server start, `held` is empty, so no socket of this server can linger. `InUse(None)` means that no
+            // other process was found to hold the address.
             Err(error)
                 if !held.is_empty()
                     && matches!(error.kind, BindErrorKind::InUse(None))

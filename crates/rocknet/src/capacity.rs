@@ -18,9 +18,10 @@ const RESERVED_DESCRIPTORS: u64 = 384;
 /// a margin.
 const WORKER_DESCRIPTORS: u64 = 10;
 
-/// Descriptors that one worker cannot do without.
+/// Minimum number of descriptors for one worker: the five that [`WORKER_DESCRIPTORS`] names, without its margin.
 const MIN_WORKER_DESCRIPTORS: u64 = 5;
-/// Descriptors that the process cannot do without, beside those of the workers.
+/// Minimum number of descriptors for the process itself, such as standard streams, logs and the control socket, with
+/// a margin. The descriptors of the workers are not included.
 const MIN_DESCRIPTORS: u64 = 16;
 
 /// Returns an error if the descriptor limit is so low that `threads` workers could not start.
@@ -47,8 +48,8 @@ pub fn worker_count(config: &Config, addresses: usize) -> usize {
     }
 }
 
-/// Returns the number of workers per listening address if `server.workers` is `auto`: one for each core, and fewer if
-/// all addresses together would exceed the maximum.
+/// Returns the number of workers per listening address if `server.workers` is `auto`: one for each core, or fewer if
+/// all addresses together would exceed [`MAX_AUTO_WORKERS`], but at least one.
 fn automatic_workers(cores: usize, addresses: usize) -> usize {
     cores.min(MAX_AUTO_WORKERS / addresses.max(1)).max(1)
 }
@@ -64,6 +65,7 @@ pub fn connections_per_worker(snapshot: &Snapshot, threads: usize) -> usize {
         .connections
         // Connections beyond the descriptor limit would take descriptors from the files that are sent.
         .map_or(max, |limit| limit.min(max))
+        // Rounded up, so that the workers together accept at least that number.
         .div_ceil(threads.max(1))
         .max(1)
 }
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_worker_per_core_until_there_are_many_addresses() {
+    fn each_core_has_a_worker_up_to_the_maximum_of_all_addresses() {
         // Cores, listening addresses, expected workers per address.
         for (cores, addresses, expected) in [
             (4, 0, 4),

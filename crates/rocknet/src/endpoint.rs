@@ -128,6 +128,8 @@ impl Endpoint {
             handler,
             programs: None,
             tree: None,
+            // True whatever `Handler::accepts_tunnels` returns, because an embedding program need not implement that
+            // method.
             accepts_tunnels: true,
         })
     }

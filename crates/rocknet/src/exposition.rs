@@ -177,8 +177,8 @@ fn routes(page: &mut Page, routes: &BTreeMap<RouteLabel, RouteCounters>) {
     }
 }
 
-/// Writes the states of upstreams. Upstreams that several routes use with different settings have the same address;
-/// their requests are added up, and the address is up if one of them is.
+/// Writes the states of upstreams. Several routes may use the same address with different settings. The requests of
+/// these upstreams are added up, and the address is up if one of them is up.
 fn upstreams(page: &mut Page, measured: &Measured) {
     let mut by_address: BTreeMap<&str, (bool, u64)> = BTreeMap::new();
     for upstream in measured.upstreams.iter().take(MAX_LISTED) {
@@ -205,7 +205,8 @@ fn upstreams(page: &mut Page, measured: &Measured) {
     }
 }
 
-/// Writes when the certificates of the sites end. A site with several certificates has the earliest time.
+/// Writes the expiry times of the sites' certificates. For a site with several certificates, writes the earliest
+/// time.
 fn certificates(page: &mut Page, certificates: &[CertificateSummary]) {
     let mut by_site: BTreeMap<&str, u64> = BTreeMap::new();
     // A certificate without names has not been issued yet.

@@ -38,7 +38,8 @@ pub struct HandlerEntry {
     /// Builds the handler. It is called only if the settings that it needs are present, so its 404 for missing settings
     /// is a fallback.
     make: fn(&HandlerContext<'_>) -> HandlerResult,
-    /// Returns the description for `explain`; `None` if it depends on the path, or if the handler responds with 404.
+    /// Returns the description for `explain`; `None` if it depends on the path, if the handler responds with 404, or if
+    /// the embedding program passes the handler.
     pub describe: fn(&Settings) -> Option<String>,
 }
 
@@ -70,7 +71,7 @@ pub const HANDLERS: &[&HandlerEntry] = &[
     &NOTHING,
 ];
 
-/// Returns the handler of a route with these settings.
+/// Returns the handler entry for a route with these settings.
 pub fn choose(settings: &Settings) -> &'static HandlerEntry {
     HANDLERS
         .iter()
@@ -204,6 +205,8 @@ pub const CGI: HandlerEntry = HandlerEntry {
     describe: |_| None,
 };
 
+/// The welcome page of a new installation. No key selects it: only the configuration that the server uses without a
+/// configuration file sets `welcome_page`.
 const WELCOME: HandlerEntry = HandlerEntry {
     name: "welcome",
     keys: &[],

@@ -16,7 +16,8 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Records a handshake under the policy of a site. `server_name` is the name that the client sent (SNI).
+    /// Records a handshake under the policy of a site. `server_name` is the name that the client sent (SNI), in lower
+    /// case.
     pub fn new(policy: Arc<TlsPolicy>, negotiated: &Negotiated<'_>, server_name: Option<Box<str>>) -> Handshake {
         Handshake {
             tls_info: Rc::new(TlsInfo::new(negotiated, server_name, |leaf| subject(leaf))),
@@ -43,8 +44,8 @@ impl Handshake {
         &self.tls_info
     }
 
-    /// Returns true if the connection may carry requests for a site with this policy: a site with the same certificate
-    /// and client authorities that accepts the negotiated version.
+    /// Returns true if the connection may carry requests for a site with this policy. The site must have the same
+    /// certificate and the same client authorities, and must accept the negotiated version.
     #[inline]
     pub fn may_serve(&self, policy: &Arc<TlsPolicy>) -> bool {
         // A reload creates new policies, which may be equivalent to the old ones.

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Heartbeats that a worker has been sent and has received. The clones belong to the sender and the worker.
+/// Numbers of the last heartbeat sent to a worker and of the last one received by it. The sender and the worker each
+/// have a clone.
 #[derive(Debug, Clone, Default)]
 pub struct Heartbeat {
     /// Number of the last heartbeat sent. Only the sender uses it.
     sent: u64,
+    /// Number of the last heartbeat received. Shared by both clones.
     received: Arc<AtomicU64>,
 }
 
@@ -37,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_is_hung_from_a_missed_heartbeat_to_the_next_received_one() {
+    fn the_next_heartbeat_waits_until_the_worker_has_received_the_last_one() {
         let mut sender = Heartbeat::default();
         let worker = sender.clone();
         let first = sender.next().expect("a worker that has just started");

@@ -1,4 +1,4 @@
-//! Certificates, upstreams and metrics of a running server, for the control API.
+//! Certificates, upstreams, PHP pools, routes and metrics of a running server, for the control API.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -100,6 +100,7 @@ fn of_site(
     now: SystemTime,
 ) -> Vec<CertificateSummary> {
     let names: Vec<String> = site.names.iter().map(name).collect();
+    // Returns the source of a certificate for these names; `None` if the site has no TLS settings.
     let source = |names: &[String]| {
         let tls = site.tls.as_ref()?;
         // A site without names has a certificate for the loopback names.
@@ -153,6 +154,7 @@ fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// Returns seconds as a signed number, so that a difference may be negative.
 fn signed(seconds: u64) -> i64 {
     i64::try_from(seconds).unwrap_or(i64::MAX)
 }

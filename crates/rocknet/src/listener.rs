@@ -73,8 +73,7 @@ impl ActiveListener {
         Ok(listener)
     }
 
-    /// Starts workers until there are `count` of them. Each has the sockets that
-    /// [`ActiveListener::sockets_of`] gives it.
+    /// Starts workers until there are `count` of them, each with its sockets from [`ActiveListener::sockets_of`].
     fn start_workers(&mut self, address: &Address, count: usize, start: &WorkerStart<'_>) -> io::Result<()> {
         let label = self.sockets[0]
             .local_port()
@@ -113,7 +112,8 @@ impl ActiveListener {
     }
 
     /// Changes the number of workers. No connection is lost: removed workers serve their connections for at most
-    /// `times`, and the others accept from their sockets. `added`: new sockets, at least as many as the missing ones.
+    /// `times`, and the remaining workers accept from the sockets of the removed ones. `added`: new sockets. If there
+    /// are fewer sockets than `wanted`, each socket gets one worker.
     ///
     /// # Errors
     ///
@@ -128,13 +128,13 @@ impl ActiveListener {
     ) -> io::Result<()> {
         self.retired.retain(|worker| !worker.thread.is_finished());
         self.sockets.extend(added.into_iter().map(Arc::new));
-        // Without enough sockets, there are fewer workers.
         let count = self.target_workers(wanted).min(self.sockets.len());
         if count == self.workers.len() {
             return Ok(());
         }
         let started = self.start_workers(address, count, start);
         let count = count.min(self.workers.len());
+        // The receiver is dropped, because no caller waits until the removed workers have closed their sockets.
         let (released, _) = mpsc::channel();
         // The remaining workers listen to all sockets before the others stop.
         self.distribute_sockets(count);
@@ -154,7 +154,8 @@ impl ActiveListener {
         }
     }
 
-    /// Returns the sockets of a worker: each socket has one worker, also if there are more sockets than workers.
+    /// Returns the sockets of the worker with the number `worker` of `workers`. Each socket has one worker, even if
+    /// there are more sockets than workers.
     fn sockets_of(&self, worker: usize, workers: usize) -> Vec<Arc<Listener>> {
         let own = self.sockets.iter().skip(worker).step_by(workers.max(1));
         let covered = self.covered.iter().skip(worker).step_by(workers.max(1));
@@ -192,8 +193,8 @@ impl ActiveListener {
         &self.quic
     }
 
-    /// Lets the workers read their UDP sockets, or leave the datagrams to another process. `applied` is dropped by each
-    /// worker once it does so.
+    /// Makes the workers read their UDP sockets if `receives` is true, or leave the datagrams to another process.
+    /// Each worker drops its clone of `applied` once it has applied the command.
     pub fn receive_quic(&self, receives: bool, applied: &mpsc::Sender<()>) {
         for worker in &self.workers {
             let applied = applied.clone();
@@ -201,7 +202,8 @@ impl ActiveListener {
         }
     }
 
-    /// Lets the workers use the UDP socket of a listener whose address covers theirs, and close their own.
+    /// Makes the workers switch to the UDP socket of a listener that covers their address, and close their own
+    /// sockets.
     pub fn replace_quic(&self, socket: &QuicSocket) {
         for worker in &self.workers {
             let _ = worker.commands.send(WorkerCommand::ReplaceQuic(socket.clone()));
@@ -228,7 +230,8 @@ impl ActiveListener {
         }
     }
 
-    /// Returns true if a worker has not run since the last call, and checks all workers again.
+    /// Returns true if a worker has not confirmed the heartbeat of an earlier call. Sends a new heartbeat to each of
+    /// the other workers, which the next call checks.
     pub fn is_hung(&mut self) -> bool {
         let mut is_hung = false;
         for worker in &mut self.workers {
@@ -314,7 +317,8 @@ impl WorkerSlot {
         }
     }
 
-    /// Waits before a restart, and carries out commands meanwhile. Returns the result of a stop.
+    /// Waits before a restart, and carries out commands meanwhile. Returns `None` after the pause, and `Some(true)` if
+    /// the worker is stopped, because a worker that does not run cuts no connection.
     fn wait(&mut self, pause: Duration, commands: &mut UnboundedReceiver<WorkerCommand>) -> Option<bool> {
         let deadline = Instant::now() + pause;
         loop {
@@ -339,12 +343,12 @@ impl WorkerSlot {
                 Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                 // A worker that does not run cannot panic.
                 Some(WorkerCommand::Panic) => {}
-                // No connection is left that the stop could cut.
                 Some(WorkerCommand::Stop { released, .. }) => {
                     (self.listeners, self.quic) = (Vec::new(), None);
                     drop(released);
                     return Some(true);
                 }
+                // The server has dropped the sender, which stops the worker too.
                 None => return Some(true),
             }
         }
@@ -357,6 +361,7 @@ impl WorkerSlot {
         }
     }
 
+    /// Runs one worker with its event loop, until it has stopped or failed.
     fn run(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
         match self.runtime() {
             Ok(runtime) => runtime.block_on(self.serve(commands)),
@@ -364,6 +369,7 @@ impl WorkerSlot {
         }
     }
 
+    /// Creates the event loop of a worker.
     fn runtime(&self) -> io::Result<Runtime> {
         if self.shared.backend == Backend::Ring {
             match Runtime::with_io_uring(self.max_events) {
@@ -377,6 +383,7 @@ impl WorkerSlot {
         Runtime::new(self.max_events)
     }
 
+    /// Accepts and serves connections, and carries out commands, until the worker has stopped or failed.
     async fn serve(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
         // The previous worker failed while it was stopping, so no other worker is started.
         if self.listeners.is_empty() {
@@ -478,7 +485,8 @@ fn register(listeners: &[Arc<Listener>]) -> io::Result<Vec<Acceptor>> {
     acceptors.collect()
 }
 
-/// Joins `threads` within `timeout`. Returns true if all have ended in time, and none has cut a connection or panicked.
+/// Joins worker threads within `timeout`. Returns true if all threads ended in time without a panic and without
+/// cutting a connection.
 pub fn join_within(threads: Vec<JoinHandle<bool>>, timeout: Duration) -> bool {
     let (done, all_done) = mpsc::channel();
     thread::spawn(move || {

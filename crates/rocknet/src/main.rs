@@ -1,5 +1,5 @@
 //! The program `rocknet`: parses the command line, runs the command, and returns its exit code. The commands are in
-//! `cli`, those for a running server in `cli::remote`.
+//! `cli`; several commands for a running server are in `cli::remote`.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         accounts::set_helper_program(program.clone());
         isolated::set_program(program);
     }
-    // Removed before other code runs: programs that the server starts must not notify the service manager.
+    // Removes the variables of the service manager, because programs that the server starts must not notify it.
     let service = ServiceEnvironment::take();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
         Some(Command::Trust(options)) => cli::trust::run(&options),
         Some(Command::Untrust(options)) => cli::trust::run_untrust(&options),
         Some(Command::Doctor(options)) => cli::doctor::run(&options),
-        Some(Command::Service(options)) => cli::service::run(&options),
+        Some(Command::Service(options)) => cli::service::run(&options, Arguments::command()),
         Some(Command::Completions(options)) => cli::completions::run(&options, Arguments::command()),
         Some(Command::Man(options)) => cli::man::run(&options, Arguments::command()),
     };

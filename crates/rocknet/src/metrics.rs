@@ -36,7 +36,9 @@ pub struct Metrics {
 
 #[derive(Debug, Default)]
 struct Workers {
+    /// Counters of workers that were still running when the last worker was registered, and of that worker.
     live: Vec<Arc<WorkerCounters>>,
+    /// Merged counters of workers that have ended.
     ended: WorkerCounters,
 }
 
@@ -81,8 +83,8 @@ impl Metrics {
         self.load.push(self.load_sample());
     }
 
-    /// Returns the load of the last 10 seconds and of the last minute. A server that runs for a shorter time has only
-    /// one interval, which begins with the start.
+    /// Returns the load of the last 10 seconds and of the last minute. An interval that is longer than the running time
+    /// begins with the start of the server. If both intervals begin with the start, only one is returned.
     pub fn recent_load(&self) -> Vec<IntervalLoad> {
         let now = self.load_sample();
         let beginnings = self.load.beginnings(now.at);
@@ -100,6 +102,7 @@ impl Metrics {
             at: Instant::now(),
             requests: self.sum(|worker| worker.requests.get()),
             bytes_sent: self.sum(|worker| worker.bytes_sent.get()),
+            // Index 4 is the class 5xx.
             server_errors: self.sum(|worker| worker.responses[4].get()),
             durations,
         }
@@ -125,6 +128,7 @@ impl Metrics {
     }
 }
 
+/// Returns the load between two samples. Rates are rounded to tenths.
 fn interval_load(before: &LoadSample, now: &LoadSample) -> IntervalLoad {
     let interval = now.at.saturating_duration_since(before.at);
     let seconds = interval.as_secs_f64();

@@ -17,7 +17,7 @@
 //!
 //! For GET and HEAD requests without a body, the worker cache is queried as soon as scheme and site are checked, in the
 //! middle of phase 1. This is possible because each entry carries its route, and a flag that is set if no guard
-//! applies. Without the flag, `admission.rs` has to admit the request before the entry is used.
+//! applies. If the flag is not set, `admission.rs` has to admit the request before the entry is used.
 //!
 //! Phases 1 to 7 are [`begin`]; phases 8 to 10 are `exit.rs`, which every response passes. A request that waits for the
 //! decision of a guard starts again with that decision (`deferred.rs`).
@@ -101,8 +101,8 @@ where
     Outcome::Started(route_and_handle(worker, config, incoming, site, decisions, io))
 }
 
-/// Checks scheme and site, the first part of phase 1. Runs only for listeners with TLS, or if any site has TLS. Target
-/// and method are checked by [`route_and_handle`].
+/// Checks scheme and site, the first part of phase 1. Returns `None` if the request continues. Runs only for listeners
+/// with TLS, or if any site has TLS. Target and method are checked by [`route_and_handle`].
 fn preflight<F, R>(
     worker: &Rc<Worker>,
     config: &Rc<WorkerConfig>,

@@ -55,6 +55,7 @@ impl QlogWriter {
         })
     }
 
+    /// Locks the thread and the sender of its records.
     fn thread(&self) -> MutexGuard<'_, Option<(SyncSender<Record>, OwnedThread)>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -279,7 +280,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let writer = Arc::<QlogWriter>::default();
         let mut trace = writer.traces_in(folder.path()).open("0c").expect("a trace");
-        // With its line feed, a record is longer than a quarter of the maximum, so only three of eight are written.
+        // A record with its line feed is longer than a quarter of the maximum, so only three of eight records are
+        // written.
         let mut record = vec![b'a'; MAX_TRACE_BYTES / 4];
         record.push(b'\n');
         for _ in 0..8 {

@@ -98,6 +98,7 @@ impl Registries {
         Registries::with(Upstreams::with_dialer(time.clone(), dialer), Arc::default(), time)
     }
 
+    /// Creates the registries with these upstreams, PHP sockets and clock.
     fn with(upstreams: Upstreams, php: Arc<php::PhpSockets>, time: TimeSource) -> Registries {
         let encoder_limit = EncoderLimit::default();
         Registries {
@@ -156,8 +157,7 @@ impl Registries {
     }
 }
 
-/// Returns a random key for the state of access control. The random number generator does not fail once the system has
-/// started.
+/// Returns a random key for the state of access control. The system's random number generator never fails after boot.
 fn random_key() -> [u8; 32] {
     let mut key = [0; 32];
     rand::fill(&mut key).expect("the system provides random numbers");

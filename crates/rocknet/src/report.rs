@@ -1,7 +1,9 @@
 //! Reports about a running server: its state and counters, summaries and URLs of its sites, and the traffic of its
 //! routes.
 
-use std::collections::HashMap;
+mod sockets;
+
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -28,11 +30,12 @@ use crate::snapshot::Snapshot;
 /// A configured address, the bound address, and the number of workers that serve it.
 pub type BoundListener = (Address, Address, usize);
 
-/// Returns the state and counters of a server, except reloads, log drops and UDP ports, which
-/// [`Server::status`](crate::server::Server::status) adds.
+/// Returns the state and counters of a server, except reloads, snapshots, log drops and UDP ports, which
+/// [`Server::status`](crate::server::Server::status) adds. `http3`: configured addresses whose UDP ports are served.
 pub fn status(
     snapshot: &Snapshot,
     bound: &[BoundListener],
+    http3: &BTreeSet<Address>,
     (metrics, labels): (&Metrics, &RouteLabels),
     cache: &CacheStatus,
 ) -> Status {
@@ -50,9 +53,10 @@ pub fn status(
     let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|sites| sites.secure);
     let mut listeners: Vec<_> = bound
         .iter()
-        .map(|(configured, address, _)| (address, secure(configured)))
+        .map(|(configured, address, _)| (configured, address))
         .collect();
-    listeners.sort_by_key(|(address, _)| (address.port().is_none(), address.port()));
+    // Sorted by port. Unix sockets have no port and come last.
+    listeners.sort_by_key(|(_, address)| (address.port().is_none(), address.port()));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -64,8 +68,12 @@ pub fn status(
             model::Mode::Dev => Mode::Dev,
         },
         listeners: listeners
-            .into_iter()
-            .map(|(address, secure)| listener_url(address, secure))
+            .iter()
+            .map(|(configured, address)| listener_url(address, secure(configured)))
+            .collect(),
+        sockets: listeners
+            .iter()
+            .map(|(configured, address)| sockets::listening_socket(configured, address, http3.contains(*configured)))
             .collect(),
         workers: bound.iter().map(|(.., workers)| workers).sum(),
         worker_restarts: sum(|worker| worker.restarts.get()),
@@ -183,8 +191,8 @@ pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
     all
 }
 
-/// Maximum number of routes of all sites together for which routes are listed. With more, no route is listed, so that
-/// the reply of a server with many sites stays small.
+/// Maximum number of routes of all sites together for which routes are listed. With more routes, the reply lists no
+/// route and stays small.
 const MAX_LISTED_ROUTES: usize = 10_000;
 
 /// Returns the summary of a route.
@@ -261,7 +269,8 @@ pub const MAX_FOLDERS_CHECKED: usize = 256;
 /// Returns a URL for each of the first `limit` sites, for a client whose request to the listener `configured` names
 /// `port`. Sites without an HTTP URL, and those whose port is not known, are left out.
 pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: usize) -> Vec<String> {
-    // If the kernel chose the port, it is taken from the host of the request.
+    // If the kernel chose the port of the listener, the port in the request is that port. The number of workers (0) is
+    // not used.
     let bound: Vec<BoundListener> = match configured {
         Address::Tcp { ip, .. } => vec![(configured.clone(), Address::Tcp { ip: *ip, port }, 0)],
         Address::Unix(_) => Vec::new(),
@@ -324,6 +333,7 @@ fn host_name(address: Option<IpAddr>) -> String {
     }
 }
 
+/// Returns the URL of a bound address. `secure`: true if its connections use TLS.
 fn listener_url(address: &Address, secure: bool) -> String {
     match address {
         Address::Tcp { ip, port } => url(&host_name(*ip), *port, secure),
@@ -331,6 +341,7 @@ fn listener_url(address: &Address, secure: bool) -> String {
     }
 }
 
+/// Returns an `http` or `https` URL. The default port of the scheme is left out.
 fn url(host: &str, port: u16, secure: bool) -> String {
     match (secure, port) {
         (false, 80) => format!("http://{host}/"),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const MIN_DELAY: Duration = Duration::from_millis(100);
 /// Longest delay. A worker that fails at every start then occupies no core, and is back soon after its cause is gone.
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// Running time after which a failure does not count as a repetition, so that the delays begin with the first again.
+/// Running time after which a failure does not count as a repetition. The next delay is then the first one again.
 const STABLE_TIME: Duration = Duration::from_secs(30);
 
 /// Delays of one worker: doubled with each failure after a short time.
@@ -27,8 +27,8 @@ impl RestartDelay {
         if ran >= STABLE_TIME {
             self.failures = 0;
         }
-        // The factor is at most 64, so that the shift cannot overflow. With 64, the product is 6.4 s, more than the
-        // longest delay.
+        // The factor is at most 64, so the shift cannot overflow. A factor of 64 gives 6.4 s, more than the longest
+        // delay.
         let delay = MIN_DELAY * (1 << self.failures.min(6));
         self.failures = self.failures.saturating_add(1);
         delay.min(MAX_DELAY)

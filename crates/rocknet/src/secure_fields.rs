@@ -1,4 +1,5 @@
-//! Header fields that only responses with TLS carry. Without TLS an attacker on the path could have added them.
+//! Header fields that are sent only over TLS. Clients cannot trust them without TLS, because an attacker on the path
+//! could have added them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -27,7 +28,7 @@ pub fn of_site(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool)
 /// announcement. `None` if the site has TLS at Unix sockets only, or if HTTP/3 is served but no port can be announced.
 fn alt_svc(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> Option<String> {
     let serves_http3 = |listen: &model::Listen| site.serves_http3(listen) && serves_quic(listen);
-    // With TLS at Unix sockets only, the proxy in front of them decides what it announces.
+    // If only Unix sockets use TLS, the proxy in front of them makes its own announcement.
     if !site
         .secure
         .iter()

@@ -33,8 +33,8 @@ use self::address_change::{RemovedAddresses, release_covered_udp, stop_removed, 
 
 pub use self::start::StartHooks;
 
-/// Maximum wait until all workers have closed the sockets of a removed address. A running worker closes its socket in
-/// its next poll. A failed worker is restarted within this time, and then closes its socket.
+/// Maximum wait until all workers have closed the sockets of a removed address. A running worker closes its sockets in
+/// its next poll. A failed worker closes its sockets while it waits for its restart.
 const RELEASE_GRACE: Duration = Duration::from_secs(1);
 
 /// Error of a start or a reload.
@@ -57,11 +57,12 @@ pub struct Server {
     metrics: Metrics,
     /// Keys of connection IDs and tokens, which outlive a reload.
     quic_keys: QuicKeys,
+    /// Handlers of the embedding program, which each new configuration gets again.
     mounts: Vec<Mount>,
     state: Mutex<ServerState>,
-    /// Stopped after the last request.
+    /// Manager of the PHP processes; stopped after the last request.
     php: php::PhpManager,
-    /// Older processes that still serve QUIC connections.
+    /// Channels to older processes that still serve QUIC connections.
     relays: Vec<Relay>,
 }
 
@@ -123,6 +124,7 @@ impl Server {
         self.state().last_reload_error = error;
     }
 
+    /// Does the work of [`Server::reload`], without recording the result.
     fn swap(&self, state: &mut ServerState, mut config: Config) -> Result<(), StartError> {
         let setup = |error| StartError::Setup(error);
         accounts::apply_default(&mut config);
@@ -137,6 +139,7 @@ impl Server {
         // A kept address gets UDP sockets at the first reload that requires them, and keeps them.
         let mut added_quic = BTreeMap::new();
         let mut quic_failures = Vec::new();
+        // Addresses at which the server already has UDP sockets.
         let with_udp = udp_addresses(&state.listeners, &state.stopping);
         quic.retain(|address| match state.listeners.get(address) {
             Some(kept) if !kept.has_quic() => {
@@ -276,8 +279,8 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the addresses of workers that have not run since the last call, and checks the workers again. A call
-    /// before the workers had time to run finds them all.
+    /// Returns the addresses of workers that have not run since the last call, and checks the workers again. A call so
+    /// soon after the last one that no worker had time to run returns all addresses.
     pub fn hung_workers(&self) -> Vec<Address> {
         let mut state = self.state();
         let listeners = state.listeners.iter_mut();

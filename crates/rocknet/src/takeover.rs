@@ -22,6 +22,7 @@
 
 mod adopted;
 mod message;
+mod message_bounds;
 mod optional_message;
 mod predecessor;
 mod successor;

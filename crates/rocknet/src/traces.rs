@@ -15,8 +15,8 @@ use crate::response::UpstreamTiming;
 const TRACEPARENT: &[u8] = b"traceparent";
 const TRACESTATE: &[u8] = b"tracestate";
 
-/// Methods that the semantic conventions list. Others are recorded as `_OTHER`, so that clients cannot create names of
-/// spans.
+/// Methods that the semantic conventions of OpenTelemetry list. Other methods are recorded as `_OTHER`, so that clients
+/// cannot create names of spans.
 const METHODS: [&[u8]; 10] = [
     b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"QUERY",
 ];
@@ -78,7 +78,7 @@ impl WorkerTracer {
     }
 }
 
-/// Returns the request with the context of its trace in place of the client's.
+/// Returns the request with the context of its trace in place of the context that the client sent.
 pub fn with_context(request: &OwnedRequest, trace: &RequestTrace) -> Rc<OwnedRequest> {
     let parent = trace.forwarded().to_string();
     let mut fields = vec![(TRACEPARENT, parent.as_bytes())];
@@ -112,6 +112,7 @@ fn server_span(
         name: format!("{shown} {route}").trim_end().to_owned(),
         start: end - response.duration,
         end,
+        // Room for all attributes that are added below.
         attributes: Vec::with_capacity(12),
         is_error: response.status.code() >= 500,
     };
@@ -149,6 +150,7 @@ fn upstream_span(
         name: method(request).to_owned(),
         start: end - timing.head.unwrap_or_default(),
         end,
+        // Room for all attributes that are added below.
         attributes: Vec::with_capacity(6),
         is_error: timing.head.is_none() || response.status.code() >= 500,
     };

@@ -97,13 +97,14 @@ pub struct Buffers {
     pub output: SendQueue,
     /// Bytes that a tunnel forwards.
     pub tunnel_output: SendQueue,
+    /// Positions of the parts of an HTTP/1 request in its bytes.
     pub request: RequestIndex,
-    /// Scratch space for decoded HPACK field sections.
+    /// Decoded head or trailers of a request over HTTP/2 or HTTP/3.
     pub head: DecodedHead,
 }
 
-/// While the server stops, tunnels may end by themselves within the shutdown timeout divided by this number. Afterwards
-/// the server closes them in an orderly way, while there is still time for that.
+/// While a worker stops, tunnels may end by themselves within the time limit of the stop divided by this number.
+/// Afterwards the server closes them in an orderly way, while there is still time for that.
 const TUNNEL_GRACE_DIVISOR: u32 = 2;
 
 impl Deref for Worker {

@@ -10,7 +10,8 @@ use std::time::Instant;
 use child::{Server, Setup};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, test_kill_process, waitpid};
 
-/// Size of a file that exceeds the kernel buffers of both sides, so that its download is in progress at the stop.
+/// Size in bytes of a file that exceeds the kernel buffers of both sides, so its download is still in progress when
+/// the server stops.
 const LARGE: u64 = 64 << 20;
 
 #[test]
@@ -56,8 +57,8 @@ fn php_fpm_exits_when_its_server_is_killed() {
             "php-fpm still runs after its server was killed"
         );
         // Each server removes the files of the killed one, so only one entry remains.
-        let left = std::fs::read_dir(setup.folder.path().join("state/php")).expect("a folder");
-        assert_eq!(left.count(), 1);
+        let entries = std::fs::read_dir(setup.folder.path().join("state/php")).expect("a folder");
+        assert_eq!(entries.count(), 1);
     }
 }
 

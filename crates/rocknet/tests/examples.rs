@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use rocknet::server::Server;
 use rocknet_config::ProcessEnvironment;
 use rocknet_config::model::{Config, Host, Listen};
 use rocknet_io::socket::Address;
+use tempfile::TempDir;
 
 #[allow(dead_code)] // the tests over sockets use the rest of this shared module
 #[path = "server/support/client.rs"]
@@ -244,6 +246,8 @@ fn frame_head(first: u8, length: usize, mask: u8) -> Vec<u8> {
 struct Example {
     /// `None` after the server was stopped.
     server: Option<Server>,
+    /// Copy of the example. Removed when dropped.
+    _folder: TempDir,
     /// Current address of each port that the example names.
     ports: BTreeMap<u16, SocketAddr>,
 }
@@ -253,9 +257,11 @@ impl Example {
         Example::of(name, &text(&file(name)))
     }
 
-    /// Starts the example with these settings, in its own folder.
+    /// Starts the example with these settings, in a copy of its folder.
     fn of(name: &str, settings: &str) -> Example {
-        let loaded = rocknet_config::parse(settings, &file(name), &ProcessEnvironment);
+        let folder = copy_of(name);
+        let file = folder.path().join(name).join("rocknet.toml");
+        let loaded = rocknet_config::parse(settings, &file, &ProcessEnvironment);
         let loaded = loaded.unwrap_or_else(|report| panic!("{name}: {report:?}"));
         assert!(loaded.warnings.is_empty(), "{name}: {:?}", loaded.warnings);
         let mut config = loaded.config;
@@ -281,6 +287,7 @@ impl Example {
         Example {
             ports,
             server: Some(server),
+            _folder: folder,
         }
     }
 
@@ -378,6 +385,20 @@ fn examples() -> BTreeSet<String> {
     folders
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect()
+}
+
+/// Copies the folder of an example into a temporary folder that every account can read. The account of the scripts may
+/// have no access to the checkout, such as one below `/root`.
+fn copy_of(example: &str) -> TempDir {
+    let folder = TempDir::new().expect("a temporary folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("a folder of this process");
+    let status = Command::new("cp")
+        .arg("-R")
+        .arg(repository().join("examples").join(example))
+        .arg(folder.path())
+        .status();
+    assert!(status.expect("cp").success());
+    folder
 }
 
 fn file(example: &str) -> PathBuf {

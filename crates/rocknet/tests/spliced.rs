@@ -115,10 +115,10 @@ impl TunnelPair {
     fn filled(backend: &str, limits: &str) -> (TunnelPair, usize) {
         let start = Instant::now();
         loop {
-            let joined = TunnelPair::new(backend, limits);
-            let (written, keeps_pipe) = joined.fill_buffers();
+            let tunnel = TunnelPair::new(backend, limits);
+            let (written, keeps_pipe) = tunnel.fill_buffers();
             if keeps_pipe {
-                return (joined, written);
+                return (tunnel, written);
             }
             // The tunnel received the last data in small pieces, which it copies. That is correct, but not what these
             // tests need.
@@ -249,8 +249,8 @@ fn hash_of(amount: usize) -> Vec<u8> {
 }
 
 /// Sends `up` bytes from the client and `down` bytes from the upstream at the same time, and checks what is received.
-fn exchange(joined: &TunnelPair, up: usize, down: usize) {
-    let (client, peer) = (&joined.client, &joined.peer);
+fn exchange(tunnel: &TunnelPair, up: usize, down: usize) {
+    let (client, peer) = (&tunnel.client, &tunnel.peer);
     thread::scope(|scope| {
         scope.spawn(|| send_pattern(client, up));
         scope.spawn(|| send_pattern(peer, down));
@@ -285,9 +285,9 @@ fn transfer_under_strace(backend: &str, fault: Option<&str>) -> usize {
     if let Some(inject) = &inject {
         command.extend(["-e", inject]);
     }
-    let joined = TunnelPair::under(&command, "");
-    exchange(&joined, AMOUNT, AMOUNT);
-    let TunnelPair { server, .. } = joined;
+    let tunnel = TunnelPair::under(&command, "");
+    exchange(&tunnel, AMOUNT, AMOUNT);
+    let TunnelPair { server, .. } = tunnel;
     let (_folder, status, errors) = server.end();
     assert!(status.success() && !errors.contains("panic"), "{status}: {errors}");
     let moved = bytes_spliced(&fs::read_to_string(&account).expect("strace's account"));
@@ -323,8 +323,8 @@ fn failing_splice_calls_fall_back_to_copying() {
 #[test]
 fn an_idle_tunnel_uses_no_pipe() {
     for backend in backends() {
-        let joined = TunnelPair::new(backend, "");
-        let (mut client, mut peer) = (&joined.client, &joined.peer);
+        let tunnel = TunnelPair::new(backend, "");
+        let (mut client, mut peer) = (&tunnel.client, &tunnel.peer);
         let mut room = vec![0; BLOCK];
         for _ in 0..3 {
             thread::scope(|scope| {
@@ -335,7 +335,7 @@ fn an_idle_tunnel_uses_no_pipe() {
                 }
                 sending.join().expect("a writer").expect("written");
             });
-            wait_for_pipes(&joined.server, joined.before);
+            wait_for_pipes(&tunnel.server, tunnel.before);
             // Small messages are copied and use no pipe.
             for number in 0..100_u32 {
                 peer.write_all(&number.to_be_bytes()).expect("written");
@@ -343,30 +343,30 @@ fn an_idle_tunnel_uses_no_pipe() {
                 assert_eq!(room[..4], number.to_be_bytes());
             }
         }
-        exchange(&joined, 10, BLOCK);
-        wait_for_pipes(&joined.server, joined.before);
+        exchange(&tunnel, 10, BLOCK);
+        wait_for_pipes(&tunnel.server, tunnel.before);
     }
 }
 
 #[test]
 fn the_end_of_data_is_sent_after_the_bytes_in_a_pipe() {
     for backend in backends() {
-        let (joined, written) = TunnelPair::filled(backend, "");
-        joined.peer.shutdown(Shutdown::Write).expect("an end");
+        let (tunnel, written) = TunnelPair::filled(backend, "");
+        tunnel.peer.shutdown(Shutdown::Write).expect("an end");
         // The other direction still works.
         let mut word = [0; 4];
-        (&joined.client).write_all(b"word").expect("written");
-        (&joined.peer).read_exact(&mut word).expect("bytes in time");
-        let (received, hash, end) = receive(&joined.client);
+        (&tunnel.client).write_all(b"word").expect("written");
+        (&tunnel.peer).read_exact(&mut word).expect("bytes in time");
+        let (received, hash, end) = receive(&tunnel.client);
         assert!(
             end.is_ok(),
             "{backend}: cut after {received} of {written} bytes: {end:?}"
         );
         assert_eq!(received, written, "{backend}");
         assert!(hash == hash_of(written), "{backend}: changed on its way");
-        wait_for_pipes(&joined.server, joined.before);
-        send_pattern(&joined.client, 3 * BLOCK);
-        let (received, hash, end) = receive(&joined.peer);
+        wait_for_pipes(&tunnel.server, tunnel.before);
+        send_pattern(&tunnel.client, 3 * BLOCK);
+        let (received, hash, end) = receive(&tunnel.peer);
         assert!(
             end.is_ok() && received == 3 * BLOCK && hash == hash_of(received),
             "{backend}"
@@ -378,17 +378,17 @@ fn the_end_of_data_is_sent_after_the_bytes_in_a_pipe() {
 fn a_side_that_does_not_read_times_out_while_a_pipe_is_full() {
     for backend in backends() {
         // The timeout is longer than filling all buffers takes.
-        let (joined, _) = TunnelPair::filled(backend, "send_stall = \"5s\"");
-        let grown = joined.server.memory().saturating_sub(joined.memory_before);
+        let (tunnel, _) = TunnelPair::filled(backend, "send_stall = \"5s\"");
+        let grown = tunnel.server.memory().saturating_sub(tunnel.memory_before);
         assert!(grown < 1024, "{backend}: {grown} KiB for bytes that are not read");
         // The peer is disconnected when the tunnel times out.
-        let end = (&joined.peer).read(&mut [0]);
+        let end = (&tunnel.peer).read(&mut [0]);
         let end = end.map_err(|error| error.kind());
         assert!(
             matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)),
             "{backend}: no end: {end:?}"
         );
-        wait_for_pipes(&joined.server, joined.before);
+        wait_for_pipes(&tunnel.server, tunnel.before);
     }
 }
 
@@ -399,14 +399,14 @@ fn a_reset_of_one_side_closes_the_other() {
     };
     for backend in backends() {
         // The side that does not read resets its connection.
-        let (joined, _) = TunnelPair::filled(backend, "");
+        let (tunnel, _) = TunnelPair::filled(backend, "");
         let TunnelPair {
             server,
             client,
             mut peer,
             before,
             ..
-        } = joined;
+        } = tunnel;
         reset(client);
         wait_for_pipes(&server, before);
         let end = peer.read(&mut [0]).map_err(|error| error.kind());
@@ -416,14 +416,14 @@ fn a_reset_of_one_side_closes_the_other() {
         );
         // The side that sent the data resets its connection: the received part is correct, and it does not end like a
         // complete transfer.
-        let (joined, written) = TunnelPair::filled(backend, "");
+        let (tunnel, written) = TunnelPair::filled(backend, "");
         let TunnelPair {
             server,
             client,
             peer,
             before,
             ..
-        } = joined;
+        } = tunnel;
         reset(peer);
         let (received, hash, end) = receive(&client);
         let kind = end.map_err(|error| error.kind());

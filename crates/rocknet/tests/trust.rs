@@ -50,7 +50,7 @@ fn install_and_remove(store: &dyn TrustStore, root: &RootCertificate) {
 }
 
 #[test]
-fn installed_browser_stores() {
+fn the_ca_is_installed_into_browser_stores_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let root = root(folder.path());
     let home = folder.path().join("home");
@@ -158,7 +158,7 @@ fn without_certutil_the_message_names_the_package() {
 
 /// Covers each family of systems. A script replaces the command with which the system collects its roots.
 #[test]
-fn installed_system_stores() {
+fn the_ca_is_installed_into_system_stores_and_removed() {
     // A row has the folder for additional roots, the command that collects all roots, and the file with all roots.
     for (anchors, command, bundle) in [
         (

@@ -1,8 +1,10 @@
 //! Uses the dashboard in headless Chromium: each view with data and in the states empty, loading, error and
 //! disconnected, by keyboard, on a small screen, and judged by axe-core in light and dark colours.
 
+mod arrival;
 mod assertions;
 mod form;
+mod maintenance;
 mod session;
 mod site;
 mod states;
@@ -38,6 +40,10 @@ pub fn run(program: &Path, pictures: Option<&Path>) -> Result<(), Failure> {
     if let Some(folder) = pictures {
         session.pictures(folder, &site)?;
     }
+    maintenance::run(&mut session)?;
+    println!("instructions are given by forms, with and without scripts");
+    arrival::run(&mut session, &site)?;
+    println!("links of other sites and unknown addresses lead to pages");
     states::loading(&mut session)?;
     states::errors(&mut session, &site)?;
     states::read_only(&mut session, &site)?;

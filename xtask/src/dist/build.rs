@@ -84,7 +84,8 @@ fn flags(option: &str, prefixes: &[(PathBuf, &str)]) -> Vec<String> {
     flags.collect()
 }
 
-/// Fails if a program contains the path of a folder, or if a static one needs shared libraries.
+/// Fails if a program contains the path of a folder, or uses another C library. With another C library, the packages
+/// would name wrong dependencies.
 pub fn check(program: &[u8], libc: Libc, folders: &[(PathBuf, &str)]) -> Result<(), Failure> {
     for (folder, _) in folders {
         let path = folder.as_os_str().as_encoded_bytes();
@@ -99,6 +100,10 @@ pub fn check(program: &[u8], libc: Libc, folders: &[(PathBuf, &str)]) -> Result<
     }
     match (libc, elf::interpreter(program)?) {
         (Libc::Musl, Some(loader)) => Err(format!("the program is not static: it needs {loader}").into()),
+        (Libc::Glibc, None) => Err("the program is static: name its C library by `--libc musl`".into()),
+        (Libc::Glibc, Some(loader)) if loader.contains("musl") => {
+            Err(format!("the program needs {loader}, and no glibc: build it as a static one for `--libc musl`").into())
+        }
         _ => Ok(()),
     }
 }
@@ -110,19 +115,55 @@ mod tests {
     #[test]
     fn paths_of_the_machine_and_shared_libraries_are_found() {
         let own = fs::read(env::current_exe().unwrap()).unwrap();
-        check(&own, Libc::Glibc, &[]).unwrap();
+        let libc = if cfg!(target_env = "gnu") {
+            Libc::Glibc
+        } else {
+            Libc::Musl
+        };
+        check(&own, libc, &[]).unwrap();
         // A text that the program, which contains this test, does not contain.
         let folder = format!("/folder-{}", std::process::id());
         let folders = [(PathBuf::from(&folder), "/x")];
-        check(&own, Libc::Glibc, &folders).unwrap();
+        check(&own, libc, &folders).unwrap();
         let program = [own.as_slice(), b"\0", folder.as_bytes(), b"/lib.rs\0"].concat();
-        let error = check(&program, Libc::Glibc, &folders).unwrap_err().to_string();
+        let error = check(&program, libc, &folders).unwrap_err().to_string();
         assert!(error.ends_with(&format!(": {folder}/lib.rs")), "{error}");
         if cfg!(target_env = "gnu") {
             let error = check(&own, Libc::Musl, &[]).unwrap_err().to_string();
             assert!(error.contains("not static: it needs /lib"), "{error}");
         }
         assert!(check(b"#!/bin/sh", Libc::Musl, &[]).is_err());
+    }
+
+    #[test]
+    fn programs_with_another_c_library_are_refused() {
+        let dynamic = |loader: &str| elf::program(3, loader);
+        for (program, libc, expected) in [
+            (dynamic("/lib64/ld-linux-x86-64.so.2"), Libc::Glibc, None),
+            (elf::program(1, ""), Libc::Musl, None),
+            (
+                elf::program(1, ""),
+                Libc::Glibc,
+                Some("is static: name its C library by `--libc musl`"),
+            ),
+            (
+                dynamic("/lib/ld-musl-x86_64.so.1"),
+                Libc::Glibc,
+                Some("needs /lib/ld-musl-x86_64.so.1, and no glibc"),
+            ),
+            (
+                dynamic("/lib/ld-musl-x86_64.so.1"),
+                Libc::Musl,
+                Some("is not static: it needs /lib/ld-musl"),
+            ),
+        ] {
+            let error = check(&program, libc, &[]).err().map(|error| error.to_string());
+            match (error, expected) {
+                (None, None) => {}
+                (Some(error), Some(expected)) if error.contains(expected) => {}
+                (error, _) => panic!("{libc:?} {expected:?}: {error:?}"),
+            }
+        }
     }
 
     #[test]

@@ -38,28 +38,30 @@ fn number<const SIZE: usize>(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(value).ok()
 }
 
+/// Returns a program with one program header of type `kind`, followed by the path of a loader.
+#[cfg(test)]
+pub fn program(kind: u8, loader: &str) -> Vec<u8> {
+    let mut bytes = vec![0; 0x40 + 0x38];
+    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    (bytes[0x20], bytes[0x36], bytes[0x38]) = (0x40, 0x38, 1);
+    (bytes[0x40], bytes[0x48], bytes[0x60]) = (kind, 0x78, loader.len() as u8 + 1);
+    bytes.extend_from_slice(loader.as_bytes());
+    bytes.extend_from_slice(b"\0\0");
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Returns a program with one program header of type `kind`, and a loader behind it.
-    fn program(kind: u8) -> Vec<u8> {
-        let mut bytes = vec![0; 0x40 + 0x38];
-        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        (bytes[0x20], bytes[0x36], bytes[0x38]) = (0x40, 0x38, 1);
-        (bytes[0x40], bytes[0x48], bytes[0x60]) = (kind, 0x78, 5);
-        bytes.extend_from_slice(b"/ld\0\0");
-        bytes
-    }
-
     #[test]
     fn the_loader_is_read_from_its_program_header() {
-        assert_eq!(interpreter(&program(3)), Ok(Some("/ld".to_owned())));
-        assert_eq!(interpreter(&program(1)), Ok(None));
-        for length in 0..program(3).len() - 1 {
-            assert!(interpreter(&program(3)[..length]).is_err(), "{length}");
+        assert_eq!(interpreter(&program(3, "/ld")), Ok(Some("/ld".to_owned())));
+        assert_eq!(interpreter(&program(1, "/ld")), Ok(None));
+        for length in 0..program(3, "/ld").len() - 1 {
+            assert!(interpreter(&program(3, "/ld")[..length]).is_err(), "{length}");
         }
-        let mut huge = program(3);
+        let mut huge = program(3, "/ld");
         huge[0x48..0x50].fill(0xff);
         assert!(interpreter(&huge).is_err());
     }

@@ -4,12 +4,11 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rocknet_handler::response::Response;
 use rocknet_proto::Status;
 
-/// Beginning of the path of each file. The next segment is the version of all files, so that browsers may keep each
-/// file for a year.
+/// Prefix of the path of each file. The next segment is the version of all files, so browsers may keep each file for
+/// a year.
 const FOLDER: &str = "/assets/";
 
-/// Length of a version in bytes: the first bytes of a digest of all files. In paths, each byte is two hexadecimal
-/// digits.
+/// Length of a version in bytes. A version is the beginning of a digest of all files, in hexadecimal digits.
 const VERSION_BYTES: usize = 8;
 
 /// A file of the dashboard.

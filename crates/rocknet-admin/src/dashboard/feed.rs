@@ -29,13 +29,13 @@ const MAX_SAMPLES: usize = 120;
 /// Interval between two events.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A state that is younger than this time is sent instead of a new one, so that all streams together query the server
-/// once a second. The time is shorter than [`INTERVAL`], so that a stream normally gets a new state with each event.
+/// A state that is younger than this is sent again, so that all streams together query the server once a second. The
+/// time is shorter than [`INTERVAL`], so a stream normally gets a new state with each event.
 const FRESH: Duration = Duration::from_millis(800);
 
 /// Samples that all streams share.
 pub struct SharedSamples {
-    /// Moment from which the times of the samples are measured.
+    /// Start of the time scale of the samples.
     began: Instant,
     /// Number of open streams.
     streams: Arc<AtomicUsize>,
@@ -46,7 +46,7 @@ struct Latest {
     history: SampleHistory,
     /// Latest event; `None` before the first query of the server.
     event: Option<LoadEvent>,
-    /// Time of the latest event since [`SharedSamples::began`].
+    /// Time from [`SharedSamples::began`] to the latest event.
     at: Duration,
 }
 
@@ -54,7 +54,7 @@ struct Latest {
 #[derive(Clone, Serialize)]
 struct LoadEvent {
     status: Status,
-    /// Load since the state before; `None` for the first state, and after a pause.
+    /// Load since the previous state; `None` for the first state, and after a pause.
     sample: Option<LoadSample>,
 }
 
@@ -73,8 +73,8 @@ impl Default for SharedSamples {
 }
 
 impl SharedSamples {
-    /// Returns the latest state with its sample, and all samples that are kept. Queries the server if the latest state
-    /// is older than [`FRESH`].
+    /// Returns the latest state with its sample, and all stored samples. Queries the server if the latest state is
+    /// older than [`FRESH`].
     async fn latest(&self, control: &impl Control) -> Result<(LoadEvent, Vec<LoadSample>), ApiError> {
         let mut latest = self.latest.lock().await;
         let now = self.began.elapsed();
@@ -136,7 +136,7 @@ impl<C: Control> StatusFeed<C> {
         services: &Services,
     ) -> Result<StatusFeed<C>, ApiError> {
         let streams = &samples.streams;
-        // If the stream is refused, dropping `place` subtracts the stream again.
+        // If the stream is refused, dropping `place` decrements the counter again.
         let place = StreamPlace(Arc::clone(streams));
         if streams.fetch_add(1, Ordering::Relaxed) >= MAX_STREAMS {
             return Err(ApiError::new(
@@ -150,7 +150,7 @@ impl<C: Control> StatusFeed<C> {
             control: control.clone(),
             secret: secret.to_owned(),
             deadline: services.wheel.deadline(),
-            // `ticks` adds a tick so that no deadline is early. Without this tick, the interval is not longer than 1 s.
+            // `ticks` adds one tick so that no deadline is early. Without this tick, the interval is at most 1 s.
             interval_ticks: services.wheel.ticks(INTERVAL).saturating_sub(1),
             is_first: true,
             _place: place,
@@ -165,7 +165,7 @@ impl<C: Control> StatusFeed<C> {
         }
         // The stream ends with the session.
         self.sessions.permission(&self.secret, Instant::now())?;
-        // An error, such as that of a server that is stopping, ends the stream. The page notices this end.
+        // An error ends the stream, for example when the server is stopping. The page notices the end.
         let (event, history) = self.samples.latest(&self.control).await.ok()?;
         let mut text = String::new();
         if is_first {

@@ -1,9 +1,14 @@
 //! Views of the dashboard with their paths, and the parts that all pages have.
 
 use askama::Template;
-use form_urlencoded::byte_serialize;
-use rocknet_control::api::{ApiError, Permission};
+use form_urlencoded::{byte_serialize, parse};
+use rocknet_control::api::{ApiError, ENDPOINTS, Permission};
+use rocknet_handler::exchange::Exchange;
+use rocknet_proto::KnownField;
+use rocknet_proto::semantics::negotiation::preferred_media_type;
 
+use super::assets;
+use super::notice::Notice;
 use super::site_form::FormMode;
 
 /// Kinds of requests of the dashboard.
@@ -21,16 +26,20 @@ pub enum PageKind {
     History,
     Php,
     Doctor,
+    Maintenance,
+    Explain,
     Login,
     Logout,
     /// Server-sent events with the state of the server.
     Events,
     /// A script, the style sheet or the icon.
     Asset,
+    /// Unknown address that a browser has opened.
+    Unknown,
 }
 
 /// Views with their paths and their names in the navigation.
-pub const VIEWS: [(PageKind, &str, &str); 9] = [
+pub const VIEWS: [(PageKind, &str, &str); 10] = [
     (PageKind::Overview, "/", "Overview"),
     (PageKind::Websites, "/websites", "Websites"),
     (PageKind::Logs, "/logs", "Logs"),
@@ -40,9 +49,26 @@ pub const VIEWS: [(PageKind, &str, &str); 9] = [
     (PageKind::Settings, "/settings", "Settings"),
     (PageKind::History, "/history", "History"),
     (PageKind::Doctor, "/doctor", "Doctor"),
+    (PageKind::Maintenance, "/maintenance", "Maintenance"),
 ];
 
 impl PageKind {
+    /// Returns the kind of page that a browser has requested; `None` for a request of a program or to the API.
+    pub fn of(exchange: &Exchange) -> Option<PageKind> {
+        let path: &str = &exchange.path;
+        let found = PageKind::find(path);
+        let is_data = match found {
+            Some(PageKind::Asset) => assets::find(path).is_none(),
+            Some(PageKind::Events) => true,
+            Some(_) => false,
+            None => !is_of_api(path),
+        };
+        if is_data && prefers_pages(exchange) {
+            return Some(PageKind::Unknown);
+        }
+        found
+    }
+
     /// Returns the kind of a path; `None` if the path is not one of the dashboard.
     pub fn find(path: &str) -> Option<PageKind> {
         let view = VIEWS.iter().find(|(_, known, _)| *known == path);
@@ -50,6 +76,7 @@ impl PageKind {
             "/websites/add" => Some(PageKind::AddWebsite),
             "/websites/edit" => Some(PageKind::EditWebsite),
             "/websites/copy" => Some(PageKind::CopyWebsite),
+            "/explain" => Some(PageKind::Explain),
             "/login" => Some(PageKind::Login),
             "/logout" => Some(PageKind::Logout),
             "/events" => Some(PageKind::Events),
@@ -58,10 +85,15 @@ impl PageKind {
         }
     }
 
+    /// Returns true if another site may link to the page. Scripts and data are only for the dashboard itself.
+    pub fn takes_links(self) -> bool {
+        !matches!(self, PageKind::Logout | PageKind::Events | PageKind::Asset)
+    }
+
     /// Returns the methods of requests of this kind.
     pub fn methods(self) -> &'static [&'static str] {
         match self {
-            PageKind::Login | PageKind::EditWebsite | PageKind::CopyWebsite => &["GET", "HEAD", "POST"],
+            page if page.takes_form() || page == PageKind::Login => &["GET", "HEAD", "POST"],
             PageKind::Logout => &["POST"],
             _ => &["GET", "HEAD"],
         }
@@ -70,25 +102,48 @@ impl PageKind {
     /// Returns the purpose of the form that browsers send to this page; `None` if the page takes no form.
     pub fn form(self) -> Option<FormMode> {
         match self {
+            PageKind::AddWebsite => Some(FormMode::Add),
             PageKind::EditWebsite => Some(FormMode::Edit),
             PageKind::CopyWebsite => Some(FormMode::Copy),
             _ => None,
         }
     }
 
-    /// Returns true if the view is only for visitors who may change the server: it shows the configuration, its history
-    /// or the logs, which may contain secrets, or has no other purpose than a change.
+    /// Returns true if the page accepts forms with instructions.
+    pub fn takes_instructions(self) -> bool {
+        matches!(self, PageKind::Maintenance | PageKind::Php)
+    }
+
+    /// Returns true if the page accepts forms.
+    pub fn takes_form(self) -> bool {
+        self.takes_instructions() || self.form().is_some()
+    }
+
+    /// Returns true if only visitors who may change the server may open the view. Such a view shows the
+    /// configuration, its history or the logs, which may contain secrets, or its only purpose is a change.
     pub fn needs_full_permission(self) -> bool {
         matches!(
             self,
             PageKind::AddWebsite
                 | PageKind::EditWebsite
                 | PageKind::CopyWebsite
+                | PageKind::Explain
                 | PageKind::Logs
                 | PageKind::Settings
                 | PageKind::History
         )
     }
+}
+
+/// Returns true if a client prefers a page to JSON, as browsers do when a user opens an address.
+pub fn prefers_pages(exchange: &Exchange) -> bool {
+    let accept = exchange.request.view().fields.get(KnownField::Accept);
+    accept.is_some_and(|accept| preferred_media_type(accept, &["application/json", "text/html"]) == Some(1))
+}
+
+/// Returns true if a path is in the API, which sends no pages.
+fn is_of_api(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/") || ENDPOINTS.iter().any(|endpoint| endpoint.path == path)
 }
 
 /// Parts that all pages have.
@@ -102,6 +157,8 @@ pub struct Frame<'a> {
     pub views: &'static [(PageKind, &'static str, &'static str)],
     /// True if the visitor may change the server.
     pub can_change: bool,
+    /// Report about the last instruction.
+    pub notice: Option<Notice>,
 }
 
 impl<'a> Frame<'a> {
@@ -112,21 +169,24 @@ impl<'a> Frame<'a> {
             current: path(page),
             views: &VIEWS,
             can_change: permission == Permission::Full,
+            notice: None,
         }
     }
 }
 
-/// Returns the error for a reply of another kind than the request expects.
+/// Returns the error for a reply of the wrong kind.
 pub fn other_reply() -> ApiError {
     ApiError::new(500, "the server has sent another reply")
 }
 
-/// Returns the title of a view; empty for a request that is not a view.
+/// Returns the title of a view; empty if the page is not a view.
 fn title(page: PageKind) -> &'static str {
     match page {
         PageKind::AddWebsite => "Add a website",
         PageKind::EditWebsite => "Edit a website",
         PageKind::CopyWebsite => "Duplicate a website",
+        PageKind::Explain => "Explain an address",
+        PageKind::Unknown | PageKind::Logout => "Not found",
         _ => VIEWS
             .iter()
             .find(|(known, ..)| *known == page)
@@ -134,15 +194,20 @@ fn title(page: PageKind) -> &'static str {
     }
 }
 
-/// Returns the path of the entry of the navigation that a view belongs to; empty for a request that is not a view.
-fn path(page: PageKind) -> &'static str {
+/// Returns the path of the view in the navigation that contains a page; empty if no view contains it.
+pub fn path(page: PageKind) -> &'static str {
     match page {
-        PageKind::AddWebsite | PageKind::EditWebsite | PageKind::CopyWebsite => "/websites",
+        PageKind::AddWebsite | PageKind::EditWebsite | PageKind::CopyWebsite | PageKind::Explain => "/websites",
         _ => VIEWS
             .iter()
             .find(|(known, ..)| *known == page)
             .map_or("", |(_, path, _)| path),
     }
+}
+
+/// Returns a parameter of a query, or a field of a form.
+pub fn parameter(text: &[u8], wanted: &str) -> Option<String> {
+    parse(text).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
 }
 
 /// Encodes text for the query of a URL.

@@ -1,22 +1,24 @@
 //! Pages of the dashboard: queries the data of a view and renders its template.
 
+mod explain;
+mod maintenance;
 mod site;
 
 use std::borrow::Borrow;
 
 use askama::Template;
-use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Level, LogLevel, Permission, Reply, Request};
 use rocknet_control::config::{Change, ConfigFileName, ConfigText};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::php::{PhpPoolSummary, PhpState};
-use rocknet_control::text;
 use rocknet_control::{
     CertificateSummary, SiteKind, SiteSummary, Status as ServerStatus, UpstreamState, UpstreamSummary,
 };
 use rocknet_proto::Status;
 
-use super::frame::{Frame, PageKind, encoded, other_reply, rendered};
+use super::figures::{bytes, count, duration, share, short};
+use super::frame::{Frame, PageKind, encoded, other_reply, parameter, rendered};
+use super::notice::Notice;
 use super::site_form::FormMode;
 use crate::Control;
 use crate::content::status;
@@ -36,7 +38,6 @@ macro_rules! page {
 
 page!(OverviewPage, "overview.html", status: ServerStatus);
 page!(WebsitesPage, "websites.html", sites: Vec<SiteSummary>);
-page!(AddPage, "add.html");
 page!(LogsPage, "logs.html", level: Level);
 page!(UpstreamsPage, "upstreams.html", upstreams: Vec<UpstreamSummary>);
 page!(CertificatesPage, "certificates.html", certificates: Vec<CertificateSummary>);
@@ -54,6 +55,21 @@ struct LoginPage<'a> {
     script: &'static str,
     /// Error that is shown in place of the form.
     error: Option<&'a ApiError>,
+}
+
+#[derive(Template)]
+#[template(path = "arrival.html")]
+struct ArrivalPage<'a> {
+    assets: &'a str,
+    /// Address that the browser opens next.
+    target: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "taken_over.html")]
+struct TakenOverPage<'a> {
+    assets: &'a str,
+    message: &'a str,
 }
 
 /// Renders the page for signing in.
@@ -74,6 +90,22 @@ pub fn refused(assets: &str, error: &ApiError) -> String {
     })
 }
 
+/// Renders the page that makes a browser open the same address again.
+pub fn arrival(assets: &str, target: &str) -> String {
+    rendered(&ArrivalPage { assets, target })
+}
+
+/// Renders the page that is shown after another process has replaced the server. The page has no script, because the
+/// session has ended.
+pub fn taken_over(assets: &str, message: &str) -> String {
+    rendered(&TakenOverPage { assets, message })
+}
+
+/// Renders an error page without data.
+pub fn error(page: PageKind, permission: Permission, assets: &str, error: &ApiError) -> (Status, String) {
+    failed(Frame::new(page, permission, assets), error)
+}
+
 /// Renders a view with its data. If the data cannot be queried, the page shows the error.
 pub async fn render<C: Control>(
     page: PageKind,
@@ -81,10 +113,17 @@ pub async fn render<C: Control>(
     permission: Permission,
     assets: &str,
     control: &C,
+    notice: Option<Notice>,
 ) -> (Status, String) {
-    let frame = || Frame::new(page, permission, assets);
+    let frame = || Frame {
+        notice: notice.clone(),
+        ..Frame::new(page, permission, assets)
+    };
     if page.needs_full_permission() && permission != Permission::Full {
         return failed(frame(), &needs_full_token());
+    }
+    if page == PageKind::Explain {
+        return explain::view(query, frame(), control).await;
     }
     match view(page, query, frame(), control).await {
         Ok(text) => (Status::OK, text),
@@ -112,8 +151,8 @@ pub async fn submit<C: Control>(
     }
 }
 
-/// Returns the error for a visitor who may only read.
-fn needs_full_token() -> ApiError {
+/// Returns the error for a request that the read token does not permit.
+pub fn needs_full_token() -> ApiError {
     let message = "this view needs the full token; you are signed in with the read token";
     ApiError::new(403, message)
 }
@@ -127,16 +166,15 @@ fn failed(frame: Frame<'_>, error: &ApiError) -> (Status, String) {
 ///
 /// # Errors
 ///
-/// Status 404 for a page that is not a view, or the error of the request for the data.
+/// Fails with status 404 if the page is not a view, or with the error of the request for its data.
 async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
     if let Some(mode) = page.form() {
         return site::view(mode, query, frame, control).await;
     }
-    let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no such page"))?;
-    let request = match request {
-        ViewData::None => return Ok(rendered(&AddPage { frame })),
-        ViewData::Of(request) => request,
-    };
+    if page == PageKind::Maintenance {
+        return maintenance::view(frame, control).await;
+    }
+    let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no page with this address"))?;
     Ok(match control.execute(request).await? {
         Reply::Status(status) => rendered(&OverviewPage { frame, status: *status }),
         Reply::Sites(sites) => rendered(&WebsitesPage { frame, sites }),
@@ -151,63 +189,34 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
     })
 }
 
-/// Data of a view.
-enum ViewData {
-    /// The view shows nothing of the server.
-    None,
-    /// The view shows the reply to a request.
-    Of(Request),
-}
-
-/// Returns the data of a view without a form; `None` for views with a form, and for pages that are not views.
-fn request(page: PageKind, query: &[u8]) -> Option<ViewData> {
-    let parameter = |wanted: &str| parse(query).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
-    Some(ViewData::Of(match page {
-        PageKind::AddWebsite => return Some(ViewData::None),
+/// Returns the request for the data of a view; `None` for views with a form, and for pages that are not views.
+fn request(page: PageKind, query: &[u8]) -> Option<Request> {
+    Some(match page {
         PageKind::Overview => Request::Status,
         PageKind::Websites => Request::Sites,
         PageKind::Logs => Request::LogLevel,
         PageKind::Upstreams => Request::Upstreams,
         PageKind::Certificates => Request::Certificates,
         PageKind::Settings => Request::Config(ConfigFileName {
-            file: parameter("file").map(Into::into),
+            file: parameter(query, "file").map(Into::into),
         }),
         PageKind::History => Request::ConfigHistory,
         PageKind::Php => Request::PhpPools,
         PageKind::Doctor => Request::Doctor,
-        PageKind::EditWebsite
+        PageKind::AddWebsite
+        | PageKind::EditWebsite
         | PageKind::CopyWebsite
+        | PageKind::Maintenance
+        | PageKind::Explain
         | PageKind::Login
         | PageKind::Logout
         | PageKind::Events
-        | PageKind::Asset => return None,
-    }))
+        | PageKind::Asset
+        | PageKind::Unknown => return None,
+    })
 }
 
-// The functions below format values in templates. Their parameters are borrowed or not, because a template passes
-// fields as references, and results of expressions as values.
-
-fn count(number: impl Borrow<u64>) -> String {
-    text::count(*number.borrow())
-}
-
-fn bytes(number: impl Borrow<u64>) -> String {
-    text::bytes(*number.borrow())
-}
-
-fn share(part: impl Borrow<u64>, whole: impl Borrow<u64>) -> String {
-    text::share(*part.borrow(), *whole.borrow())
-}
-
-fn duration(seconds: impl Borrow<u64>) -> String {
-    text::duration(*seconds.borrow())
-}
-
-fn short(microseconds: impl Borrow<u64>) -> String {
-    text::short_duration(*microseconds.borrow())
-}
-
-/// Returns the words for the kind of a website.
+/// Describes the kind of a website. The parameter is generic for the same reason as in `figures`.
 fn kind_words(kind: impl Borrow<SiteKind>) -> &'static str {
     match kind.borrow() {
         SiteKind::Files => "Files of a folder",

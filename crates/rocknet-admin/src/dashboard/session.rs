@@ -7,23 +7,24 @@ use aws_lc_rs::rand;
 use rocknet_control::api::Permission;
 use subtle::ConstantTimeEq;
 
+use super::notice::Notice;
+
 /// Name of the cookie with the secret of a session.
 const COOKIE: &str = "rocknet_session";
 
-/// Number of random bytes in a secret. Each is written as two hexadecimal digits.
+/// Number of random bytes in a secret. Each byte is written as two hexadecimal digits.
 const SECRET_BYTES: usize = 32;
 
-/// Maximum number of sessions. If a session begins above this number, the one that was not used for the longest time
-/// ends.
+/// Maximum number of sessions. A session above this number ends the session that has been idle longest.
 const MAX_SESSIONS: usize = 32;
 
-/// Time without use after which a session ends.
+/// Idle time after which a session ends.
 const IDLE: Duration = Duration::from_secs(12 * 3600);
 
-/// Maximum duration of a session, however often it is used.
+/// Maximum duration of a session, even in constant use.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Maximum number of links that wait to be used. If a link is created above this number, the oldest one expires.
+/// Maximum number of unused links. A link above this number expires the oldest link.
 const MAX_LINKS: usize = 8;
 
 /// Time after which a link expires. A user has to copy the link from a terminal to a browser within this time.
@@ -44,6 +45,8 @@ struct Session {
     permission: Permission,
     began: Instant,
     used: Instant,
+    /// Number and text of the report about the last instruction.
+    notice: (u64, Option<Notice>),
 }
 
 struct Link {
@@ -70,11 +73,12 @@ impl Sessions {
             permission,
             began: now,
             used: now,
+            notice: (0, None),
         });
         Some(secret)
     }
 
-    /// Returns the permission of a session, and records that the session is used. `None` if no session has the secret.
+    /// Returns the permission of a session, and records its use. Returns `None` if no session has the secret.
     pub fn permission(&self, secret: &str, now: Instant) -> Option<Permission> {
         let mut table = self.lock(now);
         let session = table
@@ -83,6 +87,24 @@ impl Sessions {
             .find(|session| is_same(&session.secret, secret))?;
         session.used = now;
         Some(session.permission)
+    }
+
+    /// Stores a report for the next page of a session, in place of an earlier report. Returns the number of the
+    /// report; `None` if no session has the secret.
+    pub fn leave_notice(&self, secret: &str, notice: Notice, now: Instant) -> Option<u64> {
+        let mut table = self.lock(now);
+        let mut sessions = table.sessions.iter_mut();
+        let session = sessions.find(|session| is_same(&session.secret, secret))?;
+        session.notice = (session.notice.0 + 1, Some(notice));
+        Some(session.notice.0)
+    }
+
+    /// Returns the report with this number; `None` if a later report has replaced it.
+    pub fn notice(&self, secret: &str, number: u64, now: Instant) -> Option<Notice> {
+        let table = self.lock(now);
+        let mut sessions = table.sessions.iter();
+        let session = sessions.find(|session| is_same(&session.secret, secret))?;
+        session.notice.1.clone().filter(|_| session.notice.0 == number)
     }
 
     /// Ends a session.
@@ -139,7 +161,7 @@ fn secret() -> Option<String> {
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns the secret of a session in the values of `Cookie` fields (RFC 6265 §4.2).
+/// Finds the secret of a session in the values of `Cookie` fields (RFC 6265 §4.2).
 pub fn secret_in<'v>(mut cookies: impl Iterator<Item = &'v [u8]>) -> Option<&'v str> {
     cookies.find_map(|value| {
         std::str::from_utf8(value).ok()?.split(';').find_map(|pair| {
@@ -199,6 +221,21 @@ mod tests {
         assert!(is_known(&all[0]) && !is_known(&all[1]) && is_known(&all[2]));
         sessions.end(&all[2], at(MAX_SESSIONS + 2));
         assert!(!is_known(&all[2]));
+    }
+
+    #[test]
+    fn reports_belong_to_their_session() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let [one, other] = [(); 2].map(|()| sessions.begin(Permission::Full, now).unwrap());
+        let first = sessions.leave_notice(&one, Notice::good("first"), now).unwrap();
+        assert_eq!(sessions.notice(&one, first, now), Some(Notice::good("first")));
+        // Reloading a page shows its report again.
+        assert_eq!(sessions.notice(&one, first, now), Some(Notice::good("first")));
+        assert_eq!(sessions.notice(&other, first, now), None);
+        let second = sessions.leave_notice(&one, Notice::good("second"), now).unwrap();
+        assert_eq!(sessions.notice(&one, first, now), None);
+        assert_eq!(sessions.notice(&one, second, now), Some(Notice::good("second")));
+        assert_eq!(sessions.leave_notice("none", Notice::good("third"), now), None);
     }
 
     #[test]

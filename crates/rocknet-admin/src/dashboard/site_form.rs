@@ -1,6 +1,8 @@
 //! Form of a website as it is filled in: the texts of its fields, the edits that they make, and the problems that the
 //! server has found.
 
+mod kind;
+
 use std::collections::BTreeMap;
 
 use form_urlencoded::parse;
@@ -8,41 +10,23 @@ use rocknet_control::api::ApiError;
 use rocknet_control::config::{Edit, Edits, Finding};
 use rocknet_control::site_form::{FieldInput, SiteField, SiteForm};
 
+use super::new_website::{self, NewContent};
+pub use kind::{ContentKind, shown_with};
+use kind::{KINDS, OF_KINDS};
+
 /// Purpose of the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormMode {
+    /// Adds a website.
+    Add,
     /// Edits a website.
     Edit,
     /// Adds a copy of a website.
     Copy,
 }
 
-/// Source of the responses of a website. The form shows the fields of this source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContentKind {
-    Files,
-    Php,
-    Proxy,
-    Redirects,
-    /// Source whose keys the form does not have.
-    Other,
-}
-
-/// Kinds, each with its value in the form, its label, and the names of the fields that it needs. The order is that of
-/// [`ContentKind`], so that a kind is an index.
-const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
-    (ContentKind::Files, "files", "Files of a folder", &["root"]),
-    (ContentKind::Php, "php", "PHP scripts of a folder", &["root", "php"]),
-    (ContentKind::Proxy, "proxy", "Another server", &["proxy"]),
-    (ContentKind::Redirects, "redirects", "Redirects only", &["redirects"]),
-    (ContentKind::Other, "other", "What its text says", &[]),
-];
-
-/// Fields that are shown only with a kind that needs them. The field `redirects` is shown with every kind.
-const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
-
-/// Fields that are used only if the field `tls` is `files`.
-const OF_FILES: [&str; 2] = ["tls.cert", "tls.key"];
+/// Kinds that the form of a new website offers. The form that edits the website offers all others.
+const OF_NEW: [ContentKind; 3] = [ContentKind::Files, ContentKind::Php, ContentKind::Proxy];
 
 /// Problem that the server has found, or that keeps the form from being sent to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,14 +63,14 @@ pub struct FilledForm {
     pub name: String,
     pub name_problems: Vec<Problem>,
     pub kind: ContentKind,
-    /// Kind of the website in the file, before the form is filled in.
+    /// Kind of the website in the file.
     present_kind: ContentKind,
     pub file: String,
     pub line: usize,
     /// Revision of the configuration file that the form was created from.
     pub revision: String,
     pub fields: Vec<FilledField>,
-    /// Name of a user that is added. The form does not keep the password of the user.
+    /// Name of the user to add. The form does not store the password.
     pub new_user: String,
     pub new_user_problems: Vec<Problem>,
     /// Problems that are not about a field.
@@ -116,7 +100,7 @@ impl FilledForm {
             mode,
             name: match mode {
                 FormMode::Edit => form.name.clone(),
-                FormMode::Copy => String::new(),
+                FormMode::Add | FormMode::Copy => String::new(),
             },
             site: form.name,
             name_problems: Vec::new(),
@@ -129,6 +113,14 @@ impl FilledForm {
             new_user: String::new(),
             new_user_problems: Vec::new(),
             problems: Vec::new(),
+        }
+    }
+
+    /// Creates the empty form of a new website.
+    pub fn for_new_website() -> FilledForm {
+        FilledForm {
+            kind: ContentKind::Files,
+            ..FilledForm::new(FormMode::Add, new_website::form())
         }
     }
 
@@ -159,8 +151,8 @@ impl FilledForm {
         }
     }
 
-    /// Adds the new user with the hash of the password, or a problem with the message in place of the hash. If a user
-    /// with this name exists, the new hash replaces that of the user.
+    /// Adds the new user with the hash of the password, or a problem if `hash` is an error message. If the user
+    /// exists already, the new hash replaces the old one.
     pub fn add_user(&mut self, hash: Result<String, String>) {
         let (name, hash) = match hash {
             Ok(hash) => (std::mem::take(&mut self.new_user), hash),
@@ -178,9 +170,11 @@ impl FilledForm {
     /// Returns the kinds that the form offers, each with its value in the form and its label.
     pub fn kinds(&self) -> impl Iterator<Item = (ContentKind, &'static str, &'static str)> {
         let present = self.present_kind;
+        let is_added = self.mode == FormMode::Add;
         KINDS
             .into_iter()
             .filter(move |(kind, ..)| *kind != ContentKind::Other || present == ContentKind::Other)
+            .filter(move |(kind, ..)| !is_added || OF_NEW.contains(kind))
             .map(|(kind, word, label, _)| (kind, word, label))
     }
 
@@ -192,17 +186,26 @@ impl FilledForm {
             .collect()
     }
 
-    /// Returns the edits that give the file the values of the form.
+    /// Returns the edits that write the values of the form to the file.
     pub fn edits(&self) -> Vec<Edit> {
         let mut edits = Vec::new();
         let (from, to) = (self.site.clone(), self.name.clone());
         match self.mode {
+            FormMode::Add => return self.edits_of_new(),
             FormMode::Copy => edits.push(Edit::CopySite { from, to }),
             FormMode::Edit if from != to => edits.push(Edit::RenameSite { from, to }),
             FormMode::Edit => {}
         }
-        for filled in self.fields.iter().filter(|filled| filled.field.other.is_none()) {
-            let Some(text) = self.wanted(filled) else { continue };
+        for filled in &self.fields {
+            if self.is_abandoned(filled) {
+                let path = ["site", &self.name, &filled.field.name];
+                edits.push(Edit::Remove {
+                    path: path.map(str::to_owned).to_vec(),
+                });
+                continue;
+            }
+            let wanted = self.wanted(filled).filter(|_| filled.field.other.is_none());
+            let Some(text) = wanted else { continue };
             if text.trim() != present(&filled.field).trim() {
                 edits.push(Edit::SetField {
                     site: self.name.clone(),
@@ -214,37 +217,57 @@ impl FilledForm {
         edits
     }
 
+    fn edits_of_new(&self) -> Vec<Edit> {
+        let content = match self.kind {
+            ContentKind::Proxy => NewContent::Proxy(self.text("proxy").trim()),
+            kind => NewContent::Folder {
+                root: self.text("root").trim(),
+                has_php: kind == ContentKind::Php,
+            },
+        };
+        new_website::edits(&self.name, content)
+    }
+
     /// Returns the edits as a request. `has_revision`: true if the file must have the revision of the form.
     pub fn request(&self, edits: Vec<Edit>, has_revision: bool) -> Edits {
         Edits {
             edits,
-            revision: has_revision.then(|| self.revision.clone()),
-            file: Some(self.file.clone().into()),
+            revision: (has_revision && self.mode != FormMode::Add).then(|| self.revision.clone()),
+            // The server chooses the file of a new website.
+            file: (self.mode != FormMode::Add).then(|| self.file.clone().into()),
+            create: false,
         }
     }
 
-    /// Returns the text to write for a field; `None` if the value in the file is kept. An empty text removes the key.
+    /// Returns the text to write for a field; `None` keeps the value in the file. An empty text removes the key.
     fn wanted(&self, filled: &FilledField) -> Option<String> {
         let name = filled.field.name.as_str();
-        if OF_FILES.contains(&name) && self.text("tls") != "files" {
+        if !self.shows(name) {
             return None;
         }
-        if !OF_KINDS.contains(&name) || self.shows(name) {
-            let text = filled.text.trim();
-            // The kind needs PHP, so a field that does not turn PHP on becomes `auto`.
-            if name == "php" && self.kind == ContentKind::Php && ["", "false"].contains(&text) {
-                return Some("auto".to_owned());
-            }
-            return Some(filled.text.clone());
+        let text = filled.text.trim();
+        // The kind needs PHP, so a field that does not turn PHP on becomes `auto`.
+        if name == "php" && self.kind == ContentKind::Php && ["", "false"].contains(&text) {
+            return Some("auto".to_owned());
         }
-        // A key of the previous kind is removed, because it would still have an effect.
-        (self.kind != self.present_kind).then(String::new)
+        Some(filled.text.clone())
     }
 
-    /// Returns true if the kind of the form shows a field.
+    /// Returns true if only the previous kind uses a key. The key and the other keys of its table would still have an
+    /// effect, so the whole key is removed.
+    fn is_abandoned(&self, filled: &FilledField) -> bool {
+        let name = filled.field.name.as_str();
+        let is_present = filled.field.other.is_some() || !filled.field.text.is_empty();
+        OF_KINDS.contains(&name) && !self.shows(name) && self.kind != self.present_kind && is_present
+    }
+
+    /// Returns true if the present choices in the form show a field.
     fn shows(&self, name: &str) -> bool {
-        let (.., fields) = KINDS[self.kind as usize];
-        fields.contains(&name) || self.kind == ContentKind::Other
+        let Some((choice, words)) = shown_with(name) else {
+            return true;
+        };
+        let (_, kind, ..) = KINDS[self.kind as usize];
+        words.contains(&if choice == "kind" { kind } else { self.text(choice) })
     }
 
     /// Returns the text of the field with this name; empty if the form has no such field.
@@ -286,18 +309,15 @@ impl FilledForm {
             };
             match finding.key.iter().map(String::as_str).collect::<Vec<_>>()[..] {
                 ["site", site] if site == self.name => self.name_problems.push(problem),
-                ["site", site, ref key @ ..] if site == self.name => match self.field_of(key) {
-                    Some(filled) => filled.problems.push(problem),
-                    None => self.problems.push(problem),
-                },
+                ["site", site, ref key @ ..] if site == self.name => self.add_problem(key, problem),
                 _ if finding.is_error => self.problems.push(problem),
                 _ => {}
             }
         }
     }
 
-    /// Places the error of a request with `edits` beside the field that the failed edit sets. The error of another edit
-    /// is about the name, and any other error is about the whole form.
+    /// Places the error of a request with `edits` beside the field that the failed edit sets. An error of another
+    /// edit is placed beside the name. Any other error concerns the whole form.
     pub fn refuse(&mut self, error: &ApiError, edits: &[Edit]) {
         let about = edits.iter().find_map(|edit| {
             let rest = error.error.strip_prefix(&format!("cannot {edit}: "))?;
@@ -305,16 +325,31 @@ impl FilledForm {
         });
         match about {
             Some((Edit::SetField { field, .. }, problem)) => {
-                let field: Vec<&str> = field.split('.').collect();
-                if let Some(filled) = self.field_of(&field) {
-                    filled.problems.push(problem);
-                }
+                self.add_problem(&field.split('.').collect::<Vec<_>>(), problem);
+            }
+            Some((Edit::Remove { path }, problem)) => {
+                let key: Vec<&str> = path.iter().skip(2).map(String::as_str).collect();
+                self.add_problem(&key, problem);
             }
             Some((_, problem)) => self.name_problems.push(problem),
             None => self.problems.push(Problem::error(match &error.details {
                 Some(details) => format!("{}\n{details}", error.error),
                 None => error.error.clone(),
             })),
+        }
+    }
+
+    /// Adds a problem beside the field of a key of the site, or to the whole form if the field is hidden.
+    fn add_problem(&mut self, key: &[&str], problem: Problem) {
+        let shown = self.field_of(key).map(|filled| filled.field.name.clone());
+        let is_shown = shown.is_some_and(|name| self.shows(&name));
+        match self.field_of(key) {
+            Some(filled) if is_shown => filled.problems.push(problem),
+            Some(filled) => {
+                let text = format!("{}: {}", filled.field.label, problem.text);
+                self.problems.push(Problem { text, ..problem });
+            }
+            None => self.problems.push(problem),
         }
     }
 
@@ -328,6 +363,20 @@ impl FilledForm {
         found.max_by_key(|filled| depth(filled))
     }
 
+    /// Reports that a website with the name exists.
+    pub fn refuse_name(&mut self) {
+        let text = "There is a website with this name already.";
+        self.name_problems.push(Problem::error(text));
+    }
+
+    /// Removes the problems of empty fields, because the visitor has not reached them yet.
+    pub fn forget_missing(&mut self) {
+        let of_fields = self.fields.iter_mut().map(|filled| &mut filled.problems);
+        for problems in of_fields.chain([&mut self.name_problems]) {
+            problems.retain(|problem| problem.text != FILL_IN);
+        }
+    }
+
     /// Returns true if a field or the form has an error.
     pub fn has_errors(&self) -> bool {
         let of_fields = self.fields.iter().flat_map(|filled| &filled.problems);
@@ -339,7 +388,7 @@ impl FilledForm {
     }
 }
 
-/// Problem of an empty field that is needed.
+/// Problem of a required field that is empty.
 const FILL_IN: &str = "Fill in this field.";
 
 /// Returns the text of a field before it is filled in. A switch whose key is not in the file shows its default.
@@ -350,7 +399,7 @@ fn present(field: &SiteField) -> String {
     }
 }
 
-/// Returns the kind of a website by the fields that are set in the file. The first of the kinds below that fits counts.
+/// Determines the kind of a website from the fields that are set in the file. The first match counts.
 fn kind(fields: &[FilledField]) -> ContentKind {
     let is_set = |name: &str| {
         let found = fields

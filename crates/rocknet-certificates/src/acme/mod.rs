@@ -12,8 +12,10 @@ mod account;
 mod challenge;
 mod client;
 mod clock;
+mod desired_state;
 pub(crate) mod dns;
 mod https_client;
+mod name_state;
 mod on_demand;
 mod order;
 mod persistence;
@@ -31,8 +33,10 @@ use rocknet_config::model::{Acme, Challenge, Tls};
 use tokio::sync::{mpsc, watch};
 
 pub use clock::Clock;
+use desired_state::DesiredState;
+use name_state::NameState;
 use persistence::StoredCertificate;
-use renewal::{DesiredState, NameState, RenewalLoop};
+use renewal::RenewalLoop;
 
 use super::storage::{FileStorage, Storage};
 use super::{Authority, CertificateRequest, CertificateStore, Issuer};

@@ -1,55 +1,21 @@
 //! The renewal loop: orders certificates that are missing or due, and queries permissions and renewal windows.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-use rocknet_config::model::Acme;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{self, JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 
 use super::account::Accounts;
 use super::client::{AcmeClient, IssuanceError};
 use super::clock::Clock;
+use super::desired_state::DesiredState;
+use super::name_state::{MAX_WINDOW_INTERVAL, MIN_WINDOW_INTERVAL, NameState, unix};
 use super::on_demand;
-use super::persistence::{self, FailureRecord, StoredCertificate};
-use super::random::random_fraction;
-use super::schedule::{self, Validity};
+use super::persistence::{FailureRecord, StoredCertificate};
 use crate::CertificateStore;
 use crate::storage::{Lock, Storage};
-
-/// Names that need certificates, according to the latest configuration.
-#[derive(Default)]
-pub struct DesiredState {
-    pub settings: Acme,
-    /// Names whose certificates are ordered before a client requests them.
-    pub names: BTreeSet<String>,
-    /// Parent domains of wildcards. Certificates for names below them are ordered one by one when a client requests a
-    /// name.
-    pub wildcard_parents: Vec<String>,
-}
-
-impl DesiredState {
-    /// Returns true if the name is requested or lies below one of the wildcard parents.
-    pub fn covers(&self, name: &str) -> bool {
-        let is_below = |parent: &String| {
-            name.strip_suffix(parent.as_str())
-                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-        };
-        self.names.contains(name) || self.wildcard_parents.iter().any(is_below)
-    }
-
-    /// Returns the requested names, and the names below the wildcard parents that have a stored certificate, because it
-    /// has to be renewed.
-    pub fn known_names(&self, storage: &dyn Storage) -> BTreeSet<String> {
-        let mut names = self.names.clone();
-        if !self.wildcard_parents.is_empty() {
-            let stored = persistence::stored_names(storage).into_iter();
-            names.extend(stored.filter(|name| self.covers(name)));
-        }
-        names
-    }
-}
 
 /// State of the renewal loop on the thread `rn-acme`.
 pub struct RenewalLoop {
@@ -60,23 +26,6 @@ pub struct RenewalLoop {
     /// Names that clients requested and that have no certificate.
     pub missing_names: mpsc::Receiver<String>,
     pub entries: HashMap<String, NameState>,
-}
-
-/// State of one name's certificate.
-pub struct NameState {
-    record: Option<StoredCertificate>,
-    /// Time of the next order, unless failures delay it; 1970 if there is no certificate, so that it is ordered at
-    /// once.
-    renew_at: SystemTime,
-    /// Renewal window that the CA suggests (RFC 9773).
-    window: Option<(SystemTime, SystemTime)>,
-    /// Time of the next query of the window.
-    query_window_at: SystemTime,
-    failures: FailureRecord,
-    /// Task that processes this name, if any.
-    task: Option<task::Id>,
-    /// Random fraction, drawn once for each certificate so that its renewal time does not change.
-    jitter: f64,
 }
 
 /// The result of a task.
@@ -336,97 +285,6 @@ impl RenewalLoop {
     }
 }
 
-impl NameState {
-    /// Loads the state of a name. A corrupt certificate is discarded and ordered again.
-    pub fn load(storage: &dyn Storage, name: &str, now: SystemTime) -> NameState {
-        let record = StoredCertificate::load(storage, name).unwrap_or_else(|error| {
-            tracing::warn!("the stored certificate for {name} is unusable and will be ordered again: {error}");
-            None
-        });
-        let mut failures = FailureRecord::load(storage, name);
-        // A long delay is shortened, because the operator has probably fixed something before starting the server.
-        failures.next_try = failures.next_try.min(unix(now + MAX_DELAY_AT_START));
-        let jitter = random_fraction();
-        let mut entry = NameState {
-            record: None,
-            renew_at: UNIX_EPOCH,
-            window: None,
-            // The first queries are spread in time, so that many names or frequent restarts do not cause a burst.
-            query_window_at: now + MIN_WINDOW_INTERVAL.mul_f64(jitter),
-            failures,
-            task: None,
-            jitter,
-        };
-        if let Some(record) = record {
-            entry.take(record);
-        }
-        entry
-    }
-
-    /// Returns the stored certificate.
-    pub fn record(&self) -> Option<&StoredCertificate> {
-        self.record.as_ref()
-    }
-
-    /// Stores a new certificate of the name and computes the time of its renewal.
-    fn take(&mut self, record: StoredCertificate) {
-        self.record = Some(record);
-        self.window = None;
-        self.jitter = random_fraction();
-        self.plan();
-    }
-
-    /// Computes the time of the next order from the certificate and the renewal window.
-    fn plan(&mut self) {
-        self.renew_at = self.validity().map_or(UNIX_EPOCH, |validity| {
-            schedule::renew_at(validity, self.window, self.jitter)
-        });
-    }
-
-    fn validity(&self) -> Option<Validity> {
-        self.record.as_ref().map(|record| Validity {
-            not_before: record.certificate.not_before(),
-            not_after: record.certificate.not_after(),
-        })
-    }
-
-    /// Records and logs a failed order, and sets the time of the next attempt.
-    fn fail(&mut self, storage: &dyn Storage, name: &str, failed: &IssuanceError, now: SystemTime) {
-        if !failed.all_paused {
-            self.failures.count = self.failures.count.saturating_add(1);
-        }
-        let pause = schedule::retry_delay(self.failures.count, failed.retry_after, random_fraction());
-        self.failures.next_try = unix(now + pause);
-        self.failures.last.clone_from(&failed.reason);
-        self.failures.save(storage, name);
-        let minutes = pause.as_secs().div_ceil(60);
-        let remaining_days = self
-            .validity()
-            .map(|validity| validity.not_after.duration_since(now).unwrap_or_default().as_secs() / 86_400);
-        match remaining_days {
-            Some(days) if days > ERROR_DAYS => {
-                tracing::warn!(
-                    "renewing the certificate for {name} failed, next attempt in {minutes} min: {}",
-                    failed.reason
-                );
-            }
-            Some(days) => tracing::error!(
-                "renewing the certificate for {name} failed with {days} days left, next attempt in {minutes} min: {}",
-                failed.reason
-            ),
-            None => tracing::error!(
-                "no certificate for {name}, next attempt in {minutes} min: {}",
-                failed.reason
-            ),
-        }
-    }
-}
-
-/// Converts a time to seconds since 1970.
-fn unix(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
 /// Maximum number of concurrent tasks, so that a server with many sites does not start all its orders at once. The CA
 /// may limit the rate of orders further.
 const MAX_TASKS: usize = 4;
@@ -444,18 +302,6 @@ const LOCK_RETRY: Duration = Duration::from_secs(5);
 /// that are nearly expired.
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Maximum delay of the first order after a restart, regardless of the recorded failures.
-const MAX_DELAY_AT_START: Duration = Duration::from_secs(300);
-
-/// Bounds of the interval between queries of the renewal window. RFC 9773 §4.3.2 requires clients to set reasonable
-/// limits. A CA that has to revoke certificates announces the revocation hours before.
-const MIN_WINDOW_INTERVAL: Duration = Duration::from_secs(3600);
-const MAX_WINDOW_INTERVAL: Duration = Duration::from_secs(86_400);
-
-/// Maximum number of remaining days at which a failed renewal is logged as an error instead of a warning: the last
-/// tenth of 90 days, in which no renewal is planned.
-const ERROR_DAYS: u64 = 9;
-
 /// Number of names at which no further name is ordered on demand.
 const MAX_NAMES: usize = 100_000;
 
@@ -466,6 +312,9 @@ const MAX_DENIED: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::time::UNIX_EPOCH;
+
     use super::*;
     use crate::storage::FileStorage;
 

@@ -7,7 +7,33 @@ use super::session_store::{SessionStore, StoredSession};
 
 /// Stores of all sites that accept early data. They outlive a reload.
 #[derive(Default)]
-pub struct SessionStores(Mutex<HashMap<String, Weak<SessionStore>>>);
+pub struct SessionStores(Mutex<StoreTable>);
+
+/// Stores by site. When the table has doubled, stores that no configuration uses any more are removed. A reload
+/// therefore takes linear time.
+#[derive(Default)]
+struct StoreTable {
+    by_site: HashMap<String, Weak<SessionStore>>,
+    /// Number of entries after the last removal.
+    kept: usize,
+}
+
+/// Table size below which unused entries are not removed. An unused entry is small, because a store is freed with the
+/// last configuration that uses it.
+const MIN_ENTRIES: usize = 64;
+
+impl StoreTable {
+    /// Adds the store of a site. Returns true if the table was searched for unused entries.
+    fn insert(&mut self, site: &str, store: &Arc<SessionStore>) -> bool {
+        let is_due = self.by_site.len() >= MIN_ENTRIES.max(2 * self.kept);
+        if is_due {
+            self.by_site.retain(|_, store| store.strong_count() > 0);
+            self.kept = self.by_site.len();
+        }
+        self.by_site.insert(site.to_owned(), Arc::downgrade(store));
+        is_due
+    }
+}
 
 /// Sessions of a site, on the way to another process.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +47,7 @@ pub struct SiteSessions {
 }
 
 impl SessionStores {
-    fn stores(&self) -> MutexGuard<'_, HashMap<String, Weak<SessionStore>>> {
+    fn stores(&self) -> MutexGuard<'_, StoreTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -29,19 +55,19 @@ impl SessionStores {
     /// the store is a new one, because a client that sends early data relies on the settings that it remembers.
     pub fn of_site(&self, site: &str, remembered: &[u8]) -> Arc<SessionStore> {
         let mut stores = self.stores();
-        stores.retain(|_, store| store.strong_count() > 0);
-        let known = stores.get(site).and_then(Weak::upgrade);
+        let known = stores.by_site.get(site).and_then(Weak::upgrade);
         if let Some(store) = known.filter(|store| store.remembered == remembered) {
             return store;
         }
         let store = Arc::new(SessionStore::new(remembered));
-        stores.insert(site.to_owned(), Arc::downgrade(&store));
+        stores.insert(site, &store);
         store
     }
 
     fn all(&self) -> Vec<(String, Arc<SessionStore>)> {
         let stores = self.stores();
         let all = stores
+            .by_site
             .iter()
             .filter_map(|(site, store)| Some((site.clone(), store.upgrade()?)));
         all.collect()
@@ -68,7 +94,7 @@ impl SessionStores {
     /// Adds sessions of a previous process. They are dropped if the site accepts no early data, or if its clients
     /// remember other settings than those of this process.
     pub fn adopt(&self, adopted: SiteSessions) {
-        let store = self.stores().get(&adopted.site).and_then(Weak::upgrade);
+        let store = self.stores().by_site.get(&adopted.site).and_then(Weak::upgrade);
         if let Some(store) = store.filter(|store| store.remembered == adopted.remembered) {
             store.extend(adopted.sessions);
         }
@@ -90,6 +116,29 @@ mod tests {
         assert_eq!((other.take(&[7]), same.take(&[7])), (None, Some(vec![8])));
         first.put(vec![7], vec![8]);
         assert_eq!(stores.of_site("a", b"2").take(&[7]), None);
+    }
+
+    #[test]
+    fn unused_stores_are_removed_in_linear_time() {
+        const SITES: usize = 5000;
+        let (mut table, mut removals) = (StoreTable::default(), 0);
+        let kept: Vec<_> = (0..SITES)
+            .map(|number| {
+                let store = Arc::new(SessionStore::new(b"1"));
+                removals += usize::from(table.insert(&number.to_string(), &store));
+                store
+            })
+            .collect();
+        assert_eq!(table.by_site.len(), SITES);
+        // Removals at 64, 128, 256 entries and so on.
+        assert!(removals <= 8, "{removals}");
+        drop(kept);
+        let kept = Arc::new(SessionStore::new(b"1"));
+        for number in 0..10 * SITES {
+            table.insert(&format!("new {number}"), &kept);
+            drop(table.by_site.insert(format!("new {number}"), Weak::new()));
+            assert!(table.by_site.len() <= 2 * SITES, "{number}");
+        }
     }
 
     #[test]

@@ -110,6 +110,7 @@ fn number(kind: &Kind, node: &Node) -> Option<u64> {
     }
 }
 
+/// Renders a number in the unit of its kind. If there are alternative kinds, the first size or rate sets the unit.
 fn render_number(kind: &Kind, number: u64) -> Rendered {
     match kind {
         Kind::Size { .. } => Rendered::text(&units::format_size(number)),

@@ -1,4 +1,4 @@
-//! Checks of access control: contradictory keys, and open routes inside protected ones.
+//! Checks of access control: contradictory keys, and unrestricted routes below protected ones.
 
 use std::collections::HashSet;
 
@@ -31,8 +31,9 @@ pub(super) fn is_written(table: &Table) -> bool {
         .any(|key| table.entries.contains_key(*key))
 }
 
-/// Warns of open routes inside protected ones. A route inherits access control from its site, but the operator may
-/// expect it to inherit from the enclosing route. `open`: unrestricted routes without keys of access control.
+/// Warns of unrestricted routes whose paths are below the prefix of a protected route. A route inherits access control
+/// from its site, but the operator may expect it to inherit from the enclosing route. `open`: unrestricted routes
+/// without keys of access control.
 pub(super) fn warn_open(check: &mut Check<'_>, routes: &[Route], open: &[(Pattern, Span)]) {
     let protected = routes.iter().filter(|route| !route.settings.is_open());
     let protected: HashSet<&str> = protected

@@ -174,7 +174,8 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
     Some(all)
 }
 
-/// Reads `dns` of `[tls]`. `tls`: the table that contains it.
+/// Reads `dns` of `[tls]`. `tls`: the table that contains `dns`. `table`: the table of `dns`. Returns `None` after an
+/// error.
 fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
     let wait = typed::duration(Some(table), "wait").unwrap_or(DNS_WAIT);
     match (table.node("hook"), table.node("server")) {
@@ -223,14 +224,15 @@ fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
     }
 }
 
-/// Reads `ask`: the URL that permits certificates on demand.
+/// Reads `ask`: the URL that the server queries before it requests a certificate on demand. Returns `None` after an
+/// error.
 fn ask(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let text = node.as_text()?;
     let host = text
         .strip_prefix("http://")
         .map(|rest| rest.split('/').next().unwrap_or_default());
-    // The URL needs a host. A user name and a fragment are refused, because the query does not send them. A query needs
-    // a path before it.
+    // The URL needs a host. A user name and a fragment are refused, because the request to the URL does not send them.
+    // A `?` needs a path before it.
     let good = host.is_some_and(|host| !host.is_empty() && !host.starts_with(':') && !host.contains(['@', '?']))
         && !text.contains('#')
         && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -279,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_decoded_in_both_alphabets() {
+    fn base64_is_decoded_in_both_alphabets_and_invalid_text_is_refused() {
         for (text, expected) in [
             ("Zm9v", Some(&b"foo"[..])),
             ("Zm8=", Some(b"fo")),

@@ -47,6 +47,7 @@ fn password(check: &mut Check<'_>, table: &Table) -> Option<PasswordHash> {
 fn certificates(check: &mut Check<'_>, table: &Table) -> Vec<CertificateFiles> {
     match tls::source(check, table) {
         Some(CertificateSource::Files(files)) => files,
+        // Without `cert`, the result is an issuer, but `[admin]` takes certificates only from files.
         Some(CertificateSource::Auto | CertificateSource::Local) | None => Vec::new(),
     }
 }

@@ -17,7 +17,8 @@ pub(super) fn check(check: &mut Check<'_>, sites: &[CheckedSite]) {
     check_schemes(check, sites);
 }
 
-/// Reports names that two sites have on the same listener, and two sites for every name on one listener.
+/// Reports pairs of sites that have the same name on the same listener, or that both serve every name on the same
+/// listener.
 fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
     // First site for each listener and name. A name of `None` stands for every name.
     let mut taken: HashMap<(&Listen, Option<&HostPattern>), (&CheckedSite, Span)> = HashMap::new();
@@ -61,8 +62,8 @@ fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
     }
 }
 
-/// Reports a port on every address together with the same port on `0.0.0.0` or `[::]`, because the two listeners cannot
-/// both be opened.
+/// Reports a listener on `0.0.0.0` or `[::]` if another listener has the same port without an address, which stands
+/// for every address. The server cannot open both listeners.
 fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut every_address: HashMap<u16, Span> = HashMap::new();
     for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
@@ -107,6 +108,7 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut seen: HashMap<(u16, PortScope, bool), &SiteListener> = HashMap::new();
     let known = sites.iter().filter(|site| site.tls_is_known);
     for listener in known.flat_map(|site| &site.listen) {
+        // Only TCP listeners are compared.
         let Listen::Tcp { address, port } = listener.listen else {
             continue;
         };
@@ -130,10 +132,10 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
             return;
         }
         // A listener on every address has only one scope, which is repeated because the array has two elements.
-        let own = address.map_or([PortScope::EveryAddress, PortScope::EveryAddress], |address| {
+        let scopes = address.map_or([PortScope::EveryAddress, PortScope::EveryAddress], |address| {
             [PortScope::Address(address), PortScope::SomeAddress]
         });
-        for scope in own {
+        for scope in scopes {
             seen.entry((port, scope, listener.secure)).or_insert(listener);
         }
     }

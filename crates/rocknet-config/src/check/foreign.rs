@@ -1,22 +1,23 @@
 //! Advice for operators who write keywords of other servers that are not keys of RockNet.
 //!
-//! A keyword with one equivalent key is listed with that key (`Key::foreign_names`). `WORDS` and `PREFIXES` list the
+//! A keyword with one equivalent key is listed in `Key::foreign_names` of that key. `WORDS` and `PREFIXES` list the
 //! keywords whose advice needs a sentence.
 
 /// Advice for a keyword of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Advice {
-    /// Equivalent in RockNet.
+    /// Help text that names the equivalent in RockNet.
     Equivalent(&'static str),
-    /// Name of the feature that a later version will have instead.
+    /// Feature of a later version that will be the equivalent, as a noun phrase: `a later version will have …`.
     Later(&'static str),
-    /// Nearest alternative, because RockNet has no equivalent.
+    /// Help text that names the nearest alternative, because RockNet has no equivalent.
     Unsupported(&'static str),
 }
 
 use Advice::{Equivalent, Later, Unsupported};
 
-/// Returns the advice for a keyword. Upper and lower case are not distinguished.
+/// Returns the advice for a whole keyword; `None` if `WORDS` does not list it. Upper and lower case are not
+/// distinguished.
 pub(super) fn find(word: &str) -> Option<Advice> {
     search(WORDS, |keyword| keyword.eq_ignore_ascii_case(word))
 }
@@ -33,7 +34,7 @@ pub(super) fn find_prefix(word: &str) -> Option<Advice> {
 pub(crate) fn advice(word: &str) -> Option<String> {
     find(word).or_else(|| find_prefix(word)).map(|advice| match advice {
         Equivalent(text) | Unsupported(text) => text.to_owned(),
-        Later(feature) => format!("it is not available yet: it comes with {feature}"),
+        Later(feature) => format!("not available yet: a later version will have {feature}"),
     })
 }
 
@@ -69,7 +70,8 @@ const TYPES: Advice = Equivalent(
      headers = { Content-Type = \"text/plain\" }",
 );
 const AUTH_SUBREQUESTS: Advice = Unsupported(
-    "remove it; an application can authorize requests and name the file: internal = true and X-Accel-Redirect",
+    "remove it; an application can authorize a request and name the file to send in X-Accel-Redirect; internal = true in \
+     a route refuses direct requests for its files",
 );
 const BODY_CHANGES: Advice = Unsupported("remove it: response bodies are not changed; an application can change them");
 const CODE: Advice = Equivalent("run your own code by `controller`, `cgi`, `fastcgi` or `proxy`");
@@ -212,7 +214,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
     (
         &["http"],
-        Equivalent("remove it: [server] and [site.\"example.com\"] are at the top of the file"),
+        Equivalent("remove it: [server] and [site.\"example.com\"] are top-level tables of the file"),
     ),
     (&["upstream", "upstreams", "services", "backends"], UPSTREAM),
     (
@@ -340,7 +342,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
     (
         &["tracing", "opentelemetry", "otel"],
-        Equivalent("write a section of the server: [tracing] with endpoint = \"http://127.0.0.1:4318\""),
+        Equivalent("write the section [tracing] with endpoint = \"http://127.0.0.1:4318\""),
     ),
     (
         &["valid_referers", "hotlink"],
@@ -359,7 +361,7 @@ const PREFIXES: &[(&[&str], Advice)] = &[
     (
         &["ssl_", "SSL"],
         Equivalent(
-            "remove it: RockNet selects ciphers and sessions; the site's `tls` takes cert, key, min and client_ca",
+            "remove it: RockNet selects ciphers and resumes sessions; `tls` of a site takes cert, key, min and client_ca",
         ),
     ),
     (&["limit_"], RATE),
@@ -374,11 +376,13 @@ const PREFIXES: &[(&[&str], Advice)] = &[
     ),
     (
         &["fastcgi_", "uwsgi_", "scgi_"],
-        Equivalent("write php = \"auto\" for PHP; others: fastcgi = { to = \"127.0.0.1:9000\", … }, `scgi`, `uwsgi`"),
+        Equivalent(
+            "write php = \"auto\" for PHP; for other applications fastcgi = { to = \"127.0.0.1:9000\", … }, or `scgi` or `uwsgi`",
+        ),
     ),
     (
         &["gzip_", "brotli_", "zstd_"],
-        Equivalent("write compress = true or false: RockNet selects the rest"),
+        Equivalent("write compress = true or false: RockNet selects the coding and its level"),
     ),
     (
         &["autoindex_", "Index"],

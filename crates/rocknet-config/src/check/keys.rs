@@ -185,7 +185,8 @@ fn is_measure(node: &Node) -> bool {
     matches!(node.value, Value::Integer(_) | Value::Text(_))
 }
 
-/// Checks a size or rate. `noun` names its kind in messages, and `per` follows a number of bytes: `/s` for a rate.
+/// Checks a size or rate. `noun` names the value in messages. `per` follows the number of bytes in messages: `/s` for
+/// a rate, and empty for a size.
 fn measure(
     check: &mut Check<'_>,
     key: &Key,
@@ -237,7 +238,8 @@ fn out_of_range(check: &mut Check<'_>, key: &Key, node: &Node, got: &str, min: &
     );
 }
 
-/// Returns the most likely meaning of a misspelled switch as TOML: `true` for `1`, `"auto"` for `"on"`.
+/// Returns the most likely meaning of a misspelled switch as TOML: `true` for `1`, `"auto"` for `"on"`. Returns
+/// `None` if the value is not a form of yes or no, or if the kind has no switch.
 fn meant(kind: &Kind, node: &Node) -> Option<String> {
     let is_on = match &node.value {
         Value::Boolean(value) => *value,

@@ -1,7 +1,7 @@
 //! Checks the listeners of a site: ports, addresses with ports, Unix sockets.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::context::Check;
 use crate::file::{Node, Text, Value};
@@ -30,8 +30,9 @@ enum ListenScheme {
     Https,
 }
 
-/// Reads the listeners of a site. The returned flag is true if the configuration has `listen`. `header`: span of the
-/// site's name. `tls`: true if the site uses TLS, or if its `tls` is invalid, so that https:// is not reported as well.
+/// Reads the listeners of a site. The flag is true if the site has the key `listen`. `header`: span of the site's
+/// name. `written`: value of `listen`. `tls`: true if the site uses TLS. An invalid `tls` also counts as true, so
+/// that https:// is not reported as well.
 pub(super) fn build(
     check: &mut Check<'_>,
     name: &SiteName,
@@ -53,6 +54,7 @@ pub(super) fn build(
         if let SiteName::Port(address, port) = name {
             return (vec![listener(*address, *port, tls)], false);
         }
+        // Default ports without and with TLS.
         let (clear, secure) = mode.ports();
         let mut listeners = vec![listener(address, clear, false)];
         if tls {
@@ -94,6 +96,7 @@ pub(super) fn build(
             check.warning(Code::Useless, item.span, "the listener is listed twice", "remove one");
             continue;
         }
+        // True if the listener does not use TLS unless it has the scheme https://.
         let clear = match &listen {
             Listen::Tcp { port, .. } => *port == CLEAR_PORT,
             // The proxy in front of a Unix socket usually terminates TLS.
@@ -112,8 +115,8 @@ pub(super) fn build(
 /// mode: `listen = 8080` uses TLS, although the default port 8080 of `dev` mode does not.
 const CLEAR_PORT: u16 = 80;
 
-/// Reads one listener. `address`: IP address that is the name of the site. A bare port belongs to this address.
-/// Returns `None` after a finding. The check of the keys has already reported wrong types and ports out of range.
+/// Reads one listener. `address`: IP address for a bare port; `None` for every address. Returns `None` after a
+/// finding. The check of the keys has already reported wrong types and ports out of range.
 fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(Listen, ListenScheme)> {
     let span = item.span;
     let written = match &item.value {
@@ -163,9 +166,10 @@ pub(super) fn without_scheme(check: &mut Check<'_>, item: &Node) -> Option<Liste
 
 /// Reads the address of the control API. A bare port is a port of 127.0.0.1.
 pub(super) fn of_admin(check: &mut Check<'_>, node: &Node) -> Option<SocketAddr> {
-    match listener(check, node, Some(Ipv4Addr::LOCALHOST.into()))? {
+    let localhost = IpAddr::from(Ipv4Addr::LOCALHOST);
+    match listener(check, node, Some(localhost))? {
         (Listen::Tcp { address, port }, ListenScheme::Unspecified) => {
-            Some(SocketAddr::new(address.unwrap_or(Ipv6Addr::UNSPECIFIED.into()), port))
+            Some(SocketAddr::new(address.unwrap_or(localhost), port))
         }
         (Listen::Tcp { .. }, _) => {
             let message = "`listen` of [admin] takes no scheme: it uses TLS if `cert` is set";
@@ -182,7 +186,7 @@ pub(super) fn of_admin(check: &mut Check<'_>, node: &Node) -> Option<SocketAddr>
 }
 
 /// Reads a port, or an IP address with a port. `written`: the whole string, for messages. `bind_address`: the string
-/// without its scheme. `address`: IP address to which a bare port belongs.
+/// without its scheme. `address`: IP address for a bare port; `None` for every address.
 fn tcp(
     check: &mut Check<'_>,
     written: &Text,

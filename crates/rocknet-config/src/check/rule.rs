@@ -125,7 +125,7 @@ fn check_length(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
     }
 }
 
-/// Parses the name of a method in upper case.
+/// Parses the name of a method, which must be in upper case.
 fn method(text: &str) -> Result<String, host::ValueError> {
     let shown = short(text);
     if text.is_empty() || !text.bytes().all(field::is_token_byte) {
@@ -139,7 +139,8 @@ fn method(text: &str) -> Result<String, host::ValueError> {
     Ok(text.to_owned())
 }
 
-/// Reads the table of a key: names of header fields or query parameters, with patterns of their values.
+/// Reads the table of a key. Returns pairs of the name of a header field or query parameter and the pattern of its
+/// value.
 fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, String)> {
     let Some((node, written)) = table.node(key).and_then(|node| Some((node, node.as_table()?))) else {
         return Vec::new();
@@ -163,7 +164,8 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
     all
 }
 
-/// Returns the patterns that `{*}` can refer to: the paths of the rule, or a pattern for every path if it has none.
+/// Returns the patterns that `{*}` can refer to: the paths of the rule, or one pattern that matches every path
+/// if the rule has no paths.
 fn matched_patterns(when: &Conditions) -> Vec<Pattern> {
     match when.paths.is_empty() {
         true => vec![Pattern::Prefix("/".to_owned())],

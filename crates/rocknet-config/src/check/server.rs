@@ -23,6 +23,7 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log
 /// Reads the name of a system user.
 pub(super) fn user(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
     let user = node.as_text()?;
+    // No system user has one of these characters in its name. A NUL would also end the name in the C library.
     if user.is_empty() || user.contains([':', '/', ' ', '\0']) {
         check.error(
             Code::BadValue,
@@ -35,7 +36,7 @@ pub(super) fn user(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Stri
     Some(user.to_owned())
 }
 
-/// Reports scripts that would run as the server's user, because they could read its private keys.
+/// Reports scripts that would run as `name`, the server's user, because they could read its private keys.
 pub(super) fn refuse_server_account(check: &mut Check<'_>, node: &Node, name: &str) {
     check.error(
         Code::Conflict,
@@ -170,7 +171,7 @@ fn log(check: &mut Check<'_>, table: Option<&Table>) -> Log {
     log
 }
 
-/// Reads `access` and `format` of a table. A missing key keeps its inherited value.
+/// Reads `access` and `format` of a table. A missing key keeps its inherited value, which is in `base`.
 pub(super) fn access(check: &mut Check<'_>, table: Option<&Table>, base: &AccessLog) -> AccessLog {
     let mut log = base.clone();
     if let Some(target) = target(check, table, "access") {
@@ -187,7 +188,7 @@ fn target(check: &mut Check<'_>, table: Option<&Table>, key: &str) -> Option<Log
 fn cache(check: &mut Check<'_>, table: Option<&Table>) -> Cache {
     let mut cache = Cache::default();
     binding::read(check, Section::Cache, table, &mut cache);
-    // With a `memory` of 0, no file content is cached, so no `max_file` conflicts with it.
+    // With a `memory` of 0, no file content is cached, so `max_file` has no effect and is not checked.
     match table.and_then(|table| table.node("max_file")) {
         None => cache.max_file = cache.max_file.min(cache.memory),
         Some(node) if cache.memory > 0 && cache.max_file > cache.memory => {

@@ -1,5 +1,5 @@
-//! Reads the handlers and filters of a site or route. They are applied to the inherited settings: maps are merged,
-//! everything else is replaced.
+//! Reads the settings of a site or route on top of the inherited settings. A key of a handler or of access control
+//! replaces the whole inherited value. Tables and maps of other keys are merged with the inherited ones.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
         let Some(entry) = table.entries.get(key.name) else {
             continue;
         };
-        // These keys replace the whole inherited value, so the spans of the inherited keys are removed. Other tables
-        // and maps are merged.
+        // Keys of these two groups replace the whole inherited value, so the spans of the inherited keys are removed.
+        // Tables and maps of other groups are merged.
         if matches!(key.group, Some(SettingGroup::Handler | SettingGroup::Access)) {
             remove_spans(&mut settings, key.name);
         }

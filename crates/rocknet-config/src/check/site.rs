@@ -19,6 +19,7 @@ const MAX_ALIASES: usize = 1_000;
 /// Site with the spans that the check for conflicts between sites needs.
 pub(super) struct CheckedSite {
     pub site: Site,
+    /// Host names; empty if the site serves every name.
     pub names: Vec<(HostPattern, Span)>,
     pub listen: Vec<SiteListener>,
     /// False if `tls` is invalid. It is then unknown whether the listeners use TLS.
@@ -268,12 +269,13 @@ fn access(check: &mut Check<'_>, node: Option<&Node>, base: &AccessLog) -> Acces
     }
 }
 
-/// Reads the routes of a site, sorted by pattern. `table`: the table of the site. `base`: the settings of the site.
+/// Returns the routes of a site, sorted by pattern. `table`: the table of the site. `base`: the settings of the site.
 fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
     let Some(written) = table.table("route") else {
         return Vec::new();
     };
     let mut routes = Vec::with_capacity(written.entries.len());
+    // Unrestricted routes without keys of access control.
     let mut open = Vec::new();
     for (name, entry) in written.in_order() {
         let Some(table) = entry.node.as_table() else { continue };

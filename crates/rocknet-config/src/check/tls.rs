@@ -30,8 +30,8 @@ pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
 }
 
 /// Reads the TLS settings of a site; `None` if the site does not use TLS, or if an error was reported. `written`: the
-/// key `tls` of the site. `name`: host name of the site; a site with a host name uses TLS by default. `defaults`: the
-/// settings of `[tls]`.
+/// value of `tls` of the site. `name`: host name of the site; a site with a host name uses TLS by default. `defaults`:
+/// the settings of `[tls]`.
 pub(super) fn site(
     check: &mut Check<'_>,
     written: Option<&Node>,
@@ -71,8 +71,8 @@ pub(super) fn site(
     })
 }
 
-/// Returns the certificates that `cert`, `key` and `ocsp` of a table name, or the issuer of a site's certificate.
-/// Returns `None` after an error was reported.
+/// Returns the certificate files in `cert`, `key` and `ocsp` of a table. Without `cert`, returns the issuer that the
+/// table selects for the certificate. Returns `None` after an error was reported.
 pub(super) fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     let Some(cert) = table.node("cert") else {
         for key in ["key", "ocsp"] {
@@ -121,12 +121,13 @@ pub(super) fn source(check: &mut Check<'_>, table: &Table) -> Option<Certificate
         None
     };
     let (keys, ocsp) = (files_of("key")?, files_of("ocsp")?);
-    let pair = |at: usize| CertificateFiles {
+    // Without `key`, the file of a certificate also contains its private key.
+    let certificate = |at: usize| CertificateFiles {
         cert: certs[at].clone(),
         key: keys.as_ref().map_or(&certs[at], |keys| &keys[at]).clone(),
         ocsp: ocsp.as_ref().map(|ocsp| ocsp[at].clone()),
     };
-    Some(CertificateSource::Files((0..certs.len()).map(pair).collect()))
+    Some(CertificateSource::Files((0..certs.len()).map(certificate).collect()))
 }
 
 /// Reads `client_ca` and `client`; `None` if no client certificates are requested.
@@ -140,7 +141,8 @@ fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
 }
 
 /// Loads the certificates of a site, and the CA certificates that verify its clients, and reports the findings. Missing
-/// files, and folders in place of files, have already been reported.
+/// files, and folders in place of files, have already been reported. `written`: value of the key `tls`. `site`: name of
+/// the site in messages. `names`: host names that the certificates must contain.
 pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteTls, site: &str, names: &[HostPattern]) {
     let Some(table) = written.and_then(Node::as_table) else {
         return;
@@ -184,8 +186,8 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     }
 }
 
-/// Returns the span of the file that a finding is about. Without `key`, a finding about the key has the span of the
-/// certificate.
+/// Returns the span of the configured path of the file that a finding concerns. If there is no `key`, a finding about
+/// the private key gets the span of the certificate.
 fn file_span(table: &Table, finding: &CertificateFinding) -> Option<Span> {
     let key = match finding.part {
         CertificatePart::Certificate => "cert",

@@ -8,7 +8,8 @@ use crate::model::{SampleRatio, Secret, Tracing};
 use crate::value::proxy::headers;
 use crate::value::typed::as_written;
 
-/// Maximum length of the name of a service in bytes. The name is part of every export, so it is bounded.
+/// Maximum length of a service name in bytes. Every export contains the name, so its length is bounded; usual names
+/// are far shorter.
 const MAX_SERVICE: usize = 255;
 
 /// Returns the settings of `[tracing]`.
@@ -38,6 +39,7 @@ fn endpoint(check: &mut Check<'_>, node: &Node) -> Option<String> {
     // complete: it covers usual mistakes.
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic()) && !url.contains(['#', '"', '\\', '<', '>']);
     let is_host = |authority: &&str| {
+        // A `]` at the end belongs to an IPv6 address without a port.
         let (host, port_is_valid) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, port.parse::<u16>().is_ok_and(|port| port > 0)),
             _ => (*authority, true),

@@ -98,6 +98,7 @@ fn takes_foreign_words(section: Section) -> bool {
     )
 }
 
+/// Reports a keyword of another server, with the advice for it as help.
 fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, advice: Advice, span: Span) {
     let name = short(name);
     match advice {
@@ -125,6 +126,7 @@ fn is_rest_of_name(header: &str, entry: &Entry) -> bool {
     entry.node.as_table().is_some_and(by_header) && !name.contains(['.', ':']) && name != "\"default\"]"
 }
 
+/// Returns the names of the keys of a section.
 fn names(section: Section) -> impl Iterator<Item = &'static str> {
     keys::within(section).map(|key| key.name)
 }

@@ -1,10 +1,16 @@
 //! Fields of a form: the text of a key, and the edits that a changed text makes.
 
+use std::collections::HashSet;
+
 use toml_edit::{Array, InlineTable, Item, TableLike, Value};
 
 use super::{EditError, Editor, text as quoted};
 use crate::form::{Field, FieldInput, OWN_FILES};
 use crate::keys::Kind;
+
+mod list;
+
+use list::{element_text, scalar_value};
 
 /// Value of a key, as a field of a form shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +41,7 @@ impl Editor {
             (["tls"], Some(tls)) => Some(tls_word(tls)),
             _ => shown(item, field.input()),
         };
+        let shown = shown.filter(|text| is_offered(text, field));
         match shown {
             Some(text) => FieldValue::Text(text),
             None => FieldValue::Other(item.to_string().trim().to_owned()),
@@ -45,8 +52,8 @@ impl Editor {
     ///
     /// # Errors
     ///
-    /// Fails if there is no such site, if a line of a map is not `name = value`, or if the field cannot show the
-    /// present value.
+    /// Fails if there is no such site, if a line of a map is not `name = value`, if two lines have one name, or
+    /// if the field cannot show the present value.
     pub fn set_field(&mut self, site: &str, field: &Field, text: &str) -> Result<(), EditError> {
         if self.depth(&["site", site]) < 2 {
             return Err(EditError::NoSite(site.to_owned()));
@@ -73,12 +80,16 @@ impl Editor {
             FieldInput::Switch | FieldInput::Choice | FieldInput::Text => {
                 self.set_in_table(&path, &literal(text.trim()))
             }
-            FieldInput::List => self.set_list(&path, &lines(text).map(literal).collect::<Vec<_>>()),
+            FieldInput::List => {
+                let elements = lines(text).map(|line| (line.to_owned(), literal(line)));
+                self.set_list(&path, &elements.collect::<Vec<_>>())
+            }
             FieldInput::Map => self.set_map(&path, text, &literal),
         }
     }
 
-    /// Returns the path of the value that a field shows. It is in the long form if the key has it.
+    /// Returns the path of the value that a field shows. If the key is written in its long form, a table, returns the
+    /// path of the key in that table that contains the value.
     fn field_path(&self, site: &str, field: &Field) -> Vec<String> {
         let mut path: Vec<String> = ["site", site]
             .iter()
@@ -94,6 +105,7 @@ impl Editor {
         path
     }
 
+    /// Returns the table at a path; `None` if there is no table.
     fn table(&self, path: &[&str]) -> Option<&dyn TableLike> {
         let mut item = self.document.as_item();
         for part in path {
@@ -102,7 +114,8 @@ impl Editor {
         item.as_table_like()
     }
 
-    /// Sets a key. A missing table below the site is written in one line, as people write it.
+    /// Sets a key. A missing table below the site is written as an inline table. The first two parts of `path` are
+    /// `site` and the name of the site.
     fn set_in_table(&mut self, path: &[&str], value: &str) -> Result<(), EditError> {
         if let [parents @ .., key] = path
             && parents.len() > 2
@@ -114,7 +127,8 @@ impl Editor {
         self.set(path, value)
     }
 
-    /// Removes the table of a key if it has become empty.
+    /// Removes the table of a key if it has become empty and is not the table of the site. The first two parts of
+    /// `path` are `site` and the name of the site.
     fn remove_empty_parent(&mut self, path: &[&str]) {
         if let [parents @ .., _] = path
             && parents.len() > 2
@@ -125,6 +139,7 @@ impl Editor {
     }
 
     /// Sets `tls` of a site to a word. Settings other than the origin of the certificate stay, unless TLS is off.
+    /// An empty word selects the default.
     fn set_encryption(&mut self, site: &str, word: &str) -> Result<(), EditError> {
         let path = ["site", site, "tls"];
         let Some(tls) = self.table(&path) else {
@@ -133,7 +148,7 @@ impl Editor {
                     self.remove(&path);
                     Ok(())
                 }
-                // The field of the certificate file makes the table.
+                // Nothing is written yet: the field of the certificate file creates the table.
                 word if word == OWN_FILES.text => Ok(()),
                 word => self.set(&path, &quoted(word)),
             };
@@ -141,6 +156,7 @@ impl Editor {
         if word == OWN_FILES.text {
             return Ok(());
         }
+        // True if the table has settings other than the origin of the certificate.
         let has_more = tls
             .iter()
             .any(|(name, _)| !CERTIFICATE.contains(&name) && name != "issuer");
@@ -150,7 +166,7 @@ impl Editor {
                 return Ok(());
             }
             return match self.set(&path, &quoted(word)) {
-                // The table has a header of its own.
+                // `set` does not replace a table with a header of its own, so the table is removed first.
                 Err(EditError::IsATable(_)) => {
                     self.remove(&path);
                     self.set(&path, &quoted(word))
@@ -167,17 +183,22 @@ impl Editor {
         }
     }
 
-    /// Sets a list to elements in TOML. A list of one element may be written as the element.
-    fn set_list(&mut self, path: &[&str], elements: &[String]) -> Result<(), EditError> {
+    /// Replaces the elements of a list. `elements`: texts, each with its TOML. If the key has no list yet, a single
+    /// element is written without brackets.
+    fn set_list(&mut self, path: &[&str], elements: &[(String, String)]) -> Result<(), EditError> {
         if let Some(array) = self.array(path) {
-            return update(array, elements);
+            return list::update(array, elements).map_err(EditError::NotAValue);
         }
         match elements {
-            [one] => self.set_in_table(path, one),
-            several => self.set_in_table(path, &format!("[{}]", several.join(", "))),
+            [(_, one)] => self.set_in_table(path, one),
+            several => {
+                let values: Vec<&str> = several.iter().map(|(_, value)| value.as_str()).collect();
+                self.set_in_table(path, &format!("[{}]", values.join(", ")))
+            }
         }
     }
 
+    /// Returns the list at a path; `None` if there is no list.
     fn array(&mut self, path: &[&str]) -> Option<&mut Array> {
         let mut item = self.document.as_item_mut();
         for part in path {
@@ -186,17 +207,21 @@ impl Editor {
         item.as_array_mut()
     }
 
-    /// Sets the entries of a map to lines `name = value`.
+    /// Replaces the entries of a map. `text`: lines `name = value`. `literal` converts a value to TOML.
     fn set_map(&mut self, path: &[&str], text: &str, literal: &dyn Fn(&str) -> String) -> Result<(), EditError> {
         let mut entries = Vec::new();
+        let mut names = HashSet::new();
         for line in lines(text) {
             let (name, value) = line
                 .split_once(" = ")
                 .or_else(|| line.split_once('='))
                 .ok_or_else(|| EditError::NotAnEntry(line.to_owned()))?;
-            let value = value.trim();
+            let (name, value) = (name.trim(), value.trim());
+            if !names.insert(name) {
+                return Err(EditError::Repeated(name.to_owned()));
+            }
             let is_table = value.starts_with('{') && super::is_value(value);
-            entries.push((name.trim(), if is_table { value.to_owned() } else { literal(value) }));
+            entries.push((name, if is_table { value.to_owned() } else { literal(value) }));
         }
         let Some(table) = self.table(path) else {
             let mut inline = InlineTable::new();
@@ -251,6 +276,15 @@ fn tls_word(tls: &dyn TableLike) -> String {
     }
 }
 
+/// Returns true if an input can hold a text. A switch or a choice would lose a variable such as `${TLS}`.
+fn is_offered(text: &str, field: &Field) -> bool {
+    match field.input() {
+        FieldInput::Switch => matches!(text, "true" | "false"),
+        FieldInput::Choice => field.words().iter().any(|word| word.text == text),
+        FieldInput::Text | FieldInput::List | FieldInput::Map => true,
+    }
+}
+
 /// Returns the text of a value in an input; `None` if the input cannot show it.
 fn shown(item: &Item, input: FieldInput) -> Option<String> {
     match input {
@@ -262,6 +296,7 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
                     (None, Item::Value(value)) => one_line(value)?,
                     (None, _) => return None,
                 };
+                // Such a name could not be read back from a line `name = value`.
                 if name.contains(['=', '\n']) {
                     return None;
                 }
@@ -272,7 +307,7 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
         FieldInput::List => match item.as_array() {
             None => scalar(item),
             Some(array) => {
-                let elements: Option<Vec<String>> = array.iter().map(scalar_value).collect();
+                let elements: Option<Vec<String>> = array.iter().map(element_text).collect();
                 Some(elements?.join("\n"))
             }
         },
@@ -280,25 +315,18 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
     }
 }
 
+/// Returns the text of the value of an item in one line; `None` for lists and tables.
 fn scalar(item: &Item) -> Option<String> {
     item.as_value().and_then(scalar_value)
 }
 
-/// Returns the text of a value in one line; `None` for lists and tables.
-fn scalar_value(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.value().clone()).filter(|text| !text.contains('\n')),
-        Value::Integer(number) => Some(number.value().to_string()),
-        Value::Boolean(value) => Some(value.value().to_string()),
-        _ => None,
-    }
-}
-
+/// Returns a value as TOML; `None` if it takes several lines.
 fn one_line(value: &Value) -> Option<String> {
     let text = value.clone().decorated("", "").to_string();
     Some(text).filter(|text| !text.contains('\n'))
 }
 
+/// Returns the lines of a text without surrounding spaces. Empty lines are left out.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
@@ -317,7 +345,7 @@ fn literal(kind: &Kind, text: &str) -> String {
     }
 }
 
-/// Returns true if a kind, or the kind of its elements, is wanted.
+/// Returns true if `is_wanted` accepts a kind, one of its alternatives, or the kind of its elements.
 fn accepts(kind: &Kind, is_wanted: &dyn Fn(&Kind) -> bool) -> bool {
     is_wanted(kind)
         || match kind {
@@ -325,66 +353,6 @@ fn accepts(kind: &Kind, is_wanted: &dyn Fn(&Kind) -> bool) -> bool {
             Kind::List(inner) | Kind::Several(inner) => accepts(inner, is_wanted),
             _ => false,
         }
-}
-
-/// Changes a list to other elements. Elements that stay keep their comments, unless their order changes.
-fn update(array: &mut Array, elements: &[String]) -> Result<(), EditError> {
-    let same = |value: &Value, text: &String| one_line(value).as_ref() == Some(text);
-    remove_others(array, &|value| elements.iter().any(|text| same(value, text)));
-    let is_prefix = array.len() <= elements.len() && array.iter().zip(elements).all(|(value, text)| same(value, text));
-    if !is_prefix {
-        array.clear();
-    }
-    for text in &elements[array.len()..] {
-        let mut value: Value = text.parse().map_err(|_| EditError::NotAValue(text.clone()))?;
-        let prefix = match array.iter().last() {
-            None => String::new(),
-            Some(last) => match split_comments(prefix(last)) {
-                (_, indent) if indent.starts_with('\n') => indent.to_owned(),
-                _ => " ".to_owned(),
-            },
-        };
-        value.decor_mut().set_prefix(prefix);
-        array.push_formatted(value);
-    }
-    Ok(())
-}
-
-/// Removes the elements that are not wanted. The comment of the element before is part of the removed one, and is kept.
-fn remove_others(array: &mut Array, is_wanted: &dyn Fn(&Value) -> bool) {
-    let mut kept = Array::new();
-    let mut comments = String::new();
-    for value in array.iter() {
-        if is_wanted(value) {
-            let mut value = value.clone();
-            let prefix = std::mem::take(&mut comments) + prefix(&value);
-            value.decor_mut().set_prefix(prefix);
-            kept.push_formatted(value);
-        } else {
-            comments.push_str(split_comments(prefix(value)).0);
-        }
-    }
-    if kept.len() == array.len() {
-        return;
-    }
-    comments.push_str(array.trailing().as_str().unwrap_or_default());
-    kept.set_trailing(comments);
-    kept.set_trailing_comma(array.trailing_comma() && !kept.is_empty());
-    *kept.decor_mut() = array.decor().clone();
-    *array = kept;
-}
-
-fn prefix(value: &Value) -> &str {
-    value
-        .decor()
-        .prefix()
-        .and_then(|prefix| prefix.as_str())
-        .unwrap_or_default()
-}
-
-/// Splits the text before an element before its last line.
-fn split_comments(prefix: &str) -> (&str, &str) {
-    prefix.split_at(prefix.rfind('\n').unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub struct KeyPositions {
     keys: Vec<PlacedKey>,
 }
 
+/// Key with its path, the span of its name (`key`), and the span of its value.
 #[derive(Debug)]
 struct PlacedKey {
     path: Vec<String>,
@@ -51,15 +52,17 @@ impl KeyPositions {
         Some(self.sources.line(key.key))
     }
 
+    /// Returns the byte offset of a position; `None` if the line or column is 0. A line after the last one stands for
+    /// the end of the text. A column after the end of its line continues in the next line.
     fn offset(&self, line: usize, column: usize) -> Option<usize> {
         let text = self.sources.text(self.file);
-        let lines: usize = (text.split_inclusive('\n').take(line.checked_sub(1)?))
+        let line_start: usize = (text.split_inclusive('\n').take(line.checked_sub(1)?))
             .map(str::len)
             .sum();
-        let columns: usize = (text.get(lines..)?.chars().take(column.checked_sub(1)?))
+        let bytes_before: usize = (text.get(line_start..)?.chars().take(column.checked_sub(1)?))
             .map(char::len_utf8)
             .sum();
-        Some(lines + columns)
+        Some(line_start + bytes_before)
     }
 }
 

@@ -103,6 +103,7 @@ fn each_setting_names_its_line() {
         let setting = got.settings.iter().find(|setting| setting.key == key).unwrap();
         (setting.value.as_str(), setting.span.as_ref().map(|span| span.line))
     };
+    // (key, value, line; `None` for a default)
     let rows = [
         ("root", "\"/w\"", Some(6)),
         ("headers.A", "\"1\"", Some(7)),
@@ -117,6 +118,7 @@ fn each_setting_names_its_line() {
     for (key, value, line) in rows {
         assert_eq!(find(key), (value, line), "{key}");
     }
+    // Returns the value and the line of a key.
     let found = |host: &str, path: &str, key: &str| {
         let got = explain(&config, host, None, path).unwrap();
         let setting = got.settings.into_iter().find(|setting| setting.key == key).unwrap();
@@ -154,6 +156,7 @@ fn each_setting_names_its_line() {
             "{path} {key}"
         );
     }
+    // The group `Access` does not list settings at their defaults.
     let plain = explain(&config, "a.test", None, "/").unwrap();
     assert!(!plain.settings.iter().any(|setting| setting.key == "auth"));
     let got = explain(&config, "scripts.test", None, "/short/x").unwrap();
@@ -180,6 +183,7 @@ fn settings_are_shown_in_their_groups() {
         any_directory: true,
         ..MemoryEnvironment::default()
     };
+    // The first line is empty, so the site is on line 2.
     let text = r#"
 [site."a.test"]
 proxy = { to = ["http://b", { url = "http://c", weight = 3 }], health = { path = "/h", rise = 1 }, intercept = true }
@@ -197,12 +201,13 @@ fastcgi = false
 scgi = "b:1"
 "#;
     let config = crate::parse(text, Path::new("/r.toml"), &environment).unwrap().config;
+    // Returns the settings of a group as `key value line`.
     let shown = |path: &str, group: SettingGroup| -> Vec<String> {
         let got = explain(&config, "a.test", None, path).unwrap();
         let groups: Vec<_> = got.settings.iter().map(|setting| setting.group).collect();
         assert!(groups.is_sorted(), "{groups:?}");
         let rows = got.settings.into_iter().filter(|setting| setting.group == group);
-        // Line 0 marks a setting without a position, which is at its default.
+        // Line 0 marks a setting without a position: a default, or a `mount` that follows from the route's pattern.
         let line = |setting: &EffectiveSetting| setting.span.as_ref().map_or(0, |span| span.line);
         rows.map(|row| format!("{} {} {}", row.key, row.value, line(&row)))
             .collect()

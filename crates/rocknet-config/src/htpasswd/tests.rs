@@ -7,6 +7,7 @@ use super::*;
 /// Hash of a valid form. No test verifies a password with it.
 const HASH: &str = "$apr1$salt$0123456789012345678901";
 
+/// Returns the sorted names of the users of a valid text.
 fn names(text: &str) -> Vec<String> {
     let users = parse(text.as_bytes()).unwrap_or_else(|errors| panic!("{text:?}: {errors:?}"));
     let mut names: Vec<String> = users.keys().map(ToString::to_string).collect();
@@ -29,7 +30,7 @@ fn parses_users_and_skips_blank_lines_and_comments() {
 
 #[test]
 fn errors_name_their_lines() {
-    // (text, displayed errors)
+    // (text, displayed errors); the word HASH in a text is replaced by the constant.
     let rows: &[(&str, &[&str])] = &[
         ("bob", &["line 1: no colon"]),
         ("# x\n\nbob:", &["line 3: the password is empty"]),
@@ -102,6 +103,7 @@ fn files_are_checked_for_type_size_and_permissions() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
+    // Writes the file, and returns its first finding.
     let first_finding = |text: &[u8], mode: u32| {
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();

@@ -6,6 +6,7 @@ use crate::binding::{Rendered, bound};
 use crate::choice::Choice;
 use crate::model::ControlSocket;
 
+/// Kind of the keys that name certificate files and key files.
 const FILE: Kind = Kind::Text("PEM file");
 
 pub(super) const KEYS: &[Key] = &[
@@ -85,7 +86,8 @@ pub(super) const KEYS: &[Key] = &[
         "key",
         &[Section::Admin],
         Kind::Several(&FILE),
-        "Private key of `cert`; a list in its order. Without it the key is read from the file of the certificate.",
+        "Private key of `cert`; a list in the order of `cert`. Without this setting, the private key is read from the file \
+         of the certificate.",
     )
     .sets(&[Target::Admin(bound!(
         render: |admin, _| Rendered::some_paths(admin.certificates.iter().map(|files| &files.key))

@@ -80,7 +80,7 @@ pub(super) const KEYS: &[Key] = &[
          `PATH_INFO` is the whole path.",
     )
     .sets(&[Target::Application(bound!(
-        render: |it, _| match &*it.mount {
+        render: |application, _| match &*application.mount {
             "" => Rendered::Unset,
             mount => Rendered::text(mount),
         }
@@ -98,7 +98,7 @@ pub(super) const KEYS: &[Key] = &[
          a variable.",
     )
     .sets(&[Target::Application(bound!(
-        render: |it, _| Rendered::names(&it.params)
+        render: |application, _| Rendered::names(&application.params)
     ))])
     .example("params = { SCRIPT_FILENAME = \"/usr/lib/cgit/cgit.cgi\", HTTP_COOKIE = \"\" }")
     .foreign_names(&["fastcgi_param", "scgi_param", "uwsgi_param", "ProxyFCGISetEnvIf", "env"]),

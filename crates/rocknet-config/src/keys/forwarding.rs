@@ -10,6 +10,7 @@ use crate::choice::Choice;
 use crate::model::{Forwarded, ProxyProtocol, RequestBuffering};
 use crate::units;
 
+/// Size of a buffer for a request body or response body.
 const BUFFERED: Kind = Kind::Size {
     min: 1024,
     max: MAX_BUFFERED,
@@ -135,6 +136,7 @@ pub(super) const KEYS: &[Key] = &[
     .foreign_names(&["mirror_request_body", "proxy.mirror"]),
 ];
 
+/// Renders a size.
 fn size(bytes: usize) -> Rendered {
     Rendered::text(&units::format_size(bytes as u64))
 }

@@ -5,7 +5,7 @@ use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, SettingRows, bound, field, list, listen};
 use crate::model::Http3;
 
-/// Minimum of `max_age`: one second.
+/// Minimum of `max_age`: one second, the unit of `ma` in `Alt-Svc` (RFC 7838 §3.1).
 const MIN_AGE_MS: u64 = 1_000;
 /// Maximum of `max_age`: one year. A longer age would have no effect, because clients forget announcements earlier.
 const MAX_AGE_MS: u64 = 365 * 86_400_000;

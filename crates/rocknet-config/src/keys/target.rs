@@ -24,7 +24,7 @@ macro_rules! models {
         }
 
         impl Target {
-            /// Returns the default of the bound value as TOML.
+            /// Returns the default of the bound value as TOML; `None` if the value is unset by default.
             pub fn default(&self, kind: &Kind) -> Option<String> {
                 match self {
                     $(Target::$name(binding) => (binding.render)(&$name::defaults()?, kind).line(),)+
@@ -47,6 +47,7 @@ macro_rules! models {
     };
 }
 
+// Each part of the model, with a value in which every key has its default.
 models! {
     Server: Some(Server::default()),
     Events: Some(Events::default()),

@@ -42,6 +42,7 @@ choice! {
 const BOTH: &[Section] = &[Section::Tls, Section::SiteTls];
 const DAY_MS: u64 = 86_400_000;
 
+/// Kind of the keys that name files with certificates or private keys.
 const FILE: Kind = Kind::Text("PEM file");
 
 pub(super) const KEYS: &[Key] = &[
@@ -88,8 +89,8 @@ pub(super) const KEYS: &[Key] = &[
         "key",
         &[Section::SiteTls],
         Kind::Several(&FILE),
-        "Private key in PKCS#8, PKCS#1 or SEC1; a list in the order of `cert`. Without it the key is read from the \
-         file of the certificate. A key file that every user of the machine can read is refused.",
+        "Private key in PKCS#8, PKCS#1 or SEC1; a list in the order of `cert`. Without this setting, the private \
+         key is read from the file of the certificate. A key file that every user of the machine can read is refused.",
     )
     .foreign_names(&[
         "ssl_certificate_key",

@@ -9,9 +9,11 @@ use super::{Key, Kind, Section};
 use crate::binding::{HasKeys, Rendered, Scalar, SettingRows, bound, field, list, quoted};
 use crate::model::{UpstreamRole, WeightedUpstream};
 
-/// Maximum of the keys that set how many bytes one exchange buffers in memory. Larger bodies belong on disk.
+/// Maximum for keys that limit the memory that one exchange uses as a buffer: 64 MiB. Larger bodies should go to
+/// disk.
 pub(super) const MAX_BUFFERED: u64 = 64 << 20;
 
+/// Address of a server of a proxy.
 pub(super) const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
 
 pub(super) const KEYS: &[Key] = &[
@@ -145,6 +147,7 @@ pub(super) const KEYS: &[Key] = &[
 pub(super) fn rendered_servers(all: &[WeightedUpstream]) -> Rendered {
     let server = |server: &WeightedUpstream| {
         let url = quoted(&server.upstream.to_string());
+        // Renders only the keys that differ from their default.
         let spans = BTreeMap::new();
         let mut rows = SettingRows::new(&spans);
         rows.show_defaults = false;
@@ -175,7 +178,7 @@ mod tests {
     use crate::model::Mirror;
 
     #[test]
-    fn shares_are_rendered_as_they_are_parsed() {
+    fn shares_are_rendered_as_percentages() {
         for (share, text) in [
             (1000, "10%"),
             (Mirror::ALL, "100%"),

@@ -10,6 +10,7 @@ use crate::binding::{Rendered, Scalar, bound};
 use crate::choice::Choice;
 use crate::model::{Host, Resolve};
 
+/// Kind of the keys that name files with certificates or private keys.
 const FILE: Kind = Kind::Text("PEM file");
 
 const DAY_MS: u64 = 86_400_000;
@@ -63,7 +64,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(bound!(
         render: |proxy, kind| {
-            // `h2c://` selects HTTP/2 by itself, so it does not count as `http2`.
+            // Servers at `https://` URLs and Unix sockets use HTTP/2 only if the key `http2` is set. Servers at
+            // `h2c://` URLs use HTTP/2 without the key, so they are not considered.
             let needs_key = |host: &Host, is_secure| is_secure || matches!(host, Host::Unix(_));
             let mut servers = proxy.to.iter().map(|server| &server.upstream);
             servers
@@ -95,7 +97,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Proxy],
         Kind::Text("name or address"),
         "Server name in the TLS handshake (SNI), which the certificate of servers under `https://` must be valid for. \
-         Without the key, the host of each URL.",
+         Without this setting, it is the host of each URL.",
     )
     .sets(&[Target::Proxy(bound!(
         render: |proxy, kind| proxy.tls.server_name.render(kind)
@@ -133,7 +135,7 @@ pub(super) const KEYS: &[Key] = &[
         "key",
         &[Section::Proxy],
         FILE,
-        "Private key of `cert`. Without this setting, the key is read from the file of the certificate.",
+        "Private key of `cert`. Without this setting, the private key is read from the file of the certificate.",
     )
     .sets(&[Target::Proxy(bound!(
         render: |proxy, _| Rendered::some_paths(proxy.tls.client.iter().map(|(_, key)| key))

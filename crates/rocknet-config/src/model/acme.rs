@@ -84,7 +84,8 @@ pub struct Secret(Vec<u8>);
 /// Way to change the records of a DNS zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dns {
-    /// Runs a program as `PROGRAM present|cleanup NAME VALUE`.
+    /// Runs a program as `PROGRAM present|cleanup NAME VALUE`. NAME is the name of the TXT record without a final dot,
+    /// and VALUE is its text.
     Hook {
         /// Path of the program.
         program: PathBuf,

@@ -21,8 +21,8 @@ with_defaults! {
         pub target_size: usize = 8 * 1024,
         /// Maximum size of a request body, in bytes. A larger one gets 413. Sites and routes may override it.
         pub body_size: u64 = 100 * 1024 * 1024,
-        /// Part of a buffered request body that is held in memory, in bytes; a larger body goes to disk. Sites and
-        /// routes may override it.
+        /// Maximum size of a buffered request body that is held in memory, in bytes; a larger body goes to disk. Sites
+        /// and routes may override it.
         pub body_memory: u64 = 64 * 1024,
         /// Timeout for the next bytes of a request body. After it, the client gets 408.
         pub body_idle: Duration = Duration::from_secs(30),

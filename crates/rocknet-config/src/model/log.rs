@@ -45,7 +45,8 @@ choice! {
 }
 
 impl LogTarget {
-    /// Words for the destination of an access log: all except `stderr`, because standard error is for the error log.
+    /// Words for the destination of an access log. The first word, `stderr`, is left out because standard error is
+    /// for the error log.
     pub(crate) const ACCESS: &'static [Word] = LogTarget::WORDS.split_at(1).1;
 }
 

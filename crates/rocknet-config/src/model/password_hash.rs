@@ -248,10 +248,10 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
 /// Parses `COST$`, 22 characters of salt and 31 characters of digest. The cost has two digits and is at least 4.
 fn bcrypt(text: &str) -> Result<HashScheme, HashError> {
     let malformed = HashError::Malformed(BCRYPT);
-    let (cost, digest) = text.split_once('$').ok_or(malformed)?;
+    let (cost, salt_and_digest) = text.split_once('$').ok_or(malformed)?;
     let number = decimal(cost).filter(|number| cost.len() == 2 && *number >= 4);
     let cost = number.ok_or(malformed)?;
-    if digest.len() != 53 || !digest.bytes().all(is_crypt_byte) {
+    if salt_and_digest.len() != 53 || !salt_and_digest.bytes().all(is_crypt_byte) {
         return Err(malformed);
     }
     if cost > MAX_BCRYPT_COST {
@@ -272,6 +272,7 @@ fn sha_crypt(text: &str, digest_length: usize) -> Result<u32, HashError> {
         None => (5_000, text),
     };
     let (salt, digest) = text.split_once('$').ok_or(malformed)?;
+    // A colon ends the hash in a password file, so no program writes it into a salt.
     if salt.is_empty() || salt.len() > 16 || salt.contains(':') || rounds < 1_000 {
         return Err(malformed);
     }
@@ -316,6 +317,7 @@ fn base64_bytes(text: &str) -> Option<usize> {
         _ => None,
     };
     let last = text.bytes().try_fold(0, |_, byte| value(byte))?;
+    // Bits of the last character that do not belong to a byte. They are 0 in a canonical encoding.
     let unused = match text.len() % 4 {
         0 => 0,
         2 => 0b1111,

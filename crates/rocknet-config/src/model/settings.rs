@@ -94,11 +94,12 @@ with_defaults! {
         pub priority: Priority = Priority::default(),
         /// Maximum size of a request body, in bytes.
         pub body_size: u64 = Limits::default().body_size,
-        /// Part of a buffered request body that is held in memory, in bytes; a larger body goes to disk.
+        /// Maximum size of a buffered request body that is held in memory, in bytes; a larger body goes to disk.
         pub body_memory: u64 = Limits::default().body_memory,
         /// Timeout for a handler to produce a response, or its next part.
         pub answer_timeout: Duration = Limits::default().answer_timeout,
-        /// Position of each key that was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.
+        /// Position of each key that was written, for `explain`. A key within a table has the name of the table as its
+        /// prefix: `root`, `headers.X-A`, `redirects./old`.
         pub key_spans: BTreeMap<String, SourceSpan> = BTreeMap::new(),
     }
 }

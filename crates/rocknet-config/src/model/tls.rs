@@ -61,7 +61,7 @@ pub enum CertificateSource {
     Auto,
     /// The machine's own CA.
     Local,
-    /// Files, one pair for each type of key.
+    /// Certificate files, one set for each type of private key.
     Files(Vec<CertificateFiles>),
 }
 

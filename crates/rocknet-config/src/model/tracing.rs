@@ -12,7 +12,8 @@ with_defaults! {
     pub struct Tracing {
         /// URL of the collector that spans are sent to; `None`: no spans are recorded.
         pub endpoint: Option<String> = None,
-        /// Share of the requests that are recorded, of those whose client does not decide.
+        /// Share of the requests that are recorded. For a request with a valid `traceparent`, the sampled flag of that
+        /// field decides instead.
         pub sample: SampleRatio = SampleRatio::ALL,
         /// Name of the service in the spans.
         pub service: String = "rocknet".to_owned(),
@@ -43,6 +44,7 @@ impl SampleRatio {
         if !is_number(whole) || !is_number(decimals) || decimals.len() > 4 || whole.len() > 3 {
             return None;
         }
+        // The fourth decimal of a percentage is a millionth, so zeros are appended up to the fourth decimal.
         let decimals: u32 = format!("{decimals:0<4}").parse().ok()?;
         let millionths = whole.parse::<u32>().ok()? * PERCENT + decimals;
         (millionths <= WHOLE).then_some(SampleRatio(millionths))

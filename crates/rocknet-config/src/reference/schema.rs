@@ -20,8 +20,8 @@ pub fn schema() -> String {
         root.insert("title".to_owned(), json!("RockNet configuration"));
         root.insert("definitions".to_owned(), Value::Object(definitions));
     }
-    // Serialization of a `json!` value cannot fail. If it did, the test of the generated pages would report the empty
-    // text.
+    // Serialization of a `json!` value cannot fail. If it did, the test that compares the generated files in `docs`
+    // would report the empty text.
     let mut text = serde_json::to_string_pretty(&sorted(root)).unwrap_or_default();
     text.push('\n');
     text
@@ -73,6 +73,7 @@ fn shape(kind: &Kind) -> Value {
         Kind::Size { .. } => text_or(&variable, "^[0-9]+([KMGT]?B|[KMGT]iB)?$", Some("integer")),
         Kind::Rate { .. } => text_or(&variable, "^[0-9]+([KMGT]?B|[KMGT]iB)/s$", Some("integer")),
         Kind::Choice(words) => {
+            // Words that only a later version supports are left out.
             let mut options: Vec<_> = (words.iter().filter(|word| word.later.is_none()))
                 .map(|Word { text, doc, .. }| json!({ "const": text, "description": doc }))
                 .collect();

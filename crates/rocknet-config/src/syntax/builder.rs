@@ -26,6 +26,7 @@ pub(super) struct BrokenValue {
     pub error: Span,
     /// Offset of the end of the value.
     pub end: u32,
+    /// True for a list, false for an inline table.
     pub is_list: bool,
 }
 
@@ -135,6 +136,7 @@ impl<'s, 'e> Builder<'s, 'e> {
             }
             EventKind::KeyValSep => match self.stack.last_mut() {
                 Some(OpenValue::Inline { keys, .. }) => *keys = std::mem::take(&mut self.keys),
+                // The parser reports an `=` in a list as an error.
                 Some(OpenValue::List { .. }) => self.keys.clear(),
                 None => self.pending = std::mem::take(&mut self.keys),
             },
@@ -201,6 +203,7 @@ impl<'s, 'e> Builder<'s, 'e> {
             }
         }
         self.stack.clear();
+        // A key without `=` is still in `keys`.
         if self.pending.is_empty() {
             self.pending = std::mem::take(&mut self.keys);
         }
@@ -226,6 +229,7 @@ impl<'s, 'e> Builder<'s, 'e> {
             .filter(|error_at| *error_at <= end.end as usize);
         let is_list = matches!(value, Value::List(_));
         let value = if error_at.is_some() { Value::Broken } else { value };
+        // Of nested values, only the outermost is recorded.
         if let (Some(error_at), true) = (error_at, self.stack.is_empty()) {
             self.record_broken(open, error_at, end.end, is_list);
         }

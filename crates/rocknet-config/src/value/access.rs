@@ -75,7 +75,8 @@ fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
 enum RangeError {
     /// Neither an address, a network nor a known word.
     Unknown,
-    /// Network with bits set after the prefix length. `network`: the same network with these bits cleared.
+    /// Network with bits set after the prefix length. `network`: the same network with these bits cleared. `address`:
+    /// the address before the slash, as written.
     HostBits { network: String, address: IpAddr },
     /// IPv4-mapped IPv6 address, with its IPv4 address.
     Mapped(IpAddr),

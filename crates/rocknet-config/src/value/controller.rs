@@ -57,7 +57,7 @@ mod tests {
     use crate::environment::{Environment, FileKind, MemoryEnvironment};
     use crate::finding::Code;
 
-    /// Plays a program without a dynamic loader.
+    /// Environment of a statically linked program, which cannot load shared libraries.
     struct StaticProgram(MemoryEnvironment);
 
     impl Environment for StaticProgram {
@@ -94,7 +94,9 @@ mod tests {
                     [site.\":80\".route.\"/b\"]\ncontroller = false\n";
         memory.files.insert(file.clone(), text.to_owned());
         memory.files.insert(PathBuf::from("/etc/rocknet/a.so"), String::new());
+        // A program that can load libraries accepts the configuration.
         crate::check(&file, &memory).unwrap();
+        // Route `/b` turns controllers off, so only the controller of route `/a` on line 4 is reported.
         let report = crate::check(&file, &StaticProgram(memory)).unwrap_err();
         let found: Vec<_> = report.findings.iter().filter(|finding| finding.is_error()).collect();
         assert_eq!(found.len(), 1, "{report:?}");

@@ -60,6 +60,7 @@ pub(crate) fn site_name(text: &str) -> Result<SiteName, ValueError> {
     host_pattern(text).map(SiteName::Host)
 }
 
+/// Parses a port of decimal digits.
 fn port(text: &str) -> Option<u16> {
     // Rust would parse `+80` as a number, but other tools would not.
     if text.bytes().all(|b| b.is_ascii_digit()) {

@@ -19,7 +19,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
                     "\"{}\" is an IPv4 address in the form of IPv6",
                     short(written.as_written())
                 );
-                // The first 96 bits mark the form.
+                // All IPv4-mapped addresses have the same first 96 bits. The bits after them are the IPv4 address.
                 let help = match length.checked_sub(96) {
                     Some(length) => format!("write \"{}/{length}\"", ip.to_canonical()),
                     None => "write the network of IPv4 addresses".to_owned(),

@@ -19,8 +19,8 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, St
     let mut all = BTreeMap::new();
     for (name, entry) in table.table("params").map(Table::in_order).unwrap_or_default() {
         let Some(written) = entry.node.written() else { continue };
-        let is_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        let (message, help) = if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_byte) {
+        let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let (message, help) = if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_name_byte) {
             let message = format!("\"{}\" is not a valid variable name", short(name));
             (message, "names contain letters, digits and `_`: SCRIPT_FILENAME")
         } else if RESERVED_VARIABLES.contains(&name) {

@@ -1,4 +1,4 @@
-//! Parses folders and files on disk, and paths below a site.
+//! Parses values that name folders and files on disk, or paths below a site.
 
 use std::path::{Path, PathBuf};
 
@@ -49,8 +49,8 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
     Some(path)
 }
 
-/// Returns a path for a message: the text of a value with variables, which may be secrets, as it was written; otherwise
-/// the resolved path.
+/// Returns the text of a path for a message: the resolved path, or the value as written if it contains variables,
+/// because their values may be secrets.
 fn shown(node: &Node, path: &Path) -> String {
     if matches!(&node.value, Value::Text(text) if text.template.is_some()) {
         typed::as_written(node).to_owned()
@@ -223,7 +223,7 @@ pub(crate) fn site_path_error(text: &str) -> Option<(String, String)> {
     path_error(text)
 }
 
-/// Returns message and help if a path or pattern is invalid. The first character is not checked.
+/// Returns message and help if a path or pattern is invalid. The text need not begin with `/`.
 pub(crate) fn path_error(text: &str) -> Option<(String, String)> {
     let error = if text.contains("//") {
         (

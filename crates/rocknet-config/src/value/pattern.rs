@@ -155,6 +155,7 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
 /// Returns a placeholder in the syntax of another server, such as `$1`, `$uri`, `{uri}` or `{path}`; `None` if there is
 /// no such placeholder. If the target contains `$`, only the name after the first `$` is examined.
 fn foreign_placeholder(text: &str) -> Option<&str> {
+    // Returns the end of the longest run of characters from `start` that `taken` accepts.
     let end = |start: usize, taken: fn(&char) -> bool| {
         let length: usize = text[start..].chars().take_while(taken).map(char::len_utf8).sum();
         start + length
@@ -170,7 +171,7 @@ fn foreign_placeholder(text: &str) -> Option<&str> {
         .find(|name| text.contains(name))
 }
 
-/// Returns true if a target is a path that matches its own redirect.
+/// Returns true if a redirect leads to a path that its own pattern matches.
 fn leads_back(from: &Pattern, to: &str) -> bool {
     let path = to.split(['?', '#']).next().unwrap_or(to);
     if !path.starts_with('/') {

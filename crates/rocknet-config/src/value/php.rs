@@ -38,6 +38,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
             socket: PathBuf::new(),
         });
     }
+    // Numbers and dots that are not a version of one or two parts, such as `8.2.3`.
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && text.contains('.') {
         let message = format!("`php` cannot be \"{}\"", short(typed::as_written(node)));
         let help = "write two numbers, \"8.2\", for its newest release".to_owned();

@@ -1,5 +1,6 @@
-//! Parsers of the single keys of a site or route. Each writes its value over the inherited settings: maps are merged,
-//! everything else is replaced.
+//! Parsers of single keys of a site or route. Each parser replaces the inherited value. The exceptions are the maps
+//! `headers`, `errors`, `redirects` and `push`, which are merged entry by entry, and `limits`, which is merged key by
+//! key.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -128,7 +129,8 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
 /// Merges `headers` into the inherited fields, by name without regard to case.
 pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let entries = map(written);
-    // Both maps have names in lower case as keys, because names that differ in case are the same field.
+    // Both maps have lower-case names as keys, because names that differ only in case are the same field. The values
+    // are the spans of the fields read so far, and the inherited names as written.
     let mut written: HashMap<String, Span> = HashMap::with_capacity(entries.len());
     let mut inherited: HashMap<String, String> = match entries.is_empty() {
         true => HashMap::new(),

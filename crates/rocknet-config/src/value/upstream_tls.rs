@@ -1,5 +1,4 @@
-//! Reads the configuration keys for TLS of a proxy: trusted authorities, server name, verification, and client
-//! certificate.
+//! Reads the TLS keys of a proxy: trusted authorities, server name, verification, and client certificate.
 
 use crate::context::Check;
 use crate::environment::FileKind;
@@ -22,7 +21,7 @@ const MAX_FILES: usize = 64;
 /// Keys that have an effect only with TLS.
 const KEYS: [&str; 5] = ["ca", "server_name", "verify", "cert", "key"];
 
-/// Reads the configuration keys for TLS of a proxy. `to`: its upstreams.
+/// Reads the TLS keys of a proxy. `to`: its upstreams.
 pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[WeightedUpstream]) -> UpstreamTls {
     if !to.iter().any(|to| to.upstream.is_secure) {
         for key in KEYS {
@@ -63,7 +62,10 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[WeightedUpstream
 fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
     let items = typed::elements(node);
     if items.is_empty() || items.len() > MAX_FILES {
-        let message = format!("`ca` names {} files", items.len());
+        let message = match items.len() {
+            0 => "`ca` names no file".to_owned(),
+            _ => format!("`ca` names more than {MAX_FILES} files"),
+        };
         check.error(
             Code::BadValue,
             node.span,
@@ -109,7 +111,8 @@ fn server_name(check: &mut Check<'_>, node: &Node) -> Option<String> {
     None
 }
 
-/// Reads the files of the client certificate and its key. Without `key`, the key is in the file of the certificate.
+/// Reads `cert` and `key`: the files of the client certificate and of its private key. If there is no `key`, the
+/// certificate file also contains the private key.
 fn client(check: &mut Check<'_>, table: &Table) -> Option<(std::path::PathBuf, std::path::PathBuf)> {
     let Some(node) = table.node("cert") else {
         if let Some(entry) = table.entries.get("key") {

@@ -17,7 +17,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Returns the name of HTTP.
+    /// Returns the name of the method in HTTP.
     pub fn name(self) -> &'static str {
         match self {
             Method::Get => "GET",

@@ -1,12 +1,12 @@
 //! List of the endpoints of the control API, and the request of each.
 //!
-//! A new endpoint is a constant here, with its place in [`ENDPOINTS`] and in [`Request::endpoint`]. Its request is in
-//! `request.rs`, its reply in `reply.rs`, and the schema of the reply in `openapi.rs`.
+//! To add an endpoint, define a constant here, and list it in [`ENDPOINTS`] and in [`Request::endpoint`]. Define its
+//! request in `request.rs`, its reply in `reply.rs`, and the schema of the reply in `openapi.rs`.
 
-use super::endpoint::{Endpoint, Method, from_json, without_body};
+use super::endpoint::{Endpoint, Input, Method, from_json, without_body};
 use super::error::ApiError;
 use super::request::Request;
-use crate::config::{ConfigFileName, Edits};
+use crate::config::{ConfigFileName, Edits, MAX_EDITS};
 use crate::explanation::ExplainUrl;
 use crate::level::LogLevelChange;
 use crate::logs::LogFilter;
@@ -195,14 +195,14 @@ const CHECK_EDITS: Endpoint = Endpoint::new(
     Method::Post,
     "/api/config/check-edits",
     "Checks the text that edits would produce, without a change.",
-    |input| from_json(input).map(Request::CheckEdits),
+    |input| edits(input).map(Request::CheckEdits),
 );
 const EDIT_CONFIG: Endpoint = Endpoint::new(
     Method::Post,
     "/api/config/edit",
     "Edits the configuration file and loads it; comments and order are kept.",
     |input| {
-        let edits: Edits = from_json(input)?;
+        let edits = edits(input)?;
         if edits.edits.is_empty() {
             return Err(ApiError::new(400, "`edits` is empty"));
         }
@@ -305,6 +305,16 @@ const DASHBOARD_LINK: Endpoint = Endpoint::new(
     "Creates a link that signs one browser in to the dashboard.",
     |input| without_body(input, Request::DashboardLink),
 );
+
+/// Reads the edits of a request, and checks their number.
+fn edits(input: &Input<'_>) -> Result<Edits, ApiError> {
+    let edits: Edits = from_json(input)?;
+    if edits.edits.len() > MAX_EDITS {
+        let message = format!("`edits` has more than {MAX_EDITS} edits: send them in several requests");
+        return Err(ApiError::new(400, message));
+    }
+    Ok(edits)
+}
 
 #[cfg(test)]
 mod tests;

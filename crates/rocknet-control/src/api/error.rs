@@ -4,6 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Status of the reply of a process whose sockets another process has taken over (421, RFC 9110 §15.5.20). The client
+/// repeats the request over a new connection.
+pub const TAKEN_OVER: u16 = 421;
+
 /// Reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -26,6 +30,14 @@ impl ApiError {
             error: error.into(),
             details: None,
         }
+    }
+
+    /// Creates the error of a process whose sockets another process has taken over.
+    pub fn taken_over() -> ApiError {
+        ApiError::new(
+            TAKEN_OVER,
+            "another process has taken over: repeat the request over a new connection",
+        )
     }
 }
 

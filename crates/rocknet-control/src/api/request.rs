@@ -42,8 +42,8 @@ pub enum Request {
     Reload,
     /// Finishes the requests in progress and ends the server; the reply is [`Done`].
     Stop,
-    /// Starts a new process that takes over, and ends this one after its connections; the reply is [`Done`]. If the new
-    /// process fails, this one continues.
+    /// Starts a new process that takes over, and ends this process after its connections; the reply is [`Done`]. If
+    /// the new process fails, this process continues.
     Upgrade(UpgradeOrder),
     /// Queries the metrics; the reply is text in the format of OpenMetrics.
     Metrics,
@@ -73,15 +73,15 @@ pub enum Request {
     Upstreams,
     /// Stops sending new clients to an upstream until the next start; the reply is [`Done`].
     DrainUpstream(UpstreamAddress),
-    /// Ends the effect of [`Request::DrainUpstream`]; the reply is [`Done`].
+    /// Sends new clients to a drained upstream again; the reply is [`Done`].
     EnableUpstream(UpstreamAddress),
     /// Queries the pools of PHP that the server runs; the reply is a list of [`PhpPoolSummary`].
     PhpPools,
-    /// Starts new processes in a pool of PHP. The old ones complete their requests. The reply is [`Done`].
+    /// Starts new processes in a pool of PHP. The old processes complete their requests. The reply is [`Done`].
     RestartPhpPool(PhpPoolName),
     /// Removes every file from the file cache; the reply is [`Done`].
     PurgeFileCache,
-    /// Queries what a URL leads to; the reply is a [`UrlExplanation`].
+    /// Queries which site, route and settings apply to a URL; the reply is a [`UrlExplanation`].
     Explain(ExplainUrl),
     /// Queries the description of the API; the reply is [`OPEN_API`].
     OpenApi,

@@ -33,8 +33,8 @@ impl Account {
         }
     }
 
-    /// Returns the account for scripts for which the configuration names no account: the first of the usual accounts
-    /// that exists if this process is root, otherwise the account of this process.
+    /// Returns the account for scripts that have no account in the configuration. If this process is root, returns
+    /// the first of the usual accounts that exists, otherwise the account of this process.
     pub(super) fn default() -> io::Result<Account> {
         if !privileges::is_root() {
             return Ok(Account::Own);

@@ -69,7 +69,7 @@ impl Launch {
             parent_death_signal: Some(self.parent_death_signal),
             directory: Some(&self.folder),
             inherited,
-            // The program is not a server process that takes over from this one.
+            // The program does not take over from this server process.
             is_successor: false,
         };
         child::prepare(&mut command, setup)?;

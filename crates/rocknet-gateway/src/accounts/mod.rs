@@ -17,7 +17,7 @@ mod reach;
 mod rights;
 
 pub use self::account::Account;
-pub use self::helper::run_if_helper;
+pub use self::helper::{MAX_ACCOUNTS, run_if_helper};
 pub use self::launch::{Launch, pipe};
 pub use self::plan::{AccountPlan, Accounts, runs_scripts, server_account};
 pub use self::process::Process;

@@ -99,7 +99,7 @@ mod tests {
             groups: vec![group],
             ..other.clone()
         };
-        // Modes of `state`, of `local` and of the key; then the path that each of the two accounts can reach.
+        // Modes of `state`, of `local` and of the key, and the path that each of the two accounts can reach.
         for (folder, inner, file, by_other, by_member) in [
             (0o700, 0o755, 0o644, None, None),
             (0o755, 0o755, 0o600, None, None),

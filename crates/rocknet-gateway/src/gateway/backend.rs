@@ -39,6 +39,8 @@ const RESTART_MS: u64 = 10_000;
 /// A back end with its idle connections, its pending connections and its circuit breaker.
 pub struct Backend {
     address: BackendAddress,
+    /// Name in metrics, access logs and traces.
+    label: Arc<str>,
     /// Number of idle connections of all back ends of the server.
     idle_count: Arc<AtomicUsize>,
     /// States of the sockets of the PHP that RockNet runs itself.
@@ -143,8 +145,14 @@ impl Backend {
             (Host::Unix(socket), Some(_)) => Some(php.responded(socket)),
             _ => None,
         };
+        let pool = match (&address.host, address.own_php) {
+            (Host::Unix(socket), Some(_)) => php.name(socket),
+            _ => None,
+        };
+        let label = pool.map_or_else(|| address.to_string(), |pool| format!("php:{pool}"));
         Backend {
             responded,
+            label: label.into(),
             address,
             idle_count: Arc::clone(idle_count),
             php: Arc::clone(php),
@@ -163,6 +171,12 @@ impl Backend {
     /// Returns the address of the back end.
     pub fn address(&self) -> &BackendAddress {
         &self.address
+    }
+
+    /// Returns the name of the back end in metrics, access logs and traces. If RockNet runs this PHP itself, the name
+    /// is `php:` with the name of the pool, otherwise the address.
+    pub fn label(&self) -> &Arc<str> {
+        &self.label
     }
 
     /// Returns why a PHP that RockNet runs itself is down; `None` if it runs or is another back end.

@@ -154,12 +154,12 @@ impl BackendExchange {
         }
     }
 
-    /// Returns the address of the back end and the time from the start of the exchange until now; `None` for a CGI
+    /// Returns the label of the back end and the time from the start of the exchange until now; `None` for a CGI
     /// program. Call it when the response head has been received.
     pub fn timing(&self) -> Option<UpstreamTiming> {
         let in_flight = self.connection.as_ref()?.in_flight.as_ref()?;
         Some(UpstreamTiming {
-            address: in_flight.backend().address().to_string().into(),
+            address: Arc::clone(in_flight.backend().label()),
             head: Some(self.began.elapsed()),
         })
     }

@@ -6,12 +6,12 @@ use super::pool::Pool;
 pub enum PhpEvent {
     /// Sets the pools that run from now on, with their numbers. All other pools end once their requests are complete.
     SetPools(Vec<(u32, Pool)>),
-    /// The pool with the first number accepts requests. The second number is that of its run: the number of starts of
-    /// its php-fpm so far.
+    /// A pool accepts requests. The first number identifies the pool. The second one identifies the run: it counts
+    /// the starts of the pool's php-fpm so far.
     Ready(u32, u32),
-    /// The pool with the first number has closed its standard error. The second number is that of its run.
+    /// A pool has closed its standard error. The numbers identify the pool and the run, as in [`PhpEvent::Ready`].
     StderrClosed(u32, u32),
-    /// Starts a new process in the pool with this number. The old one completes its requests.
+    /// Starts a new process in the pool with this number. The old process completes its requests.
     Restart(u32),
     /// Ends all pools and the thread.
     Stop,

@@ -34,8 +34,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 /// Run time after which a process counts as stable. A process also counts as stable after its first response. A stable
 /// process that ends is restarted immediately.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-/// Delay before a replaced process is stopped, because workers start to use a new configuration only in their next
-/// iteration.
+/// Delay before a replaced process is stopped. Workers start to use a new configuration only in their next iteration.
 const RETIRE_DELAY: Duration = Duration::from_secs(1);
 /// Maximum wait for the end of a process that has closed its standard error.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -318,7 +317,7 @@ impl FpmProcess {
             ms => format!("in {ms} ms"),
         };
         tracing::error!("PHP {version} is not running: {why}; it will be restarted {when}");
-        // Requests wait in the backlog if the restart is immediate, or if it is soon and most likely successful.
+        // Requests wait in the backlog if the restart is immediate, or if it is soon and will probably succeed.
         // Otherwise they fail at once.
         let may_wait = delay.is_zero() || was_ready && delay <= CONNECT_TIMEOUT;
         if !may_wait {

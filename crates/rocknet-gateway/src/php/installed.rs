@@ -67,9 +67,9 @@ pub fn all() -> Vec<Installed> {
     in_folders(&folders)
 }
 
-/// Returns the program for the version that the configuration names; `None` if that version is not installed. If no
-/// version or only a major version is named, returns the newest one that fits. `all` must be sorted with the newest
-/// version first.
+/// Returns the program for the version that the configuration names; `None` if that version is not installed. If the
+/// configuration names no version or only a major version, returns the newest match. `all` must be sorted with the
+/// newest version first.
 pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
     all.iter().find(|one| match wanted {
         PhpVersion::Newest => true,
@@ -112,7 +112,7 @@ fn in_folders(folders: &[PathBuf]) -> Vec<Installed> {
 }
 
 /// Returns the server API of a program name and the remainder of the name: php-fpm and `8.2` for `php-fpm8.2`. The
-/// remainder is a version, empty, or `-legacy` (Arch). `None` if the name is not one of a PHP program.
+/// remainder is a version, empty, or `-legacy` (Arch). Returns `None` if the name does not name a PHP program.
 fn sapi_in_name(name: &str) -> Option<(Sapi, &str)> {
     let is_rest = |rest: &&str| rest.is_empty() || *rest == "-legacy" || version_in_name(rest).is_some();
     let fpm = name.strip_prefix("php-fpm").map(|rest| (Sapi::Fpm, rest));

@@ -88,7 +88,7 @@ impl PhpManager {
                 None => PhpProgram::Missing(version),
             };
             let pool = pool(config, program, user.clone());
-            // A pool without changes keeps its number, and with it its php-fpm and its socket.
+            // A pool without changes keeps its number, its php-fpm and its socket.
             let existing = state.pools.iter().chain(&pools).find(|(_, other)| *other == pool);
             let number = match existing {
                 Some((number, _)) => *number,
@@ -119,6 +119,12 @@ impl PhpManager {
                 socket.clone_from(path);
             }
         }
+        let known = state.pools.iter().chain(&pools);
+        self.sockets.set_names(
+            known
+                .map(|(number, known)| (pool::socket(&folder, *number), name(known)))
+                .collect(),
+        );
         Ok(PhpPlan(pools))
     }
 

@@ -118,7 +118,7 @@ pub fn launch(
         parent_death_signal: Signal::TERM,
         account,
     };
-    // `HOME` is that of the account of the scripts, not that of the server.
+    // Scripts get the home folder of their own account, not the server's `HOME`.
     if let Some(user) = launch.account.user() {
         launch.environment.retain(|(name, _)| name != "HOME");
         let home = user.home.as_ref().map(|home| ("HOME".into(), home.into()));
@@ -200,7 +200,7 @@ fn settings(pool: &Pool) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the text of the pool file. `name`: name of the pool in php-fpm. `listen`: name of the listening socket.
-/// `user`: account of the scripts, unless it is that of the server. `processes`: process limit.
+/// `user`: account of the scripts; `None` if they run as the server's account. `processes`: process limit.
 fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, processes: u64) -> String {
     let mut text = String::from("; Written by RockNet at each start of this php-fpm.\n[global]\n");
     let mut line = |name: &str, value: &str| {
@@ -233,7 +233,7 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     if let Some(user) = user {
         let home = user.home.iter().filter_map(|home| home.to_str());
         for (name, value) in home.map(|home| ("HOME", home)).chain([("USER", user.name.as_str())]) {
-            // With these characters, the value could end the quoted string, begin a comment, or expand as a variable.
+            // These characters could end the quoted string, begin a comment, or expand as a variable.
             if !value.contains(['"', '$', '\\', '\n', ';']) {
                 let _ = writeln!(text, "env[{name}] = \"{value}\"");
             }
@@ -257,7 +257,7 @@ fn processes_of(memory: Option<u64>) -> u64 {
 }
 
 /// Returns the memory of the machine in bytes, or the limit of its container if that is smaller; `None` if both are
-/// unknown. `group`: the text of `memory.max`, which is `max` without a limit.
+/// unknown. `group`: the text of `memory.max`, which is `max` if there is no limit.
 fn memory(meminfo: &str, group: &str) -> Option<u64> {
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let total = total.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());

@@ -197,7 +197,7 @@ mod tests {
         };
         let mut php = start("php-fpm: master process", format!("({}/1.conf)", stale.display()));
         let mut process = start("php-fpm: pool", "rocknet-77-1".to_owned());
-        // The folder of another server, whose name begins with that of the killed one.
+        // Folder of another server. Its name begins with the name of the killed server's folder.
         let mut other = start("php-fpm: master process", format!("({}0/1.conf)", stale.display()));
         let mut editor = start("vi", format!("{}/1.conf", stale.display()));
         let made = RunFolder::make(state.path()).unwrap();

@@ -18,6 +18,8 @@ pub struct PhpSockets {
     responded: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
     /// Progress of the pools by socket.
     progress: Mutex<BTreeMap<PathBuf, PoolProgress>>,
+    /// Pool names by socket, for the current configuration and the planned one.
+    names: Mutex<BTreeMap<PathBuf, String>>,
 }
 
 impl PhpSockets {
@@ -37,6 +39,16 @@ impl PhpSockets {
     /// Returns the flag that requests set when the php-fpm at `socket` responds.
     pub fn responded(&self, socket: &Path) -> Arc<AtomicBool> {
         Arc::clone(lock(&self.responded).entry(socket.to_owned()).or_default())
+    }
+
+    /// Returns the name of the pool at `socket`, such as `8.2` or `8.2@alice`; `None` if no pool has this socket.
+    pub fn name(&self, socket: &Path) -> Option<String> {
+        lock(&self.names).get(socket).cloned()
+    }
+
+    /// Replaces the names of all pools.
+    pub(super) fn set_names(&self, names: BTreeMap<PathBuf, String>) {
+        *lock(&self.names) = names;
     }
 
     /// Returns the progress of the pool at `socket`.

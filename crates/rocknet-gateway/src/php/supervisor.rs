@@ -60,7 +60,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns the process of the pool with this number.
+    /// Returns the process of pool `number`.
     fn process(&mut self, number: u32) -> Option<&mut FpmProcess> {
         self.processes.iter_mut().find(|process| process.number == number)
     }
@@ -70,7 +70,7 @@ impl Supervisor {
         self.processes.retain(|process| !process.is_gone());
     }
 
-    /// Retires the processes of all pools that are not in the list, and adds those of new pools.
+    /// Retires the processes of pools that are not in the list, and adds a process for each new pool.
     fn set_pools(&mut self, pools: Vec<(u32, Pool)>) {
         for process in &mut self.processes {
             if !pools.iter().any(|(number, _)| *number == process.number) {
@@ -86,7 +86,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends all processes, and waits for their end.
+    /// Ends all processes, and waits until they have exited.
     fn stop(mut self) {
         for process in &mut self.processes {
             process.end(STOP_TIMEOUT, false);

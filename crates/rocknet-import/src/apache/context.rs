@@ -15,7 +15,7 @@ pub(super) struct ServerContext {
 }
 
 impl ServerContext {
-    pub fn collect(all: &[Directive]) -> ServerContext {
+    pub fn collect<'d>(all: impl IntoIterator<Item = &'d Directive>) -> ServerContext {
         let mut context = ServerContext::default();
         // Debian's scripts set this variable.
         context

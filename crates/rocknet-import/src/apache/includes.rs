@@ -33,14 +33,18 @@ impl IncludeRules for ApacheIncludes<'_> {
         super::read(text)
     }
 
-    fn request(&self, directive: &Directive, known: &[Directive]) -> Option<IncludeRequest> {
+    fn request(&self, directive: &Directive, known: &[Vec<Directive>]) -> Option<IncludeRequest> {
         let is_include = directive.is("Include") || directive.is("IncludeOptional");
         let [path] = directive.words()[..] else { return None };
         if !is_include {
             return None;
         }
-        let path = ServerContext::collect(known).expand(path)?;
-        let root = known.iter().rev().find(|known| known.is("ServerRoot"));
+        let mut definitions = Vec::new();
+        known
+            .iter()
+            .for_each(|level| collect_definitions(level, &mut definitions));
+        let path = ServerContext::collect(definitions.iter().copied()).expand(path)?;
+        let root = definitions.iter().rev().find(|known| known.is("ServerRoot"));
         let root = root.map_or(Path::new(""), |root| Path::new(root.argument(0)));
         // A configuration that was copied from another machine has another root here.
         let path = match self.environment.kind(root) {
@@ -55,5 +59,17 @@ impl IncludeRules for ApacheIncludes<'_> {
 
     fn folder(&self, _file: &Path) -> PathBuf {
         self.folder.clone()
+    }
+}
+
+/// Collects the `Define` and `ServerRoot` directives of a level, including those inside `<IfModule>` and similar
+/// sections.
+fn collect_definitions<'d>(level: &'d [Directive], into: &mut Vec<&'d Directive>) {
+    for directive in level {
+        match &directive.block {
+            None if directive.is("Define") || directive.is("ServerRoot") => into.push(directive),
+            Some(block) if super::is_applied_condition(directive) => collect_definitions(block, into),
+            _ => {}
+        }
     }
 }

@@ -38,9 +38,10 @@ pub(super) struct ApacheTls {
     rest: Vec<(String, Value)>,
     /// `SSLVerifyClient`, unless it is `none`.
     verify: Option<Directive>,
-    client_ca: Option<String>,
-    /// The first restriction that has no counterpart, such as a list of revoked certificates.
-    unknown: Option<Directive>,
+    /// The directive `SSLCACertificateFile`, and the file that it names.
+    client_ca: Option<(Directive, String)>,
+    /// Restrictions without a counterpart in RockNet, such as revocation lists.
+    unknown: Vec<Directive>,
 }
 
 impl ApacheTls {
@@ -62,12 +63,14 @@ impl ApacheTls {
                     "`cert` contains the chain: append this file to it, or name fullchain.pem",
                 );
             }
-            ("sslcacertificatefile", [file]) => self.client_ca = Some((*file).to_owned()),
+            ("sslcacertificatefile", [file]) => {
+                self.client_ca = Some((directive.clone(), (*file).to_owned()));
+            }
             ("sslverifyclient", [mode]) => {
                 self.verify = (!mode.eq_ignore_ascii_case("none")).then(|| directive.clone());
             }
             ("sslrequire" | "sslcarevocationfile" | "sslcarevocationpath", _) => {
-                self.unknown.get_or_insert_with(|| directive.clone());
+                self.unknown.push(directive.clone());
             }
             ("sslrequiressl", _) => {
                 let keys = vec![("scheme", Value::text("http")), ("respond", Value::Number(403))];
@@ -113,35 +116,57 @@ impl ApacheTls {
         true
     }
 
-    /// Requires client certificates. Without the authority, a host with TLS is closed.
+    /// Translates the directives about client certificates. Closes a host with TLS that requires certificates without
+    /// naming their authority, or has a restriction without a counterpart. Notes directives that have no effect.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
+        let verify = self.verify.take();
+        let unknown = std::mem::take(&mut self.unknown);
         if !self.on {
-            return;
+            let message = "it was left out: the host has no `SSLEngine on`";
+            for directive in verify.iter().chain(&unknown) {
+                host.site.skip_restriction(directive, message);
+            }
+        } else if verify.is_some() || unknown.iter().any(|directive| directive.is("SSLRequire")) {
+            for directive in &unknown {
+                close(host, directive.line);
+                let message = "this restriction has no counterpart, so `deny = \"all\"` closes the site";
+                host.site.skip(directive, message);
+            }
+        } else {
+            for directive in &unknown {
+                host.site.skip(directive, "the host requires no client certificates");
+            }
         }
-        let is_verified = self.verify.is_some();
-        if let Some(directive) = self.unknown.take().filter(|d| is_verified || d.is("SSLRequire")) {
-            close(host, directive.line);
-            let message = "this restriction has no counterpart, so `deny = \"all\"` closes the site";
-            host.site.skip(&directive, message);
+        match verify.filter(|_| self.on) {
+            Some(directive) => self.require_certificates(&directive, host),
+            None => {
+                if let Some((directive, _)) = self.client_ca.take() {
+                    let message = "the host requires no client certificates; `client_ca` of `tls` does";
+                    host.site.skip(&directive, message);
+                }
+            }
         }
-        let Some(directive) = self.verify.take() else { return };
+    }
+
+    /// Translates `SSLVerifyClient`.
+    fn require_certificates(&mut self, directive: &Directive, host: &mut HostDraft) {
         let mode = directive.argument(0).to_ascii_lowercase();
         match (mode.as_str(), self.client_ca.take()) {
-            (mode @ ("require" | "optional"), Some(file)) => {
+            (mode @ ("require" | "optional"), Some((_, file))) => {
                 self.rest.push(("client_ca".to_owned(), Value::Text(file)));
                 if mode == "optional" {
                     self.rest.push(("client".to_owned(), Value::text("optional")));
                 }
             }
             ("optional" | "optional_no_ca", _) => host.site.skip_restriction(
-                &directive,
+                directive,
                 "write `client_ca` and `client` of `tls`: applications get no certificate",
             ),
             _ => {
                 close(host, directive.line);
                 let message = "no `SSLCACertificateFile` is named, so `deny = \"all\"` closes the site: write \
                      `client_ca` of `tls`";
-                host.site.skip(&directive, message);
+                host.site.skip(directive, message);
             }
         }
     }

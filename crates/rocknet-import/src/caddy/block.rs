@@ -24,18 +24,6 @@ pub(super) struct CaddyBlock<'a> {
     pub scheme: Option<&'static str>,
 }
 
-/// Returns the names of a `handle` block that matches nothing but the host.
-pub(super) fn host_names(directive: &Directive, siblings: &[Directive]) -> Option<Vec<String>> {
-    let name = directive.argument(0);
-    if !name.starts_with('@') {
-        return None;
-    }
-    let matcher = matcher::named(siblings).remove(name)?;
-    let is_host = matcher.patterns.is_empty() && matcher.conditions.is_empty() && matcher.clients.is_none();
-    let has_names = matcher.error.is_none() && is_host && !matcher.hosts.is_empty();
-    has_names.then(|| matcher.hosts.iter().map(|host| host.to_ascii_lowercase()).collect())
-}
-
 impl CaddyBlock<'_> {
     /// Translates the directives to the settings of a site.
     pub fn translate(&self, site: &mut Site) {
@@ -135,9 +123,15 @@ impl BlockContent {
 /// Translates one directive.
 fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: &mut BlockContent) {
     let line = directive.line;
-    let (matcher, words) = matcher::split(directive, &place.named);
+    let (mut matcher, words) = matcher::split(directive, &place.named);
     if let Some(difference) = matcher.difference {
-        site.differs(directive, difference);
+        match restricts(directive) {
+            true => site.weakens(directive, difference),
+            false => site.differs(directive, difference),
+        }
+    }
+    if restricts(directive) {
+        matcher.patterns.append(&mut matcher.beginnings);
     }
     if action::translate(directive, &matcher, &words, place, site) {
         return;
@@ -282,7 +276,7 @@ fn only_acts(block: &Directive) -> bool {
 }
 
 /// Returns true if a directive, or one in its block, restricts access.
-fn restricts(directive: &Directive) -> bool {
+pub(super) fn restricts(directive: &Directive) -> bool {
     let is_named = matches!(
         directive.name.as_str(),
         "basic_auth" | "basicauth" | "forward_auth" | "authorize" | "authenticate" | "jwtauth" | "hide"

@@ -15,11 +15,12 @@ impl IncludeRules for CaddyIncludes {
         super::read(text)
     }
 
-    fn request(&self, directive: &Directive, known: &[Directive]) -> Option<IncludeRequest> {
+    fn request(&self, directive: &Directive, known: &[Vec<Directive>]) -> Option<IncludeRequest> {
         let ("import", [path, ..]) = (directive.name.as_str(), &directive.words()[..]) else {
             return None;
         };
-        let is_snippet = known.iter().any(|known| known.name == format!("({path})"));
+        let name = format!("({path})");
+        let is_snippet = known.iter().flatten().any(|known| known.name == name);
         let is_file = !is_snippet && directive.block.is_none();
         is_file.then(|| IncludeRequest {
             path: (*path).to_owned(),

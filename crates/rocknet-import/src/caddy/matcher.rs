@@ -14,6 +14,8 @@ pub(super) type NamedMatchers = HashMap<String, PathMatcher>;
 pub(super) struct PathMatcher {
     /// Patterns of paths; empty for every path.
     pub patterns: Vec<String>,
+    /// Patterns for names that merely begin with a path. The original matcher matched these names, too.
+    pub beginnings: Vec<String>,
     pub hosts: Vec<String>,
     /// Conditions other than paths and hosts, as keys of a rule.
     pub conditions: Vec<(&'static str, Value)>,
@@ -29,6 +31,12 @@ impl PathMatcher {
     /// Returns true if only the path is matched, so that a route can express the matcher.
     pub fn is_path(&self) -> bool {
         self.hosts.is_empty() && self.conditions.is_empty() && self.clients.is_none() && self.error.is_none()
+    }
+
+    /// Returns true if the matcher has host names and no other condition.
+    pub fn is_host(&self) -> bool {
+        let has_names = !self.hosts.is_empty() && self.error.is_none();
+        has_names && self.patterns.is_empty() && self.conditions.is_empty() && self.clients.is_none()
     }
 
     /// Returns the matcher as keys of a rule; `None` if a rule cannot express it.
@@ -58,6 +66,7 @@ impl PathMatcher {
                 self.difference = Some("the matcher also matched names that only begin with the path");
                 self.patterns.push(start.to_owned());
                 self.patterns.push(format!("{start}/*"));
+                self.beginnings.push(path);
             }
             _ if path.starts_with("*/") && path.ends_with("/*") || path.contains(['{', '%']) => {
                 self.error = Some(format!("`{path}` has no pattern"));
@@ -82,6 +91,7 @@ impl PathMatcher {
                 match regex::patterns(expression) {
                     Some(found) => {
                         self.patterns = found.patterns;
+                        self.beginnings = found.beginnings;
                         self.difference = found.difference;
                     }
                     None => self.fail(directive),

@@ -6,6 +6,7 @@ use crate::hosts::{HostDraft, HostListener};
 use crate::value::Value;
 
 use super::block::{self, CaddyBlock};
+use super::matcher::{self, NamedMatchers, PathMatcher};
 use super::options::CaddyOptions;
 use super::{proxy, tls};
 
@@ -59,15 +60,16 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
         scheme,
         ..CaddyBlock::default()
     };
-    for directive in site.children() {
+    let named = matcher::named(site.children());
+    for (at, directive) in site.children().iter().enumerate() {
         match directive.name.as_str() {
             "tls" => tls::translate(directive, &mut host, document),
             "bind" => {}
             "redir" if !is_tls && https_redirect(directive).is_some() => {
                 host.https_redirect = https_redirect(directive);
             }
-            "handle" if block::host_names(directive, site.children()).is_some() => {
-                let names = block::host_names(directive, site.children()).unwrap_or_default();
+            "handle" if matcher::split(directive, &named).0.is_host() => {
+                let names = host_names(&matcher::split(directive, &named).0);
                 let mut other = HostDraft {
                     directive: directive.text(),
                     names,
@@ -76,13 +78,20 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
                     ..HostDraft::default()
                 };
                 other.site.line = directive.line;
+                let mut directives: Vec<&Directive> = site.children().iter().filter(|d| is_inherited(d)).collect();
+                let before = handled_before(site.children(), at, &other.names, &named);
+                // If other blocks come first, this one stays a `handle` beside them, because they do not inherit from
+                // each other.
+                let mut own = Directive::new("handle", Vec::new(), directive.line);
+                if before.is_empty() {
+                    directives.extend(directive.children());
+                } else {
+                    own.block.clone_from(&directive.block);
+                    directives.extend(before);
+                    directives.push(&own);
+                }
                 let inner = CaddyBlock {
-                    directives: site
-                        .children()
-                        .iter()
-                        .filter(|d| is_inherited(d))
-                        .chain(directive.children())
-                        .collect(),
+                    directives,
                     hosts: other.names.clone(),
                     scheme,
                 };
@@ -117,6 +126,25 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
     let mut all = vec![host];
     all.append(&mut others);
     all
+}
+
+fn host_names(matcher: &PathMatcher) -> Vec<String> {
+    matcher.hosts.iter().map(|host| host.to_ascii_lowercase()).collect()
+}
+
+/// Returns the `handle` blocks that take precedence over block `at` for its host names. Caddy evaluates blocks
+/// without a matcher last, so they are not included. Old versions of Caddy evaluate blocks with paths first, so such
+/// a block counts wherever it stands if it restricts access.
+fn handled_before<'d>(site: &'d [Directive], at: usize, names: &[String], named: &NamedMatchers) -> Vec<&'d Directive> {
+    let is_before = |(other, directive): &(usize, &Directive)| {
+        let matcher = matcher::split(directive, named).0;
+        let hosts = host_names(&matcher);
+        let has_name = hosts.is_empty() || hosts.iter().any(|host| host.contains('*') || names.contains(host));
+        let is_first = *other < at || !matcher.patterns.is_empty() && block::restricts(directive);
+        has_name && is_first && !matcher.is_host() && matcher != PathMatcher::default()
+    };
+    let handles = site.iter().enumerate().filter(|(_, directive)| directive.is("handle"));
+    handles.filter(is_before).map(|(_, directive)| directive).collect()
 }
 
 /// Returns true for directives that apply before `handle` blocks, so that a block for a host name inherits them.

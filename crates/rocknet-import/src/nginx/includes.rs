@@ -46,7 +46,7 @@ impl IncludeRules for NginxIncludes<'_> {
         super::read(text)
     }
 
-    fn request(&self, directive: &Directive, _known: &[Directive]) -> Option<IncludeRequest> {
+    fn request(&self, directive: &Directive, _known: &[Vec<Directive>]) -> Option<IncludeRequest> {
         let ("include", [path]) = (directive.name.as_str(), &directive.words()[..]) else {
             return None;
         };

@@ -9,6 +9,7 @@ use crate::value::Value;
 use super::action;
 use super::php;
 use super::place::{LocationMatch, Locations, matched, patterns};
+use super::precedence::{LocationRoute, rank, selected};
 use super::response;
 use super::restriction::restricts;
 use super::scope::{ConfigLevel, Scope, constant};
@@ -19,7 +20,7 @@ use super::upstream::Upstreams;
 pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Scope<'_>, upstreams: &Upstreams) {
     let base = site.settings.clone();
     let mut root = Settings::default();
-    let mut routes: Vec<(String, Settings, usize)> = Vec::new();
+    let mut routes: Vec<LocationRoute> = Vec::new();
     let has_php = locations
         .all
         .iter()
@@ -72,7 +73,12 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
             if pattern == "/*" {
                 root.merge(settings.clone());
             } else if !settings.is_empty() || !location.children().iter().any(|d| d.is("return")) {
-                routes.push((pattern, settings.clone(), location.line));
+                routes.push(LocationRoute {
+                    rank: rank(&place, &pattern),
+                    pattern,
+                    settings: settings.clone(),
+                    line: location.line,
+                });
             }
         }
     }
@@ -80,21 +86,20 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         // With PHP, RockNet's default is a front controller, and nginx has none without `try_files`.
         root.set("fallback", Value::Flag(false), site.line);
     }
-    for (pattern, mut settings, line) in routes {
+    for LocationRoute {
+        pattern,
+        mut settings,
+        line,
+        ..
+    } in selected(routes, site)
+    {
         restore(&mut settings, &root, &base);
         settings.cancel_inherited_lists(&base, line);
         settings.cancel_inherited_lists(&root, line);
         if settings.is_empty() {
             continue;
         }
-        let is_new = !site.has_route(&pattern);
-        let route = site.route(&pattern, line);
-        if is_new {
-            route.merge(settings);
-        } else {
-            let name = Directive::new("location", vec![pattern], line);
-            site.skip(&name, "a location with this path stands above");
-        }
+        site.route(&pattern, line).merge(settings);
     }
     site.settings.merge(root);
     let only_fallback = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;

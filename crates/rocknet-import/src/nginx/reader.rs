@@ -51,8 +51,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<Directive>, SyntaxError> {
     tree.finish()
 }
 
-/// Takes the collected words, each with its line, and returns them as a directive. The first word is its name. Returns
-/// `None` if there are no words, as before an extra `;`.
+/// Turns the collected words into a directive; the first word is its name. Each word has its line. Returns `None` if
+/// there are no words, as before an extra `;`.
 fn directive(words: &mut Vec<(String, usize)>) -> Option<Directive> {
     let mut words = std::mem::take(words).into_iter();
     let (name, line) = words.next()?;
@@ -88,7 +88,7 @@ impl NginxReader<'_> {
         c
     }
 
-    /// Reads the next token. Skips whitespace and comments before it.
+    /// Skips whitespace and comments, and reads the next token.
     fn token(&mut self) -> Result<NginxToken, SyntaxError> {
         loop {
             match self.chars.peek() {
@@ -120,8 +120,8 @@ impl NginxReader<'_> {
         Ok(NginxToken::Word(word, line))
     }
 
-    /// Reads a word in quotes, and removes the backslashes before quotes and backslashes. `line`: line of the first
-    /// quote, for an error.
+    /// Reads a quoted word, and removes the backslashes before quotes and backslashes. `line` is the line of the
+    /// opening quote, for errors.
     fn quoted(&mut self, line: usize) -> Result<String, SyntaxError> {
         let quote = self.next();
         let mut word = String::new();
@@ -139,7 +139,7 @@ impl NginxReader<'_> {
         }
     }
 
-    /// Reads a word without quotes. An escaped character keeps its backslash.
+    /// Reads an unquoted word. An escaped character keeps its backslash.
     fn bare(&mut self) -> String {
         let mut word = String::new();
         while let Some(&c) = self.chars.peek() {
@@ -167,8 +167,8 @@ impl NginxReader<'_> {
         word
     }
 
-    /// Skips the Lua code of a block, up to its closing brace. Braces in strings and comments of the code are counted
-    /// too. `line`: line of the block, for an error.
+    /// Skips the Lua code of a block, up to its closing brace. Also counts braces in Lua strings and comments. `line`
+    /// is the line of the block, for errors.
     fn skip_code(&mut self, line: usize) -> Result<(), SyntaxError> {
         let mut depth = 1_usize;
         while depth > 0 {

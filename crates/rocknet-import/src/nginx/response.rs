@@ -9,7 +9,7 @@ use super::place::{LocationMatch, Locations, matched};
 use super::restriction::refuses;
 use super::scope::Scope;
 
-/// Translates a `return` to a redirect, a rule, or a restriction, which denies every client (`close`). `patterns`: the
+/// Translates `return` to a redirect, a rule, or a restriction that denies every client (`close`). `patterns` are the
 /// patterns of its location.
 pub(super) fn translate(
     directive: &Directive,
@@ -20,7 +20,7 @@ pub(super) fn translate(
 ) {
     let line = directive.line;
     let is_exact = patterns.iter().all(|pattern| !pattern.ends_with('*'));
-    // The prefix that the location matches. A location without one gets NUL, which no path begins with.
+    // Prefix that the location matches. Without a prefix, use NUL, because no path begins with it.
     let prefix = patterns
         .iter()
         .find_map(|pattern| pattern.strip_suffix('*'))
@@ -88,7 +88,7 @@ pub(super) fn translate(
     }
 }
 
-/// Redirects each path of a pattern to `base` with the whole path appended.
+/// Redirects each path of a pattern to `base`, followed by the whole path.
 fn redirect_whole(site: &mut Site, directive: &Directive, pattern: &str, base: &str, status: u64) {
     let target = match pattern.strip_suffix('*') {
         Some(prefix) => format!("{base}{prefix}{{*}}"),

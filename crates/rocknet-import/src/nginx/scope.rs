@@ -1,5 +1,7 @@
 //! Directives that are valid in `http`, `server` and `location`, translated to settings.
 
+mod access;
+
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::note::{MAY_RESTRICT_ACCESS, Note};
@@ -136,7 +138,7 @@ impl<'a> Scope<'a> {
 
     fn body_size(&mut self, directive: &Directive, size: &str) {
         let value = match size {
-            // In nginx, 0 means no limit. RockNet always has a limit, so a size is written that no body reaches.
+            // In nginx, 0 means no limit. RockNet always has a limit, so write a size that no body reaches.
             "0" => Some("1024TiB".to_owned()),
             size => units::size(size),
         };
@@ -227,7 +229,7 @@ impl<'a> Scope<'a> {
             self.settings.set("error_level", Value::text(level), line);
             return;
         }
-        // `main` is the format in the `nginx.conf` of the packages of nginx: `combined` with one more field.
+        // The nginx packages define `main` in their `nginx.conf`: `combined` with one more field.
         if rest.iter().any(|word| !matches!(*word, "combined" | "main")) {
             let message = "the format of lines is `combined`, `common` or `json`: `log.format`";
             self.notes.differs(directive, message);
@@ -283,84 +285,13 @@ impl<'a> Scope<'a> {
                     Some(group) => group.servers.iter().map(|server| server.url.clone()).collect(),
                     None => vec![address.to_owned()],
                 };
-                // `unix:/…` contains a colon, too. An address without a port gets that of php-fpm.
+                // `unix:/…` contains a colon, too. Any other address without a colon gets the default port of
+                // php-fpm.
                 let addresses = addresses.into_iter().map(|address| match address.contains(':') {
                     true => address,
                     false => format!("{address}:9000"),
                 });
                 self.settings.set(key, Value::texts(addresses), line);
-            }
-        }
-    }
-
-    /// Translates the directives whose meaning depends on others: access and authentication.
-    pub fn finish(&mut self) {
-        self.finish_access();
-        let (realm, file) = self.auth;
-        match (realm, file) {
-            (Some(realm), _) if realm.argument(0) == "off" => {
-                // Outside of locations, `off` is the default of RockNet, too.
-                if self.level == ConfigLevel::Location {
-                    self.settings.set("auth", Value::Flag(false), realm.line);
-                }
-            }
-            (Some(realm), Some(file)) if constant(file.argument(0)).is_some() => {
-                let auth = vec![
-                    ("realm".to_owned(), Value::text(realm.argument(0))),
-                    ("file".to_owned(), Value::text(file.argument(0))),
-                ];
-                self.settings.set("auth", Value::Table(auth), realm.line);
-                let message =
-                    "hashes of the file must be bcrypt, SHA-crypt, apr1 or argon2: `rocknet check` reports others";
-                self.notes.differs(file, message);
-            }
-            (Some(directive), _) | (None, Some(directive)) => {
-                self.settings.close(directive.line);
-                let message = "`auth_basic` and a constant `auth_basic_user_file` must stand together, so \
-                     `deny = \"all\"` closes the place: write `auth`";
-                self.notes.skip(directive, message);
-            }
-            (None, None) => {}
-        }
-    }
-
-    /// Translates `allow` and `deny`. nginx applies the first that matches, RockNet applies all `deny` first.
-    fn finish_access(&mut self) {
-        let Some(first) = self.access.first() else { return };
-        let line = first.line;
-        let address = |d: &&Directive| {
-            if d.argument(0) == "unix:" {
-                "unix".to_owned()
-            } else {
-                d.argument(0).to_owned()
-            }
-        };
-        // Directives after one for `all` are never reached.
-        let last = self.access.iter().position(|d| d.argument(0) == "all");
-        let (specific, all) = match last {
-            Some(at) => (&self.access[..at], Some(self.access[at])),
-            None => (&self.access[..], None),
-        };
-        let allow: Vec<String> = specific.iter().filter(|d| d.is("allow")).map(address).collect();
-        let deny: Vec<String> = specific.iter().filter(|d| d.is("deny")).map(address).collect();
-        let is_closed = all.is_some_and(|all| all.is("deny"));
-        let denies_first = specific.iter().skip_while(|d| d.is("deny")).all(|d| d.is("allow"));
-        // True if all other clients are denied, if no address is allowed, and if no address is denied.
-        match (is_closed, allow.is_empty(), deny.is_empty()) {
-            (true, true, _) => self.settings.deny_all(line),
-            (true, false, true) => self.settings.set("allow", Value::texts(allow), line),
-            (true, false, false) if denies_first => {
-                self.settings.set("allow", Value::texts(allow), line);
-                self.settings.set("deny", Value::texts(deny), line);
-            }
-            (false, true, false) => self.settings.set("deny", Value::texts(deny), line),
-            (false, _, true) => self.settings.set("allow", Value::text("all"), line),
-            (false, false, false) if denies_first => self.settings.set("deny", Value::texts(deny), line),
-            _ => {
-                self.settings.close(line);
-                let message = "an `allow` before a `deny` is an exception, which RockNet does not have, so \
-                     `deny = \"all\"` closes the place";
-                self.notes.skip(first, message);
             }
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn translate(
     scope.hsts.clone_from(&shared.hsts);
     let locations = Locations::collect(block);
     let mut tls = TlsDraft::default();
-    // The directives `return` and `ssl_reject_handshake`, and the redirects of certbot. They are translated at the end.
+    // `return`, `ssl_reject_handshake` and the redirects of certbot. They are translated at the end.
     let mut returned = None;
     let mut rejects = None;
     let mut certbot = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn translate(
             ("listen", [address, parameters @ ..]) => listen(directive, address, parameters, &mut host),
             ("server_name", names) => {
                 names.iter().for_each(|name| server_name(directive, name, &mut host));
-                // Used only if `host.names` stays empty: then RockNet has no form for any of the names.
+                // Used only if `host.names` stays empty, because RockNet can express none of the names.
                 host.has_only_unknown_names = !names.iter().any(|name| matches!(*name, "_" | ""));
             }
             ("ssl", ["on"]) => tls.all = true,
@@ -118,8 +118,8 @@ fn is_default(directive: &Directive) -> bool {
     directive.is("listen") && directive.arguments.iter().any(is_default)
 }
 
-/// Translates the redirects of certbot: an `if` for each name, then `return 404`. `certbot`: each `if` with its name.
-/// `returned`: the `return` after them.
+/// Translates the redirects of certbot: an `if` for each name, then `return 404`. `certbot` holds each `if` with its
+/// name; `returned` is the `return` after them.
 fn https_by_certbot(certbot: &[(&Directive, &str)], returned: Option<&Directive>, host: &mut HostDraft) {
     // An empty target stands for the host of the request.
     host.https_redirect = Some(String::new());
@@ -137,7 +137,7 @@ fn https_by_certbot(certbot: &[(&Directive, &str)], returned: Option<&Directive>
     }
 }
 
-/// Translates a `return` of the server itself, which applies to all its paths.
+/// Translates a `return` outside of locations, which applies to every path of the server.
 fn return_from_server(directive: &Directive, host: &mut HostDraft) {
     match action::parse(directive) {
         Some(ReturnAction::Https(target)) if !host.is_tls() => host.https_redirect = Some(target),
@@ -233,7 +233,7 @@ fn errors_to(document: &mut Document, scope: &mut Scope<'_>) {
     }
 }
 
-/// Adds a name to those of a host, unless RockNet has no form for it. `_` stands for no name.
+/// Adds a name to a host, unless RockNet cannot express it. `_` means no name.
 fn server_name(directive: &Directive, name: &str, host: &mut HostDraft) {
     match name {
         "_" | "" => {}
@@ -256,7 +256,7 @@ fn server_name(directive: &Directive, name: &str, host: &mut HostDraft) {
     }
 }
 
-/// Adds the listener of a `listen` to those of a host.
+/// Adds the listener of a `listen` directive to a host.
 fn listen(directive: &Directive, address: &str, parameters: &[&str], host: &mut HostDraft) {
     let tls = parameters.contains(&"ssl");
     for parameter in parameters {
@@ -277,7 +277,7 @@ fn listen(directive: &Directive, address: &str, parameters: &[&str], host: &mut 
         host.site.differs(directive, message);
     }
     if let Some(path) = address.strip_prefix("unix:") {
-        // The port 0 marks a Unix socket.
+        // Port 0 marks a Unix socket.
         host.listeners.insert(HostListener {
             address: path.to_owned(),
             port: 0,

@@ -43,8 +43,8 @@ pub(super) fn translate<'a>(
             .settings
             .set("try", Value::List(paths.into_iter().map(Value::Text).collect()), line);
     }
-    // The query begins after `?`, as in `/index.php?$args`, or with a variable, as in `/index.php$is_args$args`. The
-    // character at which the text is split is not in `query`.
+    // The query begins after `?`, as in `/index.php?$args`, or with a variable, as in `/index.php$is_args$args`.
+    // `query` lacks the separating character.
     let (path, query) = last.split_once(['?', '$']).unwrap_or((last, ""));
     match *last {
         "=404" => scope.settings.set("fallback", Value::Flag(false), line),
@@ -65,7 +65,7 @@ pub(super) fn translate<'a>(
     }
 }
 
-/// Translates a named location as the last argument. Its directives `proxy_…` are read before its `proxy_pass`, because
+/// Translates a named location, the last argument. Reads its `proxy_…` directives before its `proxy_pass`, because
 /// they apply to `proxy_pass` wherever they stand.
 fn named_location<'a>(
     directive: &'a Directive,

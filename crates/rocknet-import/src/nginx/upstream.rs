@@ -1,4 +1,4 @@
-//! Translates `upstream` blocks, the URL of `proxy_pass` and `grpc_pass`, and the directives `proxy_…`.
+//! Translates `upstream` blocks, the URL of `proxy_pass` and `grpc_pass`, and the `proxy_…` directives.
 
 use std::collections::HashMap;
 
@@ -45,14 +45,14 @@ pub(super) fn group(block: &Directive, notes: &mut dyn Notes) -> ProxySettings {
             ),
         }
     }
-    // The default of nginx, which is not that of RockNet.
+    // Write nginx's default, because RockNet has another one.
     if group.servers.len() > 1 && !group.keys.iter().any(|(key, _)| *key == "balance") {
         group.set("balance", Value::text("round_robin"));
     }
     group
 }
 
-/// Translates a `server` of an `upstream` block. Limits of single servers become settings of the whole group.
+/// Translates a `server` of an `upstream` block. A limit on a single server becomes a setting of the whole group.
 fn server(
     address: &str,
     parameters: &[&str],
@@ -63,7 +63,7 @@ fn server(
     let mut server = ProxyServer::new(address);
     for parameter in parameters {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-        // Where a guard has parsed a value, the fallback of `unwrap_or` is never used.
+        // Where a guard has already parsed a value, `unwrap_or` never uses its fallback.
         match name {
             "weight" => server.weight = value.parse().unwrap_or(1),
             "backup" => server.backup = true,
@@ -90,12 +90,12 @@ fn server(
     server
 }
 
-/// Servers of `proxy_pass` or `grpc_pass`, with the path and host of its URL.
+/// Servers of a `proxy_pass` or `grpc_pass`, with the path and host of its URL.
 pub(super) struct Target {
     pub proxy: ProxySettings,
     /// Path of the URL, which replaces that of the location; `None` if the URL has no path.
     pub path: Option<String>,
-    /// Value of `Host` that nginx sends unless `proxy_set_header` sets another one.
+    /// `Host` that nginx sends unless `proxy_set_header` sets another value.
     pub host: String,
     /// True if the URL names an `upstream` block.
     pub is_group: bool,
@@ -142,8 +142,8 @@ pub(super) fn target(url: &str, upstreams: &Upstreams) -> Option<Target> {
     })
 }
 
-/// Translates the directives `proxy_…` that apply to `pass`, a `proxy_pass` or `grpc_pass`, into the settings of its
-/// proxy.
+/// Translates the `proxy_…` directives into settings of the proxy. `pass` is the `proxy_pass` or `grpc_pass` that
+/// they apply to.
 pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Directive, notes: &mut dyn Notes) {
     let proxy = &mut target.proxy;
     let mut has_host = false;
@@ -168,7 +168,7 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
             ("proxy_ssl_certificate_key", [file]) => proxy.set("key", Value::text(*file)),
             ("proxy_request_buffering", ["on"]) => proxy.set("request_buffering", Value::Flag(true)),
             ("proxy_buffering", ["on"]) => proxy.set("buffering", Value::Flag(true)),
-            // The other forms of `proxy_redirect` change fields of responses, and are not translated.
+            // The other forms of `proxy_redirect` change response fields. They are not translated.
             (
                 "proxy_http_version"
                 | "proxy_redirect"
@@ -210,8 +210,8 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
             .host
             .rsplit_once(':')
             .map_or(target.host.as_str(), |(name, _)| name);
-        // nginx sends the host of the URL. This is kept only if the host is a domain name, by which the server may
-        // select a site, and not if it is an address or the name of a group.
+        // nginx sends the host of the URL. The upstream may select a site by a domain name, so only a domain name is
+        // kept, not an address or the name of a group.
         let is_name = !target.is_group && name.contains('.') && name.contains(|c: char| c.is_ascii_alphabetic());
         if is_name {
             proxy.headers.insert("Host".to_owned(), target.host.clone());

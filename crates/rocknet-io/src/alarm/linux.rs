@@ -33,7 +33,7 @@ impl Alarm {
 
     /// Sets the moment and replaces the previous one; `None` clears it. `now` is the current time.
     pub fn set(&mut self, moment: Option<Instant>, now: Instant) {
-        // A value of zero turns the timer off.
+        // A value of zero turns the timer off, so a moment in the past is set to one nanosecond from now.
         let remaining = moment.map_or(Duration::ZERO, |moment| {
             moment.saturating_duration_since(now).max(Duration::from_nanos(1))
         });

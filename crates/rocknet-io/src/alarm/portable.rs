@@ -19,7 +19,7 @@ impl Alarm {
     ///
     /// # Errors
     ///
-    /// Never fails on this system.
+    /// Never fails. Only the Linux implementation can return an error.
     pub fn new() -> io::Result<Alarm> {
         Ok(Alarm { sleep: None })
     }

@@ -1,4 +1,4 @@
-//! Errors of lookups below a root, distinguished by the remedy.
+//! Errors of lookups below a root, grouped by how the caller has to react.
 
 use std::error::Error;
 use std::fmt;
@@ -87,6 +87,7 @@ mod tests {
             return;
         }
         let tree = TestTree::new();
+        // The kernel refuses an absolute link, so the walk over open directories repeats the lookup.
         tree.link("absolute", tree.root().join("sub/page"));
         let roots = tree.with_both_lookups();
         let limit = getrlimit(Resource::Nofile);
@@ -101,6 +102,7 @@ mod tests {
         let outcomes: Vec<_> = roots
             .iter()
             .flat_map(|root| {
+                // `outcome` returns the content of an opened file, or the name of the error.
                 let open = |path: &[u8], symlinks| outcome(root.open_file(path, symlinks));
                 let listed = root
                     .list(b"sub", Symlinks::Inside, 10)
@@ -119,6 +121,7 @@ mod tests {
             .collect();
         setrlimit(Resource::Nofile, limit).unwrap();
         assert_eq!(outcomes, ["Resources"; 12]);
+        // The file can be opened again once the limit is restored.
         assert_eq!(outcome(roots[0].open_file(b"file", Symlinks::Inside)), "file");
     }
 }

@@ -49,6 +49,7 @@ impl KernelLookup {
         cached: false,
     };
 
+    /// Returns whether the kernel supports lookups that use only cached names.
     pub(super) fn has_cached(self) -> bool {
         self.cached
     }
@@ -89,7 +90,8 @@ impl KernelLookup {
     }
 
     /// Starts loading the names of a path into the kernel's cache, on the ring of this thread. `beneath`: true if the
-    /// path must not leave `directory`.
+    /// path must not leave `directory`. Returns `None` if the kernel cannot look up cached names, if this thread has no
+    /// ring, or if its ring accepts no further operation.
     pub(super) fn prefetch_names(self, directory: Arc<dyn AsFd>, relative: &[u8], beneath: bool) -> Option<ReadAhead> {
         if !self.cached {
             return None;
@@ -113,6 +115,7 @@ pub(super) fn stat_cached(path: &Path) -> Result<OwnedFd, Errno> {
     )
 }
 
+/// Returns the restrictions of a lookup. `beneath`: true if the path must not leave the directory at which it begins.
 fn resolve_flags(beneath: bool) -> ResolveFlags {
     if beneath { BENEATH } else { ResolveFlags::empty() }
 }
@@ -169,5 +172,6 @@ pub(super) fn is_link(found: BorrowedFd<'_>) -> Result<bool, Errno> {
 /// recommends setting `RESOLVE_NO_MAGICLINKS` nevertheless.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 /// Maximum number of retries of `openat2`. The kernel returns EAGAIN if any name on the system is renamed while it
-/// resolves a `..`. After the last retry the walk takes over, because renames do not affect it.
+/// resolves a `..`. A small number suffices, because after the last retry the caller walks the path component by
+/// component, and renames do not make that walk fail.
 const MAX_RETRIES: u32 = 4;

@@ -36,11 +36,15 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// Returns the attributes of an open file or directory. Fails with [`OpenError::NotFound`] for a file of another
+    /// kind.
     pub(super) fn of(descriptor: BorrowedFd<'_>) -> Result<Self, OpenError> {
         Self::from_stat(&rustix::fs::fstat(descriptor)?)
     }
 
-    // The widths of these fields differ between systems.
+    /// Converts the result of `stat(2)`. Fails with [`OpenError::NotFound`] unless it describes a regular file or a
+    /// directory.
+    // Some systems need these casts, because the widths of the fields of `Stat` differ.
     #[allow(clippy::unnecessary_cast)]
     pub(super) fn from_stat(stat: &Stat) -> Result<Self, OpenError> {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
@@ -60,10 +64,12 @@ impl Meta {
     }
 }
 
+/// Returns whether the file is a regular file.
 pub(super) fn is_regular(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
+/// Returns whether the file is a symbolic link.
 pub(super) fn is_link(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
 }

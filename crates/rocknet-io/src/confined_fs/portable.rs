@@ -17,22 +17,27 @@ pub(super) const STAT_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).unio
 /// Flags that open a directory for lookups below it.
 pub(super) const TRAVERSE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// Replacement for the confined lookups of the kernel, which this system does not support.
+/// Replacement for the kernel's confined lookups, which this system does not support. Every lookup fails, so the
+/// caller walks the path, or repeats a cached lookup as one that may block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelLookup;
 
 impl KernelLookup {
+    /// Returns the only value.
     pub(super) fn probe(_directory: BorrowedFd<'_>) -> Self {
         Self
     }
 
+    /// Value that makes tests walk the path, as every value does on this system.
     #[cfg(test)]
     pub(super) const NONE: Self = Self;
 
+    /// Returns false, because no lookup can be restricted to cached names.
     pub(super) fn has_cached(self) -> bool {
         false
     }
 
+    /// Fails with ENOSYS, so that the caller walks the path.
     pub(super) fn open_beneath(
         self,
         _root: BorrowedFd<'_>,
@@ -42,6 +47,7 @@ impl KernelLookup {
         Err(Errno::NOSYS)
     }
 
+    /// Fails with EAGAIN, so that the caller repeats the lookup as one that may block.
     pub(super) fn open_cached(
         self,
         _root: BorrowedFd<'_>,
@@ -52,6 +58,7 @@ impl KernelLookup {
         Err(Errno::AGAIN)
     }
 
+    /// Returns `None`, because this system cannot load names in advance.
     pub(super) fn prefetch_names(
         self,
         _directory: Arc<dyn AsFd>,
@@ -62,6 +69,7 @@ impl KernelLookup {
     }
 }
 
+/// Fails, because this system cannot restrict a lookup to cached names.
 pub(super) fn stat_cached(_path: &Path) -> Result<OwnedFd, Errno> {
     Err(Errno::AGAIN)
 }

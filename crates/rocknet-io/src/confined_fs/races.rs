@@ -9,11 +9,11 @@ use rustix::fs::{CWD, RenameFlags};
 use super::Symlinks;
 use super::tests::{TestTree, outcome};
 
-/// Opens `paths` while another thread calls `swap`. Each attempt must open a file with the content `inside`, or
-/// fail with `Escapes` or `NotFound`.
+/// Opens `paths` while another thread calls `swap`, first with the lookup by the kernel and then with the walk. Each
+/// attempt must open a file with the content `inside`, or fail with `Escapes` or `NotFound`.
 fn race(tree: &TestTree, paths: &[&str], swap: impl Fn() + Sync) {
-    /// Number of attempts. It is so high that a faulty walk, which follows links, opens an outside file in every run of
-    /// the test.
+    /// Number of attempts for each path, high enough that a faulty walk that follows links opens an outside file in
+    /// every run of the test.
     const ATTEMPTS: usize = 3_000;
     for root in tree.with_both_lookups() {
         for path in paths {

@@ -1,4 +1,4 @@
-//! Directory at which the lookups of a root begin, with the absolute names by which links refer to it.
+//! Root directory at which every lookup begins, and the absolute names by which symbolic links may refer to it.
 
 use std::fs;
 use std::io;
@@ -10,6 +10,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 use super::system;
 
+/// Root directory, opened once.
 #[derive(Debug)]
 pub(super) struct RootDirectory {
     directory: OwnedFd,
@@ -19,6 +20,7 @@ pub(super) struct RootDirectory {
 }
 
 impl RootDirectory {
+    /// Opens the directory, and records two names: the given one, and the one without symbolic links.
     pub fn open(path: &Path) -> io::Result<Self> {
         let directory = rustix::fs::openat(CWD, path, system::TRAVERSE | OFlags::CLOEXEC, Mode::empty())?;
         let mut names = vec![name(&fs::canonicalize(path)?)];

@@ -14,7 +14,7 @@ use super::*;
 /// `Symlinks::All` lead to this file.
 const SECRET: &str = "outside the root";
 
-/// Temporary directory with the directories `root` and `outside`.
+/// Temporary directory with the directories `root` and `outside`. Each file below `root` contains its own name.
 pub(super) struct TestTree {
     directory: tempfile::TempDir,
 }
@@ -32,14 +32,17 @@ impl TestTree {
         tree
     }
 
+    /// Returns the path of the directory to which lookups are confined.
     pub(super) fn root(&self) -> PathBuf {
         self.directory.path().join("root")
     }
 
+    /// Returns the path of a directory beside the root.
     pub(super) fn outside(&self) -> PathBuf {
         self.directory.path().join("outside")
     }
 
+    /// Creates a symbolic link `name` below the root.
     pub(super) fn link(&self, name: &str, target: impl AsRef<Path>) {
         symlink(target, self.root().join(name)).unwrap();
     }
@@ -146,7 +149,7 @@ fn opens_files_and_directories() {
 }
 
 #[test]
-fn follows_links_inside_the_root_only() {
+fn inside_follows_links_within_the_root_and_all_follows_any_link() {
     let tree = TestTree::new();
     let (root, outside) = (tree.root(), tree.outside());
     tree.link("relative", "sub/page");
@@ -168,6 +171,7 @@ fn follows_links_inside_the_root_only() {
     tree.link("out_chain", "out");
     tree.link("passwd", "/etc/passwd");
     tree.link("proc", "/proc/self/root/etc/passwd");
+    // Path outside the root whose text begins with the root's path.
     tree.link("sibling", format!("{}x/file", root.display()));
     tree.link("loop", "loop");
     tree.link("loop_a", "loop_b");
@@ -287,6 +291,7 @@ fn follows_links_to_files_of_the_same_owner() {
     ];
     // Only root can give a file to another user.
     if rustix::process::getuid().is_root() {
+        /// Any user other than root.
         const OTHER_USER: u32 = 65_534;
         rustix::fs::chownat(
             CWD,
@@ -339,7 +344,7 @@ fn special_files_are_not_found_and_opening_them_does_not_hang() {
 }
 
 #[test]
-fn reports_size_time_and_identity() {
+fn reports_size_time_permissions_and_identity() {
     let tree = TestTree::new();
     let path = tree.root().join("sub/page");
     let modified = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(1_700_000_000_123_456_789);

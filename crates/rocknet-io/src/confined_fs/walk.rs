@@ -67,8 +67,8 @@ struct Walk<'a> {
     root: &'a RootDirectory,
     symlinks: Symlinks,
     access: Access,
-    /// Current directory while `held` is empty; `None` for the root. Only links under [`Symlinks::Owner`] lead to a
-    /// directory other than the root.
+    /// Current directory while `held` is empty; `None` for the root. It is `Some` only after a link under
+    /// [`Symlinks::Owner`] has led to `/` or above the root.
     start: Option<OwnedFd>,
     /// Directories entered below `start`, outermost first.
     held: Vec<OwnedFd>,
@@ -131,6 +131,8 @@ impl Walk<'_> {
         }
     }
 
+    /// Returns to the directory that the walk came from. At `start`, only a walk under [`Symlinks::Owner`] can go up,
+    /// to the parent in the file system.
     fn go_up(&mut self) -> Result<(), OpenError> {
         if self.held.pop().is_some() {
             return Ok(());

@@ -24,8 +24,8 @@ mod parked;
 
 pub use parked::ParkedConnection;
 
-/// Maximum bytes of files that one connection sends before others are served. Of the sizes measured, this one costs
-/// least or nearly least for 1 to 64 connections and files of any size (docs/decisions/0007-large-files.md).
+/// Maximum bytes of files that one connection sends before other connections are served. Of the sizes measured, this
+/// one costs least or nearly least for 1 to 64 connections and files of any size (docs/decisions/0007-large-files.md).
 pub(crate) const FILE_BUDGET: u64 = 512 << 10;
 
 /// Work of one receive, in the steps that
@@ -50,7 +50,7 @@ impl EpollStream {
     ///
     /// # Errors
     ///
-    /// Returns the error of its registration with the event loop.
+    /// Fails if the socket cannot be registered with the event loop.
     pub fn new(socket: OwnedFd) -> io::Result<EpollStream> {
         Ok(EpollStream {
             sender: BatchSender::for_current_thread(),
@@ -148,7 +148,8 @@ impl Link for EpollStream {
     }
 
     fn is_idle(&mut self) -> bool {
-        // `try_io` stores no waker, so the next receive does not have to replace one.
+        // The receive may discard a byte. That is harmless, because a connection that has received anything is not
+        // reused. `try_io` stores no waker, so the next receive does not have to replace one.
         let received = self.socket.try_io(Interest::READABLE, |socket| {
             receive(socket.as_fd(), &mut [0]).map_err(io::Error::from)
         });
@@ -169,6 +170,7 @@ impl Link for EpollStream {
         loop {
             match send_queue(self.socket.get_ref().as_fd(), queue, &mut file_budget) {
                 Ok(true) => return Poll::Ready(Ok(())),
+                // The connection has sent its share of file bytes, so other tasks run before it continues.
                 Ok(false) => {
                     context.waker().wake_by_ref();
                     return Poll::Pending;
@@ -184,6 +186,7 @@ impl Link for EpollStream {
     fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         match self.socket.poll_read_ready(context)? {
             Poll::Ready(readiness) => pipe.fill(readiness.get_inner().as_fd()),
+            // Nothing was moved. The caller then calls `poll_recv`, which waits for data.
             Poll::Pending => Ok(0),
         }
     }
@@ -237,6 +240,7 @@ impl Link for EpollStream {
     }
 }
 
+/// Shuts down the sending side of the connection.
 pub(crate) fn shut_down(socket: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::shutdown(socket, Shutdown::Write)?)
 }
@@ -255,17 +259,21 @@ const KEEPALIVE: Keepalive = Keepalive {
     count: 4,
 };
 
+/// Turns on the probes that [`KEEPALIVE`] describes.
 pub(crate) fn enable_tcp_keepalive(socket: BorrowedFd<'_>) {
     // Errors are ignored, because a socket without keepalive, such as a Unix socket, is always notified when its peer
     // closes.
     let _ = keepalive(socket, KEEPALIVE);
 }
 
+/// Sets how many unsent bytes the kernel holds before the socket counts as full; `None` restores the system's
+/// default.
 pub(crate) fn limit_unsent(socket: BorrowedFd<'_>, bytes: Option<u32>) {
     // 0 selects the system's default. A Unix socket has no such option, and its buffer is small.
     let _ = notsent_lowat(socket, bytes.unwrap_or(0));
 }
 
+/// Returns the number of bytes passed to the kernel that the peer has not acknowledged; 0 if the number is unknown.
 #[cfg(target_os = "linux")]
 pub(crate) fn in_flight(socket: BorrowedFd<'_>) -> u64 {
     /// `SIOCOUTQ`: unacknowledged bytes in the send queue of a socket.
@@ -303,6 +311,7 @@ fn is_closed(socket: BorrowedFd<'_>) -> bool {
     result == 0 && length == 1 && state == CLOSED
 }
 
+/// Returns 0, because the number of unacknowledged bytes is unknown on this system.
 #[cfg(not(target_os = "linux"))]
 fn in_flight(_: BorrowedFd<'_>) -> u64 {
     0
@@ -314,6 +323,7 @@ const SEND_MORE_FLAGS: SendFlags = SEND_FLAGS.union(SendFlags::MORE);
 #[cfg(not(target_os = "linux"))]
 const SEND_MORE_FLAGS: SendFlags = SEND_FLAGS;
 
+/// Receives once. Returns the number of bytes received; 0 at the end of the stream.
 #[inline]
 pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
     rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(got, _)| got)
@@ -324,8 +334,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize
 /// is full.
 #[inline]
 pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
-    // HTTP/2 frames are sent between ranges of files. Without a cork, each call would send a packet of its own, at a
-    // cost for both sides.
+    // HTTP/2 frames are sent between ranges of files. Without a cork, each call would send its own packet, which
+    // costs both this machine and the peer.
     let corked = queue.has_data_after_file();
     if corked {
         cork(socket, true);
@@ -354,6 +364,7 @@ fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u
         }
         rustix::net::send(socket, bytes, SEND_FLAGS)?
     } else if let Some((file, offset, length)) = queue.file() {
+        // `advance` below updates the offset in the queue.
         let mut at = *offset;
         let sent = sendfile(socket, file, &mut at, (*length).min(*file_budget))?;
         *file_budget -= sent as u64;

@@ -37,6 +37,7 @@ pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
 pub(crate) const SEND_FLAGS: SendFlags = SendFlags::empty();
 
+// The batch of this thread, while a runtime is installed on it.
 thread_local!(static CURRENT: RefCell<Option<Rc<WriteBatch>>> = const { RefCell::new(None) });
 
 /// Returns the batch of this thread; `None` if the thread has no runtime that would flush one.
@@ -73,7 +74,7 @@ pub(crate) fn flush_on_park() {
 /// idle connection keeps its ticket.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct WriteTicket {
-    /// 0 before the first write.
+    /// Number of the batch; 0 before the first write.
     batch: u64,
     /// Position of the write in its batch.
     index: u32,
@@ -89,11 +90,14 @@ pub(crate) struct WriteBatch {
     /// Length of `unsent`, so that most calls need not borrow the list.
     unsent_count: Cell<usize>,
     pending: RefCell<PendingWrites>,
+    /// Bytes of sent writes that the sockets did not accept.
     unsent: RefCell<Vec<(WriteTicket, Vec<u8>)>>,
 }
 
+/// Writes of the batch that is being filled.
 #[derive(Default)]
 struct PendingWrites {
+    /// Bytes of all writes, one write after the other.
     bytes: Vec<u8>,
     writes: Vec<BatchedWrite>,
 }
@@ -110,6 +114,7 @@ struct BatchedWrite {
 }
 
 impl PendingWrites {
+    /// Returns whether a write of `length` bytes can be added to the batch.
     fn has_room(&self, length: usize) -> bool {
         self.writes.len() < MAX_WRITES && self.bytes.len() + length <= CAPACITY_BYTES
     }

@@ -100,6 +100,7 @@ impl AsFd for FdChannel {
     }
 }
 
+/// Returns the error of all functions that this system does not support.
 fn unsupported() -> io::Error {
     io::Error::new(
         ErrorKind::Unsupported,

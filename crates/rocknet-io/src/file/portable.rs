@@ -24,7 +24,8 @@ pub(super) fn sendfile_to_null(_file: BorrowedFd<'_>, _offset: &mut u64, _count:
     Err(Errno::NOSYS)
 }
 
-/// Sends at most [`CHUNK`] bytes and returns their number, 0 at the end of the file.
+/// Sends at most `count` bytes, and at most [`CHUNK`], from `offset` into a socket, and advances `offset`. Returns the
+/// number of bytes sent, 0 at the end of the file.
 pub(super) fn sendfile(
     socket: BorrowedFd<'_>,
     file: BorrowedFd<'_>,

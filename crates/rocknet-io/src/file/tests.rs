@@ -78,8 +78,8 @@ fn other_errors_are_not_truncation() {
 #[test]
 fn written_bytes_are_resident_if_the_file_system_can_tell() {
     let (named, content) = file_of(10_000);
-    // On a file system in memory, which does not support reads that do not wait, both functions return `None`, and
-    // nothing is compared.
+    // A file system in memory does not support reads that do not wait. There, `read_resident` and `read_resident_vec`
+    // return `None`, and nothing is compared.
     let mut buffer = [0; 100];
     if let Some(read) = read_resident(named.as_file(), 50, &mut buffer).unwrap() {
         assert_eq!(buffer[..read], content[50..50 + read]);
@@ -110,6 +110,7 @@ fn written_bytes_are_resident_if_the_file_system_can_tell() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_loaded_range_is_resident() {
+    /// Function that loads a range of a file, given by its offset and length.
     type Load = fn(&File, u64, u64);
     let by_reading: Load = |file, offset, length| read_and_discard(file, offset, offset + length);
     for load_into_page_cache in [load_into_page_cache as Load, by_reading] {
@@ -125,6 +126,7 @@ fn a_loaded_range_is_resident() {
         ] {
             let (named, _) = file_of(length);
             let file = named.as_file();
+            // Evict the file from the page cache, as far as the file system permits.
             file.sync_all().unwrap();
             rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
             load_into_page_cache(file, offset, range);

@@ -56,6 +56,7 @@ impl RingState {
             Err(_) if Errno::from_raw_os_error(-result) != Errno::AGAIN => {
                 slot.send_error = Some(Errno::from_raw_os_error(-result));
             }
+            // EAGAIN means that no byte was sent.
             sent => {
                 slot.unsent = self
                     .write_batch
@@ -79,7 +80,8 @@ impl RingState {
             slot.receiving = ReceiveState::Idle;
         }
         if slot.poll_only {
-            // An error also counts as readable, because the next `recv(2)` returns it.
+            // The operation was a readiness poll. An error also counts as readable, because the next `recv(2)` returns
+            // it.
             slot.receive_mode.set_readable();
             self.wake(index);
             return;
@@ -90,12 +92,14 @@ impl RingState {
                     self.unread.push(index);
                 }
                 slot.filled.extend(self.buffers.filled(id, length));
+                // A Unix socket may have ended without a completion (see `Kernel::has_ended`).
                 slot.may_have_ended = slot.is_unix;
             }
             (Some(id), _) => self.buffers.give_back_empty(id),
             (None, Ok(_)) => {}
             (None, Err(_)) => match Errno::from_raw_os_error(-result) {
                 Errno::NOBUFS if !slot.is_released => {
+                    // No buffer was free. The receive operation starts again in the next turn.
                     self.starved.push(index);
                     return;
                 }
@@ -108,6 +112,7 @@ impl RingState {
         if result == 0 {
             slot.end = Some(ReceiveEnd::Closed);
         }
+        // A connection that receives this much in one turn switches to large receives.
         if !slot.receive_mode.is_large() && slot.filled_bytes() >= LARGE_RECEIVE_BYTES {
             slot.receive_mode.enter_large();
             if slot.receiving == ReceiveState::Armed {

@@ -22,6 +22,7 @@ const STEPS_PER_TURN: u32 = 256;
 /// Number of steps that a send without the ring adds, because it may send half a megabyte of a file.
 const SEND_STEPS: u32 = 8;
 
+// The driver of this thread, while a ring is installed on it.
 thread_local!(static CURRENT: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) });
 
 /// Returns the driver of this thread; `None` if the thread has no ring, or if its ring has failed.
@@ -53,8 +54,8 @@ impl Drop for DriverGuard {
     }
 }
 
-/// Waits in the ring until a task is woken. Without a ring, or after its failure, only sends the batched writes. The
-/// runtime calls it before it parks its thread.
+/// Waits in the ring until a task is woken. If there is no ring, or it has failed, only sends the batched writes. The
+/// runtime calls this function before it parks its thread.
 pub(crate) fn on_park() {
     let Some(driver) = current() else {
         write_batch::flush_current_thread();
@@ -80,6 +81,7 @@ impl Driver {
         Ok(Driver::from_state(RingState::new()?))
     }
 
+    /// Creates a driver for the given ring.
     pub(super) fn from_state(state: RingState) -> Rc<Driver> {
         Rc::new(Driver {
             state: RefCell::new(state),
@@ -151,11 +153,13 @@ impl Driver {
         !self.failed.get() && self.state.borrow_mut().kernel.has_work()
     }
 
+    /// Calls `act` with the state of the ring. `act` must not call the driver, because the state is borrowed.
     pub(super) fn with_state<T>(&self, act: impl FnOnce(&mut RingState) -> T) -> T {
         act(&mut self.state.borrow_mut())
     }
 
-    /// Adds a slot for a socket, which must remain open until it is passed to `release`.
+    /// Adds a slot for a socket, and returns the index of the slot. The socket must remain open until it is passed to
+    /// `release`.
     pub(super) fn register(&self, socket: BorrowedFd<'_>) -> usize {
         let is_unix = matches!(sockopt::socket_domain(socket), Ok(AddressFamily::UNIX));
         let slot = ConnectionSlot::new(socket.as_raw_fd(), is_unix);

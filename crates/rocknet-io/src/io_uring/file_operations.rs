@@ -25,6 +25,7 @@ pub(super) struct FileOperations {
 /// Operation with its result, once there is one.
 struct InFlight {
     command: FileCommand,
+    /// Waker of the task that waits for the result.
     waker: Option<Waker>,
     /// Result of the system call, once it has ended.
     result: Option<i32>,
@@ -37,11 +38,12 @@ pub(super) enum FileCommand {
     /// Reads into memory that outlives the operation.
     Read {
         file: Arc<File>,
+        /// Address of at least `length` bytes.
         into: *mut u8,
         length: u32,
         offset: u64,
     },
-    /// Looks a path up. Boxed, because the kernel is passed the address of the lookup.
+    /// Looks up a path. Boxed, because the kernel holds the address of the lookup.
     Lookup(Box<PathLookup>),
 }
 
@@ -55,6 +57,7 @@ pub(super) struct PathLookup {
 }
 
 impl FileCommand {
+    /// Returns the operation of the ring that executes this command.
     fn operation(&self) -> Operation {
         match self {
             &FileCommand::Read {

@@ -36,7 +36,7 @@ const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAIT
 pub(super) enum Operation {
     /// Receives into provided buffers until it is cancelled, no buffer is free, or the stream ends or fails.
     Receive(RawFd),
-    /// Waits until one of the events occurs.
+    /// Waits until one of the events of `poll(2)` occurs.
     Wait { descriptor: RawFd, events: u32 },
     /// Sends during submission and never remains in flight. Posts a completion only if not all bytes were sent.
     Send {
@@ -62,6 +62,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
+    /// Returns the entry for the submission queue.
     #[inline]
     fn entry(self) -> Entry {
         match self {
@@ -128,7 +129,7 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// `queue` is page-aligned, zeroed, has `count` entries, and lives until `cancel_all` has returned true.
+    /// `queue` must be page-aligned and zeroed, have `count` entries, and live until `cancel_all` has returned true.
     pub unsafe fn provide(&mut self, queue: *const BufRingEntry, count: u16) -> io::Result<()> {
         match self {
             // SAFETY: as the caller promises.
@@ -256,7 +257,8 @@ impl Kernel {
         }
     }
 
-    /// Moves bytes of a socket into a pipe, without the ring.
+    /// Moves bytes from a socket into a pipe, without the ring. Returns the number of bytes moved; 0 if no byte can
+    /// be moved now, or at the end of the stream.
     pub fn fill_pipe(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
         match self {
             // SAFETY: as in `receive`.

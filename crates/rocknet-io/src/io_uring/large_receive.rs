@@ -58,6 +58,7 @@ impl Driver {
 }
 
 impl RingState {
+    /// Implements [`Driver::fill_pipe`], but does not count the work.
     fn fill_pipe(&mut self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
         let slot = &mut self.slots[index];
         if !slot.may_fill_pipe() || slot.receive_mode.is_drained() {
@@ -73,6 +74,7 @@ impl RingState {
         filled
     }
 
+    /// Implements [`Driver::receive_large`], but does not count the work.
     fn receive_large(&mut self, context: &Context<'_>, index: usize, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let slot = &mut self.slots[index];
         if !slot.receive_mode.is_drained() && slot.receiving == ReceiveState::Idle {

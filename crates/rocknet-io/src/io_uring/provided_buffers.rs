@@ -28,6 +28,7 @@ pub(super) struct FilledBuffer {
 }
 
 impl FilledBuffer {
+    /// Returns the number of bytes received.
     pub fn len(&self) -> usize {
         usize::from(self.length)
     }
@@ -102,6 +103,7 @@ impl ProvidedBuffers {
         self.grow_to(self.in_use.saturating_mul(2).min(MAX_BUFFERS));
     }
 
+    /// Adds unused buffers until `count` buffers are in use.
     fn grow_to(&mut self, count: u16) {
         for id in self.in_use..count {
             self.add(id);
@@ -109,6 +111,7 @@ impl ProvidedBuffers {
         self.in_use = count;
     }
 
+    /// Returns the address of a buffer.
     fn at(&self, id: u16) -> *mut u8 {
         debug_assert!(id < MAX_BUFFERS);
         // SAFETY: within the mapping of `MAX_BUFFERS` buffers.
@@ -143,7 +146,7 @@ impl ProvidedBuffers {
 #[allow(unsafe_code)]
 impl Drop for ProvidedBuffers {
     fn drop(&mut self) {
-        // SAFETY: both were mapped with these lengths, and nothing borrowed from them outlives `self`.
+        // SAFETY: both mappings have these lengths, and nothing borrowed from them outlives `self`.
         unsafe {
             let _ = munmap(self.free.as_ptr().cast(), QUEUE_BYTES);
             let _ = munmap(self.memory.as_ptr().cast(), MEMORY_BYTES);

@@ -59,7 +59,8 @@ async fn read_rest(
     }
 }
 
-/// Starts the read of the next chunk.
+/// Starts reading the next chunk, at most `length` bytes. Returns `None` if the ring has failed or has too many
+/// operations.
 fn start_read(driver: &Rc<Driver>, file: &Arc<File>, offset: u64, length: u64) -> Option<FileOperation> {
     let into = driver.with_state(|state| state.sink.memory());
     let command = FileCommand::Read {

@@ -2,8 +2,8 @@
 
 use super::provided_buffers::BUFFER_BYTES;
 
-/// Minimum number of bytes received in one turn or call for `recv(2)` to cost less than provided buffers with their
-/// copies.
+/// Number of bytes received in one turn, or by one call, at which `recv(2)` becomes cheaper than provided buffers.
+/// The contents of provided buffers have to be copied.
 pub(super) const LARGE_RECEIVE_BYTES: usize = 2 * BUFFER_BYTES;
 /// Number of consecutive receives of less than a provided buffer after which the multishot operation is cheaper again.
 /// One is not enough, because a large response or upload also ends with a small receive.
@@ -12,6 +12,7 @@ const SMALL_RECEIVES_TO_LEAVE: u8 = 8;
 /// Receive mode of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReceiveMode {
+    /// True if data is received by `recv(2)`.
     is_large: bool,
     /// True if the last receive emptied the socket, so that the next one has to wait for data.
     is_drained: bool,
@@ -54,7 +55,8 @@ impl ReceiveMode {
         self.count_small(got, wanted);
     }
 
-    /// Records `got` bytes moved into a pipe. The socket may still contain more bytes.
+    /// Records `got` bytes moved into a pipe. The socket does not count as emptied, because it may contain more bytes
+    /// than the pipe has room for.
     pub fn record_spliced(&mut self, got: usize) {
         self.count_small(got, BUFFER_BYTES);
     }
@@ -77,6 +79,7 @@ mod tests {
 
     #[test]
     fn large_receives_end_after_several_small_ones() {
+        // The buffer of 65,536 bytes is larger than a provided buffer, so a receive of 10 bytes counts as small.
         let mut mode = ReceiveMode::default();
         assert!(!mode.is_large());
         mode.enter_large();

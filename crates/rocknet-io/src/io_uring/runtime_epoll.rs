@@ -54,6 +54,7 @@ pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
 /// leave such entries behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EpollTarget {
+    /// Descriptor under which the file was added to the epoll instance.
     descriptor: RawFd,
     inode: u64,
     /// Device number as the kernel prints it: 12 bits for the major number, and 20 bits for the minor number.
@@ -61,6 +62,7 @@ struct EpollTarget {
 }
 
 impl EpollTarget {
+    /// Returns the file that an open descriptor refers to.
     fn of(descriptor: BorrowedFd<'_>) -> io::Result<EpollTarget> {
         let stat = fstat(descriptor)?;
         Ok(EpollTarget {

@@ -104,6 +104,7 @@ struct StartedOperation {
     user_data: u64,
     /// Duplicate of the descriptor, which remains open like the kernel's own reference.
     file: OwnedFd,
+    /// True once the operation was cancelled. It then ends with an error when it is next processed.
     cancelled: bool,
 }
 
@@ -139,7 +140,9 @@ impl Drop for SimulatedKernel {
 
 /// Kernel side of the provided buffers.
 struct BufferStock {
+    /// Queue of free buffers, which the driver owns.
     queue: *const BufRingEntry,
+    /// Number of entries of the queue.
     count: u16,
     /// Number of entries taken from the queue so far, modulo 2^16.
     head: u16,
@@ -149,10 +152,12 @@ struct BufferStock {
     lent: HashMap<u16, bool>,
 }
 
+/// Returns the inode of an open file.
 fn inode(descriptor: BorrowedFd<'_>) -> u64 {
     rustix::fs::fstat(descriptor).expect("it is open").st_ino
 }
 
+/// Borrows the descriptor of an operation.
 #[allow(unsafe_code)]
 fn borrow<'a>(descriptor: RawFd) -> BorrowedFd<'a> {
     // SAFETY: the result is used only within the current call, during which the driver has to keep the descriptor open.
@@ -177,6 +182,7 @@ impl SimulatedKernel {
         }
     }
 
+    /// Registers the queue of provided buffers.
     pub fn provide(&mut self, queue: *const BufRingEntry, count: u16) {
         self.stock = Some(BufferStock {
             queue,
@@ -187,10 +193,12 @@ impl SimulatedKernel {
         });
     }
 
+    /// Returns whether the submission queue is full.
     pub fn is_full(&self) -> bool {
         self.queue.len() >= self.profile.submissions
     }
 
+    /// Returns whether operations were pushed but not submitted.
     pub fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -201,10 +209,12 @@ impl SimulatedKernel {
         !self.in_flight.is_empty() && self.rng.chance(50)
     }
 
+    /// Returns whether the completion queue has overflowed.
     pub fn has_overflow(&self) -> bool {
         !self.overflow.is_empty()
     }
 
+    /// Pushes an operation into the submission queue, which must not be full.
     pub fn push(&mut self, operation: Operation, user_data: u64) {
         assert!(!self.is_full(), "the queue is full and the operation is lost");
         let inode = match operation {
@@ -222,6 +232,8 @@ impl SimulatedKernel {
         });
     }
 
+    /// Starts queued operations, and advances operations in flight. Fails or leaves work undone at random. If `wait`
+    /// is true and nothing has completed, completes every operation that can complete.
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
         if self.broken || self.rng.below(1000) < self.profile.breaks {
             self.broken = true;
@@ -260,6 +272,8 @@ impl SimulatedKernel {
         recv(borrow(socket), &mut buffer[..max_bytes], RecvFlags::DONTWAIT).map(|(got, _)| got)
     }
 
+    /// Moves bytes from a socket into a pipe, without the ring. Returns the number of bytes moved; 0 if there is no
+    /// data, at the end of the stream, or after a simulated fault.
     pub fn fill_pipe(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
         self.before_direct_call(socket)?;
         if self.rng.chance(self.profile.faults) {
@@ -286,12 +300,13 @@ impl SimulatedKernel {
         }
     }
 
+    /// Returns the next completion.
     pub fn next(&mut self) -> Option<Completion> {
         self.ready.pop_front()
     }
 
     /// Cancels all submitted operations except some file operations, which a kernel thread may already run. Returns
-    /// true if all operations other than file operations have ended, which is always so here.
+    /// true, because all operations other than file operations have ended.
     pub fn cancel_all(&mut self) -> bool {
         for started in std::mem::take(&mut self.in_flight) {
             if started.is_file_operation() && self.rng.chance(70) {
@@ -316,6 +331,7 @@ impl SimulatedKernel {
         stock.lent.values().filter(|lent| **lent).count()
     }
 
+    /// Posts a completion to the completion queue, or to the overflow if the queue is full.
     fn complete(&mut self, user_data: u64, result: i32, more: bool, buffer: Option<u16>) {
         let completion = Completion {
             user_data,
@@ -372,7 +388,9 @@ impl SimulatedKernel {
         }
     }
 
-    /// Sends bytes. Posts a completion only if not all bytes were sent, as `IOSQE_CQE_SKIP_SUCCESS` requests.
+    /// Sends bytes. Posts a completion only if not all bytes were sent, because every send has two flags.
+    /// `IOSQE_CQE_SKIP_SUCCESS` suppresses the completion of a success, and `MSG_WAITALL` makes a short send a
+    /// failure.
     #[allow(unsafe_code)]
     fn send(&mut self, socket: BorrowedFd<'_>, user_data: u64, bytes: *const u8, length: u32) {
         if self.rng.chance(self.profile.losses) {

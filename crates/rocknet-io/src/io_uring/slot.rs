@@ -120,7 +120,7 @@ impl ConnectionSlot {
         self.filled.iter().map(FilledBuffer::len).sum()
     }
 
-    /// Moves received data to the front of `buffer` and returns its length.
+    /// Moves received data to the front of `buffer`, and returns the number of bytes moved.
     pub fn take(&mut self, buffers: &mut ProvidedBuffers, buffer: &mut [u8]) -> usize {
         let mut at = 0;
         if !self.stash.is_empty() {

@@ -33,8 +33,8 @@ pub(super) struct RingState {
     pub unread: Vec<usize>,
     /// Indexes of the slots whose receive operation ended for lack of buffers.
     pub starved: Vec<usize>,
-    /// Released sockets whose operations may not have been submitted yet, so that their descriptor numbers must not be
-    /// reused yet.
+    /// Released sockets whose operations may not have been submitted yet. They stay open until then, because
+    /// otherwise a new file could get the descriptor number that such an operation refers to.
     pub closing: Vec<OwnedFd>,
     /// Tasks to wake at the end of the turn.
     pub wakers: Vec<Waker>,
@@ -94,7 +94,7 @@ impl RingState {
 
     /// Pushes an operation. Returns false if the queue is full and cannot be submitted. The operation is then not
     /// pushed and will not complete, and the next turn fails the ring. After [`RingState::fail`], every operation is
-    /// discarded although the result is true, so callers that need a completion check for that failure first.
+    /// discarded although the result is true, so a caller that needs a completion checks for that failure first.
     #[allow(unsafe_code)]
     pub fn push(&mut self, operation: Operation, user_data: u64) -> bool {
         while self.kernel.is_full() {

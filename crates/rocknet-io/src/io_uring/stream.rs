@@ -51,6 +51,8 @@ impl UringStream {
         self.fallback.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
+    /// Returns the socket. The ring drives it, or epoll after the ring has failed. Fails if the socket could not be
+    /// registered with epoll.
     fn socket(&self) -> io::Result<BorrowedFd<'_>> {
         match (&self.socket, &self.fallback) {
             (Some(socket), _) => Ok(socket.as_fd()),
@@ -99,6 +101,7 @@ impl Link for UringStream {
         let mut file_budget = FILE_BUDGET;
         match epoll::send_queue(socket, queue, &mut file_budget) {
             Ok(true) => Poll::Ready(Ok(())),
+            // The connection has sent its share of file bytes, so other tasks run before it continues.
             Ok(false) => {
                 context.waker().wake_by_ref();
                 Poll::Pending

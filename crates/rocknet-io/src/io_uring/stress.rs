@@ -47,6 +47,7 @@ const CALM: FaultProfile = FaultProfile {
     completions: 4096,
 };
 
+/// Name and faults of each profile.
 #[rustfmt::skip] // A table is read by its columns.
 const PROFILES: &[(&str, FaultProfile)] = &[
     ("calm", CALM),
@@ -84,6 +85,7 @@ fn no_fault_of_the_ring_loses_data_or_leaks() {
     assert_eq!(open_descriptors(), before, "descriptors are left open");
 }
 
+/// Returns the number of open descriptors of this process, including the one that lists them.
 fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("a list").count()
 }
@@ -140,10 +142,13 @@ struct Scenario {
     pairs: Vec<Pair>,
     /// File operations in progress, each with its waker.
     file_operations: Vec<(ReadAhead, Arc<Flag>)>,
+    /// File for read-ahead.
     file: Arc<File>,
+    /// Root below which paths are prefetched.
     root: Arc<Root>,
     /// Stands in for the runtime's epoll.
     events: Arc<File>,
+    /// Set when the task that watches the runtime's epoll is woken.
     epoll_waker: Arc<Flag>,
     /// True on the simulated kernel, where a wait ends even without a completion.
     may_wait: bool,
@@ -187,6 +192,7 @@ impl Scenario {
             self.step(total);
             self.runtime_turn().await;
         }
+        // From here on, no connection is broken and the ring does not fail, so that all tasks can end.
         self.with_simulated(|simulated| {
             simulated.profile.losses = 0;
             simulated.profile.breaks = 0;
@@ -219,6 +225,7 @@ impl Scenario {
         }
     }
 
+    /// Calls `act` with the simulated kernel. Returns `None` on the real kernel, and after a failure of the ring.
     fn with_simulated<T>(&self, act: impl FnOnce(&mut SimulatedKernel) -> T) -> Option<T> {
         self.driver.with_state(|state| match &mut state.kernel {
             Kernel::Simulated(simulated) => Some(act(simulated)),
@@ -226,7 +233,8 @@ impl Scenario {
         })
     }
 
-    /// Performs one random action of a task, a peer, the ring or the runtime.
+    /// Performs one random action of a task, a peer, the ring or the runtime: the first arm that matches the random
+    /// number and whose condition holds.
     fn step(&mut self, total: &mut Totals) {
         let (which, length) = (self.rng.below(self.pairs.len()), self.rng.below(30_000));
         let is_rare_case = self.rng.chance(10);
@@ -335,8 +343,8 @@ impl Scenario {
             }
             std::thread::yield_now();
         }
-        // An event of the runtime must still wake the task that watches epoll. Several turns are needed, because the
-        // simulated kernel may be slow.
+        // An event of the runtime must still wake the task that watches epoll. `watch` consumes the first event, and
+        // the second one has to wake the task. Several turns are needed, because the simulated kernel may be slow.
         self.epoll_waker.take();
         let _ = (&*self.events).write(&1_u64.to_ne_bytes());
         self.watch();

@@ -98,6 +98,7 @@ async fn once<T>(mut poll: impl FnMut(&mut Context<'_>) -> T) -> T {
     poll_fn(|context| Poll::Ready(poll(context))).await
 }
 
+/// Returns a queue that contains a copy of `bytes`.
 fn queue_of(bytes: &[u8]) -> SendQueue {
     let mut queue = SendQueue::default();
     queue.buffer().extend_from_slice(bytes);

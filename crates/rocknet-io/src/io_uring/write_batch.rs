@@ -14,7 +14,7 @@ pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024;
 
 /// Writes that are sent together.
 pub(super) struct WriteBatch {
-    /// Never grows, because the kernel is passed addresses within it.
+    /// Bytes of all writes. Never grows, because the kernel holds addresses within it.
     memory: Box<[u8]>,
     /// Number of bytes at the front of `memory` that contain writes.
     used: usize,

@@ -8,12 +8,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// found.
 const MAX_TABLE_BYTES: u64 = 1024 * 1024;
 
+/// Returns the addresses in both tables, including loopback addresses. An address may occur twice.
 pub(super) fn addresses() -> Vec<IpAddr> {
     let mut all = v4(&read("/proc/net/fib_trie"));
     all.extend(v6(&read("/proc/net/if_inet6")));
     all
 }
 
+/// Returns the text of a table; an empty string if it cannot be read.
 fn read(table: &str) -> String {
     let mut text = String::new();
     if let Ok(file) = File::open(table) {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+/// Returns no addresses.
 pub(super) fn addresses() -> Vec<IpAddr> {
     Vec::new()
 }

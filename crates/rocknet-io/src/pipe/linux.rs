@@ -52,6 +52,8 @@ pub fn write(ends: &PipeEnds, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
+/// Takes bytes from the front of the pipe into `room`, and returns their number. Fails with `WouldBlock` if the pipe is
+/// empty.
 pub fn read(ends: &PipeEnds, room: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::read(&ends.reader, room)?)
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::PortOwner;
 
+/// Returns a process that listens on TCP `port` at an address that conflicts with `ip`, or at any address for `None`.
 pub(super) fn of_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
     let inodes: Vec<u64> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
@@ -21,6 +22,7 @@ pub(super) fn of_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
     process_with(&inodes)
 }
 
+/// Returns a process that listens on the Unix socket that was bound to `path`.
 pub(super) fn of_socket_file(path: &Path) -> Option<PortOwner> {
     let inodes: Vec<u64> = lines("/proc/net/unix")
         .filter_map(|line| unix_inode(&line, path.as_os_str().as_bytes()))
@@ -37,6 +39,7 @@ struct Listening {
 }
 
 impl Listening {
+    /// Parses a line of the table; `None` for the heading, for an invalid line, and for a socket that does not listen.
     fn parse(line: &str) -> Option<Self> {
         // The columns: number, local address, remote address, state, queues, timer, retransmissions, user, timeout,
         // inode.
@@ -184,6 +187,7 @@ mod tests {
                     .into(),
                 None,
             ),
+            // An address with a digit too few, in a line that ends early.
             (format!("   0: {loopback:07X}:1F90 {}", &rest[..10]), None),
             ("   0: €€€ x".into(), None),
             (String::new(), None),
@@ -195,6 +199,7 @@ mod tests {
             });
             assert_eq!(Listening::parse(&line), expected, "{line}");
         }
+        // Line of `/proc/net/unix`, and the inode if the line belongs to a socket bound to `/run/x.sock`.
         let row = "0000000000000000: 00000002 00000000 00010000 0001 01 4711";
         for (line, expected) in [
             (format!("{row} /run/x.sock"), Some(4711)),

@@ -15,8 +15,8 @@ pub enum PrivilegeError {
     NoGroup(u32),
     /// The requested user or group is root.
     IsRoot,
-    /// The process has this number of threads, which is more than one. Each thread has its own privileges, so the
-    /// others would keep theirs.
+    /// The process has this number of threads, more than one. Each thread has its own privileges, so the other
+    /// threads would keep theirs.
     Threads(usize),
     /// The system call with this name failed, or the file with this path could not be read.
     System(&'static str, io::Error),

@@ -8,6 +8,8 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
 use super::{PrivilegeError, User};
 
+/// Changes the whole process to `user` permanently, and checks that returning to root fails. Keeps the capability to
+/// bind ports below 1024, if the process has it. Fails if the process has several threads.
 pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     if let Some(count) = threads().filter(|&count| count != 1) {
         return Err(PrivilegeError::Threads(count));
@@ -51,6 +53,7 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     }
 }
 
+/// Drops all capabilities except `PROCESS_CAPABILITIES`, and blocks signals. Fails if the process has several threads.
 pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     if let Some(count) = threads().filter(|&count| count != 1) {
         return Err(PrivilegeError::Threads(count));
@@ -67,6 +70,30 @@ pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
+/// Returns the names of the effective capabilities of this thread, `all` or `none`; `None` if the system call fails.
+pub(super) fn capabilities() -> Option<String> {
+    let sets = thread::capabilities(None).ok()?;
+    // A thread of root has all capabilities that the kernel knows, which may be fewer than this program knows.
+    let last = fs::read_to_string("/proc/sys/kernel/cap_last_cap").ok();
+    let last: Option<u32> = last.and_then(|number| number.trim().parse().ok());
+    // Capabilities are numbered from 0, so the kernel knows `last + 1` of them.
+    let effective = sets.effective.bits();
+    if last.is_some_and(|last| u64::from(effective.count_ones()) == u64::from(last) + 1) {
+        return Some("all".to_owned());
+    }
+    let names: Vec<String> = sets
+        .effective
+        .iter_names()
+        .map(|(name, _)| format!("CAP_{name}"))
+        .collect();
+    Some(if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(" ")
+    })
+}
+
+/// Empties the ambient and inheritable sets, so that started programs inherit no capability from this process.
 pub(super) fn stop_inheritance() -> Result<(), PrivilegeError> {
     clear_ambient_set()?;
     let sets = named("capget", thread::capabilities(None))?;
@@ -86,7 +113,8 @@ pub(super) fn stop_inheritance() -> Result<(), PrivilegeError> {
     }
 }
 
-/// Makes system calls and nothing else, because it is called between fork and exec.
+/// Lets the next program inherit the capability to bind ports below 1024, if this thread has it. Makes only system
+/// calls, because it runs between fork and exec.
 pub(super) fn pass_on_low_ports() {
     let Ok(sets) = thread::capabilities(None) else { return };
     if !sets.permitted.contains(KEPT_CAPABILITIES) {

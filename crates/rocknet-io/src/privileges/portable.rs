@@ -4,6 +4,7 @@ use std::io;
 
 use super::{PrivilegeError, User};
 
+/// Fails, because dropping privileges is not implemented for this system.
 pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     let advice = format!("not built for this system; start the server as `{}` instead", user.name);
     Err(PrivilegeError::System(
@@ -12,11 +13,17 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     ))
 }
 
+/// Fails, because the system has no capabilities.
 pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     Err(PrivilegeError::System("capset", io::ErrorKind::Unsupported.into()))
 }
 
-/// Nothing is inherited on these systems.
+/// Returns `None`, because the system has no capabilities.
+pub(super) fn capabilities() -> Option<String> {
+    None
+}
+
+/// Does nothing, because programs inherit no capabilities on these systems.
 #[allow(clippy::unnecessary_wraps)] // Linux returns an error
 pub(super) fn stop_inheritance() -> Result<(), PrivilegeError> {
     Ok(())

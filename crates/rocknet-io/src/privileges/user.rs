@@ -96,10 +96,12 @@ struct PasswdEntry<'a> {
     name: &'a str,
     uid: u32,
     gid: u32,
+    /// Home directory; `None` if it is missing or not an absolute path.
     home: Option<&'a str>,
 }
 
 impl<'a> PasswdEntry<'a> {
+    /// Parses a line; `None` if it is invalid.
     fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.split(':');
         let name = fields.next().filter(|name| !name.is_empty())?;
@@ -116,10 +118,12 @@ impl<'a> PasswdEntry<'a> {
 struct GroupEntry<'a> {
     name: &'a str,
     gid: u32,
+    /// Names of the members, separated by commas.
     members: &'a str,
 }
 
 impl<'a> GroupEntry<'a> {
+    /// Parses a line; `None` if it is invalid.
     fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.split(':');
         let name = fields.next().filter(|name| !name.is_empty())?;
@@ -130,6 +134,7 @@ impl<'a> GroupEntry<'a> {
         })
     }
 
+    /// Returns whether `user` is a member of the group.
     fn has(&self, user: &str) -> bool {
         self.members.split(',').any(|member| member.trim() == user)
     }
@@ -157,8 +162,10 @@ const MAX_GROUPS: usize = 65_536;
 mod tests {
     use super::*;
 
+    /// Text of `/etc/passwd`, with invalid lines among the valid ones.
     const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nwww-data:x:33:33:w:/var/www:/bin/false\n\nbroken:x:\n:x:7:7::/:\n\
         +nis\nweb:x:1001:100:a:b:c\n2000:x:2001:2001::/:\nkeeps:x:4294967295:5::/:\n";
+    /// Text of `/etc/group`, with spaces around a member and an invalid line.
     const GROUP: &str = "root:x:0:\nwww-data:x:33:\nusers:x:100:web\nssl:x:110:www-data,web\nlogs:x:4:x,web , y\n\
         www:x:111:www-datax\nbroken\n";
 
@@ -179,6 +186,7 @@ mod tests {
                 home,
             })
         };
+        // Specification, and the user that is found, or the error.
         for (spec, expected) in [
             ("www-data", user("www-data", 33, 33, &[33, 110])),
             ("33", user("www-data", 33, 33, &[33, 110])),

@@ -9,6 +9,7 @@ use crate::io_uring;
 /// Owner of this thread's ring; it must be dropped after all tasks.
 pub type RingGuard = io_uring::DriverGuard;
 
+/// Builds a runtime, and installs a ring for the calling thread.
 pub fn build_with_ring(builder: &mut Builder) -> io::Result<(LocalRuntime, RingGuard)> {
     let runtime = builder
         .on_thread_park(io_uring::on_park)

@@ -22,6 +22,7 @@ pub fn io_uring_unavailable() -> Option<String> {
     result.err().map(|error| reason(&error))
 }
 
+/// Creates a ring, and sends two messages over a socket pair.
 fn attempt() -> io::Result<()> {
     Runtime::with_io_uring(1)?.block_on(async {
         let driver = current().ok_or(io::ErrorKind::Other)?;
@@ -30,7 +31,7 @@ fn attempt() -> io::Result<()> {
         theirs.set_nonblocking(true)?;
         let mut ours = UringStream::new(driver.clone(), ours.into());
         let mut theirs = UringStream::new(driver, theirs.into());
-        // Sends two messages, so that the second one is received by an operation that is already armed.
+        // Sends two messages, so that the second one is received by an operation that already waits.
         for _ in 0..2 {
             let mut queue = SendQueue::default();
             queue.buffer().extend_from_slice(WORD);
@@ -53,6 +54,7 @@ fn attempt() -> io::Result<()> {
 /// Content of each message.
 const WORD: &[u8] = b"ring";
 
+/// Explains to the operator why the attempt failed.
 fn reason(error: &io::Error) -> String {
     let text = match Errno::from_io_error(error) {
         Some(Errno::NOSYS) => "this kernel has no io_uring",
@@ -75,6 +77,7 @@ mod tests {
 
     #[test]
     fn every_reason_names_its_cause() {
+        /// Checks that the text for `errno` contains `word`.
         fn check(errno: Errno, word: &str) {
             let text = reason(&errno.into());
             assert!(text.contains(word), "{errno:?}: {text}");

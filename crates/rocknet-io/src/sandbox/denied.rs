@@ -105,13 +105,16 @@ const IF_AT_LEAST: u16 = opcode(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K);
 const IF_ANY_BIT: u16 = opcode(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K);
 const RETURN: u16 = opcode(libc::BPF_RET | libc::BPF_K);
 
+/// Converts an opcode to the type of an instruction.
 #[allow(clippy::cast_possible_truncation)] // opcodes have 16 bits
 const fn opcode(code: u32) -> u16 {
     code as u16
 }
 
+/// Result that permits a call.
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 
+/// Returns the result that makes a call fail with this error number.
 const fn fail_with(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()
 }
@@ -120,6 +123,7 @@ const fn fail_with(errno: i32) -> u32 {
 pub(super) fn filter(architecture: u32, has_io_uring: bool) -> Vec<libc::sock_filter> {
     let denied = fail_with(libc::EPERM);
     let mut program = vec![
+        // Calls of another architecture are denied, because their numbers have other meanings.
         load(offset_of!(libc::seccomp_data, arch)),
         jump(IF_EQUAL, architecture, 1, 0),
         result(denied),
@@ -147,10 +151,13 @@ pub(super) fn filter(architecture: u32, has_io_uring: bool) -> Vec<libc::sock_fi
     program
 }
 
+/// Returns the number of a system call in the type that the filter compares. The conversion cannot fail, because all
+/// numbers are small and not negative.
 fn number(call: libc::c_long) -> u32 {
     u32::try_from(call).unwrap_or(u32::MAX)
 }
 
+/// Loads the 32-bit word at `offset` of `seccomp_data`, the description of the call.
 fn load(offset: usize) -> libc::sock_filter {
     libc::sock_filter {
         code: LOAD,
@@ -170,6 +177,7 @@ fn jump(code: u16, k: u32, then: u8, otherwise: u8) -> libc::sock_filter {
     }
 }
 
+/// Ends the filter with the result `k`, which permits or denies the call.
 fn result(k: u32) -> libc::sock_filter {
     libc::sock_filter {
         code: RETURN,

@@ -45,16 +45,20 @@ const DEVICES: &str = "/dev";
 /// `struct landlock_ruleset_attr` as in version 1. The kernel treats fields of later versions as zeros.
 #[repr(C)]
 struct Ruleset {
+    /// Rights that are denied unless a rule permits them.
     handled_access_fs: u64,
 }
 
 /// `struct landlock_path_beneath_attr`.
 #[repr(C, packed)]
 struct PathBeneath {
+    /// Rights that the rule permits.
     allowed_access: u64,
+    /// Descriptor of the folder below which the rule applies.
     parent_fd: i32,
 }
 
+/// Returns whether the kernel has a recent enough version of Landlock.
 pub(super) fn is_available() -> bool {
     version() >= MIN_VERSION
 }
@@ -73,12 +77,14 @@ fn version() -> libc::c_long {
     }
 }
 
+/// Prevents the calling thread, and the threads that it starts, from changing files outside of `folders`.
 #[allow(unsafe_code)]
 pub(super) fn limit_writes(folders: &[PathBuf]) -> Result<(), SandboxError> {
     let version = version();
     if version < MIN_VERSION {
         return Err(SandboxError::Unsupported("Landlock of Linux 5.19 or newer"));
     }
+    // Rights that this version of Landlock knows.
     let known = if version >= TRUNCATE_VERSION { !0 } else { !TRUNCATE };
     let ruleset = create(DENIED & known)?;
     for folder in folders {
@@ -94,6 +100,7 @@ pub(super) fn limit_writes(folders: &[PathBuf]) -> Result<(), SandboxError> {
     }
 }
 
+/// Creates a ruleset that denies the rights `handled_access_fs` wherever no rule permits them.
 #[allow(unsafe_code)]
 fn create(handled_access_fs: u64) -> Result<OwnedFd, SandboxError> {
     let attributes = Ruleset { handled_access_fs };

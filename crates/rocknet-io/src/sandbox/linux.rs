@@ -12,18 +12,22 @@ use rustix::thread::{self, CapabilitySet};
 
 use super::SandboxError;
 
+/// Sets `no_new_privs`, so that set-user-ID files give no privileges to this process and its programs.
 pub(super) fn renounce_privileges() -> Result<(), SandboxError> {
     thread::set_no_new_privs(true).map_err(|errno| SandboxError::System("prctl(PR_SET_NO_NEW_PRIVS)", errno.into()))
 }
 
+/// Permits changes to files only below `folders`.
 pub(super) fn limit_writes(folders: &[PathBuf]) -> Result<(), SandboxError> {
     landlock::limit_writes(folders)
 }
 
+/// Returns true if the kernel can limit writes to folders.
 pub(super) fn can_limit_writes() -> bool {
     landlock::is_available()
 }
 
+/// Returns true if the kernel can make denied system calls fail, and the filter supports this architecture.
 #[allow(unsafe_code)]
 pub(super) fn can_deny_system_calls() -> bool {
     let action = libc::SECCOMP_RET_ERRNO;
@@ -32,6 +36,7 @@ pub(super) fn can_deny_system_calls() -> bool {
     denied::ARCHITECTURE.is_some() && result == 0
 }
 
+/// Denies system calls to this process. `has_io_uring`: false to deny io_uring too.
 pub(super) fn deny_system_calls(has_io_uring: bool) -> Result<(), SandboxError> {
     install(&filter(has_io_uring)?).map_err(|()| SandboxError::last("seccomp"))
 }
@@ -39,6 +44,8 @@ pub(super) fn deny_system_calls(has_io_uring: bool) -> Result<(), SandboxError> 
 /// Filter of the programs that this process starts.
 static PROGRAM_FILTER: OnceLock<Vec<libc::sock_filter>> = OnceLock::new();
 
+/// Stores the filter for the programs that this process starts from now on. Fails if this process is not privileged
+/// and may gain privileges through set-user-ID files, because the kernel would refuse the filter.
 pub(super) fn limit_programs() -> Result<(), SandboxError> {
     // Programs get no io_uring, because it bypasses the filter.
     let filter = filter(false)?;
@@ -51,12 +58,15 @@ pub(super) fn limit_programs() -> Result<(), SandboxError> {
     Ok(())
 }
 
+/// Installs the stored filter, if any. To be called between fork and exec. An error is ignored: the program then has
+/// the rights of its account.
 pub(super) fn apply_to_program() {
     if let Some(filter) = PROGRAM_FILTER.get() {
         let _ = install(filter);
     }
 }
 
+/// Returns the filter for this architecture. `has_io_uring`: false if the filter denies io_uring.
 fn filter(has_io_uring: bool) -> Result<Vec<libc::sock_filter>, SandboxError> {
     match denied::ARCHITECTURE.filter(|_| can_deny_system_calls()) {
         Some(architecture) => Ok(denied::filter(architecture, has_io_uring)),

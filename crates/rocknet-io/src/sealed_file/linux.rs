@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
+/// Creates an empty file in memory that can be sealed later.
 pub(super) fn create() -> io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     Ok(memfd_create("rocknet", flags)?.into())
@@ -17,6 +18,7 @@ pub(super) fn seal(file: &File) -> io::Result<()> {
     Ok(fcntl_add_seals(file, all)?)
 }
 
+/// Returns the path by which a process can open its own descriptor `number`.
 pub(super) fn path(number: i32) -> PathBuf {
     format!("/proc/self/fd/{number}").into()
 }

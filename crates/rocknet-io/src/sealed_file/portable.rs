@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Creates an empty file, and removes its name.
 pub(super) fn create() -> io::Result<File> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -27,6 +28,7 @@ pub(super) fn seal(_: &File) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the path by which a process can open its own descriptor `number`.
 pub(super) fn path(number: i32) -> PathBuf {
     format!("/dev/fd/{number}").into()
 }

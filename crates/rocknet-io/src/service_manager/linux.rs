@@ -6,6 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr;
 
+/// Returns the address of an abstract Unix socket; `None` if the name is too long.
 pub(super) fn abstract_address(name: &[u8]) -> Option<SocketAddr> {
     SocketAddr::from_abstract_name(name).ok()
 }

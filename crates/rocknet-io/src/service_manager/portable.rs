@@ -3,8 +3,10 @@
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::SocketAddr;
 
+/// Does nothing, because the service managers of these systems set no such variables.
 pub(super) fn remove_variables(_: &[&str]) {}
 
+/// Returns `None`, because the service manager passes no sockets in this way.
 pub(super) fn open_socket(_: RawFd) -> Option<OwnedFd> {
     None
 }

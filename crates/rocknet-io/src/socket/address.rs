@@ -48,8 +48,8 @@ impl Address {
             }
     }
 
-    /// Returns true if every connection to `one` matches this address too, and this address also has others, as all
-    /// addresses of a port do for each of them.
+    /// Returns true if every connection to `one` matches this address too, and this address also matches other
+    /// connections. For example, all addresses of a port cover each single address with that port.
     pub fn covers(&self, one: &Self) -> bool {
         let is_wider = match (self, one) {
             (Self::Tcp { ip: None, .. }, Self::Tcp { ip: Some(_), .. }) => true,
@@ -99,6 +99,7 @@ mod tests {
 
     #[test]
     fn all_addresses_of_a_port_cover_each_of_them() {
+        // The text `*` is not an IP address, so it becomes `None`: all addresses.
         let tcp = |ip: &str, port| Address::Tcp {
             ip: ip.parse().ok(),
             port,

@@ -115,6 +115,7 @@ mod tests {
         let port = || Address::Tcp { ip: None, port: 80 };
         let unix = || Address::Unix("/run/x".into());
         let full = || BindErrorKind::Other(io::Error::other("full"));
+        // Address, cause, and texts that the message contains.
         for (address, kind, words) in [
             (
                 port(),

@@ -57,8 +57,9 @@ impl Listener {
     }
 
     /// Listens like [`Listener::bind`], but the address may overlap with the addresses of `held`, which have to be
-    /// sockets of this process. Sets `SO_REUSEPORT` on those that overlap, permanently. Needed for a reload that
-    /// replaces one address of a port by all addresses, or the reverse, because both sockets exist for a moment.
+    /// sockets of this process. Sets `SO_REUSEPORT` permanently on the sockets of `held` whose addresses overlap.
+    /// Needed for a reload that replaces one address of a port by all addresses, or the reverse, because both sockets
+    /// exist for a moment.
     ///
     /// # Errors
     ///
@@ -74,6 +75,7 @@ impl Listener {
         Self::open(address, options, sharing).map_err(fail)
     }
 
+    /// Binds a socket to the address, and listens.
     fn open(address: &Address, options: ListenOptions, sharing: PortSharing) -> io::Result<Self> {
         match address {
             Address::Tcp { ip: None, port } => {
@@ -135,7 +137,7 @@ impl Listener {
             return self.try_clone().map_err(fail);
         }
         let bound = local_address(&self.socket).map_err(fail)?;
-        // An IPv4 socket does not have the option, and the value has no effect for it.
+        // An IPv4 socket has no `IPV6_V6ONLY`, so the value has no effect.
         let only_v6 = bound.is_ipv4() || SockRef::from(&self.socket).only_v6().map_err(fail)?;
         open_tcp_socket(bound, only_v6, self.options, PortSharing::Shared)
             .and_then(|socket| Self::from_tcp_socket(socket, self.options))
@@ -232,17 +234,18 @@ impl Listener {
         }
     }
 
-    /// Removes the socket file again when the last listener bound to it is dropped, because the process that the socket
-    /// was taken over from leaves the file to this one.
+    /// Ends the effect of [`Listener::keep_socket_file`]: the last listener that is bound to the socket file removes
+    /// it on drop. Called when the previous owner of the socket leaves the file to this process.
     pub fn own_socket_file(&self) {
         if let Some(file) = &self.file {
             file.own();
         }
     }
 
+    /// Wraps a listening TCP socket, with its bound address.
     fn from_tcp_socket(socket: OwnedFd, options: ListenOptions) -> io::Result<Self> {
         let bound = local_address(&socket)?;
-        // An IPv4 socket does not have the option, and the value has no effect for it.
+        // An IPv4 socket has no `IPV6_V6ONLY`, so the value has no effect.
         let only_v6 = bound.is_ipv4() || SockRef::from(&socket).only_v6()?;
         Ok(Self {
             socket,
@@ -328,6 +331,7 @@ fn open_tcp_socket(
     Ok(socket.into())
 }
 
+/// Returns the bound address. Fails unless the socket is an IP socket.
 fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     SockRef::from(socket)
         .local_addr()?

@@ -20,6 +20,7 @@ impl PeerAddress {
         }
     }
 
+    /// Converts the IP address of a peer. `None` stands for the peer of a Unix socket.
     pub(super) fn of(address: Option<SocketAddr>) -> Self {
         address.map_or(Self::Unix, |address| Self::Ip(canonical(address)))
     }

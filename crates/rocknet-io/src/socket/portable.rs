@@ -9,10 +9,11 @@ use socket2::SockRef;
 
 use super::PeerAddress;
 
+/// Accepts a connection. The new socket is non-blocking.
 pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddress)> {
     let (socket, address) = SockRef::from(&listener).accept()?;
     socket.set_nonblocking(true)?;
-    // Not every system inherits the option from the listening socket; a Unix socket has no such option.
+    // Not every system inherits TCP_NODELAY from the listening socket. A Unix socket does not have this option.
     if address.as_socket().is_some() {
         socket.set_tcp_nodelay(true)?;
     }
@@ -25,18 +26,22 @@ pub(super) fn listens(socket: BorrowedFd<'_>) -> io::Result<bool> {
     SockRef::from(&socket).listen(super::BACKLOG).map(|()| true)
 }
 
+/// Does nothing in place of `TCP_USER_TIMEOUT`.
 pub(super) fn user_timeout(_socket: BorrowedFd<'_>, _timeout: Duration) -> io::Result<()> {
     Ok(())
 }
 
+/// Does nothing in place of `TCP_NOTSENT_LOWAT`.
 pub(super) fn notsent_lowat(_socket: BorrowedFd<'_>, _bytes: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Does nothing in place of `TCP_CORK`.
 pub(super) fn cork(_socket: BorrowedFd<'_>, _on: bool) -> io::Result<()> {
     Ok(())
 }
 
+/// Does nothing in place of `TCP_DEFER_ACCEPT`.
 pub(super) fn defer_accept(_listener: BorrowedFd<'_>, _wait: Duration) -> io::Result<()> {
     Ok(())
 }

@@ -36,6 +36,7 @@ impl SocketFile {
         })
     }
 
+    /// Leaves the file in place on drop.
     pub(super) fn keep(&self) {
         self.kept.store(true, Ordering::Relaxed);
     }
@@ -128,7 +129,7 @@ fn lock(directory: &OwnedFd) -> io::Result<()> {
 }
 
 /// Returns the device and inode of a file, without following a link.
-// The widths of these fields differ between systems.
+// Some systems need these casts, because the widths of the fields of `Stat` differ.
 #[allow(clippy::unnecessary_cast)]
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let stat = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;

@@ -22,6 +22,7 @@ const SHARED: ListenOptions = ListenOptions {
     reuse_port: true,
 };
 
+/// Returns a TCP address; `None` stands for all addresses of the machine.
 fn tcp(ip: Option<&str>, port: u16) -> Address {
     Address::Tcp {
         ip: ip.map(|ip| ip.parse().unwrap()),
@@ -43,10 +44,12 @@ fn next(listeners: &[&Listener]) -> (OwnedFd, PeerAddress) {
     accept(listeners[ready]).unwrap()
 }
 
+/// Returns whether `::1` can be bound on this machine.
 fn has_ipv6() -> bool {
     TcpListener::bind("[::1]:0").is_ok()
 }
 
+/// Reports that a test is skipped because the machine has no IPv6.
 fn skip_ipv6() {
     rocknet_testing::skip(rocknet_testing::Need::Ipv6, "::1 cannot be bound");
 }
@@ -258,6 +261,7 @@ fn takes_over_inherited_sockets() {
         assert_eq!(listener.sibling().unwrap().address(), &address);
     }
     assert!(path.exists(), "the file of another process was removed");
+    // Neither a connected socket nor a directory is a listening socket.
     let (client, _) = UnixStream::pair().unwrap();
     for unfit in [OwnedFd::from(client), fs::File::open(".").unwrap().into()] {
         assert!(Listener::from_descriptor(unfit).is_err());
@@ -284,6 +288,7 @@ fn a_socket_file_is_removed_with_its_last_listener() {
     drop(sibling);
     assert!(!path.exists());
 
+    // A listener does not remove a file that it has to keep, nor another file that has replaced its own.
     let kept = Listener::bind(&address, ListenOptions::default()).unwrap();
     kept.keep_socket_file();
     drop(kept);
@@ -309,6 +314,7 @@ fn only_a_stale_socket_file_is_replaced() {
     assert!(matches!(error(at("file")), BindErrorKind::Other(_)));
     assert!(matches!(error(at("link")), BindErrorKind::Other(_)));
     assert!(matches!(error(at("none/socket")), BindErrorKind::Unavailable));
+    // The path is longer than the address of a Unix socket permits.
     assert!(matches!(error(at(&"x".repeat(200))), BindErrorKind::Other(_)));
     assert_eq!(fs::read(at("file")).unwrap(), b"precious");
     bind(&at("dead")).unwrap();

@@ -5,6 +5,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use super::*;
 
+/// Function that creates an unnamed file in a folder.
 type Create = fn(&Path) -> io::Result<File>;
 
 #[test]

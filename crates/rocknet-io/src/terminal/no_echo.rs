@@ -17,13 +17,13 @@ pub fn read_without_echo(max_bytes: usize) -> io::Result<Vec<u8>> {
     let mut without_echo = with_echo.clone();
     without_echo.local_modes.remove(LocalModes::ECHO);
     without_echo.local_modes.insert(LocalModes::ECHONL);
-    // Discards input typed before the prompt, because it was echoed.
+    // Discards input that was typed before this call, because the terminal has echoed it.
     tcsetattr(io::stdin(), OptionalActions::Flush, &without_echo)?;
     let _restore = RestoreEcho(with_echo);
     read_line(&mut io::stdin().lock(), max_bytes)
 }
 
-/// Restores the mode of the terminal on drop.
+/// Restores this mode of the terminal on drop.
 struct RestoreEcho(Termios);
 
 impl Drop for RestoreEcho {

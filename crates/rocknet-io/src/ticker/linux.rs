@@ -73,6 +73,7 @@ impl Ticker {
         }
     }
 
+    /// Sets the period of the timer; zero turns the timer off.
     fn set(&self, period: Duration) {
         let period = Timespec {
             tv_sec: period.as_secs() as _,

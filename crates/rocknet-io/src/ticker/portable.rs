@@ -13,6 +13,7 @@ pub const NEEDS_RUNTIME_TIME: bool = true;
 
 /// Periodic tick, off at first.
 pub struct Ticker {
+    /// End of the current period; `None` while the ticker is off.
     next: Option<Pin<Box<Sleep>>>,
     period: Duration,
 }

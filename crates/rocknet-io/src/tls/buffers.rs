@@ -8,8 +8,8 @@ use crate::wheel::{Tick, Wheel};
 
 use super::record_size::MAX_RECORD_PLAINTEXT;
 
-/// Number of bytes of records that are collected before they are passed to the inner link: the transport below TLS,
-/// such as a TCP socket. So many bytes fill a send window, and are still in the CPU cache when the kernel copies them.
+/// Number of bytes of records to collect before they are passed to the inner link: the transport below TLS, such as a
+/// TCP socket. This amount fills a send window, and is still in the CPU cache when the kernel copies it.
 pub(super) const BATCH_BYTES: usize = 64 * 1024;
 /// Maximum size of incomplete data during the handshake: the longest message that rustls accepts (64 KiB), such as a
 /// second ClientHello or a chain of client certificates, with record headers and encryption overhead.
@@ -31,6 +31,7 @@ pub struct TlsBuffers {
     pub(super) scratch: RefCell<Box<[u8]>>,
     /// Records to send.
     pub(super) outgoing: RefCell<SendQueue>,
+    /// Timer wheel of the worker, which supplies the time.
     wheel: Rc<Wheel>,
 }
 
@@ -40,7 +41,8 @@ impl TlsBuffers {
         Rc::new(TlsBuffers {
             incoming: RefCell::new(vec![0; INCOMING].into_boxed_slice()),
             scratch: RefCell::new(vec![0; MAX_RECORD_PLAINTEXT].into_boxed_slice()),
-            // The last record of a batch may begin just below `BATCH_BYTES`, so one more record fits, with a reserve.
+            // The last record of a batch may begin just below `BATCH_BYTES`, so one more record has to fit. One
+            // overhead would be enough; the other seven are a reserve.
             outgoing: RefCell::new(SendQueue::with_capacity(
                 BATCH_BYTES + MAX_RECORD_PLAINTEXT + 8 * OVERHEAD,
             )),

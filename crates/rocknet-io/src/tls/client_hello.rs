@@ -15,11 +15,11 @@ use crate::queue::SendQueue;
 
 /// Content type of a handshake record, which is the first byte of every TLS connection.
 const HANDSHAKE: u8 = 22;
-/// Offset of the type of the first handshake message (RFC 5246 §7.4).
+/// Offset of the type of the first handshake message (RFC 5246 §7.4), counted from the record header.
 const MESSAGE_TYPE: usize = 5;
 /// Type of a ClientHello (RFC 5246 §7.4).
 const CLIENT_HELLO: u8 = 1;
-/// Offset of the version in a ClientHello (RFC 5246 §7.4.1.2).
+/// Offsets of the two bytes of the version in a ClientHello (RFC 5246 §7.4.1.2), counted from the record header.
 const CLIENT_VERSION: std::ops::Range<usize> = 9..11;
 /// Version number of TLS 1.2 (RFC 5246 §A.1).
 const TLS_1_2: [u8; 2] = [3, 3];
@@ -47,6 +47,7 @@ pub struct ClientHelloAcceptor<L> {
     link: L,
     buffers: Rc<TlsBuffers>,
     acceptor: Acceptor,
+    /// The ClientHello, once it is complete.
     accepted: Option<Accepted>,
     /// All bytes received.
     bytes: Vec<u8>,
@@ -185,8 +186,10 @@ impl<L: Link> ClientHelloAcceptor<L> {
         self.send_alerts(&[[WARNING, USER_CANCELED], [WARNING, CLOSE_NOTIFY]]);
     }
 
+    /// Sends unencrypted alerts, each with its level and description, and closes the sending direction.
     fn send_alerts(&mut self, alerts: &[[u8; 2]]) {
-        /// Header of an alert record of two bytes, with the record version of TLS 1.2.
+        /// Header of a record with one alert: content type 21, the record version of TLS 1.2, and the length 2 of
+        /// an alert.
         const HEADER: [u8; 5] = [21, 3, 3, 0, 2];
         let mut records = SendQueue::default();
         for alert in alerts {

@@ -5,17 +5,19 @@ use crate::wheel::Tick;
 
 /// Maximum plaintext of a record in bytes (RFC 8446 §5.1).
 pub const MAX_RECORD_PLAINTEXT: usize = 16 * 1024;
-/// Plaintext of a small record in bytes. Three segments of 1,428 bytes, the size with IPv6 and TCP timestamps, have
-/// room for it and 55 bytes of overhead. The client can decrypt the first bytes of a page when these segments have
-/// arrived, and need not wait for a whole large record.
+/// Plaintext of a small record in bytes, chosen so that the record fits into three TCP segments. A segment carries
+/// 1,428 bytes: the 1,500 of an Ethernet frame, less 40 for IPv6, 20 for TCP and 12 for its timestamps. Three segments
+/// have 4,284 bytes, so 55 bytes are left for the overhead of the record. TLS 1.3 needs 22 of them, and TLS 1.2 at most
+/// 29. The client can decrypt the first bytes of a response when these segments have arrived, and need not wait for a
+/// whole large record.
 const SMALL_RECORD: usize = 4_229;
-/// Maximum size in bytes of data that is sent in large records from the start. It fits into the initial congestion
-/// window (ten segments, RFC 6928), so small records would not arrive earlier.
+/// Maximum number of waiting bytes for which records are large even at the start of a transfer. This number of bytes
+/// fits into the initial congestion window (ten segments, RFC 6928), so small records would not arrive earlier.
 const INITIAL_WINDOW: u64 = 14_000;
 /// Number of bytes after which records are large, because the congestion window then exceeds the largest record.
 const WARM_AFTER: u64 = 256 * 1024;
-/// Number of ticks without sending after which records start small again, because the kernel then shrinks the
-/// congestion window. This is one second if a tick is 250 ms.
+/// Longest pause between two sends, in ticks, after which records stay large. After a longer pause, records start
+/// small again, because the kernel shrinks the congestion window. Four ticks of 250 ms are one second.
 const COLD_AFTER_TICKS: u32 = 4;
 
 /// State of the transfer on a connection.
@@ -36,8 +38,8 @@ impl RecordSize {
         self.last = Some(now);
     }
 
-    /// Returns the maximum plaintext size of the next record in bytes. `waiting`: number of plaintext bytes that are
-    /// still to be sent, including those of this record.
+    /// Returns the maximum plaintext size of the next record in bytes. `waiting` is the number of plaintext bytes
+    /// still to be sent, including this record.
     pub fn next(&self, waiting: u64) -> usize {
         if waiting <= INITIAL_WINDOW || self.sent >= WARM_AFTER {
             MAX_RECORD_PLAINTEXT
@@ -62,6 +64,7 @@ mod tests {
     #[test]
     fn records_grow_with_the_transfer_and_restart_small_after_a_pause() {
         let mut size = RecordSize::default();
+        // The wheel supplies only the first tick, so it reserves no memory for deadlines (0).
         let start = Wheel::new(Duration::from_millis(250), 0).now();
         // Tick, bytes in the queue, expected size; each record counts as full.
         for (now, waiting, expected) in [
@@ -75,6 +78,7 @@ mod tests {
             size.sent(expected);
         }
         size.sent(WARM_AFTER as usize);
+        // Tick, bytes in the queue, expected size, as above.
         for (now, waiting, expected) in [
             (2, 1 << 30, MAX_RECORD_PLAINTEXT),
             (2 + COLD_AFTER_TICKS, 1 << 30, MAX_RECORD_PLAINTEXT),

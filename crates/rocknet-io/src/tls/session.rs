@@ -42,6 +42,7 @@ pub struct Negotiated<'s> {
 }
 
 impl<S: Side> Session<S> {
+    /// Wraps a connection whose handshake has not begun.
     pub fn new(connection: S) -> Session<S> {
         Session {
             connection,
@@ -51,6 +52,7 @@ impl<S: Side> Session<S> {
         }
     }
 
+    /// Returns whether the handshake is still incomplete.
     pub fn is_handshaking(&self) -> bool {
         self.connection.state().is_handshaking()
     }
@@ -60,6 +62,7 @@ impl<S: Side> Session<S> {
         self.peer_closed
     }
 
+    /// Returns the results of the handshake, as far as they are known.
     pub fn negotiated(&self) -> Negotiated<'_> {
         let connection = self.connection.state();
         Negotiated {
@@ -91,6 +94,7 @@ impl<S: Side> Session<S> {
         decrypted
     }
 
+    /// Decrypts the records for [`Session::decrypt`], which does not call it again after a failure.
     fn decrypt_records(
         &mut self,
         incoming: &mut [u8],
@@ -136,8 +140,8 @@ impl<S: Side> Session<S> {
     /// Creates a fatal alert with the keys in use, unless one was created already. rustls creates alerts only for
     /// received records, so this method passes rustls a record with an invalid type. The alert is decode_error.
     ///
-    /// `room` is filled with such records. It has to be longer than the unconsumed bytes passed to `decrypt` by at
-    /// least a record header, because rustls continues after the bytes that it has seen.
+    /// Overwrites all bytes of `room` with that type. `room` has to be longer than the unconsumed bytes passed to
+    /// `decrypt` by at least a record header, because rustls continues after the bytes that it has seen.
     pub fn write_fatal_alert(&mut self, room: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
         const INVALID_TYPE: u8 = 0xff;
         if self.alert_sent {

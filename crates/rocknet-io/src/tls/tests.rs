@@ -27,16 +27,18 @@ const NAME: &str = "a.test";
 /// reads all available bytes.
 const ROUNDS: usize = 10;
 
+/// Configurations of a server, and of a client that trusts its certificate.
 struct TlsConfigs {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
 }
 
+/// Configurations for one protocol version, without further restrictions.
 fn configs(version: &'static SupportedProtocolVersion) -> TlsConfigs {
     configs_with(version, aws_lc_rs::default_provider())
 }
 
-/// Configurations in which the server uses `provider`; the client supports everything.
+/// Configurations for one protocol version, in which the server uses `provider`. The client uses the default provider.
 fn configs_with(version: &'static SupportedProtocolVersion, provider: CryptoProvider) -> TlsConfigs {
     let generated = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(generated.signing_key.serialize_der()).unwrap();
@@ -74,8 +76,10 @@ struct TestClient {
 }
 
 impl TestClient {
+    /// Creates a client, and the acceptor of the server at the other end of the link.
     fn new(configs: &TlsConfigs, split: usize) -> (TestClient, ClientHelloAcceptor<SimLink>) {
         let (link, peer) = sim::pair();
+        // Ticks of 250 ms, and memory for one deadline. The test never advances the wheel.
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let name = ServerName::try_from(NAME).unwrap();
         let client = TestClient {
@@ -124,6 +128,7 @@ impl TestClient {
     }
 }
 
+/// Returns a context that wakes no task.
 fn context() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
@@ -181,6 +186,7 @@ fn send(client: &mut TestClient, tls: &mut Tls<SimLink>, queue: &mut SendQueue) 
     client.transfer().unwrap();
 }
 
+/// Returns bytes that reveal their position.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
 }
@@ -247,7 +253,8 @@ fn records_start_small_in_a_long_response_and_a_short_one_fits_in_one() {
     let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
     let mut tls = handshake(&mut client, acceptor, &configs.server);
     client.transfer().unwrap();
-    // Length of the response, and plaintext lengths of its records.
+    // Length of the response, and plaintext lengths of its records. The last 11,542 bytes of the longest response are
+    // few enough for one large record.
     for (length, expected) in [
         (13, vec![13]),
         (10_000, vec![10_000]),
@@ -265,6 +272,7 @@ fn records_start_small_in_a_long_response_and_a_short_one_fits_in_one() {
     client.records.clear();
     send(&mut client, &mut tls, &mut queue);
     assert_eq!(client.records.first(), Some(&(4_229 + 17)));
+    // The response has 3 MiB, of which about 256 KiB are sent in small records. The rest fills 176 large records.
     assert!(client.records.iter().filter(|record| **record == 16_384 + 17).count() > 100);
 }
 

@@ -13,7 +13,8 @@ use super::option::set;
 use super::transmit::Transmit;
 
 /// Capacity in bytes: enough for a destination in both address families, an ECN mark and a segment length. An IPv6
-/// socket that receives over IPv4 gets all of these, which are 120 bytes on 64-bit systems.
+/// socket that receives over IPv4 gets all of these messages. On 64-bit systems they have 40 bytes (IPv6 destination),
+/// 32 (IPv4 destination), 24 (mark) and 24 (segment length): 120 in total.
 const CAPACITY: usize = 128;
 
 /// Buffer for control messages, with the alignment that they require.
@@ -26,6 +27,7 @@ pub(super) struct ControlBuffer([u8; CAPACITY]);
 pub(super) struct Received {
     /// The local address to which the datagrams were sent, never in IPv4-mapped form.
     pub destination: Option<IpAddr>,
+    /// Congestion mark.
     pub ecn: Ecn,
     /// Length of each datagram except the last; `None` if the kernel did not coalesce datagrams.
     pub segment: Option<usize>,
@@ -58,6 +60,7 @@ pub(super) fn enable_options(socket: &Socket, v6: bool) -> io::Result<()> {
 
 #[allow(unsafe_code)]
 impl ControlBuffer {
+    /// Creates a buffer without messages.
     pub fn new() -> ControlBuffer {
         ControlBuffer([0; CAPACITY])
     }
@@ -66,6 +69,7 @@ impl ControlBuffer {
         self.0.as_mut_ptr().cast()
     }
 
+    /// Returns the size of the buffer in bytes.
     pub const fn capacity() -> usize {
         CAPACITY
     }
@@ -103,6 +107,7 @@ impl ControlBuffer {
         used
     }
 
+    /// Appends the local IPv6 address to send from. Returns the number of bytes in use, including this message.
     fn add_v6(&mut self, used: usize, from: Ipv6Addr) -> usize {
         let from = libc::in6_pktinfo {
             ipi6_addr: libc::in6_addr { s6_addr: from.octets() },
@@ -113,7 +118,7 @@ impl ControlBuffer {
 
     /// Appends one message after `used` bytes, and returns the number of bytes used including the message.
     fn add<T: Copy>(&mut self, used: usize, level: c_int, kind: c_int, value: T) -> usize {
-        // SAFETY: these only compute sizes.
+        // SAFETY: both functions only compute a size.
         let (space, length) = unsafe {
             (
                 libc::CMSG_SPACE(size_of::<T>() as u32) as usize,

@@ -46,8 +46,8 @@ pub(super) fn send(socket: &OwnedFd, transmit: &Transmit<'_>, chunk: usize) -> R
     if sent < 0 { Err(last_error()) } else { Ok(()) }
 }
 
-/// Receives batches with one call, each into its own `BUFFER_SIZE` bytes of `memory`, and appends them to `batches`.
-/// `memory` must have `MAX_BATCHES * BUFFER_SIZE` bytes.
+/// Receives batches with one call, each into its own `BUFFER_SIZE` bytes of `memory`, and appends their metadata to
+/// `batches`. `memory` must have `MAX_BATCHES * BUFFER_SIZE` bytes.
 #[allow(unsafe_code)]
 pub(super) fn receive(socket: &OwnedFd, memory: &mut [u8], batches: &mut Vec<RecvMeta>) -> Result<(), Errno> {
     let mut addresses: [SockAddrStorage; MAX_BATCHES] = std::array::from_fn(|_| SockAddrStorage::zeroed());

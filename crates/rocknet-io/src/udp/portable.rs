@@ -42,8 +42,8 @@ pub(super) fn send(socket: &OwnedFd, transmit: &Transmit<'_>, chunk: usize) -> R
     .map(drop)
 }
 
-/// Receives datagrams until `batches` is full or no datagram is left, each into its own `BUFFER_SIZE` bytes of
-/// `memory`, and appends them to `batches`.
+/// Receives up to `MAX_BATCHES` datagrams without waiting, each into its own `BUFFER_SIZE` bytes of `memory`, and
+/// appends their metadata to `batches`, which must be empty.
 pub(super) fn receive(socket: &OwnedFd, memory: &mut [u8], batches: &mut Vec<RecvMeta>) -> Result<(), Errno> {
     for buffer in memory.chunks_mut(BUFFER_SIZE).take(MAX_BATCHES) {
         let (_, length, source) = match rustix::net::recvfrom(socket, buffer, RecvFlags::DONTWAIT) {

@@ -13,6 +13,7 @@ use super::system;
 pub struct RecvBuffers {
     /// Empty before the first receive.
     memory: Box<[u8]>,
+    /// Metadata of the batches received last, in the order of their buffers.
     batches: Vec<RecvMeta>,
 }
 

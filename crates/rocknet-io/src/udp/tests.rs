@@ -33,10 +33,12 @@ fn bind(address: &str) -> UdpSocket {
     UdpSocket::new(socket.expect("one socket")).expect("a socket")
 }
 
+/// Parses an IP address.
 fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
+/// Sends all datagrams of `transmit`.
 async fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) -> std::io::Result<()> {
     poll_fn(|context| socket.poll_send(context, &mut transmit)).await
 }
@@ -99,9 +101,11 @@ fn a_port_that_is_in_use_is_not_bound_for_ipv4_alone() {
             ip: Some(Ipv6Addr::UNSPECIFIED.into()),
             port: 0,
         };
+        // This socket uses its port for IPv6 only, so an IPv4 socket could use the same port.
         let other = super::bind(&any_port, 1).expect("bound");
         let bound = socket2::SockRef::from(&other[0]).local_addr().expect("an address");
         let port = bound.as_socket().expect("an IP address").port();
+        // `bind` must not fall back to IPv4, as it does on a machine without IPv6.
         let error = super::bind(&Address::Tcp { ip: None, port }, 1).expect_err("a port in use");
         assert_eq!(error.kind(), ErrorKind::AddrInUse);
     });
@@ -205,6 +209,7 @@ fn invalid_sends_fail_and_the_socket_stays_usable() {
             segment: 1,
         };
         assert!(send(&theirs, transmit(to, Some(ip("192.0.2.1")))).await.is_err());
+        // The socket is dropped at the end of the statement, so its port is no longer bound.
         let unbound = bind("127.0.0.1:0").local_address().expect("bound");
         for _ in 0..3 {
             send(&theirs, transmit(unbound, None))

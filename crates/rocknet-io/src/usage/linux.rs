@@ -5,6 +5,7 @@ use std::time::Duration;
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 
+/// Returns the CPU time of all threads of the process since its start.
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

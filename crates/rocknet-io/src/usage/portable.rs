@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+/// Returns zero, because the CPU time is not counted on this system.
 pub fn cpu_time() -> Duration {
     Duration::ZERO
 }
 
+/// Returns `None`, because the memory is not counted on this system.
 pub fn resident_memory() -> Option<u64> {
     None
 }

@@ -1,4 +1,5 @@
-//! Tests of the abilities of a process that has dropped the privileges of root on Linux.
+//! Tests what a Linux process can still do after it has dropped the privileges of root, or has denied itself system
+//! calls.
 
 use std::env;
 use std::fs;
@@ -70,6 +71,7 @@ pub fn run() -> ExitCode {
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
+/// Returns the directory that the parent process has created for the case.
 fn directory() -> PathBuf {
     env::var_os(DIRECTORY).unwrap().into()
 }
@@ -196,11 +198,14 @@ fn files_of_others_are_forbidden() {
     fs::write(at("secret"), "secret").unwrap();
     set("secret", 0o600);
     set("closed", 0o700);
+    // Other users can open files in this directory, but cannot list it.
     set("passage", 0o711);
     set("theirs", 0o700);
+    // This directory belongs to the test user.
     chown(at("theirs"), Some(64_123), None).unwrap();
     drop_to(&test_user()).unwrap();
     let root = Root::open(directory()).unwrap();
+    // None of the paths contains a link, so the results are the same for every policy.
     for symlinks in [Symlinks::Inside, Symlinks::Owner, Symlinks::All] {
         for (path, readable) in [
             ("secret", false),

@@ -5,9 +5,9 @@ use std::fs;
 use super::*;
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// No limit on the bytes that the log may hold, apart from its own.
+/// No limit on the held bytes, apart from the log's own.
 const ROOM: usize = usize::MAX;
-/// Settings by which a log is never rotated.
+/// Settings that never rotate a log.
 const NEVER: Rotate = Rotate {
     size: None,
     age: None,
@@ -100,7 +100,7 @@ fn a_log_is_rotated_by_age() {
     let mut log = TestLog::new();
     let day = DAY.as_secs();
     log.push("a\n", &DAILY, 0);
-    // The file has an age of some microseconds when it is opened, so the rotation is due slightly earlier.
+    // The file is some microseconds old when it is opened, so the rotation is due slightly earlier.
     let due = log.destination.due(&DAILY).expect("an age is set");
     assert!(due <= log.start.instant + DAY);
     log.destination.upkeep(&DAILY, log.at(day - 60));
@@ -222,7 +222,7 @@ fn a_failure_that_ends_before_it_is_reported_is_not_reported() {
 fn the_limit_for_all_logs_is_kept() {
     let mut log = TestLog::full();
     let now = log.at(0);
-    // Each line has two bytes. `room` limits the bytes that are held after it.
+    // Each line has two bytes. `room` limits the bytes held after it.
     for (room, dropped) in [(4, 0), (4, 0), (4, 1), (5, 1), (6, 0)] {
         log.destination.push(b"a\n", 1, room, &NEVER, now);
         assert_eq!(log.destination.take_dropped(), dropped, "{room}");

@@ -13,7 +13,7 @@ use super::{LIMIT, NO_ROTATION, TestLog, count_to, numbers, write};
 
 #[test]
 fn a_full_disk_is_reported_once_and_recovers() {
-    // Number of lines. Each has about 70 bytes, and a log holds 1 MiB.
+    // Number of lines, of about 70 bytes each. A log holds 1 MiB.
     const MORE_THAN_IS_HELD: u64 = 40_000;
     let test_log = TestLog::new(NO_ROTATION);
     symlink("/dev/full", test_log.path("a.log")).expect("links");

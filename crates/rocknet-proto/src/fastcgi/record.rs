@@ -1,8 +1,11 @@
-//! Constants and header of FastCGI records (FastCGI 1.0 §3.3).
+//! Constants and header of FastCGI records (FastCGI 1.0 §3.3). Each field of the header has one byte, except for two
+//! fields of two bytes:
 //!
 //! ```text
-//! version | type | request id (2) | content length (2) | padding length | reserved      then content, then padding
+//! version | type | request id (2) | content length (2) | padding length | reserved
 //! ```
+//!
+//! The content and the padding follow the header.
 
 /// Size of a record header in bytes.
 pub(super) const HEADER_SIZE: usize = 8;
@@ -15,7 +18,7 @@ pub(super) const REQUEST_ID: u16 = 1;
 /// ID of management records, which belong to the connection instead of a request.
 pub(super) const MANAGEMENT_ID: u16 = 0;
 
-/// Types of records that this module sends or interprets.
+/// Types of the records that the server sends or interprets.
 pub(super) mod kind {
     pub const BEGIN_REQUEST: u8 = 1;
     pub const END_REQUEST: u8 = 3;
@@ -25,7 +28,8 @@ pub(super) mod kind {
     pub const STDERR: u8 = 7;
 }
 
-/// Returns the header of a record with `content` bytes and without padding. `content` must be at most [`MAX_CONTENT`].
+/// Returns the header of a record without padding. `content` is the size of its content in bytes, at most
+/// [`MAX_CONTENT`].
 pub(super) fn header(kind: u8, content: usize) -> [u8; HEADER_SIZE] {
     let [high, low] = u16::try_from(content).unwrap_or(u16::MAX).to_be_bytes();
     let [id_high, id_low] = REQUEST_ID.to_be_bytes();

@@ -84,8 +84,8 @@ impl FieldList {
         self.present = self.present.union(KnownFieldSet::of(&[field.known]));
     }
 
-    /// Adds a received field; returns false if the field is invalid and must not be sent. A value that is not UTF-8 is
-    /// read as Latin-1, the historical charset of HTTP (RFC 9110 §5.5).
+    /// Adds a received field. Stores an invalid field separately, where it withholds the head, and returns false.
+    /// Reads a value that is not UTF-8 as Latin-1, the historical charset of HTTP (RFC 9110 §5.5).
     pub fn add_field(&mut self, field: Field<'_>) -> bool {
         let Field { known, name, value } = field;
         if !field.is_sendable() {
@@ -254,6 +254,7 @@ mod tests {
         all
     }
 
+    /// Checks that the list has exactly the `expected` names and values in this order, and finds each of them by name.
     #[track_caller]
     fn check(fields: &FieldList, expected: &[(&str, &str)]) {
         assert_eq!(fields.iter().collect::<Vec<_>>(), expected);
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn set_leaves_one_field() {
+    fn set_leaves_one_field_and_remove_leaves_none() {
         let mut fields = list(&[("A", "1"), ("b", "2"), ("a", "3"), ("C", "4"), ("A", "5")]);
         fields.set("a", "new");
         check(&fields, &[("A", "new"), ("b", "2"), ("C", "4")]);

@@ -52,6 +52,7 @@ fn pairs(mut data: &[u8]) -> Vec<Variable<'_>> {
 
 /// Encodes variables for SCGI and decodes them.
 pub(super) fn scgi(data: &[u8]) {
+    // The argument is the length of the body. Any number will do.
     let mut request = scgi::ScgiRequest::new(data.len() as u64);
     let pushed: Vec<Variable<'_>> = pairs(data)
         .into_iter()

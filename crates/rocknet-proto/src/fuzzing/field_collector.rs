@@ -5,7 +5,7 @@ use crate::hpack::{FieldSink, NameClass};
 /// Name and value of a field.
 pub type OwnedField = (Vec<u8>, Vec<u8>);
 
-/// Maximum number of fields that are kept.
+/// Maximum number of fields to keep, far below the maximum of the decoders, so that inputs reach it.
 const MAX_FIELDS: usize = 256;
 
 /// Fields of a block or section, in their order.

@@ -126,8 +126,8 @@ fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
 }
 
 /// Returns the events of a client that receives `pieces` after one request, in the form of [`server_transcript`].
-/// `upgrade` is the value of the request's `Upgrade` field. The last line is `reusable`, or the way in which the
-/// connection ends.
+/// `upgrade` is the value of the request's `Upgrade` field. The last line is `reusable`, or the reason why the
+/// connection cannot be reused.
 pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
     let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
     let mut transcript = Transcript::default();

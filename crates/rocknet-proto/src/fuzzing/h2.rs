@@ -54,7 +54,6 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
         connection: ServerConnection::new(config),
         head: DecodedHead::default(),
         out: Vec::new(),
-        sent: Vec::new(),
         lines: Vec::new(),
         in_data: None,
         timing,
@@ -86,7 +85,6 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
         );
     }
     caller.send_queued();
-    caller.sent.extend_from_slice(&caller.out);
     assert!(
         caller.connection.memory() < 256 * 1024,
         "the memory of a connection is bounded"
@@ -99,7 +97,7 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
         "more"
     };
     caller.line(state.to_owned());
-    caller.lines.extend(frame_lines(&caller.sent));
+    caller.lines.extend(frame_lines(&caller.out));
     caller.lines
 }
 
@@ -107,10 +105,8 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
 struct Caller {
     connection: ServerConnection,
     head: DecodedHead,
-    /// Frames that the connection has written.
+    /// All frames that the connection has written.
     out: Vec<u8>,
-    /// Copy of all written frames, for the frame lines.
-    sent: Vec<u8>,
     lines: Vec<String>,
     /// Stream of the data event in the last line.
     in_data: Option<u32>,
@@ -151,9 +147,10 @@ impl Caller {
                     self.respond(stream, is_big);
                 }
             }
-            ConnectionEvent::Refused { stream, refusal } => {
+            ConnectionEvent::Refused { stream, refusal, .. } => {
                 self.line(format!("refused {} {refusal:?}", stream.number()));
                 let Self { connection, out, .. } = self;
+                // Content-Length is 0, there are no fields, and the head ends the response.
                 let sent = connection.respond(stream, refusal.status(), Some(0), [], true, out);
                 assert!(sent.is_ok(), "a refusal gets a response");
             }
@@ -215,6 +212,7 @@ impl Caller {
             }
         } else {
             let fields = [(b"X-A".as_slice(), b"b".as_slice())];
+            // The head has no Content-Length and does not end the response; the queued body ends it.
             let begun = connection.respond(stream, Status::OK, None, fields, false, out);
             assert_eq!(begun, Ok(()));
             assert_eq!(connection.queue_body(stream, size, true, out), Ok(()));
@@ -325,8 +323,8 @@ pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
         // 5 is END_STREAM and END_HEADERS.
         let flags = next().unwrap_or(5);
         let payload: Vec<u8> = match choice % 12 {
-            // A head for `GET http://a/`, made of entries of the static table. Each flag adds a part: a literal field,
-            // Content-Length, an indexed field, a priority or padding.
+            // A head for `GET http://a/`: three entries of the static table, and `:authority` with a literal value.
+            // Each flag adds a part: a literal field, Content-Length, an indexed field, a priority or padding.
             0..=2 => {
                 let mut block = vec![0x82, 0x86, 0x84, 0x41, 1, b'a'];
                 if flags & 0x10 != 0 {

@@ -11,6 +11,7 @@ const MEMORY_MAX: usize = 256 * 1024;
 /// show whether a head was reported as a complete request, because that depends on whether the end of the stream
 /// arrives together with the head.
 pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
+    // The last argument is the time, which is always 0.
     let mut connection = ServerConnection::new(&Config { connect_protocol: true }, limits, 0);
     let (stream, mut head) = (StreamId::new(0), DecodedHead::default());
     if connection.open(stream).is_err() {
@@ -23,7 +24,6 @@ pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
         let mut rest = *piece;
         loop {
             let fin = number + 1 == pieces.len();
-            // The time is always 0.
             let received = connection.receive(limits, 0, stream, rest, fin, &mut head);
             assert!(received.consumed <= rest.len(), "no more than the piece is consumed");
             assert!(connection.memory() < MEMORY_MAX, "memory is bounded");
@@ -67,10 +67,11 @@ pub(super) fn request(pieces: &[&[u8]], limits: &Limits) -> Vec<String> {
 /// Receives a unidirectional stream in `pieces`. Returns the error or action that ends it, or else the output that it
 /// causes.
 pub(super) fn unidirectional(pieces: &[&[u8]]) -> Vec<String> {
+    // The last argument is the time, which is always 0.
     let mut connection = ServerConnection::new(&Config::default(), &Limits::default(), 0);
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-        // Stream 2 is the first unidirectional stream of a client (RFC 9000 §2.1). The time is always 0, and the stream
-        // does not end.
+        // Stream 2 is the first unidirectional stream of a client (RFC 9000 §2.1). The last argument is true at the end
+        // of a stream.
         match connection.receive_unidirectional(2, 0, piece, false) {
             Ok(crate::h3::UnidirectionalAction::Continue) => {}
             Ok(action) => return vec![format!("{action:?}")],

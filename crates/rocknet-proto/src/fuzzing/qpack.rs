@@ -19,7 +19,7 @@ pub struct Qpack {
 pub enum QpackSection {
     /// The fields, at most 256.
     Fields(Vec<OwnedField>),
-    /// Entries of the dynamic table are missing.
+    /// The section refers to entries of the dynamic table that have not been received.
     Blocked,
 }
 
@@ -33,8 +33,8 @@ impl Qpack {
         }
     }
 
-    /// Sets the table capacity in bytes and the number of blocked streams that the peer's decoder permits. Called at
-    /// most once (RFC 9204 §5).
+    /// Sets the table capacity in bytes and the number of blocked streams that the peer's decoder permits. Must be
+    /// called at most once, because a peer sends its settings once (RFC 9204 §5).
     pub fn set_peer_settings(&mut self, capacity: u64, blocked_streams: u64) {
         self.encoder.set_client_settings(capacity, blocked_streams);
     }

@@ -5,8 +5,8 @@ use std::net::Ipv6Addr;
 
 use crate::bytes::{HEX, REG_NAME, is};
 
-/// Maximum size of an authority in bytes. A DNS name has up to 253 characters, which percent-encoding at most triples,
-/// and a port has up to 5 digits.
+/// Maximum size of an authority in bytes. A DNS name has up to 253 characters, and percent-encoding at most triples
+/// them. With a colon and a port of up to 5 digits, that makes 765 bytes, rounded up to a power of two.
 const MAX_AUTHORITY: usize = 1024;
 
 /// Returns true for a host with an optional port. `@` is not allowed, so userinfo is invalid.
@@ -74,13 +74,14 @@ fn is_port(port: &[u8]) -> bool {
     number <= 65535
 }
 
-/// Returns true if two valid authorities have the same host and port; `default_port` replaces a missing port.
+/// Returns true if two valid authorities have the same host and port. `default_port` replaces a missing or empty port.
+/// Ports are compared as text, so `080` differs from `80`.
 pub(crate) fn same(one: &[u8], other: &[u8], default_port: &[u8]) -> bool {
     let ((host, port), (other_host, other_port)) = (split(one, default_port), split(other, default_port));
     host.eq_ignore_ascii_case(other_host) && port == other_port
 }
 
-/// Returns the host and the port. `default_port` replaces a missing or empty port.
+/// Returns the host and the port of a valid authority. `default_port` replaces a missing or empty port.
 fn split<'a>(authority: &'a [u8], default_port: &'a [u8]) -> (&'a [u8], &'a [u8]) {
     match authority.iter().rposition(|&byte| byte == b':' || byte == b']') {
         Some(position) if authority[position] == b':' => {
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_port_equals_no_port() {
+    fn authorities_are_compared_by_host_and_port() {
         // Two authorities, the default port, and true if the authorities are the same.
         for (one, other, port, expected) in [
             ("Example.com", "example.COM", "80", true),

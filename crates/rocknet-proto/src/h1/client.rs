@@ -75,8 +75,9 @@ pub enum ClientEvent {
         /// Position after the data; bytes to drop.
         end: usize,
     },
-    /// Body and trailers are complete; [`ResponseIndex::trailers`] refers to these unread bytes. The trailers can
-    /// contain fields that [`is_allowed_trailer`](super::is_allowed_trailer) rejects, which must not be forwarded.
+    /// Body and trailers are complete; [`ResponseIndex::trailers`] refers to the unread bytes of this call. The
+    /// trailers can contain fields that [`is_allowed_trailer`](super::is_allowed_trailer) rejects, which must not be
+    /// forwarded.
     End {
         /// Bytes to drop.
         consumed: usize,
@@ -103,7 +104,7 @@ pub struct RequestLine<'a> {
     pub length: Length,
     /// Value of Upgrade, to switch protocols.
     pub upgrade: Option<&'a [u8]>,
-    /// Sends `Connection: close`.
+    /// True to send `Connection: close`.
     pub close: bool,
 }
 
@@ -291,7 +292,7 @@ impl ClientConnection {
     }
 
     /// Handles the end of the connection, after all received bytes were passed to `receive`. Returns true if the close
-    /// ends the response.
+    /// ends the response, and false if no response was expected.
     ///
     /// # Errors
     ///

@@ -45,9 +45,9 @@ pub enum ConnectionField {
 pub struct Framing {
     /// Value of Connection.
     pub connection: ConnectionField,
-    /// Adds `Transfer-Encoding: chunked`.
+    /// True to add `Transfer-Encoding: chunked`.
     pub chunked: bool,
-    /// Value of Content-Length, unless `chunked`.
+    /// Value of Content-Length; `None` omits the field. Has no effect if `chunked` is true.
     pub content_length: Option<u64>,
     /// False if the message cannot have body bytes: a request without a body, a response to HEAD, 2xx to CONNECT, 1xx,
     /// 204, 205 or 304. True for other messages, even if their length is 0.
@@ -165,9 +165,10 @@ const DATE_LINE: &[u8; 37] = b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 /// Position of the date in `DATE_LINE`.
 const DATE_OFFSET: usize = "Date: ".len();
 
-/// Capacity in bytes that is reserved for the status line. A longer line reallocates.
+/// Capacity in bytes reserved for the status line: enough for the reason phrase of every registered status.
 const STATUS_LINE: usize = 48;
-/// Capacity in bytes that is reserved for the framing fields. Longer lines reallocate.
+/// Capacity in bytes reserved for the framing fields and the empty line: enough for a Content-Length of 20 digits and
+/// `Connection: keep-alive`. Longer lines reallocate.
 const FRAMING_LINES: usize = 64;
 
 /// Writes the status line. The reason phrase of an unregistered status is empty.
@@ -203,6 +204,7 @@ pub(crate) fn encode_fields<'a>(
     Ok(has_upgrade)
 }
 
+/// Writes one field line; `name` must be a token.
 fn encode_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), EncodeError> {
     if !is_value(value) {
         return Err(EncodeError::FieldValue);
@@ -306,11 +308,13 @@ mod tests {
         has_body: true,
     };
 
+    /// Appends a head to the text `before`, and compares its lines after the status line with `expected`. An error must
+    /// leave `before` unchanged.
     fn check(framing: Framing, fields: &[(&str, &str)], expected: Result<&str, EncodeError>) {
         let mut out = b"before".to_vec();
         let fields = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let result = encode_head(&mut out, framing, Status::OK, fields);
-        let written = String::from_utf8(out).expect("heads in these rows are ASCII");
+        let written = String::from_utf8(out).expect("the valid heads of the test are ASCII");
         match expected {
             Ok(lines) => assert_eq!(
                 (result, written),

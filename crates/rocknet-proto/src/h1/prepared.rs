@@ -24,7 +24,7 @@ impl PreparedHead {
     /// `fields` must not contain `Date`, or fields that frame the message or control the connection. This is not
     /// checked.
     pub fn new(status: Status, fields: &FieldList, length: u64) -> PreparedHead {
-        // Initial capacity in bytes; a longer head reallocates.
+        // Initial capacity in bytes: enough for about eight fields of ordinary length. A longer head reallocates.
         let mut bytes = Vec::with_capacity(320);
         bytes.extend_from_slice(format!("HTTP/1.1 {} {}\r\nDate: ", status.code(), status.reason()).as_bytes());
         let date_at = bytes.len();

@@ -16,7 +16,7 @@ use crate::request::{RequestIndex, TargetForm, Version};
 /// two.
 const MAX_EMPTY_LINES: usize = 2;
 
-/// Maximum length of a method name in bytes: the longest registered name, UPDATEREDIRECTREF, has 17.
+/// Maximum length of a method name in bytes: about twice the longest registered name, UPDATEREDIRECTREF, which has 17.
 const MAX_METHOD: usize = 32;
 
 /// Properties of a request head that the connection needs in addition to the index.

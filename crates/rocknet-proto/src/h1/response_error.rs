@@ -13,7 +13,7 @@ pub enum ResponseError {
     StatusLineEnd,
     /// A version other than 1.0 and 1.1.
     Version,
-    /// A status of 101 without a request for an upgrade, in HTTP/1.0, without Upgrade, or without its option in
+    /// A 101 response to a request without an upgrade, over HTTP/1.0, or without Upgrade or the option `upgrade` in
     /// Connection (RFC 9110 §7.8, §15.2.2).
     UnsolicitedUpgrade,
     /// More than [`MAX_INTERIM`](super::MAX_INTERIM) interim responses.

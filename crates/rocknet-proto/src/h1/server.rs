@@ -50,7 +50,7 @@ pub enum ServerEvent {
         /// Position after the data; bytes to drop.
         end: usize,
     },
-    /// Body and trailers are complete; [`RequestIndex::trailers`] refers to these unread bytes.
+    /// Body and trailers are complete; [`RequestIndex::trailers`] refers to the unread bytes of this call.
     End {
         /// Bytes to drop.
         consumed: usize,
@@ -93,7 +93,7 @@ enum WriteState {
     Started,
 }
 
-/// State of one connection, without buffers, so that an idle connection needs only these few bytes.
+/// State of one connection. It has no buffers, so an idle connection needs only the few bytes of this struct.
 #[derive(Debug)]
 pub struct ServerConnection {
     request_body: BodyReader,
@@ -499,5 +499,6 @@ impl ServerConnection {
     }
 }
 
-// An idle connection must use less than 1 KB of heap in total, not counting its socket. This state is a part of it.
+// An idle connection must use less than 1 KB of heap in total, not counting its socket. This state may use 64 bytes of
+// that heap.
 const _: () = assert!(size_of::<ServerConnection>() <= 64);

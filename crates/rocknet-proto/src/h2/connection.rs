@@ -52,7 +52,8 @@ pub const MAX_STREAMS: u32 = 128;
 /// a connection cannot multiply this memory, because the connection's own window bounds them together.
 pub const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// Default flow-control window of a connection, in bytes, for all its streams together.
+/// Default flow-control window of a connection, in bytes, shared by all its streams. Four streams can use their whole
+/// windows at the same time.
 pub const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// Size of the decoder's dynamic table in bytes. It equals the initial value (RFC 9113 §6.5.2), so that nothing needs
@@ -76,7 +77,7 @@ pub struct Config {
     pub stream_window: u32,
     /// Flow-control window of the connection, in bytes. The bounds of `stream_window` apply.
     pub connection_window: u32,
-    /// Accepts extended CONNECT (RFC 8441 §3).
+    /// True to accept extended CONNECT (RFC 8441 §3).
     pub connect_protocol: bool,
 }
 
@@ -121,6 +122,8 @@ pub enum ConnectionEvent {
         stream: StreamId,
         /// Reason, which determines the status of the response.
         refusal: Refusal,
+        /// Set if the method is HEAD, so that the response has no body (RFC 9110 §9.3.2).
+        is_head: bool,
     },
     /// `unread[start..end]` is a piece of the request body. It is empty only if `last` is set.
     Data {

@@ -31,6 +31,7 @@ impl PreparedHead {
         length: Option<u64>,
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
     ) -> Result<PreparedHead, EncodeError> {
+        // Initial capacity in bytes, enough for a few fields. A longer block reallocates.
         let mut block = Vec::with_capacity(128);
         encode_status(status, &mut block);
         for (name, value) in fields {
@@ -48,6 +49,7 @@ impl PreparedHead {
 
     /// Encodes a head with only `:status`, Content-Length if `length` is given, and Date.
     pub fn bare(status: Status, length: Option<u64>) -> PreparedHead {
+        // Capacity in bytes, enough for any status and length.
         let mut block = Vec::with_capacity(32);
         encode_status(status, &mut block);
         if let Some(length) = length {

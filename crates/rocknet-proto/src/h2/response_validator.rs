@@ -222,6 +222,7 @@ impl ResponseValidator {
         let ResponseFields { buffer, status, .. } = fields;
         self.field = buffer;
         decoded.map_err(|_| OutOfSync)?;
+        // A head has `:status`, and trailers have none.
         let is_misplaced = match status {
             Some(_) => is_trailers,
             None => !is_trailers,
@@ -229,6 +230,7 @@ impl ResponseValidator {
         if fields.is_malformed || is_misplaced || status == Some(*b"101") {
             malformed(stream);
         }
+        // An interim head (1xx) does not start the response, because the final head follows.
         if ends_stream {
             self.started.remove(&stream);
         } else if status.is_some_and(|status| status[0] != b'1') {

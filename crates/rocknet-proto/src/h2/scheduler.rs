@@ -50,7 +50,7 @@ impl Scheduler {
     #[inline]
     pub(crate) fn front(&self) -> Option<u16> {
         let urgency = self.urgency()?;
-        // The higher bit stands for the queue of incremental streams.
+        // Bits of the two queues of this urgency. The higher bit belongs to incremental streams.
         let both = self.nonempty >> (2 * urgency) & 0b11;
         let incremental = both == 0b10 || both == 0b11 && self.incremental_next & 1 << urgency != 0;
         Some(self.queues[usize::from(urgency) * 2 + usize::from(incremental)].first)

@@ -76,13 +76,15 @@ pub(crate) struct OpenStream {
     pub state: StreamState,
     /// Set once the final head is sent. Only the body and trailers may follow.
     pub head_sent: bool,
-    /// The request body is discarded: it is not reported, and the stream's window is not replenished.
+    /// True if the request body is discarded: it is not reported, and the stream's window is not replenished.
     pub discards_body: bool,
-    /// The stream carries a tunnel, whose two directions end separately.
+    /// True if the method of the request is HEAD.
+    pub is_head: bool,
+    /// True if the stream carries a tunnel, whose two directions end separately.
     pub is_tunnel: bool,
-    /// The queued bytes end the response.
+    /// True if the queued bytes end the response.
     pub end_queued: bool,
-    /// The stream is in a queue of the scheduler.
+    /// True if the stream is in a queue of the scheduler.
     pub is_scheduled: bool,
     pub priority: Priority,
     /// Slot of the next stream in the scheduler's queue, or, in a free slot, the next free slot.
@@ -95,7 +97,7 @@ pub(crate) struct OpenStream {
     pub queued: u64,
     /// Bytes of the request body that were reported and not released.
     pub unreleased: u32,
-    /// Bytes of the request body that Content-Length still announces.
+    /// Bytes of the request body still due according to Content-Length; `None` if the head has no Content-Length.
     pub remaining_length: Option<u64>,
     /// Bytes of the request body that the limit still allows.
     pub remaining_limit: u64,
@@ -108,6 +110,7 @@ impl OpenStream {
             state,
             head_sent: false,
             discards_body: false,
+            is_head: false,
             is_tunnel: false,
             end_queued: false,
             is_scheduled: false,

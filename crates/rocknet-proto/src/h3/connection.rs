@@ -1,7 +1,8 @@
 //! Server side of an HTTP/3 connection without a transport (RFC 9114).
 //!
-//! The caller passes the bytes of each stream, and gets one event at a time. Frames are appended to the caller's
-//! buffer, and the caller writes them to the stream concerned. QUIC provides flow control and the order of streams.
+//! The caller passes the bytes of each stream and gets one event at a time. The connection appends frames to the
+//! caller's buffer, and the caller writes them to the stream. QUIC provides flow control. The caller uses
+//! [`priority`](ServerConnection::priority) to decide which stream sends first.
 //!
 //! ```text
 //! request stream:   Head ──HEADERS──► Body ──HEADERS──► AfterTrailers ──end──► Ended
@@ -40,8 +41,8 @@ const BLOCKED_STREAMS: usize = 16;
 /// Bytes that HTTP/3 counts per field in addition to its name and value (RFC 9114 §4.2.2).
 const FIELD_OVERHEAD: usize = 32;
 
-/// Maximum number of priorities that are kept for streams that have not arrived. It is also the maximum number of
-/// changed priorities that wait for [`ServerConnection::take_reprioritized`].
+/// Maximum number of priorities kept for streams that have not arrived: one for each stream that a client may open by
+/// default. At most this many changed priorities wait for [`ServerConnection::take_reprioritized`].
 const EARLY_PRIORITIES: usize = 128;
 
 /// Identifier of the first GOAWAY: the largest ID of a request stream, 2^62-4, so that no request is rejected yet
@@ -51,7 +52,7 @@ const GOAWAY_ANNOUNCEMENT: u64 = varint::MAX - 3;
 /// Settings of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Config {
-    /// Accepts extended CONNECT (RFC 9220).
+    /// True to accept extended CONNECT (RFC 9220).
     pub connect_protocol: bool,
 }
 
@@ -83,6 +84,9 @@ pub enum ConnectionEvent {
     Refused {
         /// Reason, which determines the status of the response.
         refusal: Refusal,
+        /// True if the method is HEAD, because the response then has no body (RFC 9110 §9.3.2). False if the field
+        /// section was too large to receive, because the method is then unknown.
+        is_head: bool,
     },
     /// `bytes[start..end]` is a piece of the request body. It is empty only if `last` is set.
     Data {
@@ -134,8 +138,8 @@ enum DrainState {
 ///
 /// The caller works in this order:
 ///
-/// 1. It opens three unidirectional streams. Now and after every round, it writes to each of them the bytes that
-///    [`take_output`](Self::take_output) returns.
+/// 1. It opens three unidirectional streams. Immediately, and after each round of receiving and responding, it writes
+///    to each of these streams the bytes returned by [`take_output`](Self::take_output).
 /// 2. It [opens](Self::open) each request stream that the client has opened.
 /// 3. It passes the bytes of the client's unidirectional streams to
 ///    [`receive_unidirectional`](Self::receive_unidirectional). It passes the bytes of request streams to
@@ -193,6 +197,7 @@ impl ServerConnection {
         let mut budget = Budget::new();
         budget.start(now);
         let section = limits.head_ceiling() + limits.fields.saturating_mul(FIELD_OVERHEAD);
+        // Initial capacity in bytes, enough for the stream type and SETTINGS.
         let mut control = Vec::with_capacity(32);
         varint::encode(uni::CONTROL, &mut control);
         ServerSettings {

@@ -2,7 +2,7 @@
 
 use super::varint;
 
-/// Frame types of RFC 9114 §7.2 and RFC 9218 §7.2.
+// Frame types of RFC 9114 §7.2 and RFC 9218 §7.2.
 pub(crate) const DATA: u64 = 0x0;
 pub(crate) const HEADERS: u64 = 0x1;
 pub(crate) const CANCEL_PUSH: u64 = 0x3;
@@ -48,7 +48,9 @@ impl FrameHeader {
 /// Reads frame headers that may arrive in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FrameHeaderReader {
+    /// First bytes of a header that has not arrived completely.
     bytes: [u8; 2 * varint::LENGTH_MAX],
+    /// Number of bytes of this header that have arrived.
     length: u8,
 }
 
@@ -153,9 +155,9 @@ mod tests {
         for (kind, length) in headers {
             header(kind, length, &mut bytes);
         }
-        for piece in 1..=bytes.len() {
+        for size in 1..=bytes.len() {
             let (mut reader, mut found) = (FrameHeaderReader::default(), Vec::new());
-            for piece in bytes.chunks(piece) {
+            for piece in bytes.chunks(size) {
                 let mut at = 0;
                 while let Some(header) = reader.read(piece, &mut at) {
                     found.push((header.kind, header.length));

@@ -44,6 +44,7 @@ impl HqRequest {
         let Some(target) = line.strip_prefix(b"GET ") else {
             return HqReceived::Malformed;
         };
+        // The frame header, the prefix of the section, and the indices and lengths of the fields take up to 16 bytes.
         let mut out = Vec::with_capacity(target.len() + authority.len() + 16);
         let headers = HeadersFrame::begin(&mut out);
         out.extend_from_slice(&STATIC_PREFIX);
@@ -104,9 +105,9 @@ mod tests {
         let mut request = HqRequest::default();
         let mut left = line;
         loop {
-            let (now, rest) = left.split_at(piece.min(left.len()));
+            let (first, rest) = left.split_at(piece.min(left.len()));
             left = rest;
-            match request.receive(now, left.is_empty(), b"a.test") {
+            match request.receive(first, left.is_empty(), b"a.test") {
                 HqReceived::More => {}
                 HqReceived::Malformed => return None,
                 HqReceived::Frame(frame) => {

@@ -13,8 +13,8 @@ pub struct PreparedHead {
     frame: Box<[u8]>,
 }
 
-/// Start of the Date field: a literal with the name from the static table, which has index 6 there, and the length of
-/// the value (RFC 9204 §4.5.4). The 29 bytes of the value follow.
+/// First bytes of the Date field (RFC 9204 §4.5.4): the pattern 0101 for a literal whose name is in the static table,
+/// the name's index 6, and the length of the value. The 29 bytes of the value follow.
 const DATE_PREFIX: [u8; 2] = [0x50 | 6, DATE_SIZE as u8];
 
 impl PreparedHead {
@@ -50,6 +50,7 @@ impl PreparedHead {
             qpack::encode_static_field(b"content-length", &digits(length), &mut section);
         }
         section.extend_from_slice(&DATE_PREFIX);
+        // Four bytes are enough for the frame header unless the section exceeds 16 KiB.
         let mut frame = Vec::with_capacity(section.len() + 4);
         frame::header(frame::HEADERS, (section.len() + DATE_SIZE) as u64, &mut frame);
         frame.extend_from_slice(&section);
@@ -78,6 +79,7 @@ impl PreparedHead {
 
 /// Returns the start of a field section: its prefix and `:status`.
 fn section(status: Status) -> Vec<u8> {
+    // Initial capacity in bytes, enough for a few fields. A longer section reallocates.
     let mut section = Vec::with_capacity(128);
     section.extend_from_slice(&qpack::STATIC_PREFIX);
     qpack::encode_status(status, &mut section);

@@ -4,7 +4,7 @@ use super::error::ConnectionError;
 use super::frame;
 use super::varint;
 
-/// Identifiers of the settings of QPACK (RFC 9204 §5).
+// Identifiers of the QPACK settings (RFC 9204 §5).
 const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
 const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 /// Identifier of the setting for the maximum size of a field section (RFC 9114 §7.2.4.1).
@@ -39,6 +39,7 @@ pub(crate) struct ServerSettings {
 impl ServerSettings {
     /// Appends the SETTINGS frame.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        // Initial capacity in bytes, enough for the five settings.
         let mut payload = Vec::with_capacity(32);
         for (setting, value) in [
             (QPACK_MAX_TABLE_CAPACITY, self.table_capacity),
@@ -101,6 +102,7 @@ impl ClientSettings {
 mod tests {
     use super::*;
 
+    /// Returns the payload of a SETTINGS frame with these identifiers and values.
     fn payload(settings: &[(u64, u64)]) -> Vec<u8> {
         let mut payload = Vec::new();
         for &(setting, value) in settings {
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_clients() {
+    fn client_settings_are_parsed() {
         let settings = |table_capacity, blocked_streams| {
             Ok(ClientSettings {
                 table_capacity,
@@ -120,7 +122,7 @@ mod tests {
         };
         type SettingsRow<'a> = (&'a [(u64, u64)], Result<ClientSettings, ConnectionError>);
         // Identifiers and values of settings, and the expected result. Settings 1 and 7 belong to QPACK, 6 is
-        // MAX_FIELD_SECTION_SIZE, and 8 is ENABLE_CONNECT_PROTOCOL.
+        // MAX_FIELD_SECTION_SIZE, 8 is ENABLE_CONNECT_PROTOCOL, and `0x1f * 3 + 0x21` has no meaning.
         let rows: &[SettingsRow<'_>] = &[
             (&[], settings(0, 0)),
             (

@@ -57,6 +57,8 @@ pub(super) struct RequestStream {
     pub remaining_limit: u64,
     /// True if the rest of the request body is dropped.
     pub discards_body: bool,
+    /// True if the request was HEAD.
+    pub is_head: bool,
     /// True if the request was CONNECT, after which only DATA may follow (RFC 9114 §4.4).
     pub is_connect: bool,
     /// True if the stream carries a tunnel, whose two directions end separately.
@@ -81,6 +83,7 @@ impl RequestStream {
             remaining_length: None,
             remaining_limit: u64::MAX,
             discards_body: false,
+            is_head: false,
             is_connect: false,
             is_tunnel: false,
             is_reported: false,
@@ -98,11 +101,12 @@ impl RequestStream {
     }
 }
 
-/// Open request streams. The stream numbers are adjacent in memory, so that a lookup reads few cache lines. The
-/// transport permits at most 128 streams at once.
+/// Open request streams. The stream numbers are adjacent in memory, so that a lookup reads few cache lines. By default
+/// the transport permits at most 128 streams at once.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     numbers: Vec<u64>,
+    /// State of each stream, at the same position as its number.
     streams: Vec<RequestStream>,
 }
 

@@ -4,7 +4,7 @@ use super::error::ErrorCode;
 use super::frame::FrameHeaderReader;
 use super::varint;
 
-/// Stream types of RFC 9114 §6.2 and RFC 9204 §4.2.
+// Stream types of RFC 9114 §6.2 and RFC 9204 §4.2.
 pub(crate) const CONTROL: u64 = 0x0;
 pub(crate) const PUSH: u64 = 0x1;
 pub(crate) const ENCODER: u64 = 0x2;

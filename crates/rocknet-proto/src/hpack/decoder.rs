@@ -62,8 +62,8 @@ impl Decoder {
             } else if first & 0x40 != 0 {
                 self.decode_literal(block, at, 6, true, sink)?
             } else if first & 0x20 == 0 {
-                // Literals without indexing and never-indexed literals are treated alike: the sink does not learn the
-                // difference, and the server itself does not encode requests.
+                // Literals without indexing and never-indexed literals are treated alike. The difference matters only
+                // to an intermediary that encodes a received field again (RFC 7541 §6.2.3). This crate never does that.
                 self.decode_literal(block, at, 4, false, sink)?
             } else {
                 return Err(HpackError::MisplacedTableSize);
@@ -217,6 +217,7 @@ mod tests {
         }
     }
 
+    /// Parses hexadecimal digits and skips other characters.
     fn hex(text: &str) -> Vec<u8> {
         let digits: Vec<u8> = text
             .bytes()

@@ -179,6 +179,7 @@ mod tests {
         }
     }
 
+    /// Returns the names and values in a valid block.
     fn decoded(decoder: &mut Decoder, block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut fields = DecodedFields::default();
         assert_eq!(decoder.decode(block, &mut fields), Ok(()));
@@ -201,8 +202,10 @@ mod tests {
     }
 
     #[test]
-    fn sensitive_fields_are_never_indexed_and_varying_ones_not_indexed() {
-        // Name, and first byte of the encoded field.
+    fn fields_are_indexed_unless_sensitive_or_varying() {
+        // Each row has a name and the first byte of the encoded field. 0x1f begins a never-indexed literal, and 0x0f
+        // a literal without indexing; in both, the index of the name is above 14. `vary` has index 59 and is added to
+        // the table.
         for (name, first) in [("set-cookie", 0x1f), ("etag", 0x0f), ("vary", 0x40 | 59)] {
             let (mut encoder, mut out) = (Encoder::new(), Vec::new());
             encoder.encode(name.as_bytes(), b"value", &mut out);

@@ -275,6 +275,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Decodes a string into a buffer that already has bytes, and checks that these bytes are kept.
     fn decoded(coded: &[u8]) -> Result<Vec<u8>, HpackError> {
         let mut out = b"kept".to_vec();
         decode(coded, &mut out)?;

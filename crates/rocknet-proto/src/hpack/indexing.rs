@@ -70,7 +70,7 @@ mod tests {
 
     /// The first byte of an HPACK literal shows how its encoder classifies the field (RFC 7541 §6.2).
     #[test]
-    fn the_choice_is_that_of_hpack() {
+    fn the_hpack_encoder_follows_the_choice() {
         for &known in KnownField::ALL {
             let (name, mut out) = (known.as_str().as_bytes(), Vec::new());
             hpack::Encoder::new().encode(name, b"a value", &mut out);
@@ -91,6 +91,7 @@ mod tests {
         for (length, expected) in [(1024 - 32 - 1, true), (1024 - 32, false)] {
             assert_eq!(is_indexed(NameClass::Other, b"x", &vec![b'v'; length], 4096), expected);
         }
+        // An entry of 33 bytes is larger than a quarter of 100 bytes.
         assert!(!is_indexed(NameClass::Other, b"x", b"", 100));
     }
 }

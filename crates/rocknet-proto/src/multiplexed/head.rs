@@ -46,7 +46,9 @@ struct HeadParts {
 /// Properties of a head that the connection needs in addition to its index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HeadInfo {
+    /// Value of Content-Length; `None` without this field.
     pub content_length: Option<u64>,
+    /// Value of Priority; `None` without this field.
     pub priority: Option<Priority>,
     /// True if the request has `Expect: 100-continue`.
     pub expects_continue: bool,
@@ -94,6 +96,12 @@ impl DecodedHead {
     #[inline]
     pub fn request(&self) -> Request<'_> {
         self.index.view(&self.bytes)
+    }
+
+    /// Returns true if the method of the last request is HEAD, even if the request was refused.
+    #[inline]
+    pub(crate) fn is_head(&self) -> bool {
+        self.parts.has(Pseudo::Method) && self.value(Pseudo::Method) == b"HEAD"
     }
 
     /// Adds a field to the last request, unless it has a field of this name. `name` is in lower case.

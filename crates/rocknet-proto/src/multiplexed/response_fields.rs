@@ -49,7 +49,7 @@ pub(crate) fn digits(number: u64) -> Vec<u8> {
     digits
 }
 
-/// Fields that passed [`check_field`].
+/// Fields that passed [`check_field`]. Up to 16 fields need no heap allocation.
 pub(crate) type CheckedFields<'a> = SmallVec<[(LowerName, &'a [u8]); 16]>;
 
 /// Checks all fields before any is encoded. Encoding changes the dynamic table, so an encoded field would have to be
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forbidden_fields_are_rejected() {
+    fn only_valid_fields_are_accepted() {
         // Name, value, and the expected error.
         for (name, value, expected) in [
             ("Content-Type", "text/html", None),

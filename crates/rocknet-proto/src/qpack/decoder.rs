@@ -24,6 +24,7 @@ pub(crate) struct Decoder {
     /// Insert count that the decoder has acknowledged to the client.
     acknowledged: u64,
     instructions: InstructionBuffer,
+    /// Bytes to send on the decoder stream.
     output: Vec<u8>,
 }
 
@@ -208,6 +209,7 @@ fn apply(
     check_fit(table.insert(name, value, NO_HASH, class, is_valid_value(value)))
 }
 
+/// Appends the decoded string of an instruction.
 fn append(string: StringLiteral<'_>, out: &mut Vec<u8>) -> Result<(), QpackError> {
     string
         .append_to(out)

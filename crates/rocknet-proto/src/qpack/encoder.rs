@@ -32,6 +32,7 @@ pub(crate) struct Encoder {
     blocked_max: u64,
     references: References,
     instructions: InstructionBuffer,
+    /// Bytes to send on the encoder stream.
     output: Vec<u8>,
 }
 

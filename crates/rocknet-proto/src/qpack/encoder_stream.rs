@@ -23,8 +23,8 @@ pub(super) enum EncoderInstruction<'a> {
 }
 
 impl<'a> EncoderInstruction<'a> {
-    /// Reads the instruction at the start of `bytes`, whose strings have at most `limit` bytes. Returns the instruction
-    /// and its length; `None` if it is incomplete.
+    /// Reads the instruction at the start of `bytes` and returns it with its length; `None` if the instruction is
+    /// incomplete. Fails if the length of a name or value shows that it decodes to more than `limit` bytes.
     pub(super) fn read(bytes: &'a [u8], limit: u64) -> Result<Option<(Self, usize)>, QpackError> {
         match Self::read_complete(bytes, limit) {
             Ok(found) => Ok(Some(found)),
@@ -35,6 +35,7 @@ impl<'a> EncoderInstruction<'a> {
         }
     }
 
+    /// Reads an instruction like [`read`](Self::read), but returns [`ReadError::Incomplete`] if it is incomplete.
     fn read_complete(bytes: &'a [u8], limit: u64) -> Result<(Self, usize), ReadError> {
         let first = *bytes.first().ok_or(ReadError::Incomplete)?;
         if first & 0x80 != 0 {

@@ -87,6 +87,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns the Required Insert Count and the Base of a section.
     fn decode(section: &[u8], max_entries: u64, inserted: u64) -> Result<(u64, u64), QpackError> {
         SectionPrefix::decode(section, max_entries, inserted).map(|(prefix, _)| (prefix.required, prefix.base))
     }

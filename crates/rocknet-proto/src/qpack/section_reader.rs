@@ -72,11 +72,13 @@ impl<'a> SectionReader<'a> {
         Ok(())
     }
 
+    /// Reads the integer that begins in the low `prefix` bits of the byte at `at`. Returns the integer and its end.
     #[inline]
     fn integer(&self, at: usize, prefix: u32) -> Result<(u64, usize), QpackError> {
         integer::decode(self.section, at, prefix).map_err(section_error)
     }
 
+    /// Reads the string that begins in the low `prefix` bits of the byte at `at`. Returns the string and its end.
     #[inline]
     fn string(&self, at: usize, prefix: u32) -> Result<(StringLiteral<'a>, usize), QpackError> {
         StringLiteral::read(self.section, at, prefix, u64::MAX).map_err(section_error)

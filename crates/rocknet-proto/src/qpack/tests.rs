@@ -1,4 +1,8 @@
 //! Tests of the decoder and the encoder through their interface, and the examples of the standard.
+//!
+//! Sections and instructions are written in hexadecimal digits. In the decoder's output, `0x80` plus a stream number
+//! acknowledges a section, `0x40` plus a stream number cancels the stream, and a smaller number acknowledges that
+//! many insertions.
 
 mod encoder_policy;
 mod reference_encoder;
@@ -52,6 +56,7 @@ fn decode(decoder: &mut Decoder, stream: u64, section: &[u8]) -> Result<Option<V
     }
 }
 
+/// Parses hexadecimal digits and skips other characters.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text
         .bytes()
@@ -71,6 +76,7 @@ fn fields(lines: &[&str]) -> Option<Vec<OwnedField>> {
     Some(lines.iter().map(field).collect())
 }
 
+/// Removes and returns the bytes that a decoder or an encoder has to send.
 fn take(output: &mut Vec<u8>) -> Vec<u8> {
     std::mem::take(output)
 }
@@ -78,11 +84,11 @@ fn take(output: &mut Vec<u8>) -> Vec<u8> {
 /// RFC 9204 appendix B, with instructions in pieces of several sizes.
 #[test]
 fn examples_of_the_standard() {
-    for piece in [1, 2, 3, 100] {
+    for size in [1, 2, 3, 100] {
         let mut decoder = Decoder::new(220, 1);
         let receive = |decoder: &mut Decoder, bytes: &str| {
             hex(bytes)
-                .chunks(piece)
+                .chunks(size)
                 .map(|piece| decoder.receive_instructions(piece).expect("valid instructions"))
                 .sum::<usize>()
         };
@@ -139,7 +145,7 @@ fn decoder_with_entries() -> Decoder {
 #[test]
 fn references_to_the_table() {
     for (section, expected) in [
-        // In both directions from the Base.
+        // Entries before and after the Base.
         ("0300 80 81", &["x: y", "a: b"][..]),
         ("0381 10 11", &["a: b", "x: y"]),
         ("0380 80 10", &["a: b", "x: y"]),
@@ -196,6 +202,7 @@ fn invalid_sections_are_rejected() {
 
 #[test]
 fn invalid_instructions_are_rejected() {
+    // The last instruction of each row causes the error.
     for (instructions, error) in [
         ("3f ff ff ff ff ff ff ff ff ff", QpackError::InstructionInteger),
         ("3f aa01", QpackError::TableCapacity),
@@ -280,6 +287,7 @@ fn blocked_streams_are_counted_once_until_their_entries_arrive() {
 
 #[test]
 fn streams_are_cancelled_only_if_the_table_is_used() {
+    // The expected output is empty or a Stream Cancellation of stream 64.
     for (capacity, expected) in [(0, &[][..]), (100, &[0x7f, 0x01])] {
         let mut decoder = Decoder::new(capacity, 1);
         decoder.cancel(64);

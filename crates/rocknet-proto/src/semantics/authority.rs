@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Maximum length of a DNS name in text form with its trailing dot, in bytes (RFC 1035 §3.1: 255 bytes on the wire).
+/// Maximum length in bytes of a DNS name in text form, with its trailing dot. On the wire, the name is one byte
+/// longer and may have up to 255 bytes (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 254;
 
 /// Maximum length of a label of a DNS name, in bytes (RFC 1035 §2.3.4).

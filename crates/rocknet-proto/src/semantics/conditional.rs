@@ -42,9 +42,10 @@ pub enum Outcome {
 
 /// Evaluates the preconditions in the order of RFC 9110 §13.2.2.
 ///
-/// Callers must evaluate preconditions only if the response without them would be a 2xx (§13.2.1). `exists` is true if
-/// there is a current representation, which `*` matches. A date field is also ignored if its value is invalid, or if
-/// the representation does not exist or has no date. An invalid list of tags matches nothing.
+/// Callers must evaluate preconditions only if the response without them would be a 2xx (§13.2.1). `exists` is true
+/// if there is a current representation, which `*` matches. `If-Match` replaces `If-Unmodified-Since`, and
+/// `If-None-Match` replaces `If-Modified-Since`. A date field is also ignored if its value is invalid, or if the
+/// representation does not exist or has no date. An invalid list of tags matches nothing.
 pub fn evaluate(
     method: Method,
     preconditions: &Preconditions<'_>,

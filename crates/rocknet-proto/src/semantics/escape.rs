@@ -2,6 +2,7 @@
 
 /// Appends text escaped for HTML. The result is valid as element content and in quoted attributes.
 pub fn html(text: &str, out: &mut String) {
+    // Start of the bytes that need no escape and have not been appended yet.
     let mut plain = 0;
     for (at, byte) in text.bytes().enumerate() {
         let entity = match byte {
@@ -61,6 +62,7 @@ mod tests {
     use crate::semantics::fields::is_field_value;
     use proptest::prelude::*;
 
+    /// Percent-encodes a decoded path.
     fn path_text(decoded: &[u8]) -> String {
         let mut out = Vec::new();
         path(decoded, &mut out);

@@ -118,6 +118,7 @@ fn is_etagc(byte: u8) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FileTag {
     bytes: [u8; FileTag::MAX_LENGTH],
+    /// Number of bytes in use.
     length: u8,
 }
 

@@ -35,7 +35,7 @@ pub fn parse_elements(value: &[u8]) -> Option<Vec<Element<'_>>> {
     parts(value, b',').map(parse_element).collect()
 }
 
-/// Parses one element.
+/// Parses one element; `None` if it is malformed.
 ///
 /// ```text
 /// forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )
@@ -63,7 +63,7 @@ fn parse_element(text: &[u8]) -> Option<Element<'_>> {
     Some(element)
 }
 
-/// Parses a token or a quoted string.
+/// Parses a token or a quoted string; `None` if the text is neither.
 fn parse_value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     let Some(quoted) = text.strip_prefix(b"\"") else {
         return is_token(text).then_some(Cow::Borrowed(text));

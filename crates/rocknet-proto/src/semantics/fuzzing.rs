@@ -41,7 +41,7 @@ pub fn target_path(raw: &[u8]) {
     assert_eq!(again.as_str(), path.as_str());
 }
 
-/// Asserts that the path begins with a slash and has no empty segments or dot segments.
+/// Asserts that the path begins with a slash and has no segment that is empty, `.` or `..`.
 fn assert_normalized(path: &str) {
     let inner = path.strip_prefix('/').expect("a path begins with a slash");
     let inner = inner.strip_suffix('/').unwrap_or(inner);

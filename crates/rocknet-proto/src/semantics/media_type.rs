@@ -9,7 +9,7 @@
 pub struct MediaType {
     /// Value of `Content-Type`.
     pub value: &'static str,
-    /// True if files of this type shrink when they are compressed.
+    /// True if files of this type are worth compressing: text, and binary formats that [`is_compressible`] accepts.
     pub compressible: bool,
 }
 
@@ -41,8 +41,8 @@ impl MediaType {
     }
 }
 
-/// Returns true if a body of this `Content-Type` is worth compressing: text, text-based formats, and the few binary
-/// formats that are not compressed themselves.
+/// Returns true if a body of this `Content-Type` is worth compressing: text, text-based formats, and a few binary
+/// formats without compression of their own. `text/event-stream` is excluded.
 pub fn is_compressible(content_type: &[u8]) -> bool {
     let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
     let essence = super::list::trim(&content_type[..end]);
@@ -97,7 +97,7 @@ const OTHER_COMPRESSIBLE: [&[u8]; 26] = [
 /// Size of the buffer for an extension in lower case, in bytes: more than any extension in the table needs.
 const MAX_EXTENSION: usize = 16;
 
-/// Creates a table row for a type that compression shrinks.
+/// Creates a table row for a type that [`is_compressible`] accepts.
 const fn plain(extension: &'static str, value: &'static str) -> (&'static str, MediaType) {
     (
         extension,
@@ -108,7 +108,7 @@ const fn plain(extension: &'static str, value: &'static str) -> (&'static str, M
     )
 }
 
-/// Creates a table row for a type that compression does not shrink.
+/// Creates a table row for a type that [`is_compressible`] rejects. Most of these formats are compressed already.
 const fn packed(extension: &'static str, value: &'static str) -> (&'static str, MediaType) {
     (
         extension,

@@ -28,8 +28,9 @@ impl Boundary {
     }
 }
 
-/// Response body of several ranges. For each range the caller sends [`write_part_head`](Self::write_part_head) and the
-/// bytes of the range, and finally [`write_end`](Self::write_end).
+/// Response body with several ranges. For each range, the caller sends the head that
+/// [`write_part_head`](Self::write_part_head) appends, followed by the bytes of the range. Finally, the caller sends
+/// the bytes that [`write_end`](Self::write_end) appends.
 #[derive(Clone, Copy, Debug)]
 pub struct MultipartRanges<'a> {
     ranges: &'a [ByteRange],
@@ -131,6 +132,7 @@ mod tests {
         0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
     ];
 
+    /// Returns the whole response body for the representation `content`.
     fn body(parts: &MultipartRanges<'_>, content: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         for &range in parts.ranges() {

@@ -111,6 +111,7 @@ impl AcceptEncoding {
     /// Parses any field value; `None` if it is malformed.
     fn parse_list(value: &[u8]) -> Option<AcceptEncoding> {
         let mut named: [Option<Weight>; 4] = [None; 4];
+        // Weight of `*`, which stands for all codings that the field does not name.
         let mut others: Option<Weight> = None;
         for part in list::parts(value, b',') {
             let (name, weight) = match memchr::memchr(b';', part) {

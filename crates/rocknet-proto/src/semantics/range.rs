@@ -15,7 +15,9 @@ pub type RangeList = SmallVec<[ByteRange; 4]>;
 /// A part of a representation, of at least one byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ByteRange {
+    /// Position of the first byte.
     first: u64,
+    /// Position of the last byte, inclusive.
     last: u64,
 }
 
@@ -167,6 +169,7 @@ fn position(digits: &[u8]) -> Option<u64> {
 #[derive(Clone, Copy)]
 pub struct ContentRange {
     bytes: [u8; ContentRange::MAX_LENGTH],
+    /// Number of bytes in use.
     length: u8,
 }
 
@@ -233,10 +236,12 @@ mod tests {
         ByteRange { first, last }
     }
 
+    /// Creates ranges from their first and last positions.
     fn many(ranges: &[(u64, u64)]) -> Ranges {
         Ranges::Many(ranges.iter().map(|&(first, last)| range(first, last)).collect())
     }
 
+    /// Checks the ranges parsed from a field value, and the invariants of all parsed ranges.
     fn check(value: &str, length: u64, expected: &Ranges) {
         assert_eq!(parse(value.as_bytes(), length), *expected, "{value} of {length}");
         fuzzing::ranges(value.as_bytes(), length);

@@ -33,9 +33,9 @@ pub enum PathError {
     Control,
     /// A `..` above the root.
     AboveRoot,
-    /// A well-formed path that no file can have. It has an encoded slash, a backslash, bytes that are not UTF-8, or
-    /// more than [`MAX_DEPTH`] segments. It may also have a segment that is too long, ends with a dot or space, or is a
-    /// device or stream name of Windows.
+    /// A well-formed path that no file can have: it has an encoded slash, a backslash, bytes that are not UTF-8, more
+    /// than [`MAX_DEPTH`] segments, or an unsafe segment. An unsafe segment is too long, ends with a dot or space, or
+    /// is a device or stream name of Windows.
     Unmatchable,
 }
 
@@ -67,8 +67,8 @@ impl<'a> SafePath<'a> {
     /// Parses the path of a request target as sent, without its query.
     ///
     /// The path is percent-decoded once, before it is matched, so that routes, rewrite rules and handlers use the same
-    /// path. Then `//` is merged into `/` and dot segments are resolved. A path that needs no change is borrowed,
-    /// without allocation.
+    /// path. Then `//` is merged into `/`, and the segments `.` and `..` are resolved. A path that needs no change is
+    /// borrowed, without allocation.
     ///
     /// # Errors
     ///
@@ -148,8 +148,9 @@ impl<'a> SafePath<'a> {
         self.inner().split('/').filter(|segment| !segment.is_empty())
     }
 
-    /// Returns true if any segment begins with a dot. The segment `.well-known` is an exception if it is the first
-    /// segment. A segment that a later `..` removed counts, too, because no ordinary client sends such a path.
+    /// Returns true if any segment other than `.` and `..` begins with a dot, as the names of hidden files do. The
+    /// segment `.well-known` is an exception if it is the first segment. A segment that a later `..` removed counts,
+    /// too, because no ordinary client sends such a path.
     pub fn has_dot_segment(&self) -> bool {
         self.dot_segment
     }
@@ -251,7 +252,7 @@ fn hex(digit: u8) -> Option<u8> {
 
 /// Properties of a decoded path.
 struct PathTraits {
-    /// True if normalization changes the path, because it has empty segments or dot segments.
+    /// True if normalization changes the path, because it has a segment that is empty, `.` or `..`.
     changed: bool,
     /// True if no file can have the path.
     unmatchable: bool,
@@ -313,7 +314,7 @@ fn normalize(path: Cow<'_, [u8]>) -> Result<SafePath<'_>, PathError> {
     })
 }
 
-/// Removes empty segments and dot segments. `inspect` has checked that each `..` has a parent.
+/// Removes empty segments, and resolves the segments `.` and `..`. `inspect` has checked that each `..` has a parent.
 fn rebuild(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut pieces = path[1..].split(|&b| b == b'/').peekable();
@@ -349,6 +350,7 @@ mod tests {
 
     #[test]
     fn rules_match_paths_that_no_file_can_have() {
+        // `expected` is the path that rules match, or the error.
         for (raw, expected) in [
             ("/wiki/Special:Search", Ok("/wiki/Special:Search")),
             ("/a:b//c/./d/", Ok("/a:b/c/d/")),

@@ -1,7 +1,8 @@
 //! Tests request bodies: by length and chunked, with chunk extensions and trailers.
 //!
 //! The expected events are the lines of a transcript. A request line has the host after `@` and the framing of the
-//! body; lines for data and for the end of the body follow. The last line is the state of the connection.
+//! body; lines for data and for the end of the body follow. The last line is the state of the connection: `idle` if the
+//! next request may follow, `more` if the message is incomplete, or `refused` with the reason.
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{ResponseTiming, server_transcript};
@@ -217,9 +218,10 @@ fn the_body_limit_of_a_site_applies_to_both_framings() {
     assert_eq!(Refusal::ContentTooLarge.status().code(), 413);
 }
 
-/// A body received after the response is discarded, and the connection persists.
+/// After an early response, the rest of the body is parsed so that the caller can discard it. The next request on the
+/// connection is parsed after the body.
 #[test]
-fn a_body_is_discarded_after_an_early_response() {
+fn a_body_is_parsed_after_an_early_response() {
     let next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
     // Framing field, encoded body, and the expected data event.
     for (head, content, data) in [

@@ -186,6 +186,7 @@ proptest! {
                     unread = &unread[end..];
                 }
                 Ok(ServerEvent::End { consumed }) => {
+                    // Only a chunked body, whose length is not announced, can have the trailer field.
                     prop_assert_eq!(index.trailers.view(unread).len(), usize::from(!announced));
                     unread = &unread[consumed..];
                 }
@@ -194,6 +195,7 @@ proptest! {
             }
         }
         prop_assert_eq!((found, unread.len()), (content.concat(), 0));
+        // The second value is the state of the connection after the response.
         let next = server.respond_complete(Status::OK, Length::None, false).1;
         prop_assert_eq!(next, if close { AfterResponse::Close } else { AfterResponse::KeepAlive });
     }
@@ -242,6 +244,8 @@ proptest! {
             }
         }
         prop_assert_eq!((found, unread.len()), (content.concat(), 0));
+        // HTTP/1.0 has no chunks, so the end of the connection also ends a body of unannounced length. `closed`
+        // returns true if the end of the connection ends the response.
         prop_assert_eq!(client.is_reusable(), !old);
         prop_assert_eq!(client.closed(), Ok(old && !announced));
     }

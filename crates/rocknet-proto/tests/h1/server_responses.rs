@@ -25,7 +25,7 @@ fn respond(mut connection: ServerConnection, status: Status, length: Length, clo
     let framing = connection.respond(status, length, close);
     let mut out = Vec::new();
     assert_eq!(encode_head(&mut out, framing, status, NO_FIELDS), Ok(()));
-    // More data than announced. A body of unknown length accepts the data, which is discarded here.
+    // The data is longer than an announced length of 2. A body of unknown length accepts it; the output is discarded.
     let forbidden = connection.encode_data(b"more than two", &mut Vec::new());
     if framing.has_body {
         let expected = if framing.content_length.is_some() {
@@ -191,7 +191,8 @@ fn responses_are_framed_by_status_and_length() {
         "Content-Length: 0\r\n\r\n",
         AfterResponse::KeepAlive,
     );
-    // With an unread body, the connection persists after the body is discarded, unless the client waits for a 100.
+    // The server discards an unread request body to keep the connection (`Drain`). If the response closes the
+    // connection, or if the client waits for a 100, the connection does not persist (`Linger`).
     let length = "Content-Length: 5\r\n";
     let post = "POST / HTTP/1.1";
     check(

@@ -1,7 +1,8 @@
 //! Tests request bodies: their parts, length, limit, windows and trailers.
 //!
-//! The functions that create frames have the stream as their first argument. The expected lines are those of a
-//! transcript: events, the state of the connection (`idle`, `more` or `closed`), and the sent frames after `>`.
+//! The functions that create frames take the stream as their first argument. The expected lines are a transcript:
+//! events, the state of the connection (`idle`, `more` or `closed`), and the sent frames after `>`. Consecutive data
+//! of one stream is one line.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -11,7 +12,7 @@ use rocknet_proto::status::Status;
 
 /// Transcript line of a POST request on stream 1.
 const POST_1: &str = "request 1 POST / @a";
-/// Frames of the response to a request on stream 1, with a body of 5 bytes.
+/// Transcript lines of the response to a request on stream 1, with a body of 5 bytes.
 const SENT: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
 #[test]
@@ -229,7 +230,7 @@ impl Upload {
     }
 }
 
-/// Configuration with the smallest windows.
+/// Configuration with the smallest windows that a connection uses: the initial window of HTTP/2 (RFC 9113 §6.9.2).
 const NARROW: Config = Config {
     streams: 8,
     stream_window: 65_535,
@@ -288,7 +289,7 @@ fn the_end_of_a_tunnel_closes_one_direction() {
         let stream = upload.stream;
         let piece = frame(DATA, 0, 1, vec![b'x'; 1000]);
         if is_tunnel {
-            // The limit is below the size of `piece`, because a tunnel has no body limit.
+            // A tunnel ignores the body limit: `piece` is larger than the limit, and is accepted.
             upload
                 .connection
                 .set_body_limit(stream, 10)
@@ -301,6 +302,7 @@ fn the_end_of_a_tunnel_closes_one_direction() {
         assert_eq!(head, Ok(()));
         assert_eq!(upload.connection.queue_body(stream, 0, true, &mut upload.out), Ok(()));
         let received = upload.receive(&piece);
+        // The data follows the nine bytes of the frame header.
         let reported = matches!(
             received.event,
             ConnectionEvent::Data {
@@ -318,9 +320,10 @@ fn the_end_of_a_tunnel_closes_one_direction() {
     }
 }
 
-/// A closed stream returns its unreleased bytes to the connection window, however it is closed.
+/// Unreleased bytes of a stream are returned to the connection window when the stream is reset or ends, or when its
+/// body is discarded.
 #[test]
-fn closed_streams_return_their_share_of_the_connection_window() {
+fn unreleased_bytes_are_returned_to_the_connection_window() {
     // The server resets the stream, the server discards the body, the client resets the stream, or the response ends.
     for way in 0..4 {
         let mut upload = Upload::new(&NARROW);
@@ -352,7 +355,7 @@ fn closed_streams_return_their_share_of_the_connection_window() {
             sent.windows(granted.len()).any(|part| part == granted),
             "way {way}: {sent:?}"
         );
-        // A stale ID has no effect.
+        // The bytes are not returned a second time.
         upload.connection.release(stream, 48_000, &mut upload.out);
         assert!(upload.sent().is_empty(), "way {way}");
     }

@@ -324,7 +324,7 @@ fn the_end_of_a_body_needs_no_large_window() {
     assert_eq!(sent(&mut attack), [5]);
 }
 
-/// CONTINUATION frames are limited in number and in total size, whether or not they are empty.
+/// A field block has at most 16 CONTINUATION frames, even if they are empty, and at most 64 KiB.
 #[test]
 fn field_blocks_are_limited() {
     let calm = [0, 0, 0, ErrorCode::EnhanceYourCalm as u8];

@@ -133,6 +133,7 @@ fn frames_on_idle_streams_are_errors() {
 /// §5.1: frames on streams that the client has ended.
 #[test]
 fn data_after_the_end_of_a_stream_resets_it() {
+    // Checks the transcript of a server that does not respond to requests.
     let config = Config::default();
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
         server_with(&Limits::default(), &config, H2ResponseTiming::Never, frames, expected);
@@ -163,8 +164,9 @@ fn data_after_the_end_of_a_stream_resets_it() {
 /// §5.1: frames on closed streams.
 #[test]
 fn frames_on_closed_streams_are_errors() {
-    let check = |last: Vec<u8>, error: &str, code: &str| {
-        let bytes = [beginning(), get(1), last].concat();
+    // Checks that a frame on stream 1, after a request and its whole response, ends the connection.
+    let check = |frame: Vec<u8>, error: &str, code: &str| {
+        let bytes = [beginning(), get(1), frame].concat();
         let found = h2_transcript(
             &[&bytes],
             &Limits::default(),
@@ -180,7 +182,8 @@ fn frames_on_closed_streams_are_errors() {
     // After RST_STREAM from the client, the stream is closed.
     rejected(&[get(1), rst(1, 8), data(1, "x")], "ClosedStream", 1, "STREAM_CLOSED");
     rejected(&[get(1), rst(1, 8), get(1)], "ClosedStream", 1, "STREAM_CLOSED");
-    // These frames may still be in flight, so they are ignored.
+    // These frames may still be in flight, so they are ignored. The head of the response was sent before the reset, and
+    // its body is discarded.
     server(
         &[
             get(1),
@@ -382,7 +385,7 @@ fn invalid_window_updates_are_errors() {
     );
 }
 
-/// §6.9.1, §6.9.2: windows limit response bodies, and may become negative.
+/// §6.9.1, §6.9.2: windows limit response bodies, even after the initial window has changed.
 #[test]
 fn windows_limit_bodies() {
     // The response to `/big` has a body of 100,000 bytes. The initial windows have 65,535 bytes.
@@ -407,7 +410,8 @@ fn windows_limit_bodies() {
         &[settings(&[(4, 10)]), window(0, 100_000), get_path(1, "/big")],
         &[big, "more", "> settings ack", head, "> data 1 10"],
     );
-    // The window becomes negative, and no data is sent until updates make it positive.
+    // The test server sends bodies only after it has received all frames. Until then, each setting changes the window
+    // of the stream by its difference from the previous setting, so the window has 100, 50, 57 and finally 7 bytes.
     server(
         &[
             settings(&[(4, 100)]),
@@ -490,6 +494,9 @@ fn only_continuations_follow_an_open_field_block() {
 /// §4.3, RFC 7541: invalid field blocks.
 #[test]
 fn invalid_field_blocks_are_compression_errors() {
+    // In order: index 0, index 62 with an empty dynamic table, a table size after a field, and a table size of 4097
+    // bytes (more than 4096). Then a Huffman string that is only padding, and a name that lacks four of its five
+    // bytes.
     for (block, error) in [
         (&[0x80][..], "Compression(Index)"),
         (&[0xbe], "Compression(Index)"),

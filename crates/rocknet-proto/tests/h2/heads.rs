@@ -1,9 +1,10 @@
 //! Request heads (RFC 9113 §8) that are accepted, refused with a status, or answered by a reset of the stream.
 //!
-//! The expected lines are those of a transcript: events, the state of the connection, and the sent frames after `>`.
-//! The state is `more` while a request, a response or a frame is incomplete, else `idle`. A request line has the path,
+//! The expected lines are a transcript: events, the state of the connection, and the sent frames after `>`. The state
+//! is `more` while a request, a response or a frame is incomplete, and `idle` otherwise. A request line has the path,
 //! `?` with the query, `@` with the host, and the fields. It also has `:` with the protocol of an extended CONNECT,
-//! `end` if no body follows, and `expects` if the client waits for 100.
+//! `end` if no body follows, and `expects` if the client waits for 100. The test server responds to each complete
+//! request with the field `x-a: b` and a body of 5 bytes.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -103,6 +104,7 @@ fn valid_heads_are_accepted() {
         ],
         "OPTIONS * @a",
     );
+    // The path of a CONNECT request is empty.
     accepted(CONNECT, "CONNECT  @a:1");
 }
 
@@ -287,7 +289,7 @@ fn heads_above_a_limit_are_refused() {
     );
     fits(&with(":path", Some("/abc")), "/abc @a");
     refused_with(&limits, &with(":path", Some("/abcd")), "TargetTooLong", 414);
-    // The path exceeds the limit of the target, and the head exceeds its limit too. The status is that of the target.
+    // Both the path and the head exceed their limits. The status reports the path.
     refused_with(
         &limits,
         &with(":path", Some("/far beyond the size of any head")),

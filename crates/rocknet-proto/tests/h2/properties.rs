@@ -24,6 +24,7 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => stream.clone().prop_map(|stream| get(stream | 1)),
         4 => stream.clone().prop_map(|stream| post(stream | 1)),
+        // The response to `/big` is longer than the initial windows.
         2 => stream.clone().prop_map(|stream| get_path(stream | 1, "/big")),
         2 => (stream.clone(), name.clone(), value.clone()).prop_map(|(stream, name, value)| get_with(stream | 1, &[(name, value)])),
         2 => (stream.clone(), name, value).prop_map(|(stream, name, value)| trailers(stream | 1, &[(name, value)])),
@@ -64,6 +65,7 @@ proptest! {
             rest = tail;
         }
         pieces.push(rest);
+        // The connection raises the windows to their minimum, 65,535 bytes.
         let narrow = Config { streams: 2, stream_window: 0, connection_window: 0, connect_protocol: true };
         for config in [Config::default(), narrow] {
             for timing in [H2ResponseTiming::AfterHead, H2ResponseTiming::AfterBody, H2ResponseTiming::Never] {

@@ -74,6 +74,36 @@ impl Server {
 }
 
 #[test]
+fn refusals_of_head_requests_are_marked() {
+    let mut server = Server::new();
+    for (number, method, expected) in [(1, "HEAD", true), (3, "POST", false), (5, "HEAD", true)] {
+        let pseudo = [
+            (":method", method),
+            (":scheme", "http"),
+            (":path", "/"),
+            (":authority", "a"),
+        ];
+        let refused = frame(
+            HEADERS,
+            END_STREAM | END_HEADERS,
+            2 * number - 1,
+            block(&[&pseudo[..], &[("host", "b")]].concat()),
+        );
+        let accepted = frame(HEADERS, END_HEADERS, 2 * number + 1, block(&pseudo));
+        let mut events = server.receive(&refused);
+        let stream = server.request(&accepted);
+        assert_eq!(server.connection.set_body_limit(stream, 99), Ok(()));
+        events.extend(server.receive(&frame(DATA, END_STREAM, stream.number(), [b'x'; 100])));
+        let is_head = |event: &ConnectionEvent| match event {
+            ConnectionEvent::Refused { is_head, .. } => Some(*is_head),
+            _ => None,
+        };
+        let marks: Vec<_> = events.iter().filter_map(is_head).collect();
+        assert_eq!(marks, [expected, expected], "{events:?}");
+    }
+}
+
+#[test]
 fn parts_must_be_sent_in_order() {
     let mut server = Server::new();
     let id = server.request(&get(1));

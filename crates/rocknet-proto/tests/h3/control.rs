@@ -9,8 +9,8 @@ fn engine() -> ServerConnection {
     ServerConnection::new(&Config::default(), &Limits::default(), 0)
 }
 
-/// Passes the bytes of stream 2, the client's first unidirectional stream, in pieces of one byte. Returns the first
-/// error and its code as text.
+/// Passes the bytes of stream 2, the client's first unidirectional stream, in pieces of one byte at time 0. `fin` is
+/// true if the stream ends after the last byte. Returns the first error and its code as text.
 fn error(bytes: &[u8], fin: bool) -> Option<String> {
     let mut engine = engine();
     for (number, byte) in bytes.iter().enumerate() {
@@ -43,6 +43,7 @@ fn errors_of_the_control_stream() {
         (after(frame(0, b"")), Some("FrameUnexpected")),
         (after(headers(&GET)), Some("FrameUnexpected")),
         (after(frame(8, b"")), Some("FrameUnexpected")),
+        // Setting 2 exists only in HTTP/2. Setting 6 is sent twice, and then without its value.
         (control(&[frame(4, &[2, 0])]), Some("SettingsError")),
         (control(&[frame(4, &[6, 1, 6, 1])]), Some("SettingsError")),
         (control(&[frame(4, &[6])]), Some("FrameError")),
@@ -114,6 +115,7 @@ fn streams_of_unknown_types_are_not_read() {
 
 #[test]
 fn a_priority_may_arrive_before_its_request() {
+    // `Peer::new` has opened stream 2 as the control stream.
     let mut peer = Peer::new();
     let update = |number: u8, text: &str| frame(0xf_0700, &[&[number], text.as_bytes()].concat());
     for (number, text) in [(4, "u=1"), (0, "u=5, i"), (0, "u=6")] {

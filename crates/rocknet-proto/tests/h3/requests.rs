@@ -1,9 +1,12 @@
-//! Tests valid and malformed requests (RFC 9114 §4), and frames in the wrong place (RFC 9114 §7.2).
+//! Tests valid and malformed requests (RFC 9114 §4), and misplaced or invalid frames (RFC 9114 §7).
 //!
 //! Frame types: 0 DATA, 1 HEADERS, 4 SETTINGS, 7 GOAWAY, 0xd MAX_PUSH_ID, 0xf0700 PRIORITY_UPDATE; 0x21 and 0x40 are
-//! unknown. In the event of a request, `end` is true if neither a body nor trailers follow, and `continue` is true if
-//! the client waits for 100. The event `last` ends a body. The last two arguments of `Peer::receive` are true if the
-//! stream ends, and the size of the pieces in which the bytes arrive.
+//! unknown. A request is reported as `GET / end=… continue=…`: `end` is true if neither a body nor trailers follow, and
+//! `continue` is true if the client waits for 100. The event `last` ends a body.
+//!
+//! The second argument of `Peer::request` and the third argument of `Peer::receive` are true if the stream ends with
+//! these bytes. The fourth argument of `Peer::receive` is the size of the pieces in which the bytes arrive; with
+//! `usize::MAX` they arrive at once.
 
 use rocknet_proto::Status;
 use rocknet_proto::h3::{ErrorCode, StreamError};
@@ -108,7 +111,7 @@ fn an_incomplete_request_is_reset() {
 }
 
 #[test]
-fn frames_in_the_wrong_place_close_the_connection() {
+fn misplaced_and_invalid_frames_close_the_connection() {
     let get = headers(&GET);
     let trailers = headers(&[("x", "1")]);
     // Bytes of the stream, and the error in the last event.
@@ -144,7 +147,7 @@ fn frames_in_the_wrong_place_close_the_connection() {
 }
 
 #[test]
-fn limits_refuse_requests_with_a_status() {
+fn requests_above_a_limit_or_without_a_valid_host_are_refused() {
     let long = "x".repeat(9000);
     let many: Vec<(&str, &str)> = GET.into_iter().chain((0..200).map(|_| ("x", "1"))).collect();
     let path = [GET[0], GET[1], GET[2], (":path", &long)];
@@ -157,6 +160,7 @@ fn limits_refuse_requests_with_a_status() {
         (headers(&field(&large)), "TooLarge"),
         // This section is so large that it is not even received.
         (headers(&field(&huge)), "TooLarge"),
+        // These requests are within all limits: the first has no host, and the second has two hosts.
         (headers(&[GET[0], GET[1], GET[3]]), "HostMissing"),
         (headers(&[&GET[..], &[("host", "b")]].concat()), "HostMismatch"),
     ] {
@@ -178,7 +182,7 @@ fn a_body_above_its_limit_is_refused_or_reset() {
     assert_eq!(peer.receive(stream, &headers(&post(&[])), false, usize::MAX).len(), 1);
     assert_eq!(peer.engine.set_body_limit(stream, 99), Ok(()));
     let events = peer.receive(stream, &frame(0, &[b'x'; 100]), true, usize::MAX);
-    assert_eq!(events, ["Refused { refusal: ContentTooLarge }"]);
+    assert_eq!(events, ["Refused { refusal: ContentTooLarge, is_head: false }"]);
 
     let mut peer = Peer::new();
     let announced = headers(&post(&[("content-length", "100")]));
@@ -201,7 +205,31 @@ fn a_body_above_its_limit_is_refused_or_reset() {
     peer = Peer::new();
     peer.limits.body_size = 50;
     let events = peer.request(&bytes, true);
-    assert_eq!(events[1], "Refused { refusal: ContentTooLarge }");
+    assert_eq!(events[1], "Refused { refusal: ContentTooLarge, is_head: false }");
+}
+
+#[test]
+fn refusals_of_head_requests_are_marked() {
+    let mut peer = Peer::new();
+    peer.limits.body_size = 50;
+    for (method, is_head) in [("HEAD", true), ("POST", false), ("HEAD", true)] {
+        let fields = |further: &[(&'static str, &'static str)]| {
+            let pseudo = [
+                (":method", method),
+                (":scheme", "https"),
+                (":path", "/"),
+                (":authority", "a"),
+            ];
+            headers(&[&pseudo[..], further].concat())
+        };
+        let with_body = [fields(&[]), frame(0, &[b'x'; 100])].concat();
+        let end = format!("is_head: {is_head} }}");
+        for bytes in [with_body, fields(&[("host", "b")])] {
+            let events = peer.request(&bytes, true);
+            let last = events.last().expect("an event");
+            assert!(last.starts_with("Refused") && last.ends_with(&end), "{events:?}");
+        }
+    }
 }
 
 /// The events do not depend on the split of the bytes, in a case that the random bytes of `splits.rs` rarely reach.

@@ -1,7 +1,7 @@
 //! Responses: order of their parts, fields, and the end of streams.
 //!
-//! The last two arguments of `Peer::receive` are true if the stream ends, and the size of the pieces in which the bytes
-//! arrive.
+//! The third argument of `Peer::receive` is true if the stream ends with these bytes. The fourth is the size of the
+//! pieces in which the bytes arrive; with `usize::MAX` they arrive at once.
 
 use rocknet_proto::Status;
 use rocknet_proto::h3::{PreparedHead, SendError};

@@ -1,7 +1,7 @@
 //! Extended CONNECT and the tunnels after it (RFC 9220, RFC 9114 §4.4).
 //!
-//! The last two arguments of `Peer::receive` are true if the stream ends, and the size of the pieces in which the bytes
-//! arrive.
+//! The third argument of `Peer::receive` is true if the stream ends with these bytes. The fourth is the size of the
+//! pieces in which the bytes arrive; with `usize::MAX` they arrive at once.
 
 use rocknet_proto::Status;
 use rocknet_proto::h3::{Config, ConnectionEvent, Critical, ServerConnection};
@@ -116,6 +116,7 @@ fn a_reset_ends_both_directions() {
     let mut peer = Peer::new();
     let stream = peer.open();
     peer.receive(stream, &headers(&CONNECT), false, usize::MAX);
+    // The result is true because the response has not ended.
     assert_eq!(peer.engine.client_reset(stream, 0), Ok(true));
     let received = peer
         .engine

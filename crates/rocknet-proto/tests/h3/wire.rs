@@ -3,7 +3,7 @@
 use rocknet_proto::h3::{Config, ConnectionEvent, ServerConnection, StreamId};
 use rocknet_proto::{DecodedHead, Limits};
 
-/// Appends a variable-length integer (RFC 9000 §16).
+/// Appends a variable-length integer (RFC 9000 §16). The tests need no value of 2^30 or more, which takes eight bytes.
 pub fn integer(value: u64, out: &mut Vec<u8>) {
     match value {
         0..0x40 => out.push(value as u8),
@@ -74,6 +74,7 @@ pub const START: u64 = 3_600_000;
 pub struct Peer {
     pub engine: ServerConnection,
     pub limits: Limits,
+    /// Fields of the last head or trailer section that was received.
     pub head: DecodedHead,
     /// Time that is passed to the engine, in milliseconds from any origin.
     pub now: u64,
@@ -106,7 +107,8 @@ impl Peer {
         stream
     }
 
-    /// Passes bytes of a stream in pieces of `size`. Returns the events as text, with adjacent pieces of a body joined.
+    /// Passes bytes of a stream in pieces of `size` bytes; `fin` is true if the stream ends after them. Returns the
+    /// events as text, with adjacent pieces of a body joined.
     pub fn receive(&mut self, stream: StreamId, bytes: &[u8], fin: bool, size: usize) -> Vec<String> {
         let (mut events, mut body) = (Vec::new(), Vec::new());
         let mut pieces: Vec<&[u8]> = bytes.chunks(size.max(1)).collect();
@@ -157,7 +159,8 @@ impl Peer {
         events
     }
 
-    /// Opens a stream and passes all its bytes at once. Returns the events as text.
+    /// Opens a stream and passes all its bytes at once; `fin` is true if the stream ends after them. Returns the events
+    /// as text.
     pub fn request(&mut self, bytes: &[u8], fin: bool) -> Vec<String> {
         let stream = self.open();
         self.receive(stream, bytes, fin, usize::MAX)

@@ -33,7 +33,7 @@ pub struct H2Exchange {
     permit: StreamPermit,
     times: Timeouts,
     response: ResponseFuture,
-    /// Upload of the request body; `None` without a body, or if the upload is over.
+    /// Upload of the request body; `None` without a body or after the upload.
     upload: Option<Upload>,
     /// Interim responses that are not forwarded yet.
     interim_responses: Option<Box<InterimResponse>>,

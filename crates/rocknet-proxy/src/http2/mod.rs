@@ -1,7 +1,7 @@
 //! HTTP/2 client for upstreams, with flow control, trailers, and many streams on one connection, as gRPC requires.
 //!
-//! The `h2` crate handles the frames. Connections use the same transports as HTTP/1.1, and each is driven by one task.
-//! A request passes these files, and its response takes the opposite way from transport.rs to exchange.rs:
+//! The `h2` crate handles the frames. Connections use the same transports as HTTP/1.1, and each is driven by one
+//! task. A request passes through these files. Its response goes the opposite way, from transport.rs to exchange.rs:
 //!
 //! ```text
 //! head.rs ─▶ exchange.rs ─▶ pool.rs ─▶ io.rs ─▶ transport.rs
@@ -34,9 +34,10 @@ use rocknet_handler::exchange::RequestBody;
 use rocknet_handler::interim::InterimSender;
 use rocknet_handler::services::Services;
 
-/// Sends a request and waits for the head of its response. `sent`: the request in the form for the upstream.
+/// Sends a request and waits for the head of its response. `sent` is the request as it is sent to the upstream.
 ///
-/// A request body of which nothing was consumed stays in `request_body`, so that it can be sent to another upstream.
+/// If no part of the request body was consumed, it stays in `request_body`, so that it can be sent to another
+/// upstream.
 pub async fn send(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,

@@ -9,7 +9,7 @@ use rocknet_control::{SiteKind, SiteSummary};
 
 use super::search::resolved;
 
-/// Renders the URLs with their targets, and the notes below them.
+/// Renders the URLs with their targets, and the notes below them. `colour`: true to use the styles of a terminal.
 pub fn start_block(sites: &[SiteSummary], notes: &[String], colour: bool) -> String {
     let paint = |style: &'static str| if colour { style } else { "" };
     let mut out = format!("{}RockNet{} {}\n\n", paint(BOLD), paint(OFF), env!("CARGO_PKG_VERSION"));
@@ -79,8 +79,8 @@ pub fn stop_hint(has_console: bool, has_file: bool) -> String {
     }
 }
 
-/// Returns a line for each of the first [`MAX_URLS`] URLs of a site, and a line with the number of further URLs. The
-/// first line includes the target.
+/// Returns a line for each of the first [`MAX_URLS`] URLs of a site. If there are more, adds a line with their
+/// number. Only the first line has a second part, the target.
 fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     let target = match (&site.root, site.kind) {
         _ if site.fault.is_some() => format!("ERROR: {}", without_controls(site.fault.as_deref().unwrap_or_default())),
@@ -122,7 +122,7 @@ const MAX_SITES: usize = 16;
 /// Maximum number of URLs of a site in the block, so that it stays short.
 const MAX_URLS: usize = 4;
 
-/// Maximum number of addresses of the machine; further addresses mostly belong to bridges and containers.
+/// Maximum number of addresses of the machine in the note; further addresses mostly belong to bridges and containers.
 const MAX_ADDRESSES: usize = 8;
 
 /// Host in the URL of a site that has no name and listens on all addresses, with the slashes before the host.

@@ -54,6 +54,10 @@ enum Action {
         /// The folder; a relative path is relative to the current folder
         #[arg(value_hint = clap::ValueHint::DirPath)]
         root: PathBuf,
+        /// An included file that gets the site, such as sites/shop.toml, relative to the folder of the main file; it is
+        /// created if it does not exist
+        #[arg(long)]
+        file: Option<PathBuf>,
     },
     /// Remove a site from the configuration; its files stay
     RemoveSite {
@@ -104,7 +108,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Action::Files => files(options),
         Action::History => history(options),
         Action::Undo { id, discard_edits } => undo(options, *id, *discard_edits),
-        Action::AddSite { name, root } => add_site(options, name, root),
+        Action::AddSite { name, root, file } => add_site(options, name, root, file.as_deref()),
         action => {
             let edit = edit(action)?;
             change(
@@ -118,7 +122,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Returns the edit of an action that sets, removes or adds something; an error for the other actions.
+/// Returns the edit of an action that makes a single edit. Fails for an action that edits nothing, and for `AddSite`
+/// and `Undo`, because [`run`] handles them separately.
 fn edit(action: &Action) -> Result<Edit, Failure> {
     let path = |key: &str| edit::key_path(key).map_err(|error| Failure::Failed(error.to_string()));
     Ok(match action {
@@ -150,17 +155,21 @@ fn edit(action: &Action) -> Result<Edit, Failure> {
     })
 }
 
-/// Adds a site, and prints its URLs.
-fn add_site(options: &Options, name: &str, root: &Path) -> Result<(), Failure> {
+/// Adds a site, and prints its URLs. `file` is the file to add it to, relative to the folder of the main file.
+fn add_site(options: &Options, name: &str, root: &Path, file: Option<&Path>) -> Result<(), Failure> {
     let config: ConfigText = options.target.call(&Request::Config(ConfigFileName::default()))?;
+    let path = file.map(|file| config.file.with_file_name("").join(file));
+    let is_known = |path: &PathBuf| config.files.contains(path);
     let edit = Edit::AddSite {
         name: name.to_owned(),
-        root: root_of_file(root, &config.file)?,
+        root: root_of_file(root, path.as_ref().unwrap_or(&config.file))?,
     };
     change(
         options,
         &Request::EditConfig(Edits {
             edits: vec![edit],
+            create: path.as_ref().is_some_and(|path| !is_known(path)),
+            file: file.map(Path::to_path_buf),
             ..Edits::default()
         }),
     )?;
@@ -175,17 +184,19 @@ fn add_site(options: &Options, name: &str, root: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the value of `root` for a folder that was named relative to the current folder. It is relative to the folder
-/// of the configuration file if it is inside, else absolute.
+/// Returns the value of `root` for a folder named relative to the current folder. The value is relative if the folder
+/// is inside the folder of the configuration file, and absolute otherwise. A link is kept, because its target changes
+/// with the next release of the site.
 fn root_of_file(root: &Path, file: &Path) -> Result<String, Failure> {
     let absolute = search::resolved(root);
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = real(file.parent().unwrap_or(Path::new("/")));
-    let real_root = real(&absolute);
-    let value = match real_root.strip_prefix(&folder) {
-        Ok(inside) if inside.as_os_str().is_empty() => Path::new("."),
-        Ok(inside) => inside,
-        Err(_) => &absolute,
+    // Takes the outermost match, because a link inside may lead back to the folder.
+    let above = absolute.ancestors().filter(|above| real(above) == folder).last();
+    let value = match above.and_then(|above| absolute.strip_prefix(above).ok()) {
+        Some(inside) if inside.as_os_str().is_empty() => Path::new("."),
+        Some(inside) => inside,
+        None => &absolute,
     };
     let value = value.to_str().map(str::to_owned);
     value.ok_or_else(|| Failure::Failed(format!("{} is no valid UTF-8", root.display())))
@@ -204,7 +215,8 @@ fn enabled(site: &str, text: &str) -> Edit {
 }
 
 fn show(options: &Options, file: Option<&Path>) -> Result<(), Failure> {
-    // A name is relative to this folder if there is such a file, else to the folder of the main file.
+    // A relative path refers to the current folder if the file exists there. Otherwise the server resolves the path
+    // in the folder of the main file.
     let file = file.map(|file| match std::path::absolute(file) {
         Ok(absolute) if absolute.exists() => absolute,
         _ => file.to_owned(),
@@ -245,7 +257,9 @@ fn history(options: &Options) -> Result<(), Failure> {
 
 /// Restores the text before a change.
 fn undo(options: &Options, id: Option<u64>, discard_edits: bool) -> Result<(), Failure> {
-    // Edits are discarded only from a text that the server names.
+    // With the revision, the server discards only the edits in the current text. If the file is edited again before
+    // the undo, the server does not change it. If no revision is found, the change does not exist, and the server
+    // reports that.
     let revision = if discard_edits {
         let changes: Vec<Change> = options.target.call(&Request::ConfigHistory)?;
         let change = changes.into_iter().find(|change| id.is_none_or(|id| change.id == id));

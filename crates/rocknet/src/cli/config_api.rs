@@ -3,16 +3,15 @@
 //! A change of a file is checked together with the other files, written and loaded. If the server cannot load it, the
 //! file gets its old text again.
 
-mod file;
 mod files;
 mod history;
-mod loaded;
 mod site_form;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rocknet::certificates::ServerEnvironment;
+use rocknet::gateway::accounts;
 use rocknet::server::Server;
 use rocknet_config::edit::Editor;
 use rocknet_config::{Loaded, ProcessEnvironment, Report, form};
@@ -22,19 +21,21 @@ use rocknet_control::config::{
 };
 use rocknet_control::site_form::SiteForm;
 
+use super::config_file::{self, ReplaceError, revision};
 use super::findings;
 use super::launch::ConfigSource;
+use super::loaded_files::{ConfigFiles, LoadedRevisions};
 use super::reload::{self, Reloaded, StartSettings};
-use file::{ReplaceError, revision};
 use history::History;
-
-pub use loaded::{ConfigFiles, LoadedRevisions};
 
 /// The configuration files of a running server.
 pub struct ConfigApi<'s> {
     server: &'s Server,
+    /// Source of the configuration, which a reload reads again.
     source: &'s ConfigSource,
+    /// Settings that take effect only at start.
     start_settings: &'s StartSettings,
+    /// Revisions of the files that the server has loaded.
     loaded: &'s LoadedRevisions,
     /// Main file.
     main: PathBuf,
@@ -68,7 +69,7 @@ impl<'s> ConfigApi<'s> {
         })
     }
 
-    /// Returns the text of a file.
+    /// Returns the text of a file. `named`: its path, or `None` for the main file.
     ///
     /// # Errors
     ///
@@ -100,7 +101,7 @@ impl<'s> ConfigApi<'s> {
         Ok(site_form::of_site(name, &file, &text, &editor))
     }
 
-    /// Checks a text without a change.
+    /// Checks a text without changing the file.
     ///
     /// # Errors
     ///
@@ -111,16 +112,7 @@ impl<'s> ConfigApi<'s> {
     }
 
     fn check_text(&self, file: &Path, text: &str) -> Checked {
-        match self.checked(file, text) {
-            Ok(Loaded { warnings, .. }) => Checked {
-                is_valid: true,
-                findings: findings::of_file(&warnings, file, text),
-            },
-            Err(report) => Checked {
-                is_valid: false,
-                findings: findings::of_file(&report.findings, file, text),
-            },
-        }
+        result_of_check(file, text, &self.checked(file, Some(text)))
     }
 
     /// Replaces the text of a file.
@@ -133,7 +125,7 @@ impl<'s> ConfigApi<'s> {
         let file = self.named(replacement.file.as_deref())?;
         let before = read(&file)?;
         expect(&file, &before, Some(&replacement.revision))?;
-        self.save(&file, "replace the whole text", &before, &replacement.text)
+        self.save(&file, "replace the whole text", Some(&before), Some(&replacement.text))
     }
 
     /// Applies edits.
@@ -144,7 +136,7 @@ impl<'s> ConfigApi<'s> {
     pub fn edit(&self, edits: &Edits) -> Result<Saved, ApiError> {
         let (file, before, after) = self.edited(edits)?;
         let what: Vec<String> = edits.edits.iter().map(Edit::to_string).collect();
-        self.save(&file, &what.join(", "), &before, &after)
+        self.save(&file, &what.join(", "), before.as_deref(), Some(&after))
     }
 
     /// Checks the text that edits would produce.
@@ -154,22 +146,52 @@ impl<'s> ConfigApi<'s> {
     /// Status 409 if the file has another revision, 422 if an edit cannot be applied.
     pub fn check_edits(&self, edits: &Edits) -> Result<Checked, ApiError> {
         let (file, _, after) = self.edited(edits)?;
-        Ok(self.check_text(&file, &after))
+        let checked = self.checked(&file, Some(&after));
+        if edits.create
+            && let Ok(loaded) = &checked
+        {
+            self.expect_included(&file, &loaded.config.files)?;
+        }
+        Ok(result_of_check(&file, &after, &checked))
     }
 
-    /// Returns the file that edits concern, with its text before and after them.
-    fn edited(&self, edits: &Edits) -> Result<(PathBuf, String, String), ApiError> {
-        let file = match &edits.file {
-            Some(_) => self.named(edits.file.as_deref())?,
-            None => files::of_edits(&self.files(), &edits.edits)?.unwrap_or_else(|| self.main.clone()),
+    /// Returns the file that the edits apply to, with its text before and after them. A new file has no text before
+    /// them.
+    fn edited(&self, edits: &Edits) -> Result<(PathBuf, Option<String>, String), ApiError> {
+        let (file, before) = match &edits.file {
+            Some(name) if edits.create => (self.new_file(name, edits)?, None),
+            _ if edits.create => return Err(ApiError::new(400, "`create` needs the name of the new file in `file`")),
+            Some(_) => {
+                let file = self.named(edits.file.as_deref())?;
+                let text = read(&file)?;
+                (file, Some(text))
+            }
+            None => {
+                let file = files::of_edits(&self.files(), &edits.edits)?.unwrap_or_else(|| self.main.clone());
+                let text = read(&file)?;
+                (file, Some(text))
+            }
         };
-        let before = read(&file)?;
-        expect(&file, &before, edits.revision.as_deref())?;
-        let mut editor = Editor::new(&before).map_err(|report| invalid(&file, &report))?;
+        let text = before.as_deref().unwrap_or_default();
+        expect(&file, text, edits.revision.as_deref())?;
+        let mut editor = Editor::new(text).map_err(|report| invalid(&file, &report))?;
         for edit in &edits.edits {
             apply(&mut editor, edit).map_err(|error| ApiError::new(422, format!("cannot {edit}: {error}")))?;
         }
         Ok((file, before, editor.to_string()))
+    }
+
+    /// Returns the path of the file that the edits create.
+    fn new_file(&self, name: &Path, edits: &Edits) -> Result<PathBuf, ApiError> {
+        let file = files::new_file(&self.main, name)?;
+        let Some(Edit::AddSite { name: site, .. }) = edits.edits.first() else {
+            return Err(ApiError::new(400, "the first edit of a new file must add a site"));
+        };
+        if let Some(other) = files::defining(&self.files(), &["site", site]) {
+            let message = format!("cannot add site {site}: {} defines it already", other.display());
+            return Err(ApiError::new(422, message));
+        }
+        Ok(file)
     }
 
     /// Returns the changes of all files, the latest first.
@@ -180,11 +202,14 @@ impl<'s> ConfigApi<'s> {
     pub fn changes(&self) -> Result<Vec<Change>, ApiError> {
         // Without the main file, it is unknown which files the configuration has.
         read(&self.main)?;
-        let files = self.files();
+        let files = self.recorded_files()?;
         // A change of an included file that cannot be read cannot be undone.
         let present = |file: &Path| {
-            let is_included = files.iter().any(|known| known == file);
-            is_included.then(|| file::read(file).ok()).flatten()
+            let is_known = files.iter().any(|known| known == file);
+            is_known
+                .then(|| config_file::read_existing(file).ok())
+                .flatten()
+                .map(Option::unwrap_or_default)
         };
         self.history.changes(present).map_err(|error| history_failed(&error))
     }
@@ -193,9 +218,10 @@ impl<'s> ConfigApi<'s> {
     ///
     /// # Errors
     ///
-    /// Status 404 if there is no such change, and 400 if edits are to be discarded without the revision that has them.
-    /// Status 409 if the file has another revision, or edits that are in no record and are not to be discarded; the
-    /// details show them. Further those of [`ConfigApi::save`].
+    /// Status 404 if there is no such change, and 400 if `discard_edits` is set without a revision. Status 409 if the
+    /// file has another revision. Status 409 too if the file contains edits that are not in the history and
+    /// `discard_edits` is not set; the details of the error show these edits. Also fails in the same cases as
+    /// [`ConfigApi::save`].
     pub fn undo(&self, undo: &Undo) -> Result<Saved, ApiError> {
         if undo.discard_edits && undo.revision.is_none() {
             let message = "`discard_edits` needs the `revision` of the text with the edits";
@@ -203,17 +229,18 @@ impl<'s> ConfigApi<'s> {
         }
         let found = self
             .history
-            .since(&self.files(), undo.id)
+            .since(&self.recorded_files()?, undo.id)
             .map_err(|error| history_failed(&error))?;
         let undone = found.ok_or_else(|| match undo.id {
             Some(id) => ApiError::new(404, format!("there is no change {id}")),
             None => ApiError::new(404, "there is no change to undo"),
         })?;
         let file = &undone.change.file;
-        let before = read(file)?;
-        expect(file, &before, undo.revision.as_deref())?;
+        let before = config_file::read_existing(file).map_err(|error| unreadable(file, &error))?;
+        let text = before.as_deref().unwrap_or_default();
+        expect(file, text, undo.revision.as_deref())?;
         if !undo.discard_edits
-            && let Some(diff) = undone.unrecorded_edits(&before)
+            && let Some(diff) = undone.unrecorded_edits(text)
         {
             let file = file.display();
             let message = format!("{file} is not changed: undo would discard edits that are not in the history");
@@ -223,25 +250,31 @@ impl<'s> ConfigApi<'s> {
             });
         }
         let what = format!("undo {}: {}", undone.id, undone.change.what);
-        self.save(file, &what, &before, &undone.change.before)
+        // Before a change that created the file, the file did not exist.
+        let after = Some(undone.change.before.as_str()).filter(|_| !undone.change.is_new);
+        self.save(file, &what, before.as_deref(), after)
     }
 
-    /// Checks and writes a new text, loads it, and records the change. If the server cannot load it, the old text is
-    /// written again. An edit of the file by another program in the meantime is kept. A text that equals the old one is
-    /// loaded, but not recorded.
+    /// Checks and writes a new text, loads it, and records the change. If the server cannot load the text, it
+    /// restores the old one, but keeps an edit by another program in the meantime. A text that equals the old one is
+    /// loaded but not recorded. `what` describes the change for the log and the history.
     ///
     /// # Errors
     ///
     /// Status 409 if the file no longer has the text `before`, 413 if the new text is too large, 422 if it is invalid
     /// or cannot be loaded, 500 if it cannot be written.
-    fn save(&self, file: &Path, what: &str, before: &str, after: &str) -> Result<Saved, ApiError> {
-        if after.len() > MAX_TEXT {
+    fn save(&self, file: &Path, what: &str, before: Option<&str>, after: Option<&str>) -> Result<Saved, ApiError> {
+        let text = after.unwrap_or_default();
+        if text.len() > MAX_TEXT {
             let message = format!("the text is larger than {} KiB: edit the file by hand", MAX_TEXT / 1024);
             return Err(ApiError::new(413, message));
         }
         let checked = self.checked(file, after);
-        let Loaded { warnings, .. } = checked.map_err(|report| invalid(file, &report))?;
-        write(file, before, after)?;
+        let Loaded { warnings, config } = checked.map_err(|report| invalid(file, &report))?;
+        if before.is_none() {
+            self.expect_included(file, &config.files)?;
+        }
+        self.write(file, before, after)?;
         let earlier_error = self.server.last_reload_error();
         let reloaded = reload::reload(self.server, self.source, self.start_settings, self.loaded);
         let Reloaded {
@@ -249,10 +282,13 @@ impl<'s> ConfigApi<'s> {
         } = match reloaded {
             Ok(reloaded) => reloaded,
             Err(error) => {
-                let restored = match write(file, after, before) {
+                let restored = match self.write(file, after, before) {
                     Ok(()) => {
                         self.server.restore_reload_error(earlier_error);
-                        "the file has its old text again".to_owned()
+                        match before {
+                            Some(_) => "the file has its old text again".to_owned(),
+                            None => "the file is removed again".to_owned(),
+                        }
                     }
                     Err(error) => error.error,
                 };
@@ -263,7 +299,7 @@ impl<'s> ConfigApi<'s> {
             }
         };
         tracing::info!(file = %file.display(), "the configuration was changed by the control API: {what}");
-        let mut findings = findings::of_file(&warnings, file, after);
+        let mut findings = findings::of_file(&warnings, file, text);
         findings.extend(needs_restart);
         let mut can_undo = before != after;
         if can_undo && let Err(error) = self.history.record(file, what, before, after) {
@@ -275,16 +311,46 @@ impl<'s> ConfigApi<'s> {
         Ok(Saved {
             message,
             file: file.to_owned(),
-            revision: revision(after),
+            revision: revision(text),
             can_undo,
             findings,
         })
     }
 
     /// Checks the whole configuration with another text of a file.
-    fn checked(&self, file: &Path, text: &str) -> Result<Loaded, Report> {
+    fn checked(&self, file: &Path, text: Option<&str>) -> Result<Loaded, Report> {
         let environment = ServerEnvironment::with_manager(self.server.certificates());
         rocknet_config::check(&self.main, &ConfigFiles::with_text(&environment, file, text))
+    }
+
+    /// Checks that a new file is among the files of the configuration.
+    fn expect_included(&self, file: &Path, files: &[PathBuf]) -> Result<(), ApiError> {
+        if files.iter().any(|known| known == file) {
+            return Ok(());
+        }
+        let (file, main) = (file.display(), self.main.display());
+        let message = format!("{file} is not created: no pattern of `include` in {main} matches it");
+        Err(ApiError::new(422, message))
+    }
+
+    /// Replaces the text `before` of a file with `after`. `None` stands for a missing file.
+    fn write(&self, file: &Path, before: Option<&str>, after: Option<&str>) -> Result<(), ApiError> {
+        let written = match (before, after) {
+            (Some(before), Some(after)) => config_file::replace(file, before, after),
+            (None, Some(after)) => config_file::create(file, &self.main, after),
+            (Some(before), None) => config_file::remove(file, before),
+            (None, None) => Ok(()),
+        };
+        written.map_err(|error| unwritable(file, error))
+    }
+
+    /// Returns the files that may have changes in the history: those of the configuration, and those that a change has
+    /// removed.
+    fn recorded_files(&self) -> Result<Vec<PathBuf>, ApiError> {
+        let mut files = self.files();
+        let folder = self.main.parent().unwrap_or(Path::new("/"));
+        files.extend(self.history.removed(folder).map_err(|error| history_failed(&error))?);
+        Ok(files)
     }
 
     /// Returns the files of the configuration as it is on disk, the main file first.
@@ -305,27 +371,47 @@ impl<'s> ConfigApi<'s> {
     }
 }
 
+/// Returns the result of a check of the configuration with the text `text` of a file, for the client.
+fn result_of_check(file: &Path, text: &str, checked: &Result<Loaded, Report>) -> Checked {
+    let (is_valid, findings) = match checked {
+        Ok(loaded) => (true, &loaded.warnings),
+        Err(report) => (false, &report.findings),
+    };
+    Checked {
+        is_valid,
+        findings: findings::of_file(findings, file, text),
+    }
+}
+
 fn read(file: &Path) -> Result<String, ApiError> {
-    file::read(file).map_err(|error| ApiError::new(500, format!("cannot read {}: {error}", file.display())))
+    config_file::read(file).map_err(|error| unreadable(file, &error))
 }
 
-/// Replaces the text `before` of a file.
-fn write(file: &Path, before: &str, after: &str) -> Result<(), ApiError> {
-    file::replace(file, before, after).map_err(|error| {
-        let ReplaceError::Io(error) = error else {
-            return changed(file);
-        };
-        let hint = match error.kind() {
-            io::ErrorKind::PermissionDenied => {
-                "; give the file and its folder to the user of the server, or edit it by hand"
-            }
-            _ => "",
-        };
-        ApiError::new(500, format!("cannot write {}: {error}{hint}", file.display()))
-    })
+fn unreadable(file: &Path, error: &io::Error) -> ApiError {
+    ApiError::new(500, format!("cannot read {}: {error}", file.display()))
 }
 
-/// Checks that a file has the revision that the client knows.
+fn unwritable(file: &Path, error: ReplaceError) -> ApiError {
+    let error = match error {
+        ReplaceError::Changed => return changed(file),
+        ReplaceError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists => return changed(file),
+        ReplaceError::Io(error) => error,
+    };
+    let hint = match error.kind() {
+        // The next start reads the configuration as root again, so the user of the server must not be able to write it.
+        io::ErrorKind::PermissionDenied if accounts::can_switch_accounts() || accounts::has_dropped_rights() => {
+            "; the server was started as root, so only root may change its configuration: edit the file by hand, and \
+             load it with `rocknet reload`"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; give the file and its folder to the user of the server, or edit it by hand"
+        }
+        _ => "",
+    };
+    ApiError::new(500, format!("cannot write {}: {error}{hint}", file.display()))
+}
+
+/// Checks that a file with the text `text` has the revision `expected`. `None` accepts every revision.
 fn expect(file: &Path, text: &str, expected: Option<&str>) -> Result<(), ApiError> {
     if expected.is_none_or(|expected| expected == revision(text)) {
         return Ok(());
@@ -351,6 +437,7 @@ fn invalid(file: &Path, report: &Report) -> ApiError {
     }
 }
 
+/// Applies an edit. The error is the reason why the edit is impossible.
 fn apply(editor: &mut Editor, edit: &Edit) -> Result<(), String> {
     let applied = match edit {
         Edit::Set { path, value } => editor.set(&strings(path), value),

@@ -34,7 +34,7 @@ use super::event::{ControlRequest, Event};
 use super::log_feed::{FollowerCount, LogFeed};
 
 /// Environment variable with the path of the socket, for servers and for commands. `off`: no socket.
-const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
+pub(super) const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
 
 /// Maximum number of further attempts to lock a token if the first one fails. Another server with the same state folder
 /// may hold the lock, but only while it writes the token.
@@ -126,8 +126,9 @@ impl Control for MainLoopControl {
 
 /// Addresses of the API.
 pub struct ControlAddresses {
+    /// Path of the Unix socket; `None` if it is switched off.
     socket: Option<PathBuf>,
-    /// Settings of the TCP address, if there is one.
+    /// Section `[admin]` of the configuration, whose key `listen` is the TCP address, if there is one.
     admin: Admin,
     /// Folder of the server's state, which contains the tokens.
     state: PathBuf,
@@ -158,9 +159,9 @@ impl ControlAddresses {
 pub struct ControlServers {
     addresses: ControlAddresses,
     control: MainLoopControl,
-    /// `None` while the socket cannot be used.
+    /// Server at the Unix socket; `None` while the socket cannot be used, or if it is switched off.
     socket: Option<Server>,
-    /// `None` while the TCP address cannot be used.
+    /// Server at the TCP address; `None` while the address cannot be used, or if none is configured.
     listen: Option<Server>,
     /// Dashboard, which is served at the TCP address alone. Requests at the socket only create links to it.
     dashboard: Arc<Dashboard>,
@@ -263,6 +264,7 @@ impl ControlServers {
     }
 }
 
+/// Starts the API at the Unix socket. Creates the folder of the socket if it does not exist.
 fn start_socket(
     socket: &Path,
     api: AdminHandler<MainLoopControl>,
@@ -272,7 +274,8 @@ fn start_socket(
     start_at(Listen::Unix(socket.to_owned()), None, api, adopted)
 }
 
-/// Returns the hosts by which clients may address the server.
+/// Returns the hosts that clients may use to address the server. Every IP address is allowed if other machines can
+/// reach the server.
 fn allowed_hosts(admin: &Admin) -> AllowedHosts {
     AllowedHosts {
         names: admin.hosts.clone(),
@@ -289,6 +292,7 @@ fn start_tcp(
     adopted: &mut AdoptedSockets,
 ) -> Result<(Server, u16), StartError> {
     let ControlAddresses { admin, state, .. } = addresses;
+    // The token `full` admits every request, and `read` the requests that change nothing.
     let tokens = Tokens {
         full: token(state, "admin/token").map_err(StartError::Io)?,
         read: token(state, "admin/read-token").map_err(StartError::Io)?,
@@ -312,6 +316,7 @@ fn start_tcp(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let server = start_at(listen, tls, api(Some(access)), adopted)?;
     let mut port = address.port();
+    // The second part of a listener is the bound address, with the port that the kernel has chosen instead of port 0.
     for (_, address, _) in server.listeners() {
         port = address.port().unwrap_or(port);
         tracing::info!("the control API listens at {scheme}://{address}/, and `rocknet dashboard` opens its pages");
@@ -342,11 +347,12 @@ fn start_at(
     Server::start(config, vec![mount], &mut ServerAdoption(own))
 }
 
-/// Reads a token from the state folder, and creates it first if it does not exist.
+/// Reads a token from the file `name` in the state folder, and creates the file first if it does not exist.
 fn token(state: &Path, name: &str) -> io::Result<String> {
     let storage = FileStorage::new(state);
     // Another server with the same state folder may create the token at the same time. After the last attempt, the
     // token is read or created without the lock.
+    // The lock is held until this function returns.
     let mut lock = storage.lock(name)?;
     for _ in 0..LOCK_ATTEMPTS {
         if lock.is_some() {
@@ -375,8 +381,8 @@ fn no_random() -> io::Error {
     io::Error::other("the system provides no random numbers")
 }
 
-/// Creates the folder of the socket if it does not exist. In the state folder, it is for the server's user only;
-/// elsewhere, its group may enter too.
+/// Creates the folder of the socket if it does not exist. Only the user of the server may enter the folder of the
+/// default path, in the state folder. Any other folder may also be entered by its group.
 fn create_folder(socket: &Path) -> io::Result<()> {
     match socket.parent() {
         Some(folder) if !folder.exists() => {

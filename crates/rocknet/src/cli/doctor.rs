@@ -2,26 +2,27 @@
 
 mod accounts;
 mod quic;
+mod served;
 mod verdict;
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::path::Path;
 
 use rocknet::backend::BackendChoice;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::certificates::{ServerEnvironment, state_folder};
 use rocknet::gateway::php;
+use rocknet::snapshot::addresses;
 use rocknet::trust::TrustState;
-use rocknet_config::model::{Config, Listen, Sandbox};
+use rocknet_config::model::{Config, Sandbox};
 use rocknet_config::{Code, Finding, Loaded};
 use rocknet_io::descriptors;
 use rocknet_io::sandbox;
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use serde_json::json;
 
-use super::{ExitStatus, Failure, print, remote, search, trust};
+use super::{ExitStatus, Failure, print, search, trust};
+pub use served::ServedAddresses;
 pub use verdict::Check;
 use verdict::Verdict;
 
@@ -38,9 +39,13 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let file = options.file.named().map(Path::to_path_buf).or_else(search::find);
     let file = file.map(|file| search::absolute(&file));
-    let running = remote::running(file.as_deref());
-    let served = running.map(|status| listening_addresses(&status.listeners));
-    let checks = checks(file.as_deref(), &served.unwrap_or_default());
+    let (served, server) = match served::running_server(file.as_deref()) {
+        Ok(Some(status)) => (ServedAddresses::new(&status.sockets), None),
+        Ok(None) => (ServedAddresses::default(), None),
+        Err(error) => (ServedAddresses::default(), Some(Check::bad("server", error))),
+    };
+    let mut checks = checks(file.as_deref(), &served);
+    checks.extend(server);
     print_checks(&checks, options.json);
     if checks.iter().any(|check| check.verdict == Verdict::Bad) {
         return Err(Failure::Reported(ExitStatus::Failed));
@@ -48,28 +53,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the addresses of the URLs at which a server listens. An unspecified address is also listed as the one that
-/// means all addresses of the machine. URLs of Unix sockets are left out.
-fn listening_addresses(urls: &[String]) -> BTreeSet<Address> {
-    let sockets = urls.iter().filter_map(|url| url.split_once("://")?.1.parse().ok());
-    let addresses = |socket: SocketAddr| {
-        let (ip, port) = (socket.ip(), socket.port());
-        let all = ip.is_unspecified().then_some(Address::Tcp { ip: None, port });
-        [Address::Tcp { ip: Some(ip), port }].into_iter().chain(all)
-    };
-    sockets.flat_map(addresses).collect()
-}
-
 /// Runs all checks for a configuration. `served`: addresses that the running server of the configuration listens at.
-pub fn checks(file: Option<&Path>, served: &BTreeSet<Address>) -> Vec<Check> {
+pub fn checks(file: Option<&Path>, served: &ServedAddresses) -> Vec<Check> {
     let mut checks = Vec::new();
     let config = configuration(file, &mut checks);
     if let Some(config) = &config {
         ports(config, served, &mut checks);
-        // A running server has already logged the UDP ports that it could not open.
-        if served.is_empty() {
-            checks.extend(quic::check(config, MAX_PORTS));
-        }
+        checks.extend(quic::check(config, &served.udp, MAX_PORTS));
         state(config, &mut checks);
         checks.extend(accounts::check(config));
         local_ca(config, &mut checks);
@@ -135,17 +125,10 @@ fn of_site(finding: &Finding) -> Check {
 }
 
 /// Binds each TCP address and closes the socket again, because no other check is as reliable.
-fn ports(config: &Config, served: &BTreeSet<Address>, checks: &mut Vec<Check>) {
-    let all: BTreeSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
-    for listen in all.into_iter().take(MAX_PORTS) {
-        let Listen::Tcp { address, port } = listen else {
-            continue;
-        };
-        let address = Address::Tcp {
-            ip: *address,
-            port: *port,
-        };
-        if served.contains(&address) {
+fn ports(config: &Config, served: &ServedAddresses, checks: &mut Vec<Check>) {
+    let tcp = |address: &Address| matches!(address, Address::Tcp { .. });
+    for address in addresses(config).into_iter().filter(tcp).take(MAX_PORTS) {
+        if served.tcp.contains(&address) {
             checks.push(Check::good("port", format!("{address} is served")));
             continue;
         }
@@ -160,6 +143,7 @@ fn ports(config: &Config, served: &BTreeSet<Address>, checks: &mut Vec<Check>) {
     }
 }
 
+/// Checks that the state folder can be written.
 fn state(config: &Config, checks: &mut Vec<Check>) {
     let path = state_folder(config);
     checks.push(match FileStorage::new(&path).check_writable() {
@@ -174,6 +158,7 @@ fn state(config: &Config, checks: &mut Vec<Check>) {
     });
 }
 
+/// Checks that each trust store of this machine trusts the local CA, if there is one.
 fn local_ca(config: &Config, checks: &mut Vec<Check>) {
     const SUBJECT: &str = "local CA";
     match trust::inspect(&state_folder(config)) {
@@ -197,6 +182,7 @@ fn local_ca(config: &Config, checks: &mut Vec<Check>) {
     }
 }
 
+/// Checks that the configured I/O back end is available.
 fn backend(config: &Config) -> Check {
     match BackendChoice::new(config.server.backend) {
         Ok(choice) => Check::good("sockets", choice.to_string()),
@@ -242,6 +228,7 @@ fn managed_php(config: &Config) -> Vec<Check> {
     missing.into_iter().map(|missing| Check::bad("PHP", missing)).collect()
 }
 
+/// Checks the descriptor limit of the process.
 fn open_files() -> Check {
     // The server raises its limit in the same way when it starts.
     descriptors::raise();
@@ -273,24 +260,8 @@ fn print_checks(checks: &[Check], json: bool) {
 /// Maximum number of findings about sites; `rocknet check` shows all.
 const MAX_SITES: usize = 64;
 
-/// Maximum number of ports that are checked. The start reports the others.
+/// Maximum number of TCP ports to check, and of UDP ports. The server reports errors of further ports when it starts.
 const MAX_PORTS: usize = 64;
 
 /// Minimum descriptor limit for a few thousand connections with their files.
 const MIN_DESCRIPTORS: u64 = 8_192;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unspecified_address_also_stands_for_all_addresses() {
-        let urls = ["http://0.0.0.0:80", "https://[::1]:443", "unix:/run/a.sock"].map(str::to_owned);
-        let tcp = |ip: Option<&str>, port| Address::Tcp {
-            ip: ip.map(|ip| ip.parse().expect("an address")),
-            port,
-        };
-        let expected = [tcp(None, 80), tcp(Some("0.0.0.0"), 80), tcp(Some("::1"), 443)];
-        assert_eq!(listening_addresses(&urls), BTreeSet::from(expected));
-    }
-}

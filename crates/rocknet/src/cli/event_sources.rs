@@ -1,4 +1,4 @@
-//! Sources of events of the main loop: signals, timers and typed lines, and the queues that the events wait in.
+//! Event sources of the main loop (signals, timers and typed lines), and the queues for their events.
 
 use std::io;
 use std::thread;
@@ -13,7 +13,7 @@ use super::control::RETRY_INTERVAL;
 use super::event::Event;
 use crate::console;
 
-/// Queues of events. Signals have their own, so that they never wait for requests of the control API.
+/// Queues of events. Signals have a queue of their own, so that they never wait for requests of the control API.
 pub struct EventQueues {
     /// Signals.
     pub signals: Receiver<Event>,
@@ -22,7 +22,7 @@ pub struct EventQueues {
 }
 
 impl EventQueues {
-    /// Waits for the next event; signals come first. Returns `None` if no sender is left.
+    /// Waits for the next event; signals come first. Returns `None` once `others` is empty and has no sender.
     pub(super) async fn next(&mut self) -> Option<Event> {
         tokio::select! {
             biased;
@@ -38,7 +38,8 @@ impl EventQueues {
 ///
 /// Fails if a signal handler cannot be installed.
 pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()> {
-    let _inside = runtime.enter();
+    // `signal` has to be called in the context of a runtime.
+    let _context = runtime.enter();
     let table: [(SignalKind, fn() -> Event); 5] = [
         (SignalKind::terminate(), || Event::Stop),
         (SignalKind::interrupt(), || Event::Stop),
@@ -59,7 +60,7 @@ pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()
     Ok(())
 }
 
-/// Sends an event whenever the control API is to be tried again.
+/// Sends an event whenever the main loop should try to start the control API again.
 pub async fn schedule_retries(events: Sender<Event>) {
     loop {
         time::sleep(RETRY_INTERVAL).await;
@@ -69,7 +70,7 @@ pub async fn schedule_retries(events: Sender<Event>) {
     }
 }
 
-/// Sends an event whenever the counters are to be recorded.
+/// Sends an event whenever the main loop should record the counters.
 pub async fn schedule_samples(events: Sender<Event>) {
     let mut interval = time::interval_at(time::Instant::now() + SAMPLE_INTERVAL, SAMPLE_INTERVAL);
     // After a long reload one sample is enough.

@@ -175,6 +175,7 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, origin: &str) -> Result<UrlAna
 fn https_location(site: &Site, url: &Url<'_>) -> Option<String> {
     // `http://` has 7 bytes.
     let scheme = url.written.get(..7)?;
+    // A URL without a port may be requested at every TCP address of the site.
     let is_requested =
         |listen: &Listen| matches!(listen, Listen::Tcp { port, .. } if url.port.is_none_or(|own| own == *port));
     let is_in_clear = |listen: &Listen| is_requested(listen) && !site.secure.contains(listen);
@@ -216,7 +217,7 @@ pub fn certificate_problems(site: &Site) -> Vec<String> {
 fn decoded(path: &str) -> Result<String, PathError> {
     match SafePath::parse(path.as_bytes()) {
         Ok(path) => Ok(path.as_str().to_owned()),
-        // No file can have this path, but it may have a route, a redirect and a fallback.
+        // No file can have this path, but a route, a redirect or a fallback may apply to it.
         Err(PathError::Unmatchable) => SafePath::for_rules(path.as_bytes()),
         Err(error) => Err(error),
     }

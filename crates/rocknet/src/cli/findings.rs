@@ -10,7 +10,8 @@ pub fn for_api(all: &[rocknet_config::Finding]) -> Vec<Finding> {
     all.iter().map(|finding| described(finding, Vec::new())).collect()
 }
 
-/// Converts findings of a configuration with the text `text` of `file`. Findings in this file name their keys.
+/// Converts findings of a configuration. `text` is the text of its file `file`. A finding in this file gets the path
+/// of the key at its position.
 pub fn of_file(all: &[rocknet_config::Finding], file: &Path, text: &str) -> Vec<Finding> {
     if all.is_empty() {
         return Vec::new();
@@ -23,6 +24,8 @@ pub fn of_file(all: &[rocknet_config::Finding], file: &Path, text: &str) -> Vec<
     all.iter().map(|finding| described(finding, key(finding))).collect()
 }
 
+/// Converts a finding. `key` is the path of the key at its position, or empty if it is unknown. Without a position,
+/// line and column are 0.
 fn described(finding: &rocknet_config::Finding, key: Vec<String>) -> Finding {
     let location = finding.location.as_ref();
     Finding {
@@ -37,6 +40,7 @@ fn described(finding: &rocknet_config::Finding, key: Vec<String>) -> Finding {
     }
 }
 
+/// Returns the code of a finding as JSON output spells it.
 fn code(finding: &rocknet_config::Finding) -> String {
     let value = serde_json::to_value(finding.code).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

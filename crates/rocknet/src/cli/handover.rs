@@ -79,8 +79,8 @@ impl Handover {
         }
     }
 
-    /// Lets the prepared process serve, on a thread that sends [`Event::Upgraded`]. `sessions`: those that the server
-    /// has stored.
+    /// Starts a thread that lets the prepared process serve and sends [`Event::Upgraded`]. The new process receives
+    /// `sessions`, the TLS sessions that this server has stored.
     ///
     /// # Errors
     ///
@@ -158,7 +158,8 @@ fn offer(
             "the server is the first process of a container, which would end with it: replace the container",
         );
     }
-    // Errors of the configuration are ignored here, because the new process reports them.
+    // The new process inherits the sandbox of this process. A strict sandbox must permit everything that the current
+    // configuration file needs. Errors of the configuration are ignored here, because the new process reports them.
     if matches!(context.sandbox, ActiveSandbox::Strict(_))
         && let Ok(loaded) = rocknet_config::load(file, &ServerEnvironment::new())
     {
@@ -185,21 +186,21 @@ fn offer(
     if !program.is_absolute() {
         return refused("the path of the program has to be absolute");
     }
-    let duplicates = |error: std::io::Error| UpgradeError(format!("the sockets cannot be duplicated: {error}"));
+    let not_duplicated = |error: std::io::Error| UpgradeError(format!("the sockets cannot be duplicated: {error}"));
     let mut sockets = Vec::new();
     let control = control.servers().map(|server| (SocketGroup::Control, server));
     for (group, server) in std::iter::once((SocketGroup::Sites, sites)).chain(control) {
-        let offered = server.offered_sockets().map_err(duplicates)?;
+        let offered = server.offered_sockets().map_err(not_duplicated)?;
         sockets.extend(offered.into_iter().map(|socket| (group, socket)));
     }
     Ok(Offer {
         program,
         arguments: std::env::args_os().collect(),
         sockets,
-        relays: sites.offered_relays().map_err(duplicates)?,
+        relays: sites.offered_relays().map_err(not_duplicated)?,
         // QUIC connection IDs of the new process contain another number than those of this process.
         generation: sites.generation().wrapping_add(1),
-        // Added on the thread, because the helper may be busy.
+        // `with_helper` adds the helper on the thread that starts the new process, because the helper may be busy.
         helper: None,
         ticket_secrets: sites.certificates().ticket_secrets().encode(),
         has_dropped_root: accounts::has_dropped_rights(),

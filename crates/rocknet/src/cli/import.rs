@@ -56,8 +56,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the path by which the comments of the translation name a file. The path of an `.htaccess` is absolute,
-/// because its folder becomes the root.
+/// Returns the path used to read a file and to name it in the comments of the translation. The path of an `.htaccess`
+/// is absolute, because its folder becomes the value of `root`.
 fn path(file: &Path) -> PathBuf {
     let is_htaccess = file.file_name().is_some_and(|name| name == ".htaccess");
     if is_htaccess {
@@ -83,6 +83,7 @@ fn list(translated: &Import) -> String {
         let _ = writeln!(text, "{file}:{line}: {label}: {}: {}", note.directive, note.message);
     }
     let count = |kind: NoteKind| translated.notes.iter().filter(|note| note.kind == kind).count();
+    // The last number counts directives that restrict access: without them, RockNet admits more requests.
     let _ = writeln!(
         text,
         "{} settings written; directives: {} not translated, {} differ, {} not needed; {} restrict access",

@@ -7,9 +7,10 @@ use rocknet::server::Server;
 use rocknet_control::api::{ApiError, Reply, Request};
 use rocknet_control::doctor::DoctorCheck;
 
+use super::doctor::{self, ServedAddresses};
 use super::event::ControlRequest;
 use super::launch::ConfigSource;
-use super::{Failure, doctor, explain, site_detail};
+use super::{Failure, explain, site_detail};
 
 /// Returns true for the requests that [`start`] carries out.
 pub fn is_inspection(request: &Request) -> bool {
@@ -20,16 +21,15 @@ pub fn is_inspection(request: &Request) -> bool {
 /// an error.
 pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
     let snapshot = server.snapshot();
-    // Summaries are taken here, because the thread has no server.
+    // The summary of the site is made here, because the thread cannot use the server.
     let summary = match &request.request {
         Request::Site(wanted) => server.sites().into_iter().find(|site| site.name == wanted.name),
         _ => None,
     };
-    let served = server
-        .listeners()
-        .into_iter()
-        .map(|(configured, ..)| configured)
-        .collect();
+    let served = match &request.request {
+        Request::Doctor => ServedAddresses::new(&server.status().sockets),
+        _ => ServedAddresses::default(),
+    };
     let file = match source {
         ConfigSource::File(file) => Some(file.clone()),
         ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
@@ -47,9 +47,18 @@ pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
                 let site = snapshot.config.sites.iter().find(|site| site.name == wanted.name);
                 match (site, summary) {
                     (Some(site), Some(summary)) => Ok(Reply::Site(Box::new(site_detail::of_site(site, summary)))),
+                    (None, Some(summary)) if summary.disabled => {
+                        let name = summary.name;
+                        let message = format!(
+                            "site {name} is disabled, so none of its settings is in effect: `rocknet config \
+                             enable-site {name}` enables it"
+                        );
+                        Err(ApiError::new(409, message))
+                    }
                     _ => Err(ApiError::new(404, "there is no site with this name")),
                 }
             }
+            // Only `Request::Doctor` remains, because `is_inspection` is true for the request.
             _ => {
                 let checks = doctor::checks(file.as_deref(), &served);
                 Ok(Reply::Doctor(checks.iter().map(DoctorCheck::from).collect()))
@@ -59,6 +68,7 @@ pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
     };
     let started = thread::Builder::new().name("rn-inspection".to_owned()).spawn(inspect);
     if let Err(error) = started {
+        // The request was dropped with the closure, so its client gets an error.
         tracing::warn!("cannot start the thread of a request of the control API: {error}");
     }
 }

@@ -52,11 +52,12 @@ pub struct LogFeed {
     is_first: bool,
     /// Lines dropped since the last event, because the client reads too slowly.
     lost: u64,
+    /// Held as long as the client follows the logs.
     _place: Option<FollowerPlace>,
 }
 
 impl LogFeed {
-    /// Creates the stream. `place`: place of a follower.
+    /// Creates the stream. `place`: place of a follower; `None` for a stream that only sends the recent lines.
     pub fn new(batches: Receiver<FollowedLines>, filter: LogFilter, place: Option<FollowerPlace>) -> LogFeed {
         LogFeed {
             batches,
@@ -67,7 +68,8 @@ impl LogFeed {
         }
     }
 
-    /// Returns the events of the next batch, or `None` at the end.
+    /// Returns the events of the next batch, or `None` at the end. If the filter does not follow the logs, the stream
+    /// ends after the first batch.
     async fn next_events(&mut self) -> Option<Bytes> {
         loop {
             if !self.is_first && !self.filter.follow {

@@ -36,8 +36,8 @@ pub fn levels(log: &ErrorLog) -> LogLevel {
 ///
 /// # Errors
 ///
-/// Status 404 if a module has no level of its own that could be removed. Status 422 if no crate of this program has the
-/// module, or if too many modules have a level.
+/// Status 400 if the change names neither a module nor a level. Status 404 if a module has no level of its own that
+/// could be removed. Status 422 if no crate of this program has the module, or if too many modules have a level.
 pub fn change(log: &ErrorLog, change: &LogLevelChange) -> Result<(), ApiError> {
     match (&change.module, change.level) {
         (None, Some(level)) => {
@@ -62,7 +62,8 @@ pub fn change(log: &ErrorLog, change: &LogLevelChange) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Checks that the module can be in this program. Only its crate is known for certain.
+/// Checks that the module can be in this program. Only the name of its crate is checked, because the modules of a crate
+/// are not known here.
 fn check(module: &str) -> Result<(), ApiError> {
     let name = module.split("::").next().unwrap_or_default();
     if CRATES.contains(&name) {

@@ -70,6 +70,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         is_closed.set(printed.as_ref().is_err_and(is_broken));
         printed.map_err(ClientError::Io)
     };
+    // Process ID of the server, used only to find its successor while following.
     let mut process = if options.follow { process(&options.target)? } else { 0 };
     loop {
         let streamed = options.target.stream(&request, show);
@@ -81,17 +82,18 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         if !options.follow {
             return Ok(());
         }
-        // The stream ends when the process does. After an upgrade, another process serves the same socket.
+        // The stream ends when the process begins to stop, which may be before it stops serving the socket. After an
+        // upgrade, another process serves the same socket.
         process = successor(&options.target, process)?;
     }
 }
 
-/// Returns the process of the server.
+/// Returns the process ID of the server.
 fn process(target: &Target) -> Result<u32, Failure> {
     Ok(target.call::<Status>(&Request::Status)?.pid)
 }
 
-/// Waits for the process that has taken over from `old`, and returns it.
+/// Waits for the process that has taken over from the process `old`, and returns its ID.
 ///
 /// # Errors
 ///
@@ -110,7 +112,8 @@ fn successor(target: &Target, old: u32) -> Result<u32, Failure> {
     ))
 }
 
-/// Maximum time between the end of the stream and the end of its process, and the interval at which the process is
-/// queried.
+/// Maximum time after the end of a stream until the process that sent it no longer serves the socket.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Interval at which the process ID of the server is queried.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

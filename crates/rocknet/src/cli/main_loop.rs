@@ -18,13 +18,13 @@ use rocknet_io::terminal::{StandardStream, is_terminal};
 use rustix::process::Signal;
 use tokio::sync::mpsc::Sender;
 
-use super::config_api::LoadedRevisions;
 use super::control::ControlServers;
 use super::event::Event;
 use super::event_sources::EventQueues;
 use super::handover::{Handover, HandoverContext};
 use super::inspection;
 use super::launch::ConfigSource;
+use super::loaded_files::LoadedRevisions;
 use super::notifier::Notifier;
 use super::reload::{self, ReloadError, Reloaded, StartSettings};
 use super::{ExitStatus, Failure, print, print_error, print_warning};
@@ -63,6 +63,8 @@ impl MainLoop {
         self.notifier.ready(&self.status_line(&server));
         let mut server = Some(server);
         let mut handover = Handover::default();
+        // True once another process has taken over.
+        let mut has_successor = false;
         let context = HandoverContext {
             source: &self.source,
             state: &self.state,
@@ -99,6 +101,8 @@ impl MainLoop {
                 }
                 (Event::Prepared(Err(error)), Some(_)) => handover.fail(&error),
                 (Event::Prepared(Ok(successor)), Some(server)) => {
+                    // The new process takes over the socket files, the datagrams of the UDP sockets, and the stored TLS
+                    // sessions.
                     self.leave_sockets(server, true);
                     server.receive_quic(false, successor.unused_udp());
                     let sessions = server.certificates().sessions.close();
@@ -109,6 +113,7 @@ impl MainLoop {
                 }
                 (Event::Upgraded(Ok(successor)), Some(_)) => {
                     handover.succeed(*successor, &self.notifier);
+                    has_successor = true;
                     if let Some(server) = server.take() {
                         self.hand_over(server)?;
                     }
@@ -164,8 +169,9 @@ impl MainLoop {
                     let reply = self.reply(&request.request, server);
                     request.reply(reply);
                 }
+                (Event::Control(request), None) if has_successor => request.reply(Err(ApiError::taken_over())),
                 (Event::Control(request), None) => request.reply(Err(ApiError::new(503, "the server is stopping"))),
-                // The server is stopping already.
+                // The server is stopping already. A prepared new process is killed when its event is dropped here.
                 (_, None) => {}
             }
         }
@@ -239,23 +245,25 @@ impl MainLoop {
         }
     }
 
-    /// Ends on a separate thread after another process has taken over.
+    /// Ends the server on a separate thread after another process has taken over.
     ///
     /// # Errors
     ///
-    /// As [`MainLoop::stop`].
+    /// Fails in the same cases as [`MainLoop::stop`].
     fn hand_over(&self, server: Server) -> Result<(), Failure> {
         let control = self.control.borrow_mut().take();
         let sender = self.sender.clone();
         let end = move || {
-            // Clients of the API that wait for a reply of this process get it.
-            let control = thread::spawn(move || {
+            // `stop` waits for the requests in progress, so that their clients get the replies of this process. If the
+            // thread cannot be started, the servers are dropped with the closure, which ends them immediately.
+            let stop = move || {
                 for server in control {
                     server.stop();
                 }
-            });
+            };
+            let stopping = thread::Builder::new().name("rn-handover".to_owned()).spawn(stop);
             let clean = server.hand_over();
-            let _ = control.join();
+            let _ = stopping.map(thread::JoinHandle::join);
             let _ = sender.blocking_send(Event::Stopped(clean));
         };
         let started = thread::Builder::new().name("rn-handover".to_owned()).spawn(end);

@@ -5,6 +5,7 @@ use std::io;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
+use super::control::SOCKET_VARIABLE;
 use super::{Failure, print, search};
 
 /// Print the manual page
@@ -13,6 +14,18 @@ pub struct Options {
     /// The command whose page to print; by default the page of RockNet itself
     #[arg(value_name = "COMMAND")]
     pub command: Option<String>,
+}
+
+/// Returns the page of RockNet itself. `root` is the definition of the whole command line.
+///
+/// # Errors
+///
+/// Returns the error of the writer. A buffer in memory never fails.
+pub fn page(mut root: clap::Command) -> io::Result<String> {
+    root.build();
+    let mut page = Vec::new();
+    whole(root, &mut page)?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
 /// Prints a page. `root` is the definition of the whole command line.
@@ -118,8 +131,17 @@ const SECTIONS: [Section; 4] = [
         "ENVIRONMENT",
         &[
             (
-                "ROCKNET_LOG",
+                rocknet_log::LEVEL_VARIABLE,
                 "The level of the error log: error, warn, info, debug or trace. Overrides the configuration.",
+            ),
+            (
+                SOCKET_VARIABLE,
+                "The path of the control socket, or off for none. Overrides the configuration, for the server and for the \
+                 commands that control it.",
+            ),
+            (
+                rocknet::backend::VARIABLE,
+                "The kernel interface for sockets: auto, epoll or io_uring. Overrides the configuration.",
             ),
             ("NO_COLOR", "Turns colour off."),
         ],
@@ -130,6 +152,13 @@ const SECTIONS: [Section; 4] = [
 mod tests {
     use super::super::ExitStatus;
     use super::*;
+
+    #[test]
+    fn the_variables_keep_their_names() {
+        let (_, rows) = SECTIONS.iter().find(|(name, _)| *name == "ENVIRONMENT").unwrap();
+        let names: Vec<_> = rows.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["ROCKNET_LOG", "ROCKNET_SOCKET", "ROCKNET_BACKEND", "NO_COLOR"]);
+    }
 
     #[test]
     fn the_page_names_every_terminal_command_and_exit_code() {

@@ -13,6 +13,7 @@ use super::event::Event;
 /// Sends notifications, if a service manager expects them.
 #[derive(Debug, Default)]
 pub struct Notifier {
+    /// Socket of the service manager; `None` if no service manager expects notifications.
     socket: Option<NotifySocket>,
     /// Maximum time between two signs of life.
     watchdog: Option<Duration>,

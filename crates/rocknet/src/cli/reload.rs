@@ -11,14 +11,16 @@ use rocknet_control::config as control;
 use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 
-use super::config_api::{ConfigFiles, LoadedRevisions};
 use super::launch::ConfigSource;
+use super::loaded_files::{ConfigFiles, LoadedRevisions};
 use super::sandbox::ActiveSandbox;
 use super::{findings, print_error, print_report, print_warning};
 
 /// Settings that are read at start only, so that changing them needs a restart.
 pub struct StartSettings {
+    /// Section `[server]` at start.
     server: model::Server,
+    /// Section `[admin]` at start.
     admin: model::Admin,
     /// True if `user` is set but was ignored, because the process did not start as root.
     pub user_ignored: bool,
@@ -28,6 +30,9 @@ pub struct StartSettings {
     pub at_terminal: bool,
     /// Limits of the process. The caller sets them once the sandbox has been entered.
     pub sandbox: ActiveSandbox,
+    /// Names of the rights of root that the process keeps, for the status. The caller sets them once the process has
+    /// dropped the others.
+    pub capabilities: String,
     /// Folder of the server's state, which the caller sets too.
     pub state: PathBuf,
 }
@@ -43,6 +48,7 @@ impl StartSettings {
             script_user_ignored: config.server.script_user.is_some() && !privileges::is_root(),
             at_terminal: is_terminal(StandardStream::Input),
             sandbox: ActiveSandbox::default(),
+            capabilities: String::new(),
             state: PathBuf::new(),
         }
     }
@@ -157,6 +163,7 @@ pub fn reload(
             file.display()
         )));
     }
+    // `Server::reload` records its error itself.
     if let Err(error) = server.reload(config) {
         return Err(output.failed(&format!(
             "{} is not reloaded, nothing has changed: {error}",
@@ -200,7 +207,8 @@ fn positions(report: &Report) -> String {
     lines.join("\n")
 }
 
-/// Returns the file, line and column of a finding before its message, or an empty text if it has no location.
+/// Returns the file, line and column of a finding as the prefix of its message. The prefix is empty if the finding
+/// has no location.
 fn location(finding: &Finding) -> String {
     let location = finding.location.as_ref();
     location.map_or_else(String::new, |at| {
@@ -238,6 +246,7 @@ impl ReloadOutput {
         }
     }
 
+    /// Shows a report, and logs its findings.
     fn show(&self, report: &Report) {
         if self.is_terminal {
             print_report(report);
@@ -259,6 +268,7 @@ impl ReloadOutput {
         }
     }
 
+    /// Logs and shows a warning.
     fn warn(&self, message: &str) {
         tracing::warn!("{message}");
         if self.is_terminal && !self.shows_log {

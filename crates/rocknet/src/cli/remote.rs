@@ -174,7 +174,8 @@ impl Target {
             None => Config::default(),
         };
         let mut connected = connect(control::sockets(&config)?)?;
-        // Another server may use the state folder. A command must not stop it in place of the one that was meant.
+        // Another server may use the same state folder. A command such as `rocknet stop` must reach only the server
+        // whose configuration was named or found.
         if let Some(file) = file {
             let meant = search::absolute(&file);
             let status: Status = connected.call(&Request::Status)?;
@@ -195,7 +196,7 @@ impl Target {
         self.connect()?.call(request)
     }
 
-    /// Sends a request, and returns the error of the server to the caller, which prints it.
+    /// Sends a request. The inner `Err` is an error reply of the server, which the caller prints.
     pub fn try_call<T: DeserializeOwned>(&self, request: &Request) -> Result<Result<T, ApiError>, Failure> {
         match self.connect()?.client.call(request) {
             Ok(reply) => Ok(Ok(reply)),
@@ -205,23 +206,13 @@ impl Target {
     }
 }
 
-/// Returns the state of the running server of this configuration; `None` if no such server replies. Without a file it
-/// is the server of the default configuration.
-pub fn running(file: Option<&Path>) -> Option<Status> {
-    let target = Target {
-        config: file.map(Path::to_owned),
-        socket: None,
-    };
-    target.call(&Request::Status).ok()
-}
-
 impl Target {
     /// Connects to the server, for several requests.
     pub fn client(&self) -> Result<Client, Failure> {
         Ok(self.connect()?.client)
     }
 
-    /// Sends a request whose reply is a stream of events.
+    /// Sends a request whose reply is a stream of events. `take` is called with each event; its error ends the stream.
     pub fn stream<T: DeserializeOwned>(
         &self,
         request: &Request,
@@ -232,7 +223,8 @@ impl Target {
     }
 }
 
-/// Connects to the first of these sockets at which a server listens.
+/// Connects to the first of these sockets at which a server listens. Returns the error of the first socket if no server
+/// listens at any of them.
 fn connect(sockets: Vec<PathBuf>) -> Result<Connected, Failure> {
     let mut first_error = None;
     for socket in sockets {
@@ -271,7 +263,8 @@ fn wait_for_end(socket: &Path) -> bool {
     false
 }
 
-/// Maximum wait of `rocknet stop` for the end of the server.
+/// Maximum time that `rocknet stop` waits for the server to end. The server completes the responses in progress
+/// first.
 const STOP_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Interval at which `rocknet stop` checks whether the server has ended.
@@ -314,7 +307,7 @@ pub fn stop(options: &StopOptions) -> Result<(), Failure> {
     if !options.json {
         print(format_args!("{message}\n"));
     }
-    // Otherwise the stopping server would have to close this connection.
+    // Closes this connection, because the stopping server would otherwise have to close it.
     let Connected { socket, client } = connected;
     drop(client);
     if wait_for_end(&socket) {

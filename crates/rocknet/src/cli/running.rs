@@ -18,17 +18,18 @@ use rocknet::server::{Server, StartError};
 use rocknet::takeover::Predecessor;
 use rocknet_config::Config;
 use rocknet_control::SiteSummary;
+use rocknet_io::privileges;
 use rocknet_io::service_manager::ServiceEnvironment;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
 
 use self::hooks::{ProgramStart, StateFolder};
-use super::config_api::LoadedRevisions;
 use super::control::{ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
 use super::event_sources::{EventQueues, MAX_EVENTS, catch_signals, read_commands, schedule_retries, schedule_samples};
 use super::launch::{ConfigSource, LaunchOptions};
+use super::loaded_files::LoadedRevisions;
 use super::log_feed::FollowerCount;
 use super::main_loop::MainLoop;
 use super::notifier::Notifier;
@@ -38,7 +39,9 @@ use super::{Failure, browser, print_warning};
 
 /// The reason why a server could not be started.
 pub enum NotStarted {
+    /// The server itself could not be started.
     Start(StartError),
+    /// The runtime of the main loop or a signal handler could not be created.
     Io(io::Error),
 }
 
@@ -46,16 +49,19 @@ pub enum NotStarted {
 pub struct RunningServer {
     runtime: Runtime,
     events: EventQueues,
+    /// Sends events other than signals to the main loop.
     sender: Sender<Event>,
     server: Server,
     options: LaunchOptions,
     start_settings: StartSettings,
+    /// State folder of the server.
     state: PathBuf,
     /// Revisions of the configuration files at start.
     loaded: LoadedRevisions,
     error_log: Option<ErrorLog>,
     control: ControlServers,
     notifier: Notifier,
+    /// True if commands can be typed.
     has_console: bool,
 }
 
@@ -64,7 +70,7 @@ pub fn run(config: Config, options: LaunchOptions, mut service: ServiceEnvironme
     start(config, options, &mut service)?.serve()
 }
 
-/// Starts a server. Requests are served once this function returns. Takes the sockets of `service`.
+/// Starts a server. Requests are served once this function returns. Takes the inherited sockets out of `service`.
 pub fn start(
     mut config: Config,
     options: LaunchOptions,
@@ -119,6 +125,7 @@ pub fn start(
     let error_log = hooks.error_log;
     tracing::debug!("sandbox: {}", hooks.active_sandbox);
     start_settings.sandbox = hooks.active_sandbox;
+    start_settings.capabilities = privileges::capabilities().unwrap_or_default();
     start_settings.state.clone_from(&state.folder);
     let api = MainLoopControl {
         events: sender.clone(),

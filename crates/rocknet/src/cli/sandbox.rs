@@ -15,11 +15,14 @@ use super::launch::ConfigSource;
 
 /// Sets the limits in two steps, before and after root's rights are dropped.
 pub struct SandboxPlan {
+    /// Value of `server.sandbox`.
     mode: Sandbox,
+    /// Folders below which the strict sandbox permits changes of files.
     folders: Vec<WritableFolder>,
+    /// True if the workers use io_uring.
     has_io_uring: bool,
     /// Reason why no limits are set; `None` if limits are set.
-    missing: Option<String>,
+    off_reason: Option<String>,
 }
 
 impl SandboxPlan {
@@ -29,7 +32,7 @@ impl SandboxPlan {
             mode: config.server.sandbox,
             folders: folders::of(config, state, source),
             has_io_uring: BackendChoice::new(config.server.backend).is_ok_and(|choice| choice.backend == Backend::Ring),
-            missing: match (config.server.sandbox, config.server.mode) {
+            off_reason: match (config.server.sandbox, config.server.mode) {
                 (Sandbox::Off, _) => Some("switched off".to_owned()),
                 (Sandbox::Auto, Mode::Dev) => Some("not in `dev` mode".to_owned()),
                 _ => None,
@@ -45,7 +48,7 @@ impl SandboxPlan {
     /// Fails if the strict sandbox is not possible.
     pub fn prepare(&self) -> Result<(), String> {
         match self.mode {
-            _ if self.missing.is_some() => Ok(()),
+            _ if self.off_reason.is_some() => Ok(()),
             Sandbox::Strict => {
                 folders::create(&self.folders)?;
                 sandbox::renounce_privileges().map_err(|error| failed(&error))?;
@@ -65,9 +68,9 @@ impl SandboxPlan {
     ///
     /// Fails if the strict sandbox is not possible.
     pub fn enter(self) -> Result<ActiveSandbox, String> {
-        let SandboxPlan { mode, missing, .. } = self;
-        if let Some(missing) = missing {
-            return Ok(ActiveSandbox::Off(missing));
+        let SandboxPlan { mode, off_reason, .. } = self;
+        if let Some(reason) = off_reason {
+            return Ok(ActiveSandbox::Off(reason));
         }
         if mode == Sandbox::Strict {
             sandbox::deny_system_calls(self.has_io_uring).map_err(|error| failed(&error))?;
@@ -82,6 +85,7 @@ impl SandboxPlan {
     }
 }
 
+/// Returns the message of an error. The text of `TooManyLayers` already names a remedy.
 fn failed(error: &SandboxError) -> String {
     if matches!(error, SandboxError::TooManyLayers) {
         return format!("the sandbox cannot be entered: {error}");
@@ -101,6 +105,7 @@ pub enum ActiveSandbox {
 }
 
 impl Default for ActiveSandbox {
+    /// Returns the value used before the sandbox is entered.
     fn default() -> Self {
         ActiveSandbox::Off(String::new())
     }

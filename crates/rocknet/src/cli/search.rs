@@ -40,14 +40,20 @@ pub fn absolute(file: &Path) -> PathBuf {
 }
 
 /// Returns the path of a folder for messages: absolute, and without `..` if the folder exists. Links keep their names,
-/// unless the path has `..`.
+/// unless `..` follows them.
 pub fn resolved(folder: &Path) -> PathBuf {
     let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-    if whole.components().any(|part| part == Component::ParentDir) {
-        // `..` after a link leads to the folder above the link's target, so the file system has to resolve the path.
-        return whole.canonicalize().unwrap_or(whole);
-    }
-    whole.components().collect()
+    let parts: Vec<Component<'_>> = whole.components().collect();
+    let Some(last) = parts.iter().rposition(|part| *part == Component::ParentDir) else {
+        return parts.iter().collect();
+    };
+    // `..` after a link leads to the folder above the link's target, so the file system has to resolve the path.
+    let before: PathBuf = parts[..=last].iter().collect();
+    let Ok(mut resolved) = before.canonicalize() else {
+        return whole;
+    };
+    resolved.extend(&parts[last + 1..]);
+    resolved
 }
 
 /// Paths of the configuration in search order: the current folder, then the location that packages use.

@@ -70,6 +70,7 @@ pub fn on_next_free(
     let mut races = 0;
     loop {
         let free = socket::bind_next_free(ip, FIRST_PORT, MAX_PORTS_TRIED, socket::ListenOptions::default());
+        // The socket of the search is closed here, because the server binds its own.
         let port = match free {
             Ok(listener) => listener.local_port().unwrap_or(FIRST_PORT),
             Err(error) => return Err(Failure::Failed(format!("cannot start: {error}"))),
@@ -169,6 +170,7 @@ fn listen(written: &str) -> Result<Listen, String> {
     })
 }
 
+/// Address that is used if `--listen` is missing, or names only a port.
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// First port that is tried. Unprivileged users may bind it.
@@ -195,6 +197,7 @@ mod tests {
                 port,
             })
         };
+        // Value of `--listen`, and the address; `None` if the value is refused.
         for (written, expected) in [
             ("8000", tcp("127.0.0.1", 8000)),
             ("0", tcp("127.0.0.1", 0)),

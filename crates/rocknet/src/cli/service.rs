@@ -11,7 +11,7 @@ use rocknet::certificates::ServerEnvironment;
 use rocknet_io::privileges::is_root;
 
 use super::remote::print_json;
-use super::{Failure, print};
+use super::{Failure, man, print};
 use layout::Layout;
 use plan::{Plan, Step};
 
@@ -48,9 +48,10 @@ struct ChangeOptions {
     json: bool,
 }
 
-pub fn run(options: &Options) -> Result<(), Failure> {
+/// Runs the command. `root` is the definition of the whole command line.
+pub fn run(options: &Options, root: clap::Command) -> Result<(), Failure> {
     match &options.action {
-        Action::Install(options) => change(options, "install", install),
+        Action::Install(options) => change(options, "install", |layout| install(layout, root)),
         Action::Uninstall(options) => change(options, "uninstall", uninstall),
         Action::Status(options) => {
             check_systemd()?;
@@ -59,8 +60,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Makes the plan of a change, then prints it or carries it out.
-fn change(options: &ChangeOptions, name: &str, plan: fn(&Layout) -> Result<Plan, Failure>) -> Result<(), Failure> {
+/// Plans a change, then prints the plan or carries it out. `name` is the name of the subcommand, for messages.
+fn change(
+    options: &ChangeOptions,
+    name: &str,
+    plan: impl FnOnce(&Layout) -> Result<Plan, Failure>,
+) -> Result<(), Failure> {
     let layout = Layout::new(options.root.as_deref());
     if !options.dry_run && layout.is_this_system() {
         check_system(name)?;
@@ -105,8 +110,8 @@ fn check_systemd() -> Result<(), Failure> {
     )))
 }
 
-/// Returns the plan of an installation.
-fn install(layout: &Layout) -> Result<Plan, Failure> {
+/// Returns the plan of an installation. `root` is the definition of the whole command line.
+fn install(layout: &Layout, root: clap::Command) -> Result<Plan, Failure> {
     if let Some(unit) = layout.packaged_unit() {
         return Err(Failure::Failed(format!(
             "{} exists: a package has installed the service; use `systemctl enable --now rocknet`",
@@ -119,9 +124,13 @@ fn install(layout: &Layout) -> Result<Plan, Failure> {
     if !layout.is_program(&own) {
         plan.add(Step::Copy(own, layout.program()));
     }
+    let page = man::page(root).map_err(|error| Failure::Failed(format!("cannot write the man page: {error}")))?;
+    plan.add(Step::Write(layout.man_page(), page));
     plan.add(Step::Write(layout.account(), layout::ACCOUNT.to_owned()));
     let configuration = layout.configuration();
-    if configuration.exists() {
+    let is_configured = configuration.exists();
+    let has_folder = layout.configuration_folder().exists();
+    if is_configured {
         if layout.is_this_system() {
             // The restart below would stop a running service if its configuration were invalid.
             rocknet_config::load(&configuration, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
@@ -138,13 +147,44 @@ fn install(layout: &Layout) -> Result<Plan, Failure> {
     if layout.is_this_system() {
         let account = layout.account().display().to_string();
         plan.run(&["systemd-sysusers", &account]);
+        if !is_configured {
+            // Makes `rocknet` the owner of a new configuration, so that `rocknet config` and the dashboard can edit it.
+            // An existing folder keeps its owner, because the server must not be able to replace the files in it. If
+            // that owner is another account, it could put a link in place of the new file, so links are not followed.
+            let new = &layout::CONFIGURATION_PATHS[usize::from(has_folder)..];
+            plan.run(&[&["chown", "-h", "rocknet:rocknet"], new].concat());
+            if has_folder {
+                plan.note(format!(
+                    "{} exists and keeps its owner: {}",
+                    layout.configuration_folder().display(),
+                    permit_edits()
+                ));
+            }
+        }
         plan.run(&["systemctl", "daemon-reload"]);
         plan.run(&["systemctl", "enable", layout::UNIT_NAME]);
         // The restart also replaces a server that runs an older program.
         plan.run(&["systemctl", "restart", layout::UNIT_NAME]);
+    } else {
+        // The service manager of the image is not running, so the plan creates the link that the manager would
+        // create.
+        let (link, target) = layout.start_link();
+        plan.add(Step::Link(link, target));
+        if !is_configured {
+            // The account may not exist in the image yet, or may have another ID than on this system.
+            plan.note(format!("{} in the image", permit_edits()));
+        }
     }
     plan.note("`rocknet service status` shows the service, `rocknet status` its connections".to_owned());
     Ok(plan)
+}
+
+/// Returns how to permit changes of the configuration by the server. The paths are those of [`install`].
+fn permit_edits() -> String {
+    format!(
+        "to let `rocknet config` and the dashboard change the configuration, run `chown rocknet: {}`",
+        layout::CONFIGURATION_PATHS.join(" ")
+    )
 }
 
 /// Returns the plan of a removal.
@@ -161,6 +201,9 @@ fn uninstall(layout: &Layout) -> Result<Plan, Failure> {
         plan.run(&["systemctl", "disable", "--now", layout::UNIT_NAME]);
     }
     plan.add(Step::Remove(unit));
+    // On this system, `systemctl disable` has already removed the link.
+    plan.add(Step::Remove(layout.start_link().0));
+    plan.add(Step::Remove(layout.man_page()));
     plan.add(Step::Remove(layout.account()));
     if layout.is_this_system() {
         plan.run(&["systemctl", "daemon-reload"]);

@@ -18,6 +18,7 @@ pub fn of_site(site: &Site, summary: SiteSummary) -> SiteDetail {
     let route = |route: &Route| RouteDetail {
         summary: report::route_summary(route),
         leads_to: leads_to(&route.settings),
+        // Settings that are the same as those of the site are left out.
         settings: self::settings(site, Some(route))
             .into_iter()
             .filter(|setting| !settings.contains(setting))
@@ -36,6 +37,7 @@ pub fn of_site(site: &Site, summary: SiteSummary) -> SiteDetail {
     }
 }
 
+/// Returns the effective settings of a route, or of the site itself if `route` is `None`.
 fn settings(site: &Site, route: Option<&Route>) -> Vec<ExplainedSetting> {
     let root = route.map_or(&site.settings, |route| &route.settings).root.as_deref();
     let effective = explain::effective_settings(site, route);
@@ -45,6 +47,7 @@ fn settings(site: &Site, route: Option<&Route>) -> Vec<ExplainedSetting> {
         .collect()
 }
 
+/// Describes the handler that the settings choose; `None` if the target depends on the path, or if nothing is served.
 fn leads_to(settings: &Settings) -> Option<String> {
     (rocknet::handlers::choose(settings).describe)(settings)
 }

@@ -1,4 +1,4 @@
-//! `rocknet top`: shows the load of the running server, its sites and its routes, once a second.
+//! `rocknet top`: shows the load of the running server, its sites and its routes, by default once a second.
 
 mod sample;
 mod view;
@@ -79,7 +79,8 @@ fn show(options: &Options, client: &mut Reconnecting<'_>, terminal: &mut Default
     let interval = Duration::from_secs(options.interval);
     let mut history = SampleHistory::default();
     let mut before = query(client)?;
-    let mut updates = 0;
+    // The first drawing has no interval before it, and does not count.
+    let (mut updates, mut is_due) = (0, false);
     loop {
         let now = query(client)?;
         let upstreams: Vec<UpstreamSummary> = client.call(&Request::Upstreams)?;
@@ -88,12 +89,12 @@ fn show(options: &Options, client: &mut Reconnecting<'_>, terminal: &mut Default
             .draw(|frame| view::draw(frame, &now.status, &history, &upstreams))
             .map_err(failed)?;
         before = now;
-        updates += 1;
-        // The first drawing has no interval before it and does not count.
-        if options.count.is_some_and(|count| updates > count) {
+        updates += u64::from(is_due);
+        if options.count.is_some_and(|count| updates >= count) {
             return Ok(());
         }
-        // Handles keys until the next update is due. A new size of the terminal causes an update at once.
+        // Handles keys until the next update is due. A new size of the terminal causes a drawing at once.
+        is_due = true;
         let deadline = Instant::now() + interval;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
             if !event::poll(left).map_err(failed)? {
@@ -101,7 +102,10 @@ fn show(options: &Options, client: &mut Reconnecting<'_>, terminal: &mut Default
             }
             match event::read().map_err(failed)? {
                 Event::Key(key) if ends(key) => return Ok(()),
-                Event::Resize(..) => break,
+                Event::Resize(..) => {
+                    is_due = false;
+                    break;
+                }
                 _ => {}
             }
         }

@@ -64,6 +64,7 @@ enum TrustAction {
 struct StoreResult {
     /// Program that reads the store; see [`TrustStore::reader`].
     reader: &'static str,
+    /// Path of the store.
     path: PathBuf,
     /// Common name of the CA.
     root: String,
@@ -73,14 +74,15 @@ struct StoreResult {
     trouble: Option<String>,
 }
 
+/// Runs `rocknet trust`. Fails unless there is a store, and all stores trust the CAs afterwards.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let action = if options.look {
         TrustAction::Inspect
     } else {
         TrustAction::Install
     };
-    let wide = options.dangerous_any_name.then_some(CaKind::AnyName);
-    let kinds: Vec<_> = [Some(CaKind::Private), wide].into_iter().flatten().collect();
+    let any_name = options.dangerous_any_name.then_some(CaKind::AnyName);
+    let kinds: Vec<_> = [Some(CaKind::Private), any_name].into_iter().flatten().collect();
     let state = state_folder(options.stores.config.as_deref())?;
     let roots = roots(&state, &kinds, action == TrustAction::Install)?;
     let rows = apply_to_stores(&roots, action, options.stores.browsers);
@@ -93,6 +95,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
+/// Runs `rocknet untrust`. Fails if a store still trusts a CA afterwards.
 pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
     let state = state_folder(options.stores.config.as_deref())?;
     let roots = roots(&state, &CaKind::ALL, false)?;

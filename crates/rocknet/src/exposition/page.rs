@@ -4,7 +4,8 @@ use std::fmt::{Display, Write as _};
 
 use crate::metrics::Histogram;
 
-/// Binary logarithms of the bounds of the histograms in microseconds: from 64 µs to 67 s, each four times the last.
+/// Binary logarithms of the bounds of the histograms in microseconds. The bounds go from 64 µs to 67 s, each four times
+/// the previous one.
 const BOUND_BITS: [u32; 11] = [6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26];
 
 /// Label of a sample: its name and value.
@@ -19,7 +20,7 @@ impl Page {
         Page(String::with_capacity(16 * 1024))
     }
 
-    /// Begins a family. `unit`: empty, or the last part of `name`.
+    /// Begins a family. `kind`: its type, such as `gauge`. `unit`: empty, or the last part of `name`.
     pub fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
         let _ = writeln!(self.0, "# TYPE {name} {kind}");
         if !unit.is_empty() {
@@ -28,7 +29,7 @@ impl Page {
         let _ = writeln!(self.0, "# HELP {name} {help}");
     }
 
-    /// Writes a sample of the last family.
+    /// Writes a sample of the last family. `name`: name of the family, with the suffix that its type requires.
     pub fn sample(&mut self, name: &str, labels: &[Label<'_>], value: impl Display) {
         self.labelled("", name, labels, None, value);
     }
@@ -47,8 +48,8 @@ impl Page {
 
     /// Writes a histogram of durations with a set of labels.
     pub fn histogram(&mut self, name: &str, labels: &[Label<'_>], histogram: &Histogram) {
-        // The count is the last bucket by definition. It is computed last: workers count meanwhile, so a count that was
-        // computed first could be less than a bucket.
+        // By definition, the count is the last bucket. It is computed last, because workers count meanwhile: a count
+        // computed first could be less than a bucket. `within` has the number of durations below each bound.
         let within: Vec<u64> = BOUND_BITS
             .iter()
             .map(|bits| histogram.count_below_power(*bits))

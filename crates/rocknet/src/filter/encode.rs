@@ -141,7 +141,7 @@ pub fn apply(
         fields::mark(&mut response.fields, coding);
         return None;
     }
-    // `Ok`: the coded body. `Err`: the body that remains uncoded.
+    // `Ok`: the coded body. `Err`: the body that remains uncoded, for instance because its coded form is not shorter.
     let coded = match std::mem::take(&mut response.body) {
         Body::Bytes(bytes) if bytes.len() <= MAX_INLINE => {
             coding::encode(coding, &bytes).map(Body::from).ok_or(bytes.into())
@@ -164,6 +164,7 @@ pub fn apply(
             conditions.priority,
         ) {
             Ok(Some(file)) => Ok(Body::Stream(Box::new(file))),
+            // The limit on files that are encoded at the same time is reached.
             Ok(None) => Err(Body::File(part)),
             Err(error) => {
                 tracing::warn!("cannot compress a file: {error}");

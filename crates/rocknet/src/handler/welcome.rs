@@ -14,12 +14,12 @@ use crate::response::Response;
 
 /// Serves the welcome page at `/`.
 pub struct Welcome {
-    /// Path of the configuration file that the page names.
+    /// Path at which the page asks the operator to create a configuration file; `None` to name no path.
     config_file: Option<String>,
 }
 
 impl Welcome {
-    /// Creates the handler. The page names `config_file`.
+    /// Creates the handler. `config_file`: where the page asks the operator to create a configuration file.
     pub fn new(config_file: Option<&Path>) -> Welcome {
         Welcome {
             config_file: config_file.map(|path| path.display().to_string()),

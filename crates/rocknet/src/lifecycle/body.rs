@@ -24,15 +24,20 @@ pub use self::piece::Delivery;
 
 /// The part of a response body that has not been sent.
 pub struct BodySource {
+    /// Bytes that can be sent now.
     ready: Piece,
+    /// Source of the bytes after the ready ones; `None` once it is known that nothing follows. A stream is kept after
+    /// its end, because its trailers may still be taken.
     source: Option<Source>,
 }
 
 /// Source of further pieces.
 enum Source {
+    /// A range of one file.
     File(FileSource),
     /// Remaining parts, the part that is being read from a file, and the delivery of parts in files.
     Parts(VecDeque<Part>, Option<FileSource>, Delivery),
+    /// A stream that a handler produces, with trailer fields at its end.
     Stream(StreamSource),
 }
 
@@ -118,7 +123,7 @@ impl BodySource {
         }
     }
 
-    /// Moves the first `length` ready bytes into the queue.
+    /// Moves the first `length` ready bytes into the queue. At least `length` bytes must be ready.
     pub fn put(&mut self, length: u64, out: &mut SendQueue) {
         self.ready.put(length, out);
     }

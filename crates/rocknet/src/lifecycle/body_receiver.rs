@@ -14,15 +14,15 @@ const CHUNK: usize = 4096;
 
 /// Stream that a request body arrives on.
 pub trait BodyStream {
-    /// Permits the client to send `bytes` more bytes, because the handler has taken the same number of bytes.
+    /// Called when the handler has taken `bytes` bytes, which lets the client send that many more.
     fn release(&mut self, bytes: u32);
 
     /// Sends 100 (Continue).
     fn send_continue(&mut self);
 }
 
-/// Receiver that stores a request body until the handler requests it. The flow-control window of the stream bounds the
-/// number of stored bytes.
+/// Receiver that stores a request body until the handler requests it. Over HTTP/2, the flow-control window of the
+/// stream bounds the stored bytes. Over HTTP/3, pauses in reading the stream bound them.
 pub struct BodyReceiver {
     channel: Rc<BodyChannel>,
     /// Received bytes that have not been taken.
@@ -60,8 +60,8 @@ impl BodyReceiver {
         self.add(&[], true);
     }
 
-    /// Appends bytes. Small pieces share a chunk, because the window counts only the received bytes, and a chunk for a
-    /// single byte uses far more memory.
+    /// Appends bytes. Small pieces share a chunk, because flow control counts only the received bytes, and a chunk for
+    /// a single byte uses far more memory than one byte.
     fn push(&mut self, piece: &[u8]) {
         if let Some(last) = self.chunks.back_mut()
             && last.len() + piece.len() <= last.capacity()
@@ -73,7 +73,8 @@ impl BodyReceiver {
         self.chunks.push_back(chunk);
     }
 
-    /// Returns the next piece for a tunnel. The caller must release the bytes of the piece to the flow-control window.
+    /// Returns the next piece for a tunnel; `None` if all received bytes were taken. Over HTTP/2, the caller must
+    /// release the bytes of the piece to the flow-control window.
     pub fn take(&mut self) -> Option<Bytes> {
         self.chunks.pop_front().map(BytesMut::freeze)
     }
@@ -98,7 +99,8 @@ impl BodyReceiver {
         self.channel.end(Err(error));
     }
 
-    /// Passes the next chunk to the handler, if it has requested one.
+    /// Passes the next chunk, or the end of the body, to the handler, if it has requested a chunk. If no chunk has been
+    /// received yet and the client waits for 100 (Continue), sends that.
     pub fn supply(&mut self, stream: &mut impl BodyStream) -> BodyDemand {
         if !self.channel.wants_chunk() {
             return BodyDemand::None;

@@ -1,5 +1,6 @@
-//! Connection core: the part of a client connection that is the same for every HTTP version. It consists of the link,
-//! deadlines, unparsed input, unsent output, and the end of the connection.
+//! Connection core: the part of a client connection that is the same for HTTP/1 and HTTP/2. The core consists of the
+//! link, deadlines, unparsed input, unsent output, and the end of the connection. An HTTP/3 connection consists of QUIC
+//! streams and has a state of its own (`protocol/h3/connection.rs`).
 
 use std::io;
 use std::net::IpAddr;
@@ -20,12 +21,12 @@ use crate::worker::{OpenConnection, Ticks, Worker, WorkerConfig};
 /// would send a reset, which could destroy the part of the response that is still in flight.
 const LINGER_BOUND: u32 = 1 << 20;
 
-/// Version-independent state of a client connection. The connection of each version owns one.
+/// State that client connections of HTTP/1 and HTTP/2 have in common. The connection of each version owns one.
 pub struct ConnectionCore<L: Link> {
     pub link: L,
     /// Counts the connection as open at its worker until the connection is dropped.
     pub open: OpenConnection,
-    /// Deadline of the connection itself; exchanges of HTTP/2 and HTTP/3 have further ones.
+    /// Deadline of the connection itself; each exchange of HTTP/2 has a further one.
     pub deadlines: Deadlines,
     /// Client, TLS handshake and local address.
     pub info: ConnectionInfo,
@@ -278,8 +279,8 @@ impl<L: Link> ConnectionCore<L> {
     pub fn expire_end(&mut self) {
         let (in_flight, worker) = (self.link.in_flight(), self.worker());
         let is_lingering = self.deadlines.wait() == Wait::Linger;
-        // A stopping server leaves the unacknowledged bytes to the kernel, so that no response is cut and the stop is
-        // not delayed.
+        // Nothing is left to wait for once the client has acknowledged all bytes. A stopping server leaves
+        // unacknowledged bytes to the kernel, which neither cuts a response nor delays the stop.
         if in_flight <= FIN_ONLY || is_lingering && worker.is_stopping() {
             self.abandon();
         } else if is_lingering {

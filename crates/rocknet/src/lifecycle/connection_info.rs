@@ -1,4 +1,4 @@
-//! Client of a connection, and the access-log record of each of its exchanges.
+//! Client of a connection, and the record of each of its exchanges in the metrics, the traces and the access log.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -60,8 +60,8 @@ impl ConnectionInfo {
 
     /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
     /// `sent`: bytes of the response body. `duration_us`: time from the request to the response, or, if it was not
-    /// measured, that of the last measured response. `site` and `route`: numbers of the site in
-    /// `config`, and of the route in the metrics.
+    /// measured, the time of the last measured response. `site` and `route`: numbers of the site in `config`, and of
+    /// the route in the metrics.
     #[inline]
     pub fn record_ready(
         &mut self,

@@ -38,13 +38,13 @@ pub enum Wait {
 /// sent FIN counts as one byte.
 pub const FIN_ONLY: u64 = 1;
 
-/// Maximum number of unacknowledged bytes that are left to the kernel when the client closes its connection. A response
-/// that was just sent is rarely acknowledged yet, and waiting for the acknowledgement would cost each of these
-/// connections a system call.
+/// Maximum number of unacknowledged bytes that are left to the kernel when the client has closed its side, or when the
+/// server closes a connection after its last response. A response that was just sent is rarely acknowledged yet, and
+/// waiting for the acknowledgement would cost each of these connections a system call.
 pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
 
 /// Ticks of a wait without a deadline. The wheel shortens them to its maximum, which is 248 days with the shortest
-/// tick. When this time has passed, the deadline is set again.
+/// tick (10 ms). When this time has passed, the deadline is set again.
 const NEVER: u32 = u32::MAX;
 
 /// Deadline of one connection or stream.
@@ -79,12 +79,12 @@ impl Deadlines {
         self.wait
     }
 
-    /// Sets the ticks that the handler of a request may take, until the next call; `None`: the general limit.
+    /// Sets the ticks that the handler of a request may take, until the next call; `None`: the general timeout.
     pub fn set_handler_timeout(&mut self, ticks: Option<u32>) {
         self.handler_timeout = ticks;
     }
 
-    /// Returns the ticks that the handler, or the next piece of its response, may take. `ticks`: the general limit.
+    /// Returns the ticks that the handler, or the next piece of its response, may take. `ticks`: the general timeout.
     pub fn handler_ticks(&self, ticks: u32) -> u32 {
         self.handler_timeout.unwrap_or(ticks)
     }
@@ -117,7 +117,7 @@ impl Deadlines {
         Some(waited + ticks)
     }
 
-    /// Begins a window in which the client has to take its response. `in_flight`: bytes that the kernel already holds.
+    /// Begins a window in which the client has to take its response. `in_flight`: unacknowledged bytes in the kernel.
     pub fn begin_send(&mut self, ticks: u32, in_flight: u64) {
         self.begin(Wait::Send, ticks);
         self.held = in_flight;
@@ -147,8 +147,8 @@ impl Deadlines {
         self.wait = wait;
     }
 
-    /// Waits for the request body. A window that a handler interrupted continues. Otherwise a handler that is slow with
-    /// each chunk would give the client a new window for each chunk.
+    /// Waits for the request body. Resumes a window that a handler interrupted. Restarting it would let a slow
+    /// handler give the client a new window for each chunk.
     pub fn enter_request_body(&mut self, ticks: u32) {
         if self.wait == Wait::Handler && self.interrupted > 0 {
             self.wait = Wait::RequestBody;
@@ -242,9 +242,10 @@ impl Deadlines {
     /// moved in the window; otherwise another window begins. Only `RequestBody`, `Send` and `HalfTunnel` have rate
     /// windows. Never true for `Tunnel`.
     ///
-    /// `rate` returns the minimum number of bytes in a window of this wait and the ticks of the window; for
-    /// `HalfTunnel`, the minimum is one byte. `rate` is called only if the deadline has passed. `in_flight` returns the
-    /// unacknowledged bytes in the kernel. A slow client takes these bytes first, before the server can send again.
+    /// `rate` returns the minimum number of bytes in a window of this wait and the ticks of the window. A minimum of
+    /// 0 counts as one byte; for `HalfTunnel`, the minimum is always one byte. `rate` is called only if the deadline
+    /// has passed. `in_flight` returns the unacknowledged bytes in the kernel. A slow client takes these bytes before
+    /// the server can send again.
     #[inline]
     pub fn poll_rate(&mut self, waker: &Waker, rate: impl Fn(Wait) -> (u64, u32), in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {

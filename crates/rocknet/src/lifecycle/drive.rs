@@ -1,4 +1,4 @@
-//! Drives a client connection of any HTTP version until it has closed.
+//! Drives a client connection of HTTP/1 or HTTP/2 until it has closed.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -8,13 +8,13 @@ use rocknet_io::link::Link;
 use super::connection::{ConnectionCore, End};
 use super::deadlines::FIN_ONLY;
 
-/// A connection of one HTTP version.
+/// A connection of one HTTP version that uses a [`ConnectionCore`]: HTTP/1 or HTTP/2.
 pub trait Version {
     type Link: Link;
     /// True if the connection is read while its backlog waits for the link.
     const READS_WHILE_BLOCKED: bool;
 
-    /// Returns the part of the connection that is the same for every HTTP version.
+    /// Returns the part of the connection that is the same for both HTTP versions.
     fn core(&mut self) -> &mut ConnectionCore<Self::Link>;
 
     /// Sends the backlog. [`Version::step`] is called only once the backlog is empty; there is no other back-pressure.
@@ -23,7 +23,8 @@ pub trait Version {
     /// Serves exchanges until it has to wait. Ready if another step may follow.
     fn step(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Counts a step in `steps`. Returns false if other connections must be served first.
+    /// Counts a step in `steps`, the number of steps in the current call of [`drive`]. Returns false if other
+    /// connections must be served first.
     fn begin_step(&self, steps: &mut u32) -> bool;
 
     /// Reads while the backlog waits for the link. Called only if [`Version::READS_WHILE_BLOCKED`] is true.
@@ -43,7 +44,8 @@ pub trait Version {
     /// Records the responses in progress as cut.
     fn record_cut(&mut self);
 
-    /// Prepares the link for its shutdown.
+    /// Prepares the link for its shutdown. Called again before each read of a lingering connection, so repeated calls
+    /// must have no further effect.
     fn before_shut_down(&mut self) {}
 }
 

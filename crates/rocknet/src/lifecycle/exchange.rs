@@ -85,8 +85,8 @@ impl ActiveExchange {
         Some(QueuedPiece { is_drained, is_tunnel })
     }
 
-    /// Takes at most `max_bytes` ready bytes of the body, in one piece. Returns `None` if no bytes are ready.
-    /// `scratch`: an empty queue.
+    /// Takes at most `max_bytes` ready bytes of the body, in one piece. Returns `None` if no bytes are ready. The
+    /// caller adds the taken bytes to `sent`. `scratch`: an empty queue.
     pub fn take_ready(&mut self, max_bytes: u64, scratch: &mut SendQueue) -> Option<Bytes> {
         let Stage::Sending { body, .. } = &mut self.stage else {
             return None;

@@ -48,7 +48,7 @@ where
         secure: info.secure.as_ref(),
         local: info.local(),
     };
-    // Only one of many immediate responses is timed, because two readings of the clock for each would cost too much.
+    // Only a sample of the immediate responses is timed, because reading the clock twice for each would cost too much.
     let timed = worker.ready_time.begin();
     let begun = catch_unwind(AssertUnwindSafe(|| {
         pipeline::begin(worker, config, &incoming, responder)
@@ -61,7 +61,8 @@ where
                 info.record_ready(worker, config, (site, route), request, status, sent, duration_us);
                 return Flow::Done;
             };
-            // The context has no route, because no later phase of a prepared response needs it.
+            // The context gets the number of the route, for the metrics. It does not get the route itself (`None`),
+            // because no later phase of a prepared response needs the route.
             let mut context = RequestContext::new(config, Some(site), None, incoming.local_and_tls(), incoming.owned);
             context.route_number = route;
             Flow::Active(ActiveExchange::new(
@@ -199,6 +200,7 @@ pub fn refuse<R: Responder>(
     refusal: Refusal,
     responder: &mut R,
 ) -> Flow {
+    // The path for the log is empty, because it is in the context, or unknown.
     let state = pipeline::refusal_response(worker, &context, info.client, b"", refusal);
     respond_and_close(worker, info, context, state, responder)
 }

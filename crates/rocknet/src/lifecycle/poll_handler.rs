@@ -23,7 +23,8 @@ pub struct HandlerPoll {
 }
 
 impl ActiveExchange {
-    /// Polls the handler. The caller must not borrow a buffer of the worker, because handlers use the buffers.
+    /// Polls the handler. Returns a pending result without polling unless the stage is `Waiting`. The caller must not
+    /// borrow a buffer of the worker, because handlers use the buffers.
     pub fn poll_handler(&mut self, task: &mut Context<'_>) -> HandlerPoll {
         let Stage::Waiting(pending) = &mut self.stage else {
             return HandlerPoll {

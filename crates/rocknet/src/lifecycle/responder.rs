@@ -104,6 +104,7 @@ pub struct PreparedResult {
 pub struct UnsendableField(String);
 
 impl UnsendableField {
+    /// Creates the error from the reason why the field cannot be encoded.
     #[cold]
     pub fn new(error: impl fmt::Display) -> UnsendableField {
         UnsendableField(error.to_string())

@@ -41,6 +41,7 @@ impl SeenTargets {
     /// Adds the resources of a page to the set. Returns true if one of them is new.
     pub fn has_new(&mut self, authority: &[u8], preloads: &Preloads) -> bool {
         let new = preloads.targets.iter().filter(|target| self.is_new(authority, target));
+        // Counted, because `any` would stop at the first new target, and the remaining ones would not be added.
         new.count() > 0
     }
 }
@@ -67,7 +68,7 @@ mod tests {
             assert_eq!(found, new, "{authority} {target}");
         }
         // Of these two resources, only `/b` is new.
-        let preloads = Preloads::new(&["/a".to_owned(), "/b".to_owned()]).expect("some");
+        let preloads = Preloads::new(&["/a".to_owned(), "/b".to_owned()]).expect("not empty");
         assert!(seen.has_new(b"h", &preloads), "/b is new");
         assert!(!seen.has_new(b"h", &preloads));
         for number in 0..SEEN_MAX as u32 {

@@ -54,6 +54,7 @@ impl ActiveExchange {
                         if !is_last {
                             return Poll::Ready(Progress::Piece);
                         }
+                        // Only a streamed body has trailer fields, and its ready bytes are never known to be the last.
                         finish(None, responder);
                         self.record(worker, info);
                         Progress::Done

@@ -19,7 +19,7 @@ use crate::worker::{OpenTunnel, Ticks, Worker};
 pub struct ActiveTunnel {
     tunnel: Box<dyn Tunnel>,
     /// Bytes for the client that are not framed yet. Always empty over HTTP/1, where the tunnel is the whole
-    /// connection.
+    /// connection, and over HTTP/3, where the link frames bytes as it takes them.
     pub ready: BodySource,
     /// Directions that have ended.
     pub ends: CloseState,
@@ -46,8 +46,8 @@ impl ActiveTunnel {
     }
 
     /// Polls the handler, which moves bytes over `link`, the client's side. Ready when both directions have ended.
-    /// `sent`: counter of the bytes written to the link; `None` if they are framed later and counted then. `input` and
-    /// `tunnel_output` are buffers of the worker.
+    /// `sent`: counter of the bytes written to the link; `None` over HTTP/2 and HTTP/3, where the bytes are counted
+    /// when they are framed. `input` and `tunnel_output` are buffers of the worker.
     ///
     /// # Errors
     ///
@@ -98,9 +98,10 @@ struct ClientLink<'a, L> {
     link: &'a mut L,
     deadlines: &'a mut Deadlines,
     worker: &'a Worker,
+    /// Length of a send window in ticks.
     send_ticks: u32,
     ends: &'a mut CloseState,
-    /// Counter of the bytes written to the link; `None` if they are framed later and counted then.
+    /// Counter of the bytes written to the link; `None` if the bytes are counted when they are framed.
     sent: Option<&'a mut u64>,
 }
 
@@ -125,7 +126,7 @@ impl<L: Link> Link for ClientLink<'_, L> {
             self.worker.counters.bytes_sent.add(moved);
         }
         match polled {
-            // Bytes that are framed later do not count as unacknowledged. They count as moved once they are framed.
+            // Bytes that have to be framed do not count as unacknowledged. They count as moved once they are framed.
             Poll::Pending => self.deadlines.stall_tunnel(moved, self.send_ticks, || {
                 if is_direct { self.link.in_flight() } else { 0 }
             }),

@@ -26,16 +26,18 @@ pub enum WorkerCommand {
     /// Stops accepting, and ends the worker once its connections have finished or the times are over.
     Stop {
         times: StopTimes,
-        /// Dropped once the worker has closed its listening socket.
+        /// Dropped once the worker has closed its listening sockets.
         released: mpsc::Sender<()>,
     },
     /// Reads the UDP socket, or leaves its datagrams to another process.
     ReceiveQuic {
+        /// True if the worker reads the socket.
         receives: bool,
-        /// Dropped once the worker does so.
+        /// Dropped once the worker has applied the command.
         applied: mpsc::Sender<()>,
     },
-    /// Uses the UDP socket of a worker of another address that covers this one, and closes the own one.
+    /// Uses the UDP socket of a worker of another address that covers the address of this worker, and closes the UDP
+    /// socket of this worker.
     ReplaceQuic(QuicSocket),
     /// Marks the heartbeat as received.
     Heartbeat(BeatNumber),

@@ -14,7 +14,7 @@ use crate::accept_loop::StopTimes;
 use crate::snapshot::Snapshot;
 use crate::transport::quic::{QuicSocket, WeakQuicSocket};
 
-/// Time after the close of idle connections in which every worker has closed them.
+/// Maximum time that the workers take to close their idle connections, from the moment at which the close is due.
 const CLOSE_MARGIN: Duration = Duration::from_secs(1);
 
 /// A listener that is stopping. Its connections are cut when it is dropped.
@@ -22,10 +22,11 @@ pub struct StoppingListener {
     /// Bound address.
     address: Address,
     commands: Vec<UnboundedSender<WorkerCommand>>,
+    /// Threads of the workers. The result of each is true if its worker has cut no connection.
     threads: Vec<JoinHandle<bool>>,
     /// UDP sockets that were bound for the workers, as long as they are open; empty if the workers have never had any.
     quic: Vec<WeakQuicSocket>,
-    /// Moment from which no request begins, so that the configuration is needed no longer.
+    /// Moment after which no request begins and the configuration is no longer needed.
     idle_closed: Instant,
     /// Never receives a value. The channel is closed once all workers have closed their listening sockets.
     all_released: mpsc::Receiver<()>,
@@ -82,6 +83,7 @@ impl StoppingListener {
         !self.quic.is_empty()
     }
 
+    /// Sends a command to every worker.
     fn send(&self, command: impl Fn() -> WorkerCommand) {
         for worker in &self.commands {
             // A worker that has ended needs no command.
@@ -89,8 +91,8 @@ impl StoppingListener {
         }
     }
 
-    /// Lets the workers read their UDP sockets, or leave the datagrams to another process. `applied` is dropped by each
-    /// worker once it does so.
+    /// Makes the workers read their UDP sockets if `receives` is true, or leave the datagrams to another process.
+    /// Each worker drops its clone of `applied` once it has applied the command.
     pub fn receive_quic(&self, receives: bool, applied: &mpsc::Sender<()>) {
         self.send(|| WorkerCommand::ReceiveQuic {
             receives,
@@ -98,7 +100,8 @@ impl StoppingListener {
         });
     }
 
-    /// Lets the workers use the UDP socket of a listener whose address covers theirs, and close their own.
+    /// Makes the workers switch to the UDP socket of a listener that covers their address, and close their own
+    /// sockets.
     pub fn replace_quic(&self, socket: &QuicSocket) {
         self.send(|| WorkerCommand::ReplaceQuic(socket.clone()));
     }
@@ -117,6 +120,7 @@ impl StoppingListener {
 
     /// Stops the workers again. The times can only become shorter.
     pub fn stop(&self, times: StopTimes) {
+        // The receiver is dropped, because no caller waits for the listening sockets here.
         let (released, _) = mpsc::channel();
         self.send(|| WorkerCommand::Stop {
             times,

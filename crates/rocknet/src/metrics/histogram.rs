@@ -8,7 +8,8 @@ const PART_BITS: u32 = 3;
 /// Number of buckets per power of two.
 const PARTS: usize = 1 << PART_BITS;
 
-/// Durations of 2^27 µs (134 s) and more share the last bucket, because most such responses reached a timeout.
+/// Binary logarithm of the bound in microseconds up to which durations have buckets of their own. Durations of 2^27
+/// µs (134 s) or more count in the last bucket, because most such responses reached a timeout.
 const MAX_BITS: u32 = 27;
 
 /// Number of buckets: one per microsecond below eight, then eight per power of two. A histogram needs 1.6 KB.
@@ -57,8 +58,9 @@ impl Histogram {
         self.buckets.iter().map(Counter::get).sum()
     }
 
-    /// Returns the number of durations of less than `1 << bits` microseconds. `bits`: at least 3. No bucket
-    /// contains durations on both sides of a power of two, so the number is exact.
+    /// Returns the number of durations of less than `1 << bits` microseconds. `bits`: at least 3. Below
+    /// `1 << MAX_BITS`, no bucket contains durations on both sides of a power of two, so the number is exact. From
+    /// `bits == MAX_BITS` on, all durations are counted, because the last bucket has no upper bound.
     pub fn count_below_power(&self, bits: u32) -> u64 {
         let above = bits.saturating_sub(PART_BITS).min(MAX_BITS - PART_BITS);
         let buckets = PARTS + above as usize * PARTS;

@@ -4,15 +4,16 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Number of the counters of all requests without counters of their own: those to no site, those that could not be
-/// parsed, and those to routes beyond the bounds.
+/// Number under which requests are counted if they have no route with counters of its own: requests to no site,
+/// requests that could not be parsed, and requests to routes beyond the bounds.
 pub const OTHER: u32 = 0;
 
 /// Maximum number of routes with numbers. The number is bounded because the names of earlier configurations are kept
 /// too. A route without requests needs memory only for its names.
 const MAX_NUMBERED: usize = 1 << 16;
 
-/// Maximum number of routes with counters of their own. Each needs 1.7 KB per worker, and about 2 KB in a scrape.
+/// Maximum number of routes with counters of their own. Each route needs 1.7 KB per worker, and about 2 KB in the text
+/// of all metrics.
 const MAX_COUNTED: usize = 2000;
 
 /// Labels of a route in the metrics.
@@ -83,7 +84,7 @@ impl RouteLabels {
         }
     }
 
-    /// Returns the label of a number.
+    /// Returns the label of a number; `None` if no route has the number.
     pub fn label(&self, number: u32) -> Option<RouteLabel> {
         self.lock().labels.get(number as usize).map(|(label, _)| label.clone())
     }
@@ -110,7 +111,7 @@ mod tests {
         let numbers: Vec<u32> = (0..MAX_COUNTED + 2).map(|at| labels.number(&label("a", at))).collect();
         assert_eq!(labels.number(&label("a", 1)), numbers[1]);
         assert_eq!(labels.label(numbers[1]), Some(label("a", 1)));
-        // The last routes come first, so the order of the configuration does not matter.
+        // The routes that were numbered last get the first requests, because the order of the numbers must not matter.
         for &number in numbers.iter().rev().take(MAX_COUNTED) {
             assert_eq!(labels.admit(number), number);
         }

@@ -1,4 +1,4 @@
-//! Load over the last seconds and over the last minute, computed from samples of the counters.
+//! Load over the last 10 seconds and over the last minute, computed from samples of the counters.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,8 @@ pub const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 /// sample.
 const WINDOWS: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
 
-/// Maximum number of samples: enough for the longest interval.
+/// Maximum number of samples: one for each 5 of the 60 seconds of the longest interval, one for its other end, and one
+/// in reserve, because a sample may be taken a little early.
 const MAX_SAMPLES: usize = 60 / 5 + 2;
 
 /// Counters at one moment.
@@ -31,7 +32,8 @@ pub struct LoadSample {
     pub durations: BucketCounts,
 }
 
-/// Samples of the last minute, the oldest first. The first one is the start of the server.
+/// Samples of the last minute, oldest first. Until the maximum number is exceeded, the first sample is the start of
+/// the server.
 #[derive(Debug)]
 pub struct LoadHistory(Mutex<VecDeque<LoadSample>>);
 
@@ -59,7 +61,7 @@ impl LoadHistory {
     }
 
     /// Returns the samples with which the reported intervals begin, the shortest interval first. Intervals longer than
-    /// the time since the first sample begin with that, and are reported once.
+    /// the time since the first sample begin with the first sample, and are reported once.
     pub fn beginnings(&self, now: Instant) -> Vec<LoadSample> {
         let samples = self.lock();
         let mut beginnings: Vec<LoadSample> = Vec::new();
@@ -88,6 +90,8 @@ mod tests {
         let history = LoadHistory::default();
         let start = history.lock()[0].clone();
         let at = |seconds: u64| start.at + Duration::from_secs(seconds);
+        // Returns the seconds from the start to each beginning. Each sample has as many requests as seconds have
+        // passed.
         let beginnings = |seconds| -> Vec<u64> {
             let found = history.beginnings(at(seconds));
             found.iter().map(|sample| sample.requests).collect()

@@ -105,5 +105,6 @@ fn the_load_of_an_interval_is_the_difference_of_two_samples() {
     let [since_start] = &metrics.recent_load()[..] else {
         panic!("one interval");
     };
+    // The end of the bucket that contains 100,000 µs.
     assert_eq!(since_start.p99_us, Some(106_495));
 }

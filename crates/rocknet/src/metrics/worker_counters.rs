@@ -8,7 +8,8 @@ use super::counter::{Counter, CounterMap, Merge};
 use super::histogram::Histogram;
 use super::route_counters::{RouteCounters, response_class};
 
-/// Counters of one worker.
+/// Counters of one worker. The number of open connections or tunnels is a `…_total` counter minus its `…_closed`
+/// counter.
 #[derive(Debug, Default)]
 pub struct WorkerCounters {
     pub connections_total: Counter,
@@ -47,7 +48,7 @@ pub struct HandshakeCounters {
 }
 
 impl HandshakeCounters {
-    /// Counts a completed handshake.
+    /// Counts a completed handshake. `is_resumed`: true if the handshake has resumed an earlier session.
     pub fn count(&self, is_resumed: bool) {
         let counter = if is_resumed { &self.resumed } else { &self.full };
         counter.add(1);

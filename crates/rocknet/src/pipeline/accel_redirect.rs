@@ -88,6 +88,7 @@ async fn send(
     };
     admission::enter(worker, &endpoint, context).await?;
     let Some(entry) = worker.shared.cache.look_up_shared(&tree, &path.as_ref().into()).await else {
+        // The shared cache accepts no lookup, because the server is overloaded.
         return Ok(fixed::error(Status::SERVICE_UNAVAILABLE));
     };
     admission::enter_file(worker, &tree, &entry, context).await?;
@@ -197,8 +198,8 @@ fn merge_fields(application: &FieldList, mut file: Response) -> Response {
     let has_type = !matches!(file.body, Body::Parts(_)) && file.status != Status::NOT_MODIFIED;
     let is_kept = |name: &str| {
         let is_name =
-            name.eq_ignore_ascii_case(PATH_FIELD) || DISK_FIELDS.iter().any(|by| name.eq_ignore_ascii_case(by));
-        let is_of_file = FILE_FIELDS.iter().any(|of| name.eq_ignore_ascii_case(of));
+            name.eq_ignore_ascii_case(PATH_FIELD) || DISK_FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field));
+        let is_of_file = FILE_FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field));
         !is_name && !is_of_file && (has_type || !name.eq_ignore_ascii_case("content-type"))
     };
     let kept: Vec<_> = application.iter().filter(|(name, _)| is_kept(name)).collect();

@@ -7,7 +7,8 @@
 //! - a script or program followed by path info: the routes of all prefixes that can be the script, and of the path
 //!   info, because front controllers use it as the path;
 //! - a route for the path with its trailing slash added or removed: that route;
-//! - an encoded slash or backslash: the routes of the paths that a back end obtains by decoding it.
+//! - an encoded slash, or a backslash in plain or encoded form: the routes of the paths that a back end obtains by
+//!   treating it as a slash.
 //!
 //! All guards must admit the request. Sites without guards skip these checks (`Route::is_unguarded`).
 
@@ -37,7 +38,7 @@ use crate::worker::Worker;
 /// Decisions about one request so far. After a reload, decisions of guards of the old configuration are not used.
 #[derive(Default)]
 pub(super) struct Decisions {
-    /// Guards that have decided, each with its decision.
+    /// Guards that have decided, each with its decision. A rejection is stored only if the guard decided after a wait.
     made: Vec<(Arc<dyn Guard>, Admission)>,
     /// User whom the guards have authenticated.
     pub user: Option<Arc<str>>,
@@ -45,6 +46,7 @@ pub(super) struct Decisions {
 
 /// Reason for not admitting a request now.
 pub(super) enum NotAdmitted {
+    /// The request is rejected with this response.
     Refused(Response),
     /// The decision of a guard is pending.
     Undecided(Undecided),
@@ -113,6 +115,7 @@ impl Decisions {
     }
 }
 
+/// Returns the data of a request that guards need.
 fn guard_context<'a, F>(worker: &'a Worker, incoming: &IncomingRequest<'a, F>) -> GuardContext<'a>
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -125,7 +128,7 @@ where
 }
 
 /// Admits a request for a path in the worker cache if all guards can decide without waiting, and returns the
-/// authenticated user, if any. Returns the outer `None` if the slow path has to decide.
+/// authenticated user, if any. Returns the outer `None` if the slow path, which can wait, has to decide.
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
@@ -188,6 +191,7 @@ async fn handle_guarded(
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
     let output = match scripts {
         Some(tree) => {
+            // No file has a path such as `/a%2Fb`, and its decoded form must not lead to the script `/a/b`.
             handler::clear_unnameable_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
@@ -196,8 +200,8 @@ async fn handle_guarded(
                     // The handler finds the same script in the worker cache.
                     handler.handle(exchange).await
                 }
-                // There is no script. The handler is not called, because its own lookup could find a script that was
-                // created in the meantime, and that no guard has checked.
+                // There is no script, or the server is overloaded. The handler is not called, because its own lookup
+                // could find a script that was created in the meantime, and for which no guard has checked the request.
                 Err(output) => output,
             }
         }
@@ -265,6 +269,7 @@ async fn enter_script(
     Ok(user)
 }
 
+/// Returns the routes of the requested site; `None` if the request has no site.
 fn site_routes(context: &RequestContext) -> Option<&SiteRoutes> {
     let site = context.config.snapshot.sites.get(context.site? as usize)?;
     Some(site.routes(context.is_secure))
@@ -282,12 +287,14 @@ fn endpoints<'p>(routes: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) ->
     found.extend(routes.endpoint_with_toggled_trailing_slash(&resolved.path));
     let tree = resolved.endpoint.tree.as_ref();
     if tree.is_some_and(|tree| tree.is_program(&resolved.path)) {
+        // The first slash begins the path, so no program ends there.
         for (end, _) in resolved.path.match_indices('/').skip(1) {
             let (program, path_info) = resolved.path.split_at(end);
             found.push(routes.endpoint(program));
             found.extend(endpoints_of_path_info(routes, path_info));
         }
     }
+    // A path with an encoded slash or a backslash cannot be the path of a file.
     if !resolved.is_file_path {
         for slashes in OTHER_SLASHES {
             found.push(routes.endpoint(&route::resolve(routes, &decode_slashes(raw, slashes)).ok()?.path));

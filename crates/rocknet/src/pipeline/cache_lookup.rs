@@ -22,7 +22,8 @@ use crate::worker::{Worker, WorkerConfig};
 use rocknet_proto::PreparedHeads;
 
 /// Responds from the worker cache to GET and HEAD. Returns `None` if the slow path has to respond: the method is
-/// another one, the cache has no usable entry, or a guard or the handler of the entry cannot decide at once.
+/// another one, the cache has no usable entry, the entry is a script, or a guard or the handler of the entry cannot
+/// decide at once.
 #[inline]
 pub(super) fn lookup<F, R>(
     worker: &Rc<Worker>,
@@ -130,6 +131,10 @@ where
         worker.files.revalidate(cached);
     }
     cached.entry.touch(now);
+    if let Found::Script(_) = cached.entry.found {
+        // A script runs for each request and needs more data than the entry has.
+        return None;
+    }
     worker.counters.cache_hits.add(1);
     // A request with a user needs a context, from which the access log reads the name of the user.
     if user.is_none()
@@ -142,10 +147,6 @@ where
         let status = head.status;
         let route = cached.tree.route.number;
         return Some(Outcome::Sent { status, site, route });
-    }
-    if let Found::Script(_) = cached.entry.found {
-        // A script runs for each request and needs more data than the entry has.
-        return None;
     }
     let cached = Rc::clone(cached);
     drop(l1);

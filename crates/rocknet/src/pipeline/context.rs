@@ -28,7 +28,8 @@ pub struct RequestContext {
     /// Route that applies to the request. `None` if the request is to no site, or could not be parsed. Also `None` for
     /// a prepared response of the worker cache, because no later phase of such a response needs the route.
     pub route: Option<Arc<Route>>,
-    /// Number of the route in the metrics; that of the site itself if no route was selected.
+    /// Number of the route in the metrics. Requests without a route use the number of the site's root route, and
+    /// requests without a site use [`OTHER`].
     pub route_number: u32,
     /// Tree with the error pages of the route.
     pub pages: Option<Arc<Tree>>,
@@ -112,8 +113,9 @@ impl RequestContext {
         })
     }
 
-    /// Creates the context of a request. `local`: local address of its connection. `is_secure`: true if the connection
-    /// uses TLS. `owned` is called if the access log or a trace needs the request.
+    /// Creates the context of a request. `site`: number of its site, if any. `applied`: `None` if no route is known or
+    /// needed. `local`: local address of its connection. `is_secure`: true if the connection uses TLS. `owned` is
+    /// called if the access log or a trace needs the request.
     pub fn new(
         config: &Rc<WorkerConfig>,
         site: Option<u32>,

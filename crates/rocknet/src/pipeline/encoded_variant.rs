@@ -38,6 +38,7 @@ pub(super) fn create(
                 }
                 let variant = encode::encode(coding, &content)
                     .map(|encoded| Box::new(load::coded(&tree, asset, coding, encoded)));
+                // Number of bytes by which the coded form enlarges the cache entry.
                 let grown = variant.as_deref().map_or(0, Variant::size);
                 if asset.set_encoded(coding, variant) {
                     cache.entry_grew(tree.id, &path, grown);
@@ -49,7 +50,7 @@ pub(super) fn create(
                 context,
                 Box::pin(async move {
                     let (Err(error), Found::Asset(asset)) = (job.await, &cached.entry.found) else {
-                        // The entry now contains the coded form.
+                        // The entry now contains the coded form, or records that the file has no form in this coding.
                         return HandlerOutput::Cached(cached);
                     };
                     // The plain file is sent instead. The next request tries again, unless the encoder has panicked.
@@ -79,6 +80,7 @@ pub(super) fn create(
             };
             let mut response = Response::new(asset.status);
             response.fields = asset.fields.clone();
+            // Clients cannot request ranges of a body that is encoded while it is sent.
             response.fields.remove("Accept-Ranges");
             response.fields.add("Content-Encoding", coding.name());
             if let Some(etag) = asset.tag(coding) {

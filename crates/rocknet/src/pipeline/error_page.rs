@@ -24,7 +24,8 @@ pub fn is_wanted(route: &Route, response: &Response) -> bool {
     }
 }
 
-/// Replaces the body by the error page of the route. If the page cannot be read, the response is not changed.
+/// Replaces the body by the error page of the route. If the page cannot be read, the response is not changed. `pages`:
+/// tree that contains the error pages; `None` if the route has no root or no error pages.
 pub async fn replace(cache: &FileCache, route: &Route, pages: Option<&Arc<Tree>>, response: &mut Response) {
     let (Some(path), Some(pages)) = (route.errors.get(&response.status.code()), pages) else {
         return;

@@ -18,8 +18,8 @@ use crate::fixed;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Maximum time to read the error page of a route and to apply the filters to it. In most cases the page is in memory,
-/// so that only a slow disk or filter reaches this limit. After this time the plain page is sent.
+/// Maximum time to read the error page of a route and to apply the filters to it. The plain page is sent after this
+/// time. Most pages are in memory, so only a slow disk or filter reaches the limit.
 const PAGE_WAIT: Duration = Duration::from_secs(2);
 
 /// Applies the phases after the handler to a complete response, and returns its exchange.

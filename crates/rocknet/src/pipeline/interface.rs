@@ -31,21 +31,23 @@ pub trait PipelineIo {
     /// Fails if the length that the client has announced (`Content-Length`) exceeds the limit.
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal>;
 
-    /// Starts receiving the request body, and returns the end from which the handler reads it.
+    /// Starts receiving the request body, and returns the object from which the handler reads the body.
     fn open_body(&mut self) -> RequestBody;
 }
 
 /// Outcome of the pipeline for a request.
 pub enum Outcome {
-    /// The worker cache had the response, and [`PipelineIo::send`] was called.
+    /// The response was in the worker cache, and was passed to [`PipelineIo::send`]. The exchange has no context,
+    /// because these values are enough to record the response.
     Sent {
+        /// Status of the response.
         status: Status,
         /// Number of the site in the configuration.
         site: u32,
         /// Number of the route in the metrics.
         route: u32,
     },
-    /// The exchange continues with its response.
+    /// The exchange has a context. Its response was sent, is complete, or is pending.
     Started(StartedExchange),
 }
 
@@ -60,7 +62,8 @@ pub struct StartedExchange {
 
 /// State of a response when the pipeline returns.
 pub enum ResponseState {
-    /// The response was sent by [`PipelineIo::send`].
+    /// The response has this status, came from a cache entry, and was passed to [`PipelineIo::send`]. Unlike after
+    /// [`Outcome::Sent`], the exchange has a context, for instance because the request has a user.
     Sent(Status),
     /// The response is complete and has passed all phases.
     Ready(Box<Response>),

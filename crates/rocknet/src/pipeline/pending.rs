@@ -157,7 +157,7 @@ impl PendingResponse {
                 // Replaces a response that does not fit the request, such as a tunnel without a request for one.
                 upgrade::enforce(request, &mut response);
             }
-            // The flag is cleared, so that the response with the named file cannot name another one.
+            // Clears the flag, because the response with the named file must not name another file.
             if std::mem::take(&mut self.allows_accel_redirect) && accel_redirect::names_file(&response) {
                 let work = accel_redirect::follow(Rc::clone(&worker), Rc::clone(&context), *response);
                 self.work = PendingWork::Response(Box::pin(work));

@@ -76,12 +76,12 @@ fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
 fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Response> {
     let port = site.https_redirect_port?;
     let secure = site.secure.as_ref()?;
-    // The other two forms name no path that could be redirected. They get their response from `target`.
+    // The other two forms have no path to redirect. `target` responds to them.
     if !matches!(request.form, TargetForm::Origin | TargetForm::Absolute) {
         return None;
     }
-    // A site that demands client certificates can demand them only under TLS, so it always redirects. Any other site
-    // without a certificate is better served in clear text than not at all.
+    // A site with client certificates always redirects, because it can demand them only under TLS. Any other site
+    // without a certificate is served in clear text, which is better than no response.
     let demands_client = secure.policy.requires_client_certificate();
     if !demands_client && !secure.has_certificate(&worker.shared.certificates.store) {
         return None;

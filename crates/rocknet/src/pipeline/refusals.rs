@@ -86,6 +86,7 @@ pub(super) fn refusal_page(refusal: Refusal) -> Response {
         Refusal::ContentTooLarge | Refusal::TargetTooLong | Refusal::Field(FieldError::TooLarge) => None,
         _ => Some(refusal.reason()),
     };
+    // The error page of the route may replace this page.
     replaceable(error_with_hint(refusal.status(), hint))
 }
 

@@ -11,7 +11,8 @@ use crate::report;
 use crate::response::Response;
 use crate::snapshot::Snapshot;
 
-/// Returns the response to a request in clear text whose host belongs to no site. In `dev` mode it lists the sites.
+/// Returns the response to a request in clear text whose host belongs to no site. In `dev` mode the response lists the
+/// sites. `address`: configured address of the listener. `authority`: host of the request, with its port if it has one.
 pub(super) fn respond(snapshot: &Snapshot, address: &Address, authority: &[u8]) -> Response {
     let mut lower = [0; HOST_BUFFER];
     let authority = Authority::parse(authority);
@@ -44,5 +45,5 @@ pub(super) fn respond(snapshot: &Snapshot, address: &Address, authority: &[u8]) 
         .body(content)
 }
 
-/// Maximum number of sites on the page: more than developers have, and the page stays below 10 KB.
+/// Maximum number of sites on the page: more than a developer usually has, and few enough for a page below 10 KB.
 const MAX_LINKS: usize = 50;

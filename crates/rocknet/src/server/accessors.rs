@@ -29,10 +29,12 @@ impl Server {
         let state = self.state();
         let served = quic_addresses(&state.snapshot.config);
         let served = |address: &Address| served.contains(address);
-        let http3_ports: BTreeSet<u16> = state
-            .listeners
-            .iter()
-            .filter(|(configured, listener)| listener.has_quic() && served(configured))
+        let with_http3 = || {
+            let all = state.listeners.iter();
+            all.filter(|(configured, listener)| listener.has_quic() && served(configured))
+        };
+        let http3: BTreeSet<Address> = with_http3().map(|(configured, _)| configured.clone()).collect();
+        let http3_ports: BTreeSet<u16> = with_http3()
             .filter_map(|(_, listener)| listener.bound().port())
             .collect();
         let http3_ports = http3_ports.into_iter().collect();
@@ -45,6 +47,7 @@ impl Server {
             ..report::status(
                 &state.snapshot,
                 &bound,
+                &http3,
                 (&self.metrics, &self.shared.registries.routes),
                 self.shared.cache.status(),
             )
@@ -61,7 +64,7 @@ impl Server {
         self.state().failed_reloads
     }
 
-    /// Returns the PHP that the server runs itself.
+    /// Returns the manager of the PHP processes that the server runs itself.
     pub fn php(&self) -> &php::PhpManager {
         &self.php
     }
@@ -71,13 +74,13 @@ impl Server {
         report::sites(&self.snapshot(), &self.listeners())
     }
 
-    /// Removes all files from the file cache, and waits until that is done. Returns false if the cache was too busy to
-    /// do it in time; it does it later.
+    /// Removes all files from the file cache, and waits until they are removed. Returns false if the cache was too busy
+    /// to remove them in time; they are then removed later.
     pub fn purge_file_cache(&self) -> bool {
         self.shared.cache.purge()
     }
 
-    /// Returns the I/O back end and the reason for it.
+    /// Returns the I/O back end, and the reason why it was chosen.
     pub fn backend(&self) -> &BackendChoice {
         &self.backend
     }

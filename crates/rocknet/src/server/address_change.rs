@@ -1,8 +1,8 @@
 //! Addresses that a reload adds and removes. A new address uses the sockets that the server still has for it. Workers
 //! of a removed address pass their sockets to the listener that covers it, such as `*:443` for `127.0.0.1:443`.
 //!
-//! Several workers can receive from one UDP socket: those of the new listener and those of older ones, which still
-//! serve connections. Each worker passes on the datagrams that are not for itself.
+//! Workers of the new listener and of older listeners that still serve connections can receive from the same UDP
+//! socket. Each worker passes on datagrams for other workers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,16 +14,16 @@ use crate::accept_loop::StopTimes;
 use crate::listener::{ActiveListener, StoppingListener};
 use crate::takeover::AdoptedSockets;
 
-/// Listeners whose addresses the new configuration does not contain: those that it removes, and those that an earlier
-/// configuration has removed and that still serve connections.
+/// Listeners whose addresses the new configuration does not contain. Some were removed by an earlier configuration
+/// but still serve connections.
 pub(super) struct RemovedAddresses<'s> {
     pub removed: Vec<&'s ActiveListener>,
     pub stopping: &'s [StoppingListener],
 }
 
 impl RemovedAddresses<'_> {
-    /// Returns duplicates of the sockets that are bound to the addresses in `new`. If the new workers had sockets of
-    /// their own only, the kernel would distribute clients over these and those of the removed address.
+    /// Returns duplicates of the sockets that are bound to the addresses in `new`. If the new workers had only their
+    /// own sockets, the kernel would also send clients to the sockets of the removed address.
     pub fn sockets_for(&self, new: &[Address]) -> io::Result<AdoptedSockets> {
         let mut adopted = AdoptedSockets::default();
         for address in new {
@@ -72,8 +72,8 @@ pub(super) fn udp_addresses(
     active.chain(stopping.map(StoppingListener::bound)).cloned().collect()
 }
 
-/// Stops a listener whose address was removed. If another listener covers the address (as `*:443` covers
-/// `127.0.0.1:443`), it accepts the connections that wait at the sockets.
+/// Stops a listener whose address was removed. If another listener (`heir`) covers the address (as `*:443` covers
+/// `127.0.0.1:443`), that listener accepts the connections that wait at the sockets.
 pub(super) fn stop_removed(
     listener: ActiveListener,
     listeners: &mut BTreeMap<Address, ActiveListener>,
@@ -92,8 +92,9 @@ pub(super) fn stop_removed(
     listener.stop(times)
 }
 
-/// Lets stopping workers use a UDP socket of a listener whose address covers theirs. The kernel prefers sockets of the
-/// one address, so that the workers would otherwise have to pass on the datagrams of all new connections.
+/// Makes stopping workers use a UDP socket of a listener (`heir`) that covers their address. The kernel prefers a
+/// socket that is bound to a single address, so the stopping workers would otherwise receive the datagrams of all new
+/// connections and have to pass them on.
 pub(super) fn release_covered_udp(stopping: &[StoppingListener], listeners: &BTreeMap<Address, ActiveListener>) {
     for listener in stopping.iter().filter(|listener| listener.has_own_udp()) {
         let heir = listeners.values().find(|heir| heir.bound().covers(listener.bound()));
@@ -103,7 +104,24 @@ pub(super) fn release_covered_udp(stopping: &[StoppingListener], listeners: &BTr
     }
 }
 
-/// Returns true if both are the same port of the same address. Port 0 is another port each time.
+/// Returns true if `bound` and `new` are the same port of the same address. For port 0, the kernel chooses another port
+/// each time, so the result is false.
 fn is_same_port(bound: &Address, new: &Address) -> bool {
     bound == new && new.port().is_some_and(|port| port != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_0_is_another_port_each_time() {
+        let tcp = |ip: &str, port| Address::Tcp {
+            ip: ip.parse().ok(),
+            port,
+        };
+        assert!(is_same_port(&tcp("*", 1), &tcp("*", 1)));
+        assert!(!is_same_port(&tcp("*", 1), &tcp("127.0.0.1", 1)));
+        assert!(!is_same_port(&tcp("*", 0), &tcp("*", 0)));
+    }
 }

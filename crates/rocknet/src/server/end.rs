@@ -15,8 +15,8 @@ use crate::listener::{ActiveListener, StoppingListener, join_within};
 use crate::takeover::{OfferedSocket, SocketKind};
 use crate::worker::Shared;
 
-/// Time for threads to end: for worker threads after the workers' own deadline, for others after the call that stops
-/// them. Also the maximum wait until workers have applied a change.
+/// Time for threads to end. It begins after the workers' own deadline for worker threads, and after the stopping call
+/// for other threads. Also the maximum wait until workers have applied a change.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
 /// Time for the threads and processes of the registries to end after the last request: one second more than an isolated
 /// library has for its `drop` function.
@@ -141,10 +141,10 @@ impl Server {
         }
     }
 
-    /// Lets the workers read their UDP sockets (`receives` is true), or leave the datagrams to another process. Workers
-    /// of the addresses `unused` are left out, because no other process reads their sockets. Workers of removed
-    /// addresses are included if they use the sockets of another address. Returns when all workers have done so, at the
-    /// latest after a second.
+    /// Makes the workers read their UDP sockets if `receives` is true, or leave the datagrams to another process.
+    /// Workers of the addresses `unused` are left out, because no other process reads their sockets. Workers of
+    /// removed addresses are included if they use the sockets of another address. Returns when all workers have
+    /// applied the change, or after one second.
     pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
         let state = self.state();

@@ -29,7 +29,7 @@ use crate::takeover::AdoptedSockets;
 use crate::transport::quic_secret::QuicKeys;
 use crate::worker::Shared;
 
-/// Steps of a start that the program takes part in. `()` takes part in none.
+/// Hooks that a program runs during the start of a server. `()` runs no hooks.
 pub trait StartHooks {
     /// Returns the sockets that the server adopts from a previous process or from the service manager. Called first,
     /// and once. Sockets of the service manager that no site listens on are closed, with a warning.
@@ -46,7 +46,7 @@ pub trait StartHooks {
     ///
     /// # Errors
     ///
-    /// The message with which the start fails.
+    /// Returns the error message of the failed start.
     fn before_threads(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -54,12 +54,13 @@ pub trait StartHooks {
     /// Called once the logs are open, before anything is logged.
     fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
 
-    /// Called when everything but the workers has started. Afterwards the server accepts connections. `sessions` gets
-    /// those of a previous process. `unused_udp`: its addresses whose UDP sockets this server does not read.
+    /// Called when everything but the workers has started. Afterwards the server accepts connections. `_sessions`:
+    /// stores to which the sessions of a previous process are added. `_unused_udp`: addresses of the previous process
+    /// whose UDP sockets this server does not read.
     ///
     /// # Errors
     ///
-    /// The message with which the start fails.
+    /// Returns the error message of the failed start.
     fn before_serving(&mut self, _sessions: &SessionStores, _unused_udp: &[Address]) -> Result<(), String> {
         Ok(())
     }
@@ -80,12 +81,12 @@ impl Server {
         descriptors::raise();
         let mut adopted = hooks.adopted_sockets();
         let addresses = crate::snapshot::addresses(&config);
-        // Determined once, because the default is another folder after `before_threads` has changed the user.
+        // Determined once, because the default folder changes when `before_threads` changes the user.
         let state_folder = state_folder(&config);
         let quic = quic_addresses(&config);
         let (quic_keys, mut quic_failures) = (QuicKeys::new(&state_folder, adopted.generation()), Vec::new());
         if !quic.is_empty() {
-            // Loaded with the privileges of the start, which may be necessary to create the state folder.
+            // Loads with the privileges of the start, because creating the state folder may require them.
             quic_keys.get().map_err(StartError::Io)?;
         }
         let workers = worker_count(&config, addresses.len());

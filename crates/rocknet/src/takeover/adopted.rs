@@ -19,7 +19,7 @@ pub struct AdoptedSockets {
     is_takeover: bool,
     /// Number of this process for its QUIC connection IDs; 0 without a predecessor.
     generation: u16,
-    /// Channels to older processes, which get the datagrams of their own QUIC connections.
+    /// Relays: channels to older processes, which get the datagrams of their own QUIC connections.
     relays: Vec<Relay>,
     /// Addresses of UDP sockets that this process has.
     udp_neighbours: Vec<Address>,
@@ -97,7 +97,8 @@ impl AdoptedSockets {
         self.udp_neighbours = addresses;
     }
 
-    /// Returns true if an address overlaps with that of a UDP socket of this process, or of one that was not taken.
+    /// Returns true if an address overlaps with the address of a UDP socket of this process or of an adopted UDP
+    /// socket that was not taken.
     pub fn has_udp_neighbour(&self, address: &Address) -> bool {
         let adopted = self.addresses.iter().filter(|(_, sockets)| !sockets.udp.is_empty());
         let mut others = adopted.map(|(other, _)| other).chain(&self.udp_neighbours);
@@ -145,8 +146,9 @@ impl AdoptedSockets {
         self.activated.unused()
     }
 
-    /// Closes the sockets that were not taken, and removes the files of those of the previous process. The connections
-    /// in their queues are accepted by that process, which closes the sockets later.
+    /// Closes the sockets that were not taken. If a socket of the previous process has a socket file, the file is
+    /// removed. The previous process accepts the connections in the queues of its sockets, and closes the sockets
+    /// later.
     pub fn close_rest(self) {
         // A listener that owns its socket file removes the file when it is dropped.
         let rest = self.addresses.values().flat_map(|address| &address.streams);

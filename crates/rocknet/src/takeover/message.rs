@@ -63,7 +63,8 @@ pub(super) enum ToNew {
         version: u32,
         /// Generation of the new process, for its QUIC connection IDs.
         generation: u16,
-        /// True if the old process was started as root without scripts, and must not run any now.
+        /// True if the old process was started as root, and has dropped root's rights because its configuration had no
+        /// scripts. The new process must not run scripts either, because they would run as the account of the server.
         has_dropped_root: bool,
     },
     /// State folder of the server. The default depends on the account that has started the server.
@@ -114,6 +115,7 @@ pub(super) enum ToOld {
 }
 
 impl ToNew {
+    /// Returns the bytes of the message, in zeroized memory, because they may contain secrets.
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let message = match self {
             ToNew::Optional(Some(message)) => return message.encode(),
@@ -208,6 +210,7 @@ impl ToNew {
 }
 
 impl ToOld {
+    /// Returns the bytes of the message. An error text that is too long is cut.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             ToOld::UnusedUdp(address) => [UNUSED_UDP, &address_bytes(address)].concat(),
@@ -240,6 +243,7 @@ impl ToOld {
     }
 }
 
+/// Parses a decimal number in a message; `None` if it is malformed or too large.
 fn number<T: std::str::FromStr>(digits: &[u8]) -> Option<T> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }

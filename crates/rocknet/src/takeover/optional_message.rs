@@ -38,6 +38,7 @@ impl OptionalMessage {
     /// Beginning of every optional message.
     pub const PREFIX: &[u8] = b"optional ";
 
+    /// Returns the bytes of the message, beginning with [`OptionalMessage::PREFIX`].
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         // With its full capacity from the start, the vector leaves no copy of a secret behind.
         let mut message = Zeroizing::new(Vec::with_capacity(MAX_MESSAGE));
@@ -90,7 +91,7 @@ pub(super) fn session_batches(all: SiteSessions) -> Vec<OptionalMessage> {
         sessions,
     } = all;
     let head = OptionalMessage::PREFIX.len() + SESSIONS.len() + 2 * LENGTH_SIZE + site.len() + remembered.len();
-    // `size`: bytes of the last message. Its first value is that of a full message, so that the first session begins a
+    // `size`: bytes of the last message. It starts at the size of a full message, so the first session begins a new
     // message.
     let (mut batches, mut size) = (Vec::<SiteSessions>::new(), MAX_MESSAGE);
     for session in sessions {
@@ -117,6 +118,7 @@ pub(super) fn session_batches(all: SiteSessions) -> Vec<OptionalMessage> {
 /// Size of a length in bytes.
 const LENGTH_SIZE: usize = 2;
 
+/// Appends the length of `bytes` and then `bytes`.
 fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     // The length fits into 16 bits, because no message has more than `MAX_MESSAGE` bytes.
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
@@ -124,6 +126,8 @@ fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// Removes bytes that [`write_bytes`] has written from the beginning of `from`, and returns them. Returns `None` if
+/// they are incomplete.
 fn read_bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, rest) = from.split_first_chunk::<LENGTH_SIZE>()?;
     let (bytes, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
@@ -181,7 +185,8 @@ mod tests {
 
     #[test]
     fn sessions_are_divided_into_messages() {
-        // Number of sessions, bytes of the state of each, and expected number of messages.
+        // Number of sessions, bytes of the state of each, and expected number of messages. A message has a head of 32
+        // bytes and room for 38 sessions of 212 bytes, each with a state of 200 bytes.
         for (count, size, expected) in [
             (0, 9, 0),
             (1, 9, 1),

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rocknet_io::child;
 use rocknet_io::fd_channel::{Blocking, FdChannel};
@@ -14,20 +14,23 @@ use rocknet_quic::Relay;
 use zeroize::Zeroizing;
 
 use super::adopted::AdoptedSockets;
-use super::message::{MAX_SOCKETS, SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
+use super::message::{SocketGroup, SocketKind, ToNew, ToOld, VARIABLE, VERSION};
+use super::message_bounds::MessageBounds;
 use super::optional_message::{MAX_MESSAGE, OptionalMessage};
 use crate::certificates::resumption::{SessionStores, TicketSecrets};
 use crate::gateway::accounts::{Accounts, OfferedHelper};
 
-/// Maximum time between two messages of the old process. The old process sends its list of sockets without a pause, and
-/// takes longer only for its reply to [`Predecessor::prepared`].
+/// Maximum time between two messages of the old process, and for sending a message to it. The old process sends its
+/// list of sockets without a pause, and takes longer only for its reply to [`Predecessor::prepared`].
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The process from which this process takes over.
 pub struct Predecessor {
     channel: FdChannel,
+    /// Everything that the old process has passed; `None` until it was received completely.
     sockets: Mutex<Option<Received>>,
-    /// True if the old process was started as root without scripts, so that this process must not run any.
+    /// True if the old process was started as root, and has dropped root's rights because its configuration had no
+    /// scripts. This process must not run scripts either, because they would run as the account of the server.
     pub has_dropped_root: bool,
     /// State folder of the old process.
     pub state_folder: PathBuf,
@@ -105,8 +108,10 @@ impl Predecessor {
         let mut control = AdoptedSockets::new(generation);
         let mut ticket_secrets = None;
         let (mut helper, mut missing_accounts) = (None::<OfferedHelper>, 0);
-        for _ in 0..=MAX_SOCKETS {
+        let mut bounds = MessageBounds::default();
+        loop {
             let (message, socket) = self.receive()?;
+            bounds.count(&message)?;
             let (group, kind, address) = match (message, socket.is_some()) {
                 (ToNew::Socket { group, kind, address }, _) => (group, kind, address),
                 (ToNew::Relay { generation }, true) => {
@@ -175,17 +180,12 @@ impl Predecessor {
                 SocketKind::Udp => entry.udp.push(socket),
             }
         }
-        Err(format!("more than {MAX_SOCKETS} sockets were passed"))
     }
 
     /// Receives the next message, and the descriptor that comes with it, if any.
     fn receive(&self) -> Result<(ToNew, Option<OwnedFd>), String> {
         let ended = || "the old process has ended the upgrade".to_owned();
-        let deadline = Instant::now() + MESSAGE_TIMEOUT;
-        if !self
-            .channel
-            .wait_readable(deadline.saturating_duration_since(Instant::now()))
-        {
+        if !self.channel.wait_readable(MESSAGE_TIMEOUT) {
             return Err("the old process does not respond".to_owned());
         }
         // A message may contain secrets.
@@ -225,9 +225,9 @@ impl Predecessor {
         sockets.as_mut().map(group).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Reports that only the workers have to be started, and waits until the old process permits that. Adds to
-    /// `sessions` those that the old process passes. `unused_udp`: addresses whose UDP sockets this process does not
-    /// read.
+    /// Reports that only the workers have to be started, and waits until the old process permits their start. Adds to
+    /// `sessions` the TLS sessions that the old process passes. `unused_udp`: addresses whose UDP sockets this process
+    /// does not read.
     ///
     /// # Errors
     ///
@@ -256,8 +256,8 @@ impl Predecessor {
         self.send(&ToOld::Ready)
     }
 
-    /// Waits until the old process has notified the service manager of this process, at most for `limit`. Before that,
-    /// the service manager ignores notifications of this process.
+    /// Waits at most for `limit` until the old process has named this process to the service manager as its successor.
+    /// Before that, the service manager ignores notifications from this process.
     pub fn wait_for_release(&self, limit: Duration) {
         // The old process sends nothing more, and closes its end of the channel.
         self.channel.wait_readable(limit);
@@ -268,15 +268,16 @@ impl Predecessor {
         let _ = self.send(&ToOld::Failed(error.to_owned()));
     }
 
+    /// Sends a message to the old process.
     fn send(&self, message: &ToOld) -> io::Result<()> {
         self.channel.set_send_timeout(MESSAGE_TIMEOUT)?;
         self.channel.send(&message.encode(), None, Blocking::Yes)
     }
 }
 
-/// Returns an account for which the helper starts programs. The helper itself knows the groups that the account had at
-/// the start. An account that the system has no longer, or that has got other IDs, is returned without groups and home
-/// folder, and is not used for new scripts.
+/// Returns an account for which the helper starts programs. The helper itself keeps the groups that the account had
+/// when the helper was started. An account that the system no longer has, or whose IDs have changed, is returned
+/// without groups and home folder, and is not used for new scripts.
 fn account(uid: u32, gid: u32, name: String) -> User {
     let known = User::find(&name).ok().filter(|user| (user.uid, user.gid) == (uid, gid));
     known.unwrap_or_else(|| User {

@@ -22,6 +22,7 @@ use rustix::process::Signal;
 use zeroize::Zeroizing;
 
 use super::message::{MAX_SOCKETS, OfferedSocket, SocketGroup, ToNew, ToOld, VARIABLE, VERSION};
+use super::message_bounds::MAX_RELAYS;
 use super::optional_message::{MAX_MESSAGE, OptionalMessage, SecretBytes, session_batches};
 use crate::certificates::resumption::SiteSessions;
 use crate::gateway::accounts::{Accounts, OfferedHelper};
@@ -31,7 +32,8 @@ const EXIT_WAIT: Duration = Duration::from_secs(1);
 /// Interval at which the exit status is queried.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Time to pass sessions for early data. The UDP sockets are not read meanwhile, and sessions only save round trips.
+/// Maximum time to pass sessions for early data. It is short, because no process reads the UDP sockets meanwhile, and
+/// because sessions only save round trips.
 const SESSIONS_TIME: Duration = Duration::from_millis(500);
 
 /// Parameters of the start of a new process.
@@ -50,7 +52,8 @@ pub struct Offer {
     pub helper: Option<OfferedHelper>,
     /// Encoded secrets of session tickets.
     pub ticket_secrets: Zeroizing<Vec<u8>>,
-    /// True if this process was started as root without scripts, so that the new process must not run any.
+    /// True if this process was started as root, and has dropped root's rights because its configuration had no
+    /// scripts. The new process must not run scripts either, because they would run as the account of the server.
     pub has_dropped_root: bool,
     /// State folder of the server.
     pub state_folder: PathBuf,
@@ -136,6 +139,10 @@ impl Successor {
         if offer.sockets.len() > MAX_SOCKETS {
             return Err(io::Error::other(format!("there are more than {MAX_SOCKETS} of them")));
         }
+        if offer.relays.len() > MAX_RELAYS {
+            let message = format!("more than {MAX_RELAYS} older processes still serve connections");
+            return Err(io::Error::other(message));
+        }
         self.send(&ToNew::Begin {
             version: VERSION,
             generation: offer.generation,
@@ -160,6 +167,7 @@ impl Successor {
         self.send(&ToNew::End)
     }
 
+    /// Sends the channel of the helper, and the accounts for which it starts programs.
     fn send_helper(&self, helper: &OfferedHelper) -> io::Result<()> {
         let Accounts { all, default } = &helper.accounts;
         let message = ToNew::Helper {
@@ -180,6 +188,7 @@ impl Successor {
         Ok(())
     }
 
+    /// Sends a message without a descriptor.
     fn send(&self, message: &ToNew) -> io::Result<()> {
         self.channel.set_send_timeout(self.left())?;
         self.channel.send(&message.encode(), None, Blocking::Yes)
@@ -239,7 +248,7 @@ impl Successor {
         &self.unused_udp
     }
 
-    /// Returns the process ID.
+    /// Returns the process ID of the new process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -267,7 +276,7 @@ impl Successor {
     ///
     /// # Errors
     ///
-    /// As [`Successor::start`].
+    /// Fails in the same cases as [`Successor::start`].
     pub fn finish(mut self, sessions: Vec<SiteSessions>) -> Result<Successor, UpgradeError> {
         self.send_sessions(sessions);
         let permitted = self.send(&ToNew::Go);
@@ -285,14 +294,14 @@ impl Successor {
 impl Drop for Successor {
     fn drop(&mut self) {
         if !self.is_ready {
-            // The process leads a group of its own.
+            // The new process leads a process group of its own.
             let _ = child::signal_group(self.child.id(), Signal::KILL);
             let _ = self.child.wait();
         }
     }
 }
 
-/// Opens a program. The open file is executed, so that the checked program runs even if its file is replaced meanwhile.
+/// Opens a program. Executing the open file runs the checked program even if its path is replaced meanwhile.
 fn open_program(program: &Path) -> io::Result<File> {
     let file = File::open(program)?;
     let metadata = file.metadata()?;

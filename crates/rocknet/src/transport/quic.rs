@@ -28,8 +28,8 @@ pub struct QuicSocket {
     socket: Arc<OwnedFd>,
     /// Number of the process for its connection IDs.
     generation: u16,
-    /// Receives datagrams of the worker's connections from other workers. Its number identifies the worker in the
-    /// connection IDs that it issues.
+    /// Receives datagrams of the worker's connections from other workers. The number of the inbox identifies the worker
+    /// in the connection IDs that the worker issues.
     inbox: WorkerInbox,
     /// Keys, which are the same for all processes of the server.
     keys: SharedKeys,
@@ -39,7 +39,7 @@ pub struct QuicSocket {
 
 impl QuicSocket {
     /// Binds a socket for each of `workers` workers. `is_shared`: true if the server has other sockets at this port.
-    /// `relays` lead to older processes, whose connections may use the port.
+    /// `relays` are the channels to older processes whose connections may use the port.
     ///
     /// # Errors
     ///
@@ -59,8 +59,8 @@ impl QuicSocket {
         QuicSocket::adopt(address, sockets, keys, relays)
     }
 
-    /// Takes over UDP sockets of the bound address `address`, one for each worker. `relays` lead to the processes that
-    /// served them.
+    /// Takes over UDP sockets of the bound address `address`, one for each worker. `relays` are the channels to the
+    /// processes that served the sockets.
     ///
     /// # Errors
     ///
@@ -91,8 +91,8 @@ impl QuicSocket {
         WeakQuicSocket(Arc::downgrade(&self.socket))
     }
 
-    /// Uses the socket of another worker at the same port. The previous socket of this worker is closed with the last
-    /// reference to it.
+    /// Uses the socket of another worker at the same port. The previous socket of this worker closes when its last
+    /// reference is dropped.
     pub fn use_socket_of(&mut self, other: &QuicSocket) {
         self.socket = Arc::clone(&other.socket);
     }

@@ -103,8 +103,8 @@ struct StoredKeys {
     warning: Option<String>,
 }
 
-/// Returns the keys whose secret is stored. Without a stored secret, a new one is created and stored. If the storage
-/// cannot be used, the keys last as long as the process.
+/// Returns the keys whose secret is stored. If no secret is stored, or the stored one has a wrong length, a new secret
+/// is created and stored. If the storage cannot be used, the keys last as long as the process.
 ///
 /// # Errors
 ///
@@ -149,6 +149,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns the stored secret.
     fn stored(storage: &FileStorage) -> Vec<u8> {
         storage.read(ITEM).expect("a readable file").expect("a file")
     }

@@ -62,6 +62,7 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl WorkerConfig {
+    /// Creates the configuration of a worker. `address`: its configured listening address.
     pub(super) fn new(snapshot: &Arc<Snapshot>, address: &Address, wheel: &Wheel) -> WorkerConfig {
         let limits = &snapshot.config.limits;
         let listener = snapshot.listeners.get(address);
@@ -81,7 +82,7 @@ impl WorkerConfig {
                 answer: wheel.ticks(limits.answer_timeout),
                 half_closed: wheel.ticks(limits.answer_timeout.min(HALF_CLOSED_TIMEOUT)),
                 keep_alive: wheel.ticks(limits.keep_alive),
-                // Without keep-alive every connection has reached its maximum age at its first response.
+                // Without keep-alive, every connection reaches its maximum age at its first response.
                 age: if limits.keep_alive.is_zero() {
                     0
                 } else {
@@ -107,8 +108,8 @@ impl WorkerConfig {
         (bytes_in(limits.body_rate, limits.send_stall), self.ticks.send)
     }
 
-    /// Returns the site of an authority (`Host` or `:authority`). Without a site with this host, returns the site for
-    /// every name; `None` if there is no such site either.
+    /// Returns the site of an authority (`Host` or `:authority`). Falls back to the site for every name; `None` if
+    /// there is no such site.
     #[inline]
     pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
         self.sites.site(local, authority)

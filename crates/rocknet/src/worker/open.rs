@@ -9,6 +9,7 @@ use super::Worker;
 pub struct OpenTunnel(Rc<Worker>);
 
 impl OpenTunnel {
+    /// Counts a tunnel.
     pub fn new(worker: &Rc<Worker>) -> OpenTunnel {
         worker.counters.tunnels_total.add(1);
         OpenTunnel(Rc::clone(worker))
@@ -41,6 +42,7 @@ impl OpenConnection {
         OpenConnection::counted(worker, true)
     }
 
+    /// Counts a connection of either kind.
     fn counted(worker: &Rc<Worker>, is_quic: bool) -> OpenConnection {
         worker.connections.set(worker.connections.get() + 1);
         worker.counters.connections_total.add(1);

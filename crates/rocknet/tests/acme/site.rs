@@ -59,8 +59,8 @@ impl Site {
             if let Some(set) = self.store.find(name) {
                 return set;
             }
-            let kept = self.failures(name);
-            assert!(Instant::now() < deadline, "no certificate for {name}: {kept:?}");
+            let failures = self.failures(name);
+            assert!(Instant::now() < deadline, "no certificate for {name}: {failures:?}");
             thread::sleep(Duration::from_millis(20));
         }
     }

@@ -96,7 +96,9 @@ pub struct Server {
     pid: Pid,
     address: SocketAddr,
     input: ChildStdin,
+    /// Lines of standard output.
     lines: Receiver<String>,
+    /// File that receives standard error.
     errors: PathBuf,
 }
 

@@ -53,7 +53,8 @@ fn the_state_folder_is_chosen_before_privileges_are_dropped() {
     // This path leads into the server's mount namespace.
     let state = format!("/proc/{}/root/var/lib/rocknet", server.id());
     let found = fs::metadata(&state).expect("a state folder");
-    // The folder belongs to `nobody` (user ID 65534), as which the server runs, and only its owner may enter it.
+    // The server runs as `nobody` (user ID 65534). Only the owner of the folder may enter it, so the folder belongs
+    // to `nobody`.
     assert_eq!((found.uid(), found.mode() & 0o777), (65_534, 0o700));
     assert!(
         !dir.path().join(".local").exists(),
@@ -424,6 +425,7 @@ fn the_doctor_reports_users_who_can_read_the_keys() {
     }
 }
 
+/// The keys are outside the state folder, and scripts may read them as members of a group.
 #[test]
 fn the_doctor_reports_group_readable_keys_elsewhere() {
     if !is_root() {
@@ -440,8 +442,9 @@ fn the_doctor_reports_group_readable_keys_elsewhere() {
         for name in ["b", "c"] {
             let key = dir.write(&format!("keys/{name}.key"), "key");
             make_accessible(&dir.path().join("keys"));
-            // The group is set by number. The scripts' group has the same number as their account, and group 0 is that
-            // of root, which the scripts are not members of.
+            // The group is set by number. The scripts' group has the same number as their account, and group 0
+            // belongs to root and does not include the scripts. Columns: mode and group of the key, and true if
+            // scripts can read the key.
             for (mode, group, is_read) in [
                 (0o640, scripts, true),
                 (0o640, own, false),

@@ -16,7 +16,9 @@ struct Api {
     dir: ProgramFolder,
     /// Host and port.
     address: String,
+    /// Token that permits all requests.
     full: String,
+    /// Token that permits only reading.
     read: String,
 }
 
@@ -135,7 +137,7 @@ fn the_read_token_permits_reading_only() {
         // The list of endpoints itself must not permit a change.
         assert!(endpoint.method == Method::Get || expected == 403, "{method} {path}");
     }
-    // Texts that may contain secrets are not among them.
+    // Most endpoints only read. At least five endpoints make changes, or send texts that may contain secrets.
     assert!(permitted >= 9 && permitted + 5 <= ENDPOINTS.len(), "{permitted}");
     api.assert_untouched();
 }
@@ -146,7 +148,7 @@ fn every_endpoint_rejects_requests_of_web_pages() {
     let own = &api.address;
     let port = api.port();
     let bearer = format!("Authorization: Bearer {}\r\n", api.full);
-    // Names that lead to this machine after a change of the DNS, and others.
+    // Hosts that are not the server's own. An attacker can make such a name resolve to this machine (DNS rebinding).
     let hosts = [
         "a.test".to_owned(),
         format!("a.test:{port}"),

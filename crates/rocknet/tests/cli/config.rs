@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
@@ -48,6 +48,7 @@ pub fn request(dir: &ProgramFolder, method: &str, path: &str, body: &Value) -> (
     (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap())
 }
 
+/// Returns the revision that identifies the present text of the configuration.
 fn revision(dir: &ProgramFolder) -> String {
     let (status, config) = request(dir, "GET", "/api/config", &Value::Null);
     assert_eq!(status, 200, "{config}");
@@ -115,7 +116,8 @@ fn sites_are_added_and_removed() {
     success(dir.run(&["config", "remove-site", "b.test"]));
     assert_eq!(dir.read("rocknet.toml"), FILE);
     assert!(dir.path().join("other/index.html").exists());
-    // A folder is relative to the current folder, and is written relative to the file if it is inside.
+    // The argument is relative to the current folder. A folder in or below that of the configuration file is written as
+    // a relative path, and any other folder as an absolute path.
     let in_www = ["sh", "-c", "cd www && exec \"$@\"", "sh"];
     let outside = tempfile::tempdir().unwrap();
     let path = outside.path().to_str().unwrap();
@@ -127,6 +129,35 @@ fn sites_are_added_and_removed() {
         success(dir.run(&["config", "remove-site", "b.test"]));
     }
     assert!(server.get("/").contains("home"));
+}
+
+#[test]
+fn a_link_to_the_folder_of_a_new_site_is_kept() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    dir.write("releases/42/index.html", "release");
+    symlink("releases/42", dir.path().join("current")).unwrap();
+    symlink(".", dir.path().join("itself")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let link = outside.path().join("link");
+    symlink(dir.path().join("releases"), &link).unwrap();
+    let link = link.to_str().unwrap();
+    let in_www = ["sh", "-c", "cd www && exec \"$@\"", "sh"];
+    let by_link = format!("{}/../../other", dir.path().join("current").display());
+    for (folder, expected) in [
+        ("../current", "current"),
+        ("../itself/current", "itself/current"),
+        ("../itself", "itself"),
+        (link, link),
+        // Two folders above the target of the link, not above the link itself.
+        (&by_link, "other"),
+    ] {
+        success(dir.run_by(&in_www, &["config", "add-site", "b.test", folder]));
+        let text = dir.read("rocknet.toml");
+        let end = format!("[site.\"b.test\"]\nroot = \"{expected}\"\n");
+        assert!(text.ends_with(&end), "{folder}: {text}");
+        success(dir.run(&["config", "remove-site", "b.test"]));
+    }
 }
 
 #[test]
@@ -160,6 +191,25 @@ fn a_change_that_cannot_be_used_changes_nothing() {
     assert_eq!(success(dir.run(&["config", "history"])), "no changes\n");
     let (status, config) = request(&dir, "GET", "/api/config", &Value::Null);
     assert_eq!((status, &config["is_loaded"]), (200, &json!(true)));
+}
+
+#[test]
+fn the_number_of_edits_in_a_request_is_bounded() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    let edit = json!({ "op": "set", "path": ["log", "level"], "value": "\"warn\"" });
+    for path in ["/api/config/check-edits", "/api/config/edit"] {
+        for (count, expected) in [(1000, 200), (1001, 400)] {
+            let (status, reply) = request(&dir, "POST", path, &json!({ "edits": vec![&edit; count] }));
+            assert_eq!(status, expected, "{path} {count}: {reply}");
+            let message = reply["error"].as_str().unwrap_or_default();
+            assert_eq!(
+                message.contains("more than 1000"),
+                count > 1000,
+                "{path} {count}: {reply}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -207,10 +257,11 @@ fn undo_discards_edits_by_hand_only_on_request() {
     success(dir.run(&["config", "set", "log.level", "debug"]));
     let by_hand = format!("{}# by hand\n", dir.read("rocknet.toml"));
     dir.write("rocknet.toml", &by_hand);
-    let diff = success(dir.run(&["config", "history"]));
+    // The history still has the lines that the last change added, although the file was edited by hand since.
+    let history = success(dir.run(&["config", "history"]));
     assert!(
-        diff.contains("    +level = \"debug\"\n"),
-        "the difference is kept: {diff}"
+        history.contains("    +level = \"debug\"\n"),
+        "the lines of the change are missing: {history}"
     );
     for arguments in [&["config", "undo"][..], &["config", "undo", "1"]] {
         let refused = dir.run(arguments);
@@ -220,7 +271,8 @@ fn undo_discards_edits_by_hand_only_on_request() {
             assert!(refused.err.contains(part), "{part}: {}", refused.err);
         }
     }
-    // The revision of the present text alone does not permit it, and without the revision nothing is discarded.
+    // Edits are discarded only by a request with `discard_edits` and with the revision of the present text. Each of
+    // these requests lacks one of them, or names a change that does not exist.
     let present = revision(&dir);
     for (body, expected) in [
         (json!({ "revision": present }), 409),
@@ -231,6 +283,7 @@ fn undo_discards_edits_by_hand_only_on_request() {
     ] {
         let (status, error) = request(&dir, "POST", "/api/config/undo", &body);
         assert_eq!(status, expected, "{body}: {error}");
+        // A request without `discard_edits` gets the lines that an undo would discard.
         let has_diff = error["details"]
             .as_str()
             .is_some_and(|details| details.contains("+# by hand"));
@@ -239,7 +292,8 @@ fn undo_discards_edits_by_hand_only_on_request() {
     }
     assert!(server.get("/").contains("other"));
 
-    // An edit by hand between two changes is lost with the earlier one only.
+    // An edit by hand between two changes survives the undo of the later change. An undo of the earlier change discards
+    // the edit.
     success(dir.run(&["config", "set", "log.level", "warn"]));
     success(dir.run(&["config", "undo"]));
     assert_eq!(dir.read("rocknet.toml"), by_hand);
@@ -265,7 +319,7 @@ fn a_change_that_is_not_recorded_is_not_undone_with_another_one() {
         (&recorded["can_undo"], &recorded["findings"]),
         (&json!(true), &json!([]))
     );
-    // A file in place of the folder: no file can be created in it.
+    // A file takes the place of the history folder, so that the next changes cannot be recorded.
     let (history, moved) = (dir.path().join("state/admin/history"), dir.path().join("moved"));
     fs::rename(&history, &moved).unwrap();
     fs::write(&history, "").unwrap();
@@ -281,6 +335,7 @@ fn a_change_that_is_not_recorded_is_not_undone_with_another_one() {
     fs::remove_file(&history).unwrap();
     fs::rename(&moved, &history).unwrap();
 
+    // An undo of the recorded change would also undo the later changes, which are not in the history.
     let text = dir.read("rocknet.toml");
     for body in [json!({ "revision": revision(&dir) }), json!({})] {
         let (status, error) = request(&dir, "POST", "/api/config/undo", &body);
@@ -313,7 +368,7 @@ fn keys_that_need_a_restart_are_reported() {
         (Some(0), &*format!("warning: {message}\n"))
     );
     server.logged(message);
-    // As long as the server was not started again, every reload reports it.
+    // Until the server is restarted, every reload reports the key.
     let (status, done) = request(&dir, "POST", "/api/reload", &Value::Null);
     assert_eq!(
         (status, &done["findings"][0]["code"]),

@@ -12,7 +12,7 @@ const CONFIG: &str = "[server]\nstate = \"state\"\n[admin]\nlisten = \"127.0.0.1
                       [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
 
 /// Views, and the other paths that need a session.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 14] = [
     "/",
     "/websites",
     "/websites/add",
@@ -25,6 +25,8 @@ const PAGES: [&str; 12] = [
     "/settings",
     "/history",
     "/doctor",
+    "/maintenance",
+    "/explain",
 ];
 
 /// Media type of the fields of a form.
@@ -32,7 +34,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Returns true for the pages that browsers send a form to.
 fn takes_form(page: &str) -> bool {
-    page.starts_with("/websites/edit") || page.starts_with("/websites/copy")
+    page.starts_with("/websites/") || ["/php", "/maintenance"].contains(&page)
 }
 
 struct Dashboard {
@@ -102,12 +104,14 @@ impl Dashboard {
     }
 }
 
+/// Returns the link that `rocknet dashboard` prints.
 fn link(dir: &ProgramFolder) -> String {
     let output = dir.run(&["dashboard"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     output.out.trim().to_owned()
 }
 
+/// Returns the cookie that a response sets, as a header field with another cookie before it.
 fn cookie(reply: &Reply) -> String {
     let (_, rest) = reply.head.split_once("\r\nSet-Cookie: ").unwrap();
     let line = rest.lines().next().unwrap();
@@ -171,6 +175,7 @@ fn pages_need_a_session() {
 fn requests_of_other_pages_are_rejected() {
     let dashboard = Dashboard::start();
     let cookie = dashboard.cookie("token");
+    // Header fields of a request that a page of the dashboard itself makes.
     let own = format!("{cookie}Origin: http://{}\r\n", dashboard.address);
     let paths = [
         "/login",
@@ -194,13 +199,14 @@ fn requests_of_other_pages_are_rejected() {
             let reply = dashboard.send("GET", path, &format!("{cookie}{fields}"), "");
             assert_eq!(reply.status, 403, "{path} {fields}: {}", reply.body);
         }
-        // A form of another page sends no JSON.
+        // Forms are sent with these media types, and never as JSON. Only the paths with a form accept them.
         for media_type in ["text/plain", FORM] {
             let fields = format!("{own}Content-Type: {media_type}\r\n");
-            let expected = if media_type == FORM && takes_form(path) {
-                200
-            } else {
-                415
+            let expected = match media_type {
+                // The result of an instruction is on the next page.
+                FORM if ["/php", "/maintenance"].contains(&path) => 303,
+                FORM if takes_form(path) => 200,
+                _ => 415,
             };
             assert_eq!(
                 dashboard.send("POST", path, &fields, "{}").status,
@@ -232,6 +238,7 @@ fn requests_of_other_pages_are_rejected() {
         ("POST", "/api/stop"),
     ] {
         assert_eq!(dashboard.send(method, path, &cookie, "").status, 401, "{path}");
+        // Browsers send `none` if the user has typed the address.
         let typed = format!("{cookie}Sec-Fetch-Site: none\r\n");
         assert_eq!(dashboard.send(method, path, &typed, "").status, 401, "{path}");
     }

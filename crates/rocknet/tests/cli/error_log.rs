@@ -17,7 +17,7 @@ fn site(more: &str) -> String {
     format!("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{more}")
 }
 
-/// Sends these bytes and returns everything that is received until the connection is closed.
+/// Sends `request` and returns everything that is received until the connection is closed.
 fn send(server: &Server, request: &str) -> String {
     let mut stream = server.connect();
     // The write can fail, because the server may respond and close before it has read everything.

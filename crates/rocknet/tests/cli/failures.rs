@@ -34,7 +34,7 @@ fn is_root(why: &str) -> bool {
 }
 
 #[track_caller]
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     while !condition() {
         assert!(Instant::now() < deadline, "{what}");
@@ -214,6 +214,7 @@ fn without_descriptors_a_reload_and_a_script_fail_and_the_server_goes_on() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
     }
     let server = dir.serve(&["run", "-c", "rocknet.toml"]);
+    // This connection stays open, because a server without descriptors cannot accept another one.
     let mut kept = server.connect();
     let mut fetch = |path: &str| {
         kept.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
@@ -316,8 +317,7 @@ fn jumps_of_the_clock_change_dates_and_nothing_else() {
     assert!(idle.read(&mut buffer).expect("a response") > 0);
     let used_before = cpu_ticks(server.id());
     let began = Instant::now();
-    // A day ahead, a day back, before 1970, and the real time again. The date before
-    // 1970 is not checked.
+    // A day ahead, a day back, before 1970, and the real time again. The date before 1970 is not checked.
     for (seconds, is_plausible) in [(86_400, true), (-86_400, true), (-3_000_000_000, false), (0, true)] {
         let file = fs::OpenOptions::new().write(true).open(&offset).expect("a file");
         std::os::unix::fs::FileExt::write_all_at(&file, &i64::to_ne_bytes(seconds), 0).expect("an offset");
@@ -337,7 +337,8 @@ fn jumps_of_the_clock_change_dates_and_nothing_else() {
         idle.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("a request");
         assert!(idle.read(&mut buffer).expect("a response") > 0);
     }
-    // The server does not run in a loop after a jump: it used less CPU time than a thread that never waits.
+    // The server does not spin after a jump. A thread that never waits uses 100 ticks of CPU time per second, and the
+    // server used less.
     let used = cpu_ticks(server.id()) - used_before;
     let passed = began.elapsed().as_secs_f64().max(1.0) * 100.0;
     assert!((used as f64) < passed, "{used} ticks of CPU in {passed} ticks");
@@ -448,8 +449,8 @@ fn a_follower_that_does_not_read_costs_little_memory_and_delays_nothing() {
         follower.read_exact(&mut byte).expect("a response");
     }
     let before = resident_bytes(&server);
-    // 10 MB of lines for each follower. Each request is one write, because Nagle's algorithm would
-    // delay the second of two until an ACK.
+    // 10 MB of lines for each follower. Each request is one write, because Nagle's algorithm would delay the second of
+    // two writes until an ACK.
     let long = format!("GET /?{} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(4000));
     let mut client = server.connect();
     let mut buffer = vec![0; 65_536];

@@ -1,6 +1,7 @@
-//! HTTP/3 from the command line: reports of `rocknet doctor`, and a UDP port that is in use.
+//! Ports in reports of `rocknet doctor`, with and without a running server, and a UDP port that is in use.
 
 use std::net::UdpSocket;
+use std::os::unix::net::UnixListener;
 
 use super::program::ProgramFolder;
 
@@ -26,6 +27,56 @@ fn the_doctor_reports_udp_ports() {
     let dir = ProgramFolder::new(&[("rocknet.toml", &site("a", "https://127.0.0.1:0", "http3 = false\n"))]);
     let output = dir.run(&["doctor"]);
     assert!(!output.out.contains("HTTP/3"), "{output:?}");
+}
+
+#[test]
+fn the_doctor_recognises_the_ports_of_the_running_server() {
+    let text = |http: &str, further: &str| {
+        format!(
+            "[site.default]\nlisten = [\"http://{http}\"{further}]\nroot = \".\"\n\
+             [site.\"a.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \".\"\ntls = \"local\"\n"
+        )
+    };
+    let dir = ProgramFolder::new(&[("rocknet.toml", &text("127.0.0.1:0", ""))]);
+    let server = dir.serve(&["run"]);
+    let check = |expected: &[&str]| {
+        let output = dir.run(&["doctor"]);
+        let lines: Vec<_> = output.out.lines().collect();
+        for expected in expected {
+            assert!(lines.contains(expected), "{expected}: {output:?}");
+        }
+    };
+    check(&[
+        "good  port           127.0.0.1:0 is served",
+        "good  port           127.0.0.2:0 is served",
+        "good  HTTP/3         UDP port of 127.0.0.2:0 is served",
+    ]);
+    // The file now names the port that the kernel has chosen, and an address that the server does not serve yet.
+    let bound = server.authority();
+    dir.write("rocknet.toml", &text(bound, ", \"http://127.0.0.3:0\""));
+    check(&[
+        &format!("good  port           {bound} is served"),
+        "good  port           127.0.0.3:0 can be bound",
+        "good  HTTP/3         UDP port of 127.0.0.2:0 is served",
+    ]);
+}
+
+#[test]
+fn the_doctor_reports_a_server_that_does_not_reply() {
+    let dir = ProgramFolder::new(&[(
+        "rocknet.toml",
+        "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \".\"\n",
+    )]);
+    // The kernel accepts connections on this socket, but no process reads them.
+    let _listener = UnixListener::bind(dir.path().join("control.sock")).expect("a socket");
+    let output = dir.run(&["doctor"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let is_reported = |line: &str| {
+        line.starts_with("bad   server ") && line.contains("control.sock") && line.contains("did not reply within 5 s")
+    };
+    assert!(output.out.lines().any(is_reported), "{output:?}");
+    // The other checks do not need the server.
+    assert!(output.out.contains("127.0.0.1:0 can be bound"), "{output:?}");
 }
 
 #[test]

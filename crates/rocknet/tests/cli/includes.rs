@@ -50,7 +50,7 @@ fn included_files_are_read_checked_and_replaced() {
     );
     assert_eq!(success(dir.run(&["config", "show", "sites/b.toml"])), OTHER);
 
-    // The check has the other files too.
+    // The check of one file also reads the other files.
     let text = format!("{SITE}rot = 1\n[site.\"z.test\"]\nroot = \"../www\"\n");
     let candidate = json!({ "text": text, "file": "sites/a.toml" });
     let (_, checked) = request(&dir, "POST", "/api/config/check", &candidate);
@@ -113,6 +113,7 @@ fn a_key_is_changed_in_the_file_that_defines_it() {
     assert_eq!(dir.read("sites/a.toml"), SITE);
     assert!(server.get("/").contains("home"));
     assert!(dir.read("rocknet.toml").contains("workers = 2") && dir.read("sites/b.toml").contains("browse"));
+    // The last change is now the undo itself.
     success(dir.run(&["config", "undo"]));
     assert!(server.get("/").contains("other"));
 
@@ -164,7 +165,13 @@ fn sites_are_copied_renamed_and_disabled() {
         .find(|site| site["name"] == "d.test")
         .unwrap();
     assert_eq!((&site["disabled"], &site["urls"]), (&json!(true), &json!([])));
-    // Its folder may be missing.
+    let shown = dir.run(&["sites", "d.test"]);
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    assert!(
+        shown.err.contains("site d.test is disabled") && shown.err.contains("rocknet config enable-site d.test"),
+        "{shown:?}"
+    );
+    // The folder of a disabled site may be missing.
     success(dir.run(&["config", "set", "site.\"d.test\".root", "missing"]));
     let enabled = dir.run(&["config", "enable-site", "d.test"]);
     assert!(

@@ -66,6 +66,7 @@ fn the_process_exits_when_its_server_is_killed() {
     let dir = dir();
     let server = dir.serve(&["run", "-c", "rocknet.toml"]);
     let response = server.get("/die");
+    // The controller responds with the IDs of its process and its parent process.
     let (pid, parent) = last_line(&response).split_once(' ').unwrap();
     assert_eq!(parent, server.id().to_string());
     let process = format!("/proc/{pid}/stat");

@@ -35,7 +35,7 @@ pub fn connect(authority: &str) -> TcpStream {
     stream
 }
 
-/// Clients that send requests until the load ends. Each of them fails if a request does.
+/// Clients that send requests until the load ends. A client panics if one of its requests fails.
 #[derive(Default)]
 pub struct Load {
     ends: AtomicBool,
@@ -46,8 +46,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts two clients that keep their connections, and two that open one for each request. They end with the
-    /// returned guard, also if the test panics.
+    /// Starts two clients that keep their connections, and two that open one for each request. The clients end when
+    /// the returned guard is dropped, even if the test panics.
     #[must_use]
     pub fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, authority: &'s str) -> EndsLoad<'s> {
         for _ in 0..2 {

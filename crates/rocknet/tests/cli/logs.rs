@@ -2,12 +2,16 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::program::{ProgramFolder, ProgramOutput};
 
 const SITE: &str = "[log]\naccess = \"access.log\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
+
+/// Maximum wait for anything that the server does, long enough for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn home() -> ProgramFolder {
     ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", SITE)])
@@ -30,6 +34,7 @@ impl Follower {
     fn new(dir: &ProgramFolder, query: &str) -> Follower {
         let mut stream = UnixStream::connect(dir.path().join("control.sock")).unwrap();
         let request = format!("GET /api/logs?{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut follower = Follower {
             stream,
@@ -131,7 +136,14 @@ fn followers_beyond_the_maximum_are_rejected_until_one_leaves() {
     assert!(recent.starts_with("HTTP/1.1 200 "), "{recent}");
     drop(all.pop());
     // The server notices the end of a client when it polls the connection.
-    while Follower::new(&dir, "follow=true").received.starts_with("HTTP/1.1 503 ") {}
+    let deadline = Instant::now() + TIMEOUT;
+    while Follower::new(&dir, "follow=true").received.starts_with("HTTP/1.1 503 ") {
+        let limit = TIMEOUT.as_secs();
+        assert!(
+            Instant::now() < deadline,
+            "the place of a client that left is not free after {limit} s"
+        );
+    }
     success(dir.run(&["reload"]));
     all[0].wait_for("is reloaded");
 }

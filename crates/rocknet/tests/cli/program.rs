@@ -105,6 +105,7 @@ impl ProgramFolder {
     }
 
     /// Like [`ProgramFolder::serve`], but starts `program` with the command line of the server as its last arguments.
+    /// `program` must execute them in place of itself, so that [`Server::id`] is the process of the server.
     pub fn serve_by(&self, program: &[&str], arguments: &[&str]) -> Server {
         ProgramFolder::started(self.command_by(program, arguments))
     }

@@ -33,8 +33,8 @@ fn threads(process: u32, port: &str) -> usize {
     names.filter(|name| name.starts_with(&format!("rn-{port}-"))).count()
 }
 
-/// Returns the configuration that reload `number` loads. From one to the next, a Unix socket is added, replaced by
-/// another one, or removed. The server is started with configuration 0.
+/// Returns the configuration that reload `number` loads. From one configuration to the next, a Unix socket is
+/// added, replaced by another one, or removed. The server is started with configuration 0.
 fn text(number: usize) -> String {
     // The timeout is long, because a connection without a request must outlast all reloads.
     let limits = "[limits]\nheader_timeout = \"10m\"\n";
@@ -49,11 +49,12 @@ fn text(number: usize) -> String {
     }
     match number % 3 {
         0 => {}
-        place => text += &format!("[site.other]\nlisten = \"unix:{place}.sock\"\nroot = \"www\"\n"),
+        socket => text += &format!("[site.other]\nlisten = \"unix:{socket}.sock\"\nroot = \"www\"\n"),
     }
     text
 }
 
+/// Returns the resident memory of a process in KiB.
 fn resident(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
     let line = status
@@ -88,10 +89,10 @@ fn a_hundred_reloads_lose_no_request_and_no_memory() {
             dir.write("rocknet.toml", &text(number));
             let output = dir.run(&["reload"]);
             assert_eq!(output.code, Some(0), "{output:?}");
-            let place = number % 3;
+            let socket = number % 3;
             for other in [1, 2] {
                 let exists = dir.path().join(format!("{other}.sock")).exists();
-                assert_eq!(exists, other == place, "reload {number}, socket {other}");
+                assert_eq!(exists, other == socket, "reload {number}, socket {other}");
             }
             // A thread that has just been started may not have its name yet.
             let deadline = Instant::now() + TIMEOUT;

@@ -154,7 +154,7 @@ fn the_strict_sandbox_permits_changes_in_listed_folders_only() {
     }
     assert!(!outside.path().join("other/file").exists());
 
-    // A new root is read, whatever its place.
+    // A reload can add a root in any folder, because the sandbox does not limit reading.
     let second = format!(
         "{written}[site.\"second.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"{}\"\n",
         path("second")

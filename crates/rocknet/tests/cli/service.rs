@@ -4,6 +4,7 @@ use std::fs;
 
 use rustix::process::geteuid;
 
+use crate::accounts::is_root;
 use crate::program::ProgramFolder;
 
 const UNIT: &str = "image/etc/systemd/system/rocknet.service";
@@ -89,6 +90,39 @@ fn a_dry_run_prints_the_steps_and_changes_nothing() {
         "{output:?}"
     );
     assert!(!dir.path().join("image").exists());
+}
+
+/// The folder may contain files of root that the server must not replace, such as included files and keys.
+#[test]
+fn a_folder_that_exists_keeps_its_owner() {
+    if !is_root() {
+        return;
+    }
+    let dir = ProgramFolder::new(&[]);
+    // Prints the steps on a system with an empty `/etc`, after a command.
+    let planned = |command: &str| {
+        let script = format!("mount -t tmpfs none /etc && {command} && exec \"$@\"");
+        let output = dir.run_by(
+            &["unshare", "--mount", "sh", "-c", &script, "sh"],
+            &["service", "install", "--dry-run"],
+        );
+        assert_eq!(output.code, Some(0), "{output:?}");
+        output.out
+    };
+    let new = planned("true");
+    assert!(
+        new.contains("\nrun chown -h rocknet:rocknet /etc/rocknet /etc/rocknet/rocknet.toml\n"),
+        "{new}"
+    );
+    assert!(!new.contains("keeps its owner"), "{new}");
+    let with_folder = planned("mkdir /etc/rocknet");
+    assert!(
+        with_folder.contains("\nrun chown -h rocknet:rocknet /etc/rocknet/rocknet.toml\n")
+            && with_folder.contains("/etc/rocknet exists and keeps its owner"),
+        "{with_folder}"
+    );
+    let with_file = planned("mkdir /etc/rocknet && touch /etc/rocknet/rocknet.toml");
+    assert!(!with_file.contains("chown"), "{with_file}");
 }
 
 /// Command that runs the program as on a system without systemd: with an empty `/run`.

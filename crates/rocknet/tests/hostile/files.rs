@@ -68,8 +68,9 @@ fn a_link_swapped_between_lookup_and_open_cannot_escape_the_root() {
 
 #[test]
 fn a_file_truncated_while_sent_cuts_only_its_response() {
+    /// Original size of the file in bytes.
     const SIZE: u64 = 64 << 20;
-    /// Size of the truncated file.
+    /// Size of the truncated file in bytes.
     const CUT: u64 = 1 << 20;
     let setup = Setup::new();
     setup.sparse("large.bin", SIZE);

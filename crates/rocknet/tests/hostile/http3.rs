@@ -272,6 +272,7 @@ fn expanding_field_sections_end_the_connection_within_bounds() {
                 let length = [0x7f, 0x80, 30];
                 let insertion = [&[0x41, b'a'][..], &length, &value].concat();
                 write(streams.encoder.as_mut(), &insertion).await.expect("a connection");
+                // The prefix requires one entry of the dynamic table. Each byte 0x80 refers to that entry.
                 let section = [&[2, 0][..], &vec![0x80; references]].concat();
                 // A HEADERS frame. Its length is a variable-length integer of two bytes, as 0x4000 marks it.
                 let head = [&[1][..], &(0x4000 | section.len() as u16).to_be_bytes(), &section].concat();

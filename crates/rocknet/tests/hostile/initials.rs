@@ -11,7 +11,7 @@ use rustls::crypto::aws_lc_rs::{self, kx_group};
 
 use crate::support::tls_client::TlsClient;
 
-/// Smallest datagram that may contain an Initial packet (RFC 9000 §14.1).
+/// Size in bytes of the smallest datagram that may contain an Initial packet (RFC 9000 §14.1).
 pub const INITIAL_LENGTH: usize = 1200;
 
 /// Source of handshakes, each with connection IDs and keys of its own.

@@ -98,14 +98,14 @@ impl Target {
     pub fn beside<T: Send>(&self, attack: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| {
             let attack = scope.spawn(attack);
-            let kept = self.connect();
+            let innocent = self.connect();
             let mut waits = Vec::new();
             let mut is_over = false;
             // The last round begins after the end of the attack.
             while !is_over {
                 is_over = attack.is_finished();
                 let began = Instant::now();
-                assert_eq!(kept.get("https://a.test/small.txt").body, SMALL);
+                assert_eq!(innocent.get("https://a.test/small.txt").body, SMALL);
                 waits.push(began.elapsed());
                 assert_eq!(self.connect().get("https://a.test/small.txt").body, SMALL);
             }

@@ -7,9 +7,10 @@ use crate::test_server::{TestClient, TestServer};
 use crate::wire;
 
 const LIMITS: &str = "send_stall = \"20s\"";
-/// Unacknowledged bytes, more than the server leaves to the kernel when it closes a socket.
+/// Unacknowledged bytes, more than the server ever leaves to the kernel when it closes a socket.
 const MANY_BYTES: u64 = 100_000;
-/// Unacknowledged bytes that the server leaves to the kernel when it closes a socket.
+/// Unacknowledged bytes that the server leaves to the kernel when it closes a socket after [`End::Orderly`]. After
+/// [`End::Fault`], it waits for these bytes too.
 const FEW_BYTES: u64 = 60_000;
 /// Maximum number of ticks of the test, longer than `send_stall`.
 const MAX_TICKS: u32 = 120;

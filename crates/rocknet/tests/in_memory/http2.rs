@@ -77,32 +77,42 @@ fn frames_of_a_client_that_does_not_read_are_processed() {
 fn refusals_wait_until_the_client_reads() {
     let server = TestServer::new("body_size = \"10KB\"").warm();
     let mut client = blocked(&server);
-    let long = wire::request(3, "POST", "/echo", &[("content-length", "10241")], false);
-    client
-        .peer
-        .send(&long)
-        .send(&wire::post(5, "/echo"))
-        .send(&wire::body_frames(5, &[b'x'; 10_241]));
     let field = "x".repeat(20_000);
-    let pieces = wire::block(&[
-        (":method", "GET"),
-        (":scheme", "http"),
-        (":path", "/"),
-        (":authority", "h"),
-        ("a", &field),
-    ]);
-    let (first, rest) = pieces.split_at(16_384);
-    client
-        .peer
-        .send(&wire::frame(HEADERS, END_STREAM, 7, first))
-        .send(&wire::frame(wire::CONTINUATION, END_HEADERS, 7, rest));
+    for (first, method) in [(3, "POST"), (9, "HEAD")] {
+        let announced = wire::request(first, method, "/echo", &[("content-length", "10241")], false);
+        client
+            .peer
+            .send(&announced)
+            .send(&wire::request(first + 2, method, "/echo", &[], false))
+            .send(&wire::body_frames(first + 2, &[b'x'; 10_241]));
+        let pieces = wire::block(&[
+            (":method", method),
+            (":scheme", "http"),
+            (":path", "/"),
+            (":authority", "h"),
+            ("a", &field),
+        ]);
+        let (start, rest) = pieces.split_at(16_384);
+        client
+            .peer
+            .send(&wire::frame(HEADERS, END_STREAM, first + 4, start))
+            .send(&wire::frame(wire::CONTINUATION, END_HEADERS, first + 4, rest));
+    }
     client.settle();
     assert_eq!(client.peer.unread(), 0);
     client.peer.accept_all();
-    client.run_until(|client| [1, 3, 5, 7].iter().all(|&stream| has_end(client, stream)));
+    client.run_until(|client| [1, 3, 5, 7, 9, 11, 13].iter().all(|&stream| has_end(client, stream)));
     let frames = frames_received(&client);
     // The statuses are readable in the frames, because 413 and 431 are not in the static table of HPACK.
-    for (stream, status) in [(3, "413"), (5, "413"), (7, "431")] {
+    for (stream, status, has_body) in [
+        (3, "413", true),
+        (5, "413", true),
+        (7, "431", true),
+        // Responses to HEAD.
+        (9, "413", false),
+        (11, "413", false),
+        (13, "431", false),
+    ] {
         let head = frames
             .iter()
             .find(|frame| frame.kind == HEADERS && frame.stream == stream);
@@ -111,6 +121,7 @@ fn refusals_wait_until_the_client_reads() {
             head.windows(3).any(|part| part == status.as_bytes()),
             "{stream}: {head:?}"
         );
+        assert_eq!(!wire::body_of(&frames, stream).is_empty(), has_body, "{stream}");
     }
 }
 

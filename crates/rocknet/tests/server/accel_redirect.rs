@@ -6,7 +6,8 @@ use super::support::{Folder, Running};
 
 const TEXT: &str = "0123456789";
 
-/// Starts a server whose script responds with the header fields in its query, separated by `|`.
+/// Starts a server whose script responds with the header fields in its query. They are separated by `|`, and `+` stands
+/// for a space.
 fn started() -> (Running, Peer) {
     let folder = Folder::with(&[
         ("www/index.php", ""),

@@ -32,6 +32,7 @@ fn conditions_are_evaluated_in_order() {
         "Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT",
         "!Content-Range",
     ];
+    // A row has the fields of the request, and the status of the response.
     let rows: &[(&[&str], u16)] = &[
         (&[], 200),
         (&[&this], 304),

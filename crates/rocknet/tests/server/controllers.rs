@@ -113,7 +113,8 @@ fn a_controller_sees_its_request() {
             format!("decoded={prefix}/mirror/a b"),
             format!("target={prefix}/mirror//a%20b?x=1&y"),
         ];
-        // A name without `=` means that the request has no such value.
+        // A name without `=` means that the request has no such value: `beyond` is a number without a property, and
+        // `none` a field that was not sent. `second` is the second value of `Accept`.
         for line in [
             "method=PUT",
             &path,
@@ -385,6 +386,7 @@ fn check_replacement(prefix: &str, other: &str) {
     );
 }
 
+/// Calls `fetch` until it returns the text `expected`.
 #[track_caller]
 fn eventually(expected: &str, mut fetch: impl FnMut() -> String) {
     let started = Instant::now();

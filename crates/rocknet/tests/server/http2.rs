@@ -81,6 +81,26 @@ fn head_conditions_and_ranges_apply() {
 }
 
 #[test]
+fn refusals_of_head_requests_have_no_body() {
+    let server = start("[limits]\nbody_size = \"1KB\"", vec![mount("/echo/", Echo)]);
+    let mut client = Http2::to(server.address());
+    for (method, has_body) in [("HEAD", false), ("POST", true), ("HEAD", false)] {
+        // Too large as announced, too large as sent, and with a head that is too large.
+        let large = "x".repeat(20_000);
+        for (name, value, body, status) in [
+            ("content-length", "2000", &[b'x'; 2000][..], 413),
+            ("a", "b", &[b'x'; 2000], 413),
+            ("a", &large, b"", 431),
+        ] {
+            let request = client.request(method, "/echo/x").header(name, value);
+            let response = client.send(request, body).expect("a response");
+            assert_eq!(response.status.as_u16(), status, "{method} {name}");
+            assert_eq!(!response.content.is_empty(), has_body, "{method} {name} {status}");
+        }
+    }
+}
+
+#[test]
 fn bodies_flow_both_ways() {
     let server = start("", vec![mount("/echo/", Echo)]);
     let mut client = Http2::to(server.address());

@@ -159,6 +159,7 @@ fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
 fn a_slow_body_times_out() {
     // A client must send 1000 bytes per second. The rates leave room for pauses of a busy machine.
     let server = server("body_idle = \"1s\"\nbody_rate = \"1000B/s\"");
+    // The chunk size 1388 is hexadecimal for 5000.
     for (fields, start) in [
         (["Content-Length: 5000"], "hello"),
         (["Transfer-Encoding: chunked"], "1388\r\nhello"),
@@ -259,6 +260,7 @@ fn a_connection_is_closed_at_its_maximum_age() {
     loop {
         let response = client.get("/");
         if response.field("Connection") == Some("close") {
+            // The bound leaves 100 ms for the ticks of the server's timers.
             assert!(
                 started.elapsed() >= Duration::from_millis(900),
                 "the connection was closed too early"

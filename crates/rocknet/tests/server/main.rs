@@ -44,6 +44,7 @@ mod phases;
 mod php;
 mod php_disconnects;
 mod php_fpm;
+mod php_labels;
 mod php_managed;
 mod proxy;
 mod proxy_backup;

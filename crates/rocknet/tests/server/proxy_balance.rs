@@ -129,7 +129,8 @@ fn hashed_keys_stay_with_their_upstream() {
     }
 }
 
-/// Starts an upstream that reports each request, and responds when the test sends a signal.
+/// Starts an upstream that reports each request, and responds when the test sends a signal. Returns the upstream, the
+/// receiver of the reports, and the sender of the signals.
 pub fn held() -> (Upstream, Receiver<()>, Sender<()>) {
     let (arrived, arrivals) = mpsc::channel();
     let (go, signal) = mpsc::channel::<()>();

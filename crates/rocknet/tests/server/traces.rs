@@ -215,6 +215,7 @@ fn a_malformed_context_is_replaced() {
         client.response();
         let sent = upstream.last();
         let parent = sent.field("traceparent").expect("a context");
+        // A context of version 00 has 55 characters.
         assert!(parent.len() == 55 && !parent.contains(TRACE), "{parent}");
         assert_eq!(sent.field("tracestate"), None);
     }

@@ -119,6 +119,7 @@ fn a_stalled_handshake_times_out_and_delays_no_client() {
         let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());
         client.get("/").expect("beside", 200, &[]);
     }
+    // The bound leaves 100 ms for the ticks of the server's timers.
     assert!(
         started.elapsed() >= Duration::from_millis(600),
         "the handshake was aborted too early"

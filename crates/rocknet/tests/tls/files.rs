@@ -142,8 +142,8 @@ fn each_change_is_loaded_once_and_a_broken_file_keeps_the_old_pair() {
     authority.leaf(Kind::Rsa, &["a.test"]).write(&folder, "x");
     assert_eq!(set.reload_if_changed(now), Some(Reload::Replaced));
     assert_eq!((set.reload_if_changed(now), set.error()), (None, None));
-    // At this time the certificate has expired, because it is valid only until the year 4096. The expiry is logged
-    // once, and the certificate is still presented.
+    // At this time, 2,500 years after 1970, the certificate has expired, because it is valid only until the year 4096.
+    // The expiry is logged once, and the certificate is still presented.
     let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 * 366 * 24 * 3600 * 25);
     assert_eq!(set.reload_if_changed(later), Some(Reload::Expired));
     let faults = set.findings_for(&[]);

@@ -161,6 +161,7 @@ fn fetch_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
 #[test]
 fn an_address_in_the_handshake_is_ignored() {
     let authority = Authority::new("root");
+    // Alert 112 is unrecognized_name.
     for (with_default, expected) in [(true, "\r\n\r\nd"), (false, "alert number 112")] {
         let server = start(&authority, with_default);
         let place = server.address().to_string();

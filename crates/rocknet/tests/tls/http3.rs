@@ -166,6 +166,16 @@ fn requests_above_the_limits_are_refused_and_the_connection_continues() {
         .body(())
         .expect("a request");
     assert_eq!(client.request(large, b"").expect("a response").status, 431);
+    // Responses to HEAD have no body. Responses to POST have one.
+    for (method, has_body) in [("HEAD", false), ("POST", true)] {
+        for (size, body, status) in [(0, LARGE, 413), (18_000, 0, 431)] {
+            let request = http::Request::builder().method(method).uri("https://a.test/echo/");
+            let request = request.header("x-large", "x".repeat(size)).body(()).expect("a request");
+            let response = client.request(request, &vec![0; body]).expect("a response");
+            assert_eq!(response.status, status, "{method} {size}");
+            assert_eq!(!response.body.is_empty(), has_body, "{method} {size}");
+        }
+    }
     let long = get(&format!("https://a.test/{}", "x".repeat(9000)));
     assert_eq!(client.request(long, b"").expect("a response").status, 414);
     assert_eq!(

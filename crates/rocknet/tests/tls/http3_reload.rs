@@ -11,12 +11,13 @@ use super::client::TlsClient;
 use super::http3_client::{Http3Client, get};
 use super::support::{Folder, Running};
 
+/// Size in bytes of a download that is still in progress after all reloads.
 const LARGE: usize = 4 << 20;
-/// Window of the slow download, so that the server cannot send ahead.
+/// Window of the slow download in bytes. The server cannot send more than this before the client has read it.
 const WINDOW: u32 = 64 << 10;
 
-/// Returns a configuration that listens at one more address. Without the drain time of removed addresses, their
-/// connections would be cut at once.
+/// Returns a configuration that also listens at the addresses in `more`. `shutdown` is so short that the connections of
+/// a removed address would be cut at once if the address had no drain time of its own.
 fn text(more: &[&str]) -> String {
     let listen: Vec<String> = more.iter().map(|more| format!(", \"https://{more}\"")).collect();
     format!(
@@ -27,7 +28,7 @@ fn text(more: &[&str]) -> String {
 }
 
 /// Returns a port that is free for TCP and UDP at all addresses.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     std::iter::repeat_with(|| TcpListener::bind("0.0.0.0:0").and_then(|socket| socket.local_addr()))
         .take(100)
         .filter_map(Result::ok)
@@ -87,7 +88,7 @@ fn connections_of_removed_addresses_continue() {
             });
             downloads.push((client, sender, stream, 0));
         }
-        // Each piece needs datagrams of the client, which permit the next one.
+        // The client's datagrams must reach the server for each piece, because the window permits only one piece.
         for (client, _, stream, received) in &mut downloads {
             let goal = *received + WINDOW as usize;
             while *received < goal {
@@ -129,7 +130,8 @@ fn a_client_may_read_its_response_after_it_has_acknowledged_it() {
         stream
     });
     server.reload(&text(&[])).expect("a valid configuration");
-    // Both connections end in the same way, but this one has no response that could be unread.
+    // The server closes an idle connection of the removed address, and leaves a connection open whose response may
+    // still be unread.
     unused.block_on(unused.connection.closed());
     assert!(client.connection.close_reason().is_none());
     let mut received = 0;

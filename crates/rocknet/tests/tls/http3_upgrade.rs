@@ -1,6 +1,6 @@
 //! HTTP/3 during an upgrade: the new process passes the datagrams of old connections to the old process.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -13,6 +13,7 @@ use super::certs::{Authority, Kind};
 use super::child::{DEADLINE, Server, Setup};
 use super::client::TlsClient;
 use super::http3_client::{Http3Client, get};
+use super::http3_reload::free_port;
 use super::support::Folder;
 
 /// Size in bytes of a download that exceeds the window of the client by far.
@@ -53,14 +54,19 @@ fn wait_for_end(process: Pid) {
 
 /// Starts the server of a setup with the TLS site `z.test`. `tls`: further keys of `tls`. Returns the address of the
 /// site.
-pub fn serve(authority: &Authority, mut setup: Setup, tls: &str) -> (Server, SocketAddr) {
+pub fn serve(authority: &Authority, setup: Setup, tls: &str) -> (Server, SocketAddr) {
+    serve_at(authority, setup, tls, 0)
+}
+
+/// Starts a server like [`serve`], with this port of 127.0.0.2. The kernel chooses the port if it is 0.
+fn serve_at(authority: &Authority, mut setup: Setup, tls: &str, port: u16) -> (Server, SocketAddr) {
     let folder = Folder::with(&[]);
     authority.leaf(Kind::Ecdsa, &["z.test"]).write(&folder, "a");
     for name in ["a.pem", "a.key"] {
         std::fs::copy(folder.path(name), setup.folder.path().join(name)).expect("a file");
     }
     setup.keys = format!(
-        "[site.\"z.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\n\
+        "[site.\"z.test\"]\nlisten = \"https://127.0.0.2:{port}\"\nroot = \"www\"\n\
          tls = {{ cert = \"a.pem\", key = \"a.key\"{tls} }}\n"
     );
     let server = setup.start();
@@ -90,7 +96,7 @@ async fn begin_download(sender: &mut h3::client::SendRequest<h3_quinn::OpenStrea
     stream
 }
 
-/// Returns the number of bytes that were left.
+/// Receives a body up to its end, and returns its number of bytes.
 async fn finish_download(download: &mut Download) -> u64 {
     let mut received = 0;
     while let Some(piece) = download.recv_data().await.expect("a whole response") {
@@ -166,4 +172,56 @@ fn connections_of_the_old_process_continue_and_new_ones_reach_the_new_process() 
         // The third process is returned, so that it is killed only after the clients have ended.
         third
     });
+}
+
+#[test]
+fn connections_of_the_old_process_continue_while_the_new_one_removes_and_adds_their_address() {
+    let authority = Authority::new("root");
+    let setup = Setup::new().tables("state = \"state\"\n");
+    setup.sparse("large.bin", LARGE);
+    let (server, address) = serve_at(&authority, setup, "", free_port());
+    let client = || TlsClient::new(authority.roots(), "z.test");
+    let old = open_slowly(&client(), address);
+    let mut sender = old.sender();
+    let mut download = old.block_on(begin_download(&mut sender));
+    let second = upgrade(&server, server.pid());
+
+    let path = server.setup.folder.path().join("rocknet.toml");
+    let text = std::fs::read_to_string(&path).expect("a configuration");
+    let reload = |text: &str, is_listened_at: bool| {
+        std::fs::write(&path, text).expect("written");
+        kill_process(second.0, Signal::HUP).expect("a process");
+        let deadline = Instant::now() + DEADLINE;
+        while TcpStream::connect(address).is_ok() != is_listened_at {
+            assert!(Instant::now() < deadline, "the configuration was not loaded");
+            thread::yield_now();
+        }
+    };
+    reload(&text.replace(&address.to_string(), "127.0.0.2:0"), false);
+    // The client must send datagrams for each window, which reach the new process.
+    let mut received = 0;
+    while received < 4 * u64::from(WINDOW) {
+        let piece = old.block_on(download.recv_data()).expect("an open stream");
+        received += piece.expect("more data").remaining() as u64;
+    }
+    reload(&text, true);
+    let new = Http3Client::open(&client(), address).expect("a connection");
+    assert_eq!(new.get("https://z.test/small.txt").body, b"Hello, world!");
+    assert_eq!(received + old.block_on(finish_download(&mut download)), LARGE);
+}
+
+#[test]
+fn an_upgrade_may_move_a_port_to_all_addresses() {
+    let authority = Authority::new("root");
+    let setup = Setup::new().tables("state = \"state\"\n");
+    let (server, address) = serve_at(&authority, setup, "", free_port());
+    let path = server.setup.folder.path().join("rocknet.toml");
+    let text = std::fs::read_to_string(&path).expect("a configuration");
+    let moved = text.replace(&address.to_string(), &address.port().to_string());
+    std::fs::write(&path, moved).expect("written");
+    let _second = upgrade(&server, server.pid());
+
+    let other = SocketAddr::from(([127, 0, 0, 3], address.port()));
+    let client = Http3Client::open(&TlsClient::new(authority.roots(), "z.test"), other).expect("a connection");
+    assert_eq!(client.get("https://z.test/small.txt").body, b"Hello, world!");
 }

@@ -87,7 +87,8 @@ fn scripts_are_run_over_every_version() {
                 "{version}"
             );
         }
-        // The whole response takes longer than the response timeout, which applies to each piece.
+        // The whole response takes longer than the response timeout, which applies to each piece. The body has three
+        // digits, each with 9,000 spaces, and then `end`.
         let response = curl(&server, "/long.php", &[version]);
         assert!(
             response.starts_with('0') && response.ends_with("end") && response.len() == 27_006,

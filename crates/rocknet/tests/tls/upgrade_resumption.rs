@@ -123,11 +123,11 @@ fn early_data_is_accepted_once_in_all_processes() {
     let relay = Relay::start(fixture.address);
     assert!(!visit(&fixture, &client, relay.address, "first"));
     relay.take_recorded();
-    // Served by the old process.
+    // The old process serves this request.
     assert!(visit(&fixture, &client, relay.address, "used"));
     let used = relay.take_recorded();
     fixture.wait_until_served("?used");
-    // Recorded, and held back from the old process.
+    // The relay records this request, and does not pass it to the old process.
     relay.hold(true);
     send_early(&client, &relay, "held");
     let held = relay.take_recorded();

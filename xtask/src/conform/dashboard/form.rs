@@ -141,7 +141,7 @@ fn conflict(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), 
     site.write_config(&format!("{before}# By hand.\n"))?;
     session.fill("index", "home.html\nindex.html")?;
     session.click("form .actions button")?;
-    session.shows("was changed in the meantime")?;
+    session.shows("was changed by another program in the meantime")?;
     expect(
         session,
         "document.getElementById('index').value === 'home.html\\nindex.html'",

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 /// Paths of all views.
-pub const VIEWS: [&str; 12] = [
+pub const VIEWS: [&str; 15] = [
     "/",
     "/websites",
     "/websites/add",
@@ -21,6 +21,9 @@ pub const VIEWS: [&str; 12] = [
     "/settings",
     "/history",
     "/doctor",
+    "/maintenance",
+    "/explain",
+    "/explain?url=files.localhost/",
 ];
 
 /// Screen of a laptop, and the smallest one that the dashboard supports.

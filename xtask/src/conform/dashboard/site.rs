@@ -115,6 +115,14 @@ impl DashboardSite {
         Ok(link.trim().to_owned())
     }
 
+    /// Returns the port of a website.
+    pub fn port(&self) -> Result<u16, Failure> {
+        match &self.server {
+            RunningSite::Serving(server) => server.port(),
+            RunningSite::Bare(_) => Err("the server has no website".into()),
+        }
+    }
+
     /// Sends the usual number of requests to a website.
     pub fn visit(&self) -> Result<(), Failure> {
         self.visit_times(REQUESTS)

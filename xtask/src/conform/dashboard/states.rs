@@ -78,7 +78,7 @@ pub fn errors(session: &mut DashboardSession, site: &DashboardSite) -> Result<()
         session.accessible(&format!("{view} with an error"))?;
     }
     session.open("/websites/add")?;
-    session.fill("folder", "www")?;
+    session.fill("root", "www")?;
     session.browser.press("Enter")?;
     session.shows("cannot read")?;
     session.open("/doctor")?;
@@ -130,14 +130,14 @@ pub fn read_only(session: &mut DashboardSession, site: &DashboardSite) -> Result
     session.fill("token", &token)?;
     session.browser.press("Enter")?;
     session.shows("Read only")?;
-    for view in ["/logs", "/settings", "/history", "/websites/add"] {
+    for view in ["/logs", "/settings", "/history", "/websites/add", "/explain"] {
         session.browser.open(&format!("{}{view}", session.url))?;
         session.shows("this view needs the full token")?;
         session.accessible(&format!("{view} without permission"))?;
     }
-    for view in ["/", "/websites", "/upstreams"] {
+    for view in ["/", "/websites", "/upstreams", "/php", "/maintenance"] {
         session.open(view)?;
-        let changes = "document.querySelector('[data-do]:not([data-do=logout]), #written') === null";
+        let changes = "document.querySelector('[data-do]:not([data-do=logout]), #written, [method=post]') === null";
         if session.browser.evaluate(changes)? != true {
             return Err(format!("{view} offers changes to a session that only reads").into());
         }
@@ -163,13 +163,13 @@ pub fn disconnected(session: &mut DashboardSession, site: DashboardSite) -> Resu
             .wait_for("document.body.dataset.connection === 'live'")?;
     }
     session.open("/websites/add")?;
-    session.fill("folder", "typed before")?;
+    session.fill("root", "typed before")?;
     drop(site);
     session
         .browser
         .wait_for("document.body.dataset.connection === 'lost'")?;
     session.shows("What you see is from")?;
-    let kept = session.browser.evaluate("document.getElementById('folder').value")?;
+    let kept = session.browser.evaluate("document.getElementById('root').value")?;
     if kept != "typed before" {
         return Err(format!("the input is lost: {kept}").into());
     }

@@ -170,10 +170,40 @@ fn findings() -> Vec<Finding> {
 /// Renders a page, and returns its status and text. `fails`: true if the server fails.
 fn page(page: PageKind, query: &str, permission: Permission, fails: bool) -> (u16, String) {
     let server = FakeServer { fails };
-    let rendered = pin!(render(page, query.as_bytes(), permission, "/assets/0", &server));
+    let rendered = pin!(render(page, query.as_bytes(), permission, "/assets/0", &server, None));
     match rendered.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready((status, text)) => (status.code(), text),
         Poll::Pending => panic!("the replies are ready"),
+    }
+}
+
+#[test]
+fn a_link_does_not_fill_in_instructions() {
+    let query = "binary=%2Fevil&module=rocknet_evil";
+    let (_, text) = page(PageKind::Maintenance, query, Permission::Full, false);
+    assert!(
+        text.contains("name=\"binary\" value=\"\"") && !text.contains("evil"),
+        "{text}"
+    );
+
+    let notice = Notice::refused(ApiError::new(400, "no"), b"binary=%2Ftyped%22&module=rocknet_typed");
+    let server = FakeServer { fails: false };
+    let shown = render(
+        PageKind::Maintenance,
+        b"",
+        Permission::Full,
+        "/assets/0",
+        &server,
+        Some(notice),
+    );
+    let Poll::Ready((_, text)) = pin!(shown).poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("the replies are ready");
+    };
+    for kept in [
+        "name=\"binary\" value=\"/typed&#34;\"",
+        "name=\"module\" value=\"rocknet_typed\"",
+    ] {
+        assert!(text.contains(kept), "{kept}: {text}");
     }
 }
 
@@ -243,6 +273,13 @@ fn sent(body: &str, permission: Permission, fails: bool) -> Result<String, (u16,
         Poll::Ready(Submitted::Page(status, text)) => Err((status.code(), text)),
         Poll::Pending => panic!("the replies are ready"),
     }
+}
+
+#[test]
+fn fields_name_the_choices_that_show_them() {
+    let (_, text) = page(PageKind::EditWebsite, "name=a", Permission::Full, false);
+    let attributes = r#"data-field="root" data-choice="kind" data-shown="files php other""#;
+    assert!(text.contains(attributes), "{text}");
 }
 
 #[test]

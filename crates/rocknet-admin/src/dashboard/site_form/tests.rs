@@ -35,7 +35,7 @@ fn files() -> SiteForm {
     ])
 }
 
-/// Returns the edits of a form after a browser has sent `body`, as texts. An edit of a field is `field=text`.
+/// Fills in a form with `body`, and returns the edits as texts. An edit of a field is `field=text`.
 fn edits(mode: FormMode, form: SiteForm, body: &str) -> Vec<String> {
     let mut filled = FilledForm::new(mode, form);
     filled.fill(body.as_bytes());
@@ -85,8 +85,8 @@ fn another_kind_removes_the_keys_of_the_kind_before() {
     for (kind, php, expected) in [
         ("php", "", &["php=auto"][..]),
         ("php", "8.2", &["php=8.2"]),
-        ("proxy", "", &["root="]),
-        ("redirects", "", &["root="]),
+        ("proxy", "", &["remove site.a.test.root"]),
+        ("redirects", "", &["remove site.a.test.root"]),
         ("nonsense", "", &[]),
     ] {
         let body = UNCHANGED
@@ -94,6 +94,13 @@ fn another_kind_removes_the_keys_of_the_kind_before() {
             .replace("php=", &format!("php={php}"));
         assert_eq!(edits(FormMode::Edit, files(), &body), expected, "{kind}");
     }
+    // A change of the kind removes the table of the previous kind, even if no field can show the table.
+    let mut long = form(&[("root", FieldInput::Text, ""), ("proxy", FieldInput::List, "")]);
+    long.fields[1].other = Some("[{ url = \"http://b\" }]".to_owned());
+    assert_eq!(
+        edits(FormMode::Edit, long, "kind=files&root=/a&proxy="),
+        ["root=/a", "remove site.a.test.proxy"]
+    );
     // A hidden key stays while the kind does.
     let both = form(&[
         ("root", FieldInput::Text, "/a"),
@@ -140,6 +147,47 @@ fn needed_fields_are_not_empty() {
     }
 }
 
+#[test]
+fn problems_of_hidden_fields_are_those_of_the_form() {
+    let both = || {
+        form(&[
+            ("root", FieldInput::Text, "/a"),
+            ("proxy", FieldInput::List, "http://b"),
+            ("tls", FieldInput::Choice, ""),
+            ("tls.cert", FieldInput::List, ""),
+        ])
+    };
+    let mut filled = FilledForm::new(FormMode::Edit, both());
+    filled.place(vec![
+        finding(&["site", "a.test", "root"], true),
+        finding(&["site", "a.test", "tls", "cert"], true),
+        finding(&["site", "a.test", "proxy"], true),
+    ]);
+    let count = |filled: &FilledForm| {
+        filled
+            .fields
+            .iter()
+            .map(|field| field.problems.len())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((count(&filled), filled.problems.len()), (vec![0, 1, 0, 0], 2));
+    let mut filled = FilledForm::new(FormMode::Edit, both());
+    filled.fill(b"kind=files&proxy=http://b");
+    let edits = filled.edits();
+    assert_eq!(
+        edits.iter().map(Edit::to_string).collect::<Vec<_>>(),
+        ["remove site.a.test.proxy"]
+    );
+    let error = ApiError::new(422, "cannot remove site.a.test.proxy: it is wrong");
+    filled.refuse(&error, &edits);
+    assert_eq!((count(&filled), filled.problems.len()), (vec![0; 4], 1));
+    assert!(
+        filled.problems[0].text.ends_with(": it is wrong"),
+        "{:?}",
+        filled.problems
+    );
+}
+
 fn finding(key: &[&str], is_error: bool) -> Finding {
     Finding {
         is_error,
@@ -171,11 +219,11 @@ fn findings_are_beside_their_fields() {
     };
     assert_eq!(
         (count("root"), count("tls"), count("tls.cert"), count("php")),
-        (1, 1, 1, 0)
+        (1, 1, 0, 0)
     );
-    // Two findings are about no field: the unknown key and the error of another site. The warning about `server` is
-    // left out.
-    assert_eq!((filled.name_problems.len(), filled.problems.len()), (1, 2));
+    // The unknown key and the error of another site do not concern a field. The third finding concerns a hidden
+    // field. The warning about `server` is left out.
+    assert_eq!((filled.name_problems.len(), filled.problems.len()), (1, 3));
     assert_eq!(filled.name_problems[0].text, "it is wrong: correct it");
 }
 
@@ -224,4 +272,65 @@ fn a_new_user_is_added_with_a_hash() {
             "{user}"
         );
     }
+}
+
+fn filled_new(body: &str) -> FilledForm {
+    let mut form = FilledForm::for_new_website();
+    form.fill(body.as_bytes());
+    form
+}
+
+#[test]
+fn each_kind_of_a_new_website_has_its_edits() {
+    let shown = |form: &FilledForm| {
+        let edits = form.edits();
+        edits.iter().map(|edit| format!("{edit:?}")).collect::<Vec<_>>()
+    };
+    let files = filled_new("kind=files&name=a.test&root=+www+&proxy=http%3A%2F%2Fx");
+    assert_eq!(shown(&files), [r#"AddSite { name: "a.test", root: "www" }"#]);
+    let php = filled_new("kind=php&name=a.test&root=www");
+    assert_eq!(
+        shown(&php),
+        [
+            r#"AddSite { name: "a.test", root: "www" }"#,
+            r#"Set { path: ["site", "a.test", "php"], value: "\"auto\"" }"#
+        ]
+    );
+    let proxy = filled_new("kind=proxy&name=a.test&root=www&proxy=http%3A%2F%2F%22x%7F");
+    assert_eq!(
+        shown(&proxy),
+        [
+            r#"AddSite { name: "a.test", root: "." }"#,
+            r#"Set { path: ["site", "a.test", "proxy"], value: "\"http://\\\"x\\u007f\"" }"#,
+            r#"Remove { path: ["site", "a.test", "root"] }"#
+        ]
+    );
+    let request = files.request(files.edits(), true);
+    assert_eq!((request.file, request.revision), (None, None));
+}
+
+#[test]
+fn a_new_website_needs_the_fields_of_its_kind_only() {
+    let missing = |body: &str| {
+        let mut form = filled_new(body);
+        let is_complete = form.is_complete();
+        let mut names: Vec<String> = form
+            .fields
+            .iter()
+            .filter(|filled| !filled.problems.is_empty())
+            .map(|filled| filled.field.name.clone())
+            .collect();
+        names.extend((!form.name_problems.is_empty()).then(|| "name".to_owned()));
+        assert_eq!(is_complete, names.is_empty(), "{body}");
+        form.forget_missing();
+        assert!(!form.has_errors(), "{body}");
+        names
+    };
+    assert_eq!(missing("kind=files&name=a"), ["root"]);
+    assert_eq!(missing("kind=php&name=a&root=+"), ["root"]);
+    assert_eq!(missing("kind=proxy&root=x"), ["proxy", "name"]);
+    assert_eq!(missing("kind=proxy&proxy=x&name=a"), Vec::<String>::new());
+    // A kind that the form does not offer counts as files.
+    let words: Vec<_> = filled_new("").kinds().map(|(_, word, _)| word).collect();
+    assert_eq!(words, ["files", "php", "proxy"]);
 }

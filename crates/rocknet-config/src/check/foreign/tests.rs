@@ -12,8 +12,10 @@ fn keywords_are_unique_and_found_in_any_case() {
     for word in ["alias", "ALIAS", "allowoverride"] {
         assert!(find(word).is_some(), "{word}");
     }
+    // Both are keys of RockNet. `aliases` begins with the keyword `alias`, but `find` compares whole words.
     assert_eq!((find("aliases"), find("root")), (None, None));
     assert_eq!(find_prefix("ssl_ciphers"), find_prefix("SSLCipherSuite"));
+    // `ss` is shorter than `ssl_`. The length of a prefix can be an index inside the bytes of `é`.
     assert_eq!((find_prefix("ss"), find_prefix("é")), (None, None));
 }
 

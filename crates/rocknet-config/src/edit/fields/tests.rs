@@ -9,6 +9,7 @@ const FILE: &str = "[site.\"a.test\"]\nroot = '/a' # files\nlisten = [\n    80, 
                     = \"$1\" } }\n\n[site.\"a.test\".headers]\nX = \"1\" # kept\nY = \"2\"\n\n\
                     [site.\"a.test\".redirects]\n\"/o\" = { to = \"/n\", status = 302 }\n\"/p\" = \"/q\"\n";
 
+/// Returns the text of a field of the site `a.test`.
 fn text(editor: &Editor, name: &str) -> String {
     match editor.field("a.test", form::find(name).unwrap()) {
         FieldValue::Text(text) => text,
@@ -41,6 +42,18 @@ fn fields_show_short_and_long_forms() {
         panic!("the table of a server is no text")
     };
     assert_eq!(value, "[{ url = \"http://a\", weight = 2 }]");
+    // An input with fixed values would replace the variable.
+    let file = "[site.\"a.test\"]\ntls = \"${TLS}\"\nenabled = \"${ON}\"\nroot = \"${ROOT}\"\n";
+    let mut editor = Editor::new(file).unwrap();
+    assert_eq!(text(&editor, "root"), "${ROOT}");
+    for (name, value) in [("tls", "\"${TLS}\""), ("enabled", "\"${ON}\"")] {
+        let field = form::find(name).unwrap();
+        assert_eq!(editor.field("a.test", field), FieldValue::Other(value.to_owned()));
+        assert!(editor.set_field("a.test", field, "").is_err());
+    }
+    let issuer = Editor::new("[site.\"a.test\"]\ntls = { issuer = \"https://ca.test/\" }\n").unwrap();
+    let shown = issuer.field("a.test", form::find("tls").unwrap());
+    assert_eq!(shown, FieldValue::Other("{ issuer = \"https://ca.test/\" }".to_owned()));
 }
 
 #[test]
@@ -126,6 +139,7 @@ fn short_forms_are_written_where_they_are_enough() {
         ("aliases", "b.test"),
         ("listen", "8080"),
         ("proxy", "http://b"),
+        // `files` writes nothing. The certificate file then creates the table `tls`.
         ("tls", "files"),
         ("tls.cert", "a.pem"),
         ("tls.key", "a.key"),
@@ -159,6 +173,8 @@ fn invalid_texts_are_refused() {
     let mut set = |site: &str, name: &str, text: &str| editor.set_field(site, form::find(name).unwrap(), text);
     assert_eq!(set("b.test", "root", "/a"), Err(EditError::NoSite("b.test".into())));
     assert_eq!(set("a.test", "headers", "X"), Err(EditError::NotAnEntry("X".into())));
+    let repeated = Err(EditError::Repeated("X".into()));
+    assert_eq!(set("a.test", "headers", "X = 1\nY = 2\nX=3"), repeated);
     assert!(matches!(
         set("a.test", "proxy", "http://b"),
         Err(EditError::NotAField(_))
@@ -168,6 +184,7 @@ fn invalid_texts_are_refused() {
 
 #[test]
 fn defaults_and_examples_are_texts() {
+    // Returns the default and the example of a field.
     let of = |name: &str| samples(form::find(name).unwrap());
     assert_eq!(of("enabled"), ("true".into(), "false".into()));
     assert_eq!(of("limits.body_size"), ("100MiB".into(), "10MiB".into()));

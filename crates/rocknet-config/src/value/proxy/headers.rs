@@ -1,4 +1,5 @@
-//! Parses `headers` of a proxy: header fields that are set or removed in forwarded requests.
+//! Parses `headers` of a proxy, of its health checks and of `[tracing]`: header fields that are set or removed in
+//! requests.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::finding::Code;
 use crate::message::short;
 use crate::value::field::{is_reserved, is_token};
 
-/// Reads header fields of requests. Fields that frame a message are refused.
+/// Reads `headers` of a table; an empty value removes a field. Fields that only the server may set are refused.
 pub(crate) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     for (name, entry) in table.table("headers").map(Table::in_order).unwrap_or_default() {

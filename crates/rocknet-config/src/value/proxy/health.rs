@@ -30,14 +30,14 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, proxy_fields: &BTreeMap<
         check.bad_text(written, path.span, message, "write \"/healthz\"");
         return None;
     }
-    let own = table.map(|table| headers::build(check, table)).unwrap_or_default();
-    let is_own = |name: &str| own.keys().any(|own| own.eq_ignore_ascii_case(name));
-    let inherited = proxy_fields.iter().filter(|(name, _)| !is_own(name));
+    let check_fields = table.map(|table| headers::build(check, table)).unwrap_or_default();
+    let is_overridden = |name: &str| check_fields.keys().any(|field| field.eq_ignore_ascii_case(name));
+    let inherited = proxy_fields.iter().filter(|(name, _)| !is_overridden(name));
     let base = Health::of(text.clone());
     let mut health = Health {
         // An empty value removes a field of the client, and checks have no client.
         headers: inherited
-            .chain(&own)
+            .chain(&check_fields)
             .filter(|(_, value)| !value.is_empty())
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect(),

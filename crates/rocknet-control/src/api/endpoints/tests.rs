@@ -1,4 +1,4 @@
-//! Tests of the endpoints: every request is parsed by its own, and wrong bodies are rejected.
+//! Tests of the endpoints: each endpoint parses its own request, and wrong bodies are rejected.
 
 use super::super::endpoint::Input;
 use super::*;
@@ -80,6 +80,7 @@ fn every_request_is_parsed_by_its_endpoint() {
             edits: Vec::new(),
             revision: Some("a".into()),
             file: Some("b".into()),
+            create: true,
         }),
         Request::DashboardLink,
     ];

@@ -2,23 +2,24 @@
 //!
 //! If a reply does not arrive in time, all further requests fail immediately until that reply has arrived.
 
+mod connection;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rocknet_io::child::{self, ChildSetup};
-use rocknet_io::fd_channel::{Blocking, FdChannel};
+use rocknet_io::fd_channel::FdChannel;
 use rocknet_io::sealed_file;
 use rustix::process::Signal;
 
-use super::protocol::{
-    self, HELPER_ARGUMENT, HelperReply, HelperRequest, MAX_ACCOUNTS, MESSAGE_SIZE, ProgramSpec, RUNNING,
-};
+use self::connection::{HelperConnection, HelperError, lock};
+use super::protocol::{self, HELPER_ARGUMENT, HelperRequest, MAX_ACCOUNTS, ProgramSpec, RUNNING};
 use crate::accounts::{Accounts, Launch};
 
 /// Timeout of a reply. Starting a program normally takes a millisecond, but the start of a program on a network drive
@@ -42,24 +43,6 @@ pub struct Helper {
     accounts: Accounts,
     /// `None` if a previous process of the server has started the helper.
     _child: Option<Child>,
-}
-
-/// Connection to the helper.
-struct HelperConnection {
-    channel: FdChannel,
-    /// Number of the last request.
-    sequence: u32,
-    /// Request whose reply is overdue.
-    late: Option<LateReply>,
-    /// Programs whose start was reported after the timeout. They are killed, because the caller has already received
-    /// an error.
-    abandoned: Vec<u64>,
-}
-
-/// A request whose reply did not arrive in time.
-struct LateReply {
-    sequence: u32,
-    is_start: bool,
 }
 
 /// A program started by the helper, identified by the helper's number.
@@ -258,99 +241,6 @@ impl Drop for ConnectionGuard<'_> {
     }
 }
 
-/// Error of a request to the helper.
-enum HelperError {
-    /// The helper replied with an error number of the system.
-    Refused(i32),
-    /// The request could not be sent, or the helper did not send a valid reply in time.
-    Unavailable(io::Error),
-}
-
-impl HelperConnection {
-    /// Sends a request with descriptors, and returns the number in the reply.
-    fn call(&mut self, request: HelperRequest, fds: &[BorrowedFd<'_>], timeout: Duration) -> Result<u64, HelperError> {
-        // While an earlier reply is overdue, the call fails without waiting.
-        self.receive_late_reply(Duration::ZERO)?;
-        self.sequence = self.sequence.wrapping_add(1);
-        self.channel
-            .send_with_fds(&request.write(self.sequence), fds, Blocking::No)
-            .map_err(HelperError::Unavailable)?;
-        let reply = self.receive_reply(timeout);
-        if matches!(&reply, Err(HelperError::Unavailable(error)) if error.kind() == io::ErrorKind::TimedOut) {
-            self.late = Some(LateReply {
-                sequence: self.sequence,
-                is_start: matches!(request, HelperRequest::Start { .. }),
-            });
-        }
-        let (replied, reply) = reply?;
-        if replied != self.sequence {
-            return Err(HelperError::Unavailable(io::ErrorKind::InvalidData.into()));
-        }
-        reply.map_err(HelperError::Refused)
-    }
-
-    /// Receives the overdue reply, if there is one. Fails if the reply does not arrive within `timeout`.
-    fn receive_late_reply(&mut self, timeout: Duration) -> Result<(), HelperError> {
-        let Some(late) = &self.late else {
-            return Ok(());
-        };
-        let (sequence, is_start) = (late.sequence, late.is_start);
-        let (replied, reply) = self.receive_reply(timeout)?;
-        if replied != sequence {
-            return Err(HelperError::Unavailable(io::ErrorKind::InvalidData.into()));
-        }
-        self.late = None;
-        if is_start {
-            self.abandoned.extend(reply);
-        }
-        Ok(())
-    }
-
-    /// Receives a reply within `timeout`. Returns the sequence number of its request, and the reply.
-    fn receive_reply(&self, timeout: Duration) -> Result<(u32, HelperReply), HelperError> {
-        if !self.channel.wait_readable(timeout) {
-            return Err(HelperError::Unavailable(io::ErrorKind::TimedOut.into()));
-        }
-        // One byte more than a message, so that a longer message is recognized as invalid.
-        let mut buffer = [0; MESSAGE_SIZE + 1];
-        let received = self
-            .channel
-            .recv_with_fds(&mut buffer)
-            .map_err(HelperError::Unavailable)?;
-        let Some((size, _)) = received else {
-            return Err(HelperError::Unavailable(io::ErrorKind::BrokenPipe.into()));
-        };
-        let read = protocol::read_reply(&buffer[..size]);
-        read.ok_or_else(|| HelperError::Unavailable(io::ErrorKind::InvalidData.into()))
-    }
-
-    /// Kills abandoned programs and sends the outstanding `Forget` requests. Requests without a reply are sent again by
-    /// the next call.
-    fn clean_up(&mut self, to_forget: &Mutex<Vec<u64>>, timeout: Duration) {
-        while let Some(&number) = self.abandoned.last() {
-            let kill = HelperRequest::Signal {
-                number,
-                signal: Signal::KILL,
-                to_group: true,
-            };
-            if let Err(HelperError::Unavailable(_)) = self.call(kill, &[], timeout) {
-                return;
-            }
-            self.abandoned.pop();
-            lock(to_forget).push(number);
-        }
-        loop {
-            let Some(number) = lock(to_forget).pop() else {
-                return;
-            };
-            if let Err(HelperError::Unavailable(_)) = self.call(HelperRequest::Forget(number), &[], timeout) {
-                lock(to_forget).push(number);
-                return;
-            }
-        }
-    }
-}
-
 impl HelperProcess {
     /// Returns the process ID, which is the lower half of the helper's number; `None` if the ID is unknown.
     pub fn id(&self) -> Option<u32> {
@@ -409,160 +299,9 @@ impl Drop for HelperProcess {
     }
 }
 
-fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Wait status that is reported for programs whose helper has ended, because the true one is lost: "killed by SIGTERM"
+/// Wait status of a program whose helper has ended, because the true status is lost. It means "killed by SIGTERM"
 /// (15), the parent-death signal that the system sends to php-fpm.
 const ENDED_WITH_HELPER: i32 = 15;
 
 #[cfg(test)]
-mod tests {
-    use std::thread;
-    use std::time::Instant;
-
-    use super::*;
-
-    const SHORT: Duration = Duration::from_millis(50);
-    const LONG: Duration = Duration::from_secs(20);
-
-    /// Creates a helper without a process, and the helper's end of its channel. The child is only a placeholder.
-    fn helper(timeout: Duration) -> (Helper, FdChannel) {
-        let (ours, theirs) = FdChannel::pair().unwrap();
-        let child = Command::new("true").spawn().unwrap();
-        (
-            Helper::new(ours, Some(child), Accounts::default(), timeout),
-            theirs.into(),
-        )
-    }
-
-    /// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment.
-    /// Therefore the end of a closed socket is noticed later.
-    fn until(is_so: impl Fn() -> bool) {
-        let deadline = Instant::now() + LONG;
-        while !is_so() {
-            assert!(Instant::now() < deadline, "the end of the helper is not noticed");
-            thread::yield_now();
-        }
-    }
-
-    /// Returns a request to start a program.
-    fn start() -> HelperRequest {
-        HelperRequest::Start {
-            account: 0,
-            has_file: false,
-            has_listener: false,
-            parent_death_signal: Signal::KILL,
-        }
-    }
-
-    /// Receives a request at the helper's end, with its sequence number.
-    fn receive(theirs: &FdChannel) -> (u32, HelperRequest) {
-        let mut buffer = [0; MESSAGE_SIZE + 1];
-        assert!(theirs.wait_readable(LONG), "no request");
-        let (size, _) = theirs.recv_with_fds(&mut buffer).unwrap().unwrap();
-        HelperRequest::read(&buffer[..size]).unwrap()
-    }
-
-    /// Sends a reply from the helper's end.
-    fn reply(theirs: &FdChannel, sequence: u32, reply: HelperReply) {
-        theirs
-            .send(&protocol::write_reply(sequence, reply), None, Blocking::No)
-            .unwrap();
-    }
-
-    #[test]
-    fn every_call_fails_immediately_until_an_overdue_reply_arrives() {
-        // The overdue reply: program 7 was started, or the start failed with error number 2 (ENOENT).
-        for late in [Ok(7), Err(2)] {
-            let (mut helper, theirs) = helper(SHORT);
-            assert!(helper.call(start(), &[]).is_err());
-            // With this timeout, the test would fail if a call waited.
-            helper.timeout = LONG;
-            let before = Instant::now();
-            for _ in 0..10_000 {
-                let failed = helper.call(HelperRequest::TryWait(1), &[]).expect_err("no reply");
-                assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
-            }
-            assert!(before.elapsed() < LONG, "{:?}", before.elapsed());
-            let (sequence, request) = receive(&theirs);
-            assert_eq!(request, start());
-            assert!(!theirs.wait_readable(Duration::ZERO), "another request was sent");
-            reply(&theirs, sequence, late);
-            let server = thread::spawn(move || {
-                let mut requests = Vec::new();
-                // After a late success, the program that was started is killed and forgotten.
-                for _ in 0..if late.is_ok() { 3 } else { 1 } {
-                    let (sequence, request) = receive(&theirs);
-                    requests.push(request);
-                    reply(&theirs, sequence, Ok(0));
-                }
-                (requests, theirs)
-            });
-            assert_eq!(helper.call(HelperRequest::TryWait(1), &[]).unwrap(), 0);
-            let (requests, theirs) = server.join().unwrap();
-            let kill = HelperRequest::Signal {
-                number: 7,
-                signal: Signal::KILL,
-                to_group: true,
-            };
-            let all = [HelperRequest::TryWait(1), kill, HelperRequest::Forget(7)];
-            assert_eq!(requests, all[..requests.len()]);
-            assert!(!theirs.wait_readable(Duration::ZERO));
-        }
-    }
-
-    #[test]
-    fn waiting_for_the_connection_is_bounded_by_the_reply_timeout() {
-        let (helper, _theirs) = helper(SHORT);
-        let connection = helper.lock_connection().unwrap();
-        let failed = helper
-            .call(HelperRequest::TryWait(1), &[])
-            .expect_err("the connection is in use");
-        assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
-        drop(connection);
-        assert!(helper.lock_connection().is_some());
-    }
-
-    #[test]
-    fn a_call_on_a_full_socket_times_out_until_the_helper_has_ended() {
-        let (helper, theirs) = helper(SHORT);
-        let mut connection = helper.lock_connection().unwrap();
-        while connection.get().channel.send_with_fds(&[1], &[], Blocking::No).is_ok() {}
-        drop(connection);
-        let failed = helper
-            .call(HelperRequest::TryWait(1), &[])
-            .expect_err("the socket is full");
-        assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
-        drop(theirs);
-        until(|| {
-            let failed = helper
-                .call(HelperRequest::TryWait(1), &[])
-                .expect_err("the helper has ended");
-            failed.kind() == io::ErrorKind::BrokenPipe
-        });
-    }
-
-    #[test]
-    fn without_replies_a_forget_is_kept_and_a_group_counts_as_running() {
-        let (helper, theirs) = helper(SHORT);
-        let helper: &'static Helper = Box::leak(Box::new(helper));
-        drop(HelperProcess {
-            helper,
-            number: 9,
-            status: None,
-        });
-        assert_eq!(*lock(&helper.to_forget), [9]);
-        let (sequence, _) = receive(&theirs);
-        reply(&theirs, sequence, Ok(0));
-        let other = HelperProcess {
-            helper,
-            number: 8,
-            status: None,
-        };
-        assert!(other.group_has_members(), "the state of the group is unknown");
-        drop(theirs);
-        until(|| !other.group_has_members());
-    }
-}
+mod tests;

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 pub use self::client::{Helper, HelperProcess};
 use self::protocol::HELPER_ARGUMENT;
-pub use self::protocol::HELPER_VERSION;
+pub use self::protocol::{HELPER_VERSION, MAX_ACCOUNTS};
 
 /// Runs the helper if this process was started as a helper, and returns its exit code; otherwise returns `None`. `main`
 /// has to call this function first.

@@ -51,7 +51,7 @@ impl ProgramTable {
         self.processes.len()
     }
 
-    /// Handles a request about a program that was started. Other requests are invalid.
+    /// Handles a request about a started program. Other requests are invalid.
     pub fn handle(&mut self, request: HelperRequest) -> HelperReply {
         match request {
             HelperRequest::TryWait(number) => {
@@ -133,7 +133,7 @@ impl ProgramTable {
         Ok(number)
     }
 
-    /// Removes the programs that have ended and about which the client sends no more requests.
+    /// Removes the programs that have ended and that the client has released.
     pub fn forget_ended(&mut self) {
         self.processes
             .retain(|_, entry| !entry.is_released || matches!(entry.process.try_wait(), Ok(None)));
@@ -157,8 +157,8 @@ impl ProgramTable {
 }
 
 impl EndingPrograms {
-    /// Returns true once all programs have ended, or [`EXIT_TIMEOUT`] has passed. In both cases, kills the remaining
-    /// members of their groups first.
+    /// Returns true once all programs have ended or [`EXIT_TIMEOUT`] has passed. Before it returns true, kills the
+    /// remaining members of their process groups.
     pub fn have_ended(&mut self) -> bool {
         let is_running = |entry: &mut ProcessEntry| matches!(entry.process.try_wait(), Ok(None));
         if self.processes.iter_mut().any(is_running) && Instant::now() < self.deadline {

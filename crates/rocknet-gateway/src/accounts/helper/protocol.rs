@@ -41,7 +41,8 @@ pub enum HelperRequest {
         has_file: bool,
         /// True if a listening socket is passed.
         has_listener: bool,
-        /// Signal that the program receives when the helper ends, or the server process that sent this request.
+        /// Signal that the program receives when the helper ends, or when the server process that sent this request
+        /// ends.
         parent_death_signal: Signal,
     },
     /// Reaps the program with this number if it has ended; returns its wait status or [`RUNNING`].
@@ -146,7 +147,7 @@ impl HelperRequest {
 }
 
 /// Encodes a reply to the request with this sequence number. Bytes 0 to 3 are the sequence number, byte 4 is 1 for an
-/// error and else 0, and bytes 8 to 15 are the number. All other bytes are 0.
+/// error and 0 otherwise, and bytes 8 to 15 are the number. All other bytes are 0.
 pub fn write_reply(sequence: u32, reply: HelperReply) -> [u8; MESSAGE_SIZE] {
     let mut out = [0; MESSAGE_SIZE];
     out[..4].copy_from_slice(&sequence.to_le_bytes());
@@ -192,7 +193,7 @@ pub struct ProgramSpec {
     pub name: OsString,
     /// Working directory, an absolute path.
     pub folder: OsString,
-    /// Name by which the program finds the listening socket; empty if none is passed.
+    /// Name by which the program finds the listening socket; empty if no socket is passed.
     pub listener: OsString,
     /// Arguments after `argv[0]`.
     pub arguments: Vec<OsString>,

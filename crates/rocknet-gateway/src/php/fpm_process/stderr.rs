@@ -34,7 +34,7 @@ impl StderrTail {
         lines.join("; ")
     }
 
-    /// Adds a line, and forgets the oldest one beyond [`STDERR_TAIL`].
+    /// Adds a line, and drops the oldest line if there are more than [`STDERR_TAIL`].
     fn push(&self, line: String) {
         let mut lines = lock(&self.0);
         if lines.len() == STDERR_TAIL {

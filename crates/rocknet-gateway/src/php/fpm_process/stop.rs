@@ -69,7 +69,7 @@ impl FpmProcess {
         }
     }
 
-    /// Removes the socket and its state, and kills the processes that remain of earlier runs.
+    /// Removes the socket and its state, and kills the remaining processes of earlier runs.
     pub(super) fn clean_up(&mut self) {
         self.state = FpmState::Gone;
         self.retires_at = None;

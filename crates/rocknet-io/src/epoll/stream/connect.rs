@@ -33,6 +33,7 @@ impl EpollStream {
         EpollStream::begin(socket, &SockAddr::unix(path)?).await
     }
 
+    /// Connects a new socket. Returns once the connection is established.
     async fn begin(socket: Socket, address: &SockAddr) -> io::Result<EpollStream> {
         socket.set_nonblocking(true)?;
         let is_under_way = match socket.connect(address) {

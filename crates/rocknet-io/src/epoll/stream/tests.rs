@@ -1,4 +1,4 @@
-//! Tests with real sockets: resets, idle links, and files between frames.
+//! Tests with real sockets: resets, idle streams, files between frames, and bytes in flight.
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -10,16 +10,16 @@ use crate::runtime::Runtime;
 const MAX_EVENTS: usize = 8;
 
 #[test]
-fn a_link_that_was_reset_sends_a_reset_to_the_peer() {
+fn a_stream_that_was_reset_sends_a_reset_to_the_peer() {
     for reset in [true, false] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
         Runtime::new(MAX_EVENTS).unwrap().block_on(async {
-            let mut link = EpollStream::new(socket.into()).unwrap();
+            let mut stream = EpollStream::new(socket.into()).unwrap();
             if reset {
-                link.reset();
+                stream.reset();
             }
         });
         let seen = peer.read(&mut [0]).map_err(|error| error.kind());
@@ -32,7 +32,7 @@ fn a_link_that_was_reset_sends_a_reset_to_the_peer() {
     }
 }
 
-/// Checks that a link is idle at first, and that `is_idle` returns `expected` after `act`. `act` is an action of the
+/// Checks that a stream is idle at first, and that `is_idle` returns `expected` after `act`. `act` is an action of the
 /// peer; it returns the peer if the peer stays open.
 fn check_idle(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -41,9 +41,9 @@ fn check_idle(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) 
     socket.set_nonblocking(true).unwrap();
     let (watched, readable) = (socket.try_clone().unwrap(), !expected);
     Runtime::new(MAX_EVENTS).unwrap().block_on(async {
-        let mut link = EpollStream::new(socket.into()).unwrap();
-        link.expect_nothing();
-        assert!(link.is_idle());
+        let mut stream = EpollStream::new(socket.into()).unwrap();
+        stream.expect_nothing();
+        assert!(stream.is_idle());
         let _peer = act(peer);
         if readable {
             // Returns once the data or the end has arrived.
@@ -52,12 +52,12 @@ fn check_idle(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) 
         }
         // Delivers the event.
         crate::runtime::drain_events().await;
-        assert_eq!(link.is_idle(), expected);
+        assert_eq!(stream.is_idle(), expected);
     });
 }
 
 #[test]
-fn data_or_the_end_make_a_link_not_idle() {
+fn data_or_the_end_make_a_stream_not_idle() {
     check_idle(true, Some);
     check_idle(false, |mut peer| {
         std::io::Write::write_all(&mut peer, b"x").unwrap();

@@ -48,6 +48,7 @@ fn pair_of(shape: impl FnOnce(&TcpStream, &TcpStream)) -> (EpollStream, TcpStrea
 /// Timeout of all waits for a peer or a task: far more than they need on a busy machine.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
+/// Returns a queue that contains a copy of `bytes`.
 fn queue_of(bytes: &[u8]) -> SendQueue {
     let mut queue = SendQueue::default();
     queue.buffer().extend_from_slice(bytes);
@@ -66,6 +67,7 @@ fn on_each(test: impl AsyncFn()) {
     }
 }
 
+/// Moves `bytes` into the batch of this thread. Returns false if nothing was moved.
 async fn send_batched(link: &mut EpollStream, bytes: &[u8]) -> bool {
     once(|context| link.send_batched(context, &mut queue_of(bytes))).await
 }
@@ -78,6 +80,7 @@ fn has_arrived(peer: &mut TcpStream, wait: bool) -> bool {
     arrived
 }
 
+/// Reads exactly `length` bytes.
 fn read(peer: &mut TcpStream, length: usize) -> Vec<u8> {
     let mut read = vec![0; length];
     peer.read_exact(&mut read).expect("all bytes");
@@ -108,6 +111,7 @@ fn the_batch_is_sent_while_tasks_keep_waking_themselves() {
         let (mut busy, _silent) = pair();
         spawn(poll_fn(move |context| {
             context.waker().wake_by_ref();
+            // Sending an empty queue counts as work, too, and the batch is sent after a fixed amount of work.
             let _ = busy.poll_send(context, &mut SendQueue::default());
             Poll::Pending
         }));
@@ -180,6 +184,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
         // Content of the message `number` of the link with the index `seed`.
         let content = |seed: usize, number: usize| vec![(seed * 7 + number) as u8; 1000];
         let mut readers = Vec::new();
+        // Number of times that a link returned unsent bytes.
         let mut returned = 0;
         let mut links: Vec<(EpollStream, SendQueue)> = (0..3)
             .map(|_| {
@@ -206,6 +211,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
                     assert!(backlog.is_empty());
                 }
             }
+            // Run the event loop now and then, so that it sends the batch.
             if number % 8 == 0 {
                 drain_events().await;
             }
@@ -244,6 +250,7 @@ fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
 fn unsent_bytes_wake_their_task() {
     on_each(async || {
         let (mut link, _peer) = narrow_pair();
+        // Fill the socket buffers, so that the write below is not accepted.
         let mut queue = queue_of(&[0; 1 << 20]);
         while once(|context| link.poll_send(context, &mut queue)).await.is_ready() {
             queue.buffer().resize(1 << 20, 0);

@@ -18,8 +18,9 @@ use crate::link::{Link, Received};
 use crate::pipe::PipePool;
 use crate::queue::SendQueue;
 
-/// Returns the `length` bytes that one side sends from position `from` on. `length` may be up to 2 MB. The seed of the
-/// peer is that of the link plus 100, so that the two directions carry different bytes.
+/// Returns the `length` bytes that one side sends from position `from` on. `length` may be up to 2 MB. The peer uses
+/// the seed of the link plus 100, so that the two directions carry different bytes. The bytes repeat after 251
+/// positions. That number is prime, so a shift by the size of a buffer is noticed.
 fn bytes(seed: usize, from: usize, length: usize) -> &'static [u8] {
     static ALL: LazyLock<Vec<u8>> = LazyLock::new(|| (0..2_097_152).map(|at| (at % 251) as u8).collect());
     let from = (seed + from) % 251;
@@ -37,6 +38,7 @@ impl Wake for Flag {
 }
 
 impl Flag {
+    /// Returns whether the flag is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -54,15 +56,18 @@ pub struct LinkRecord {
     received: usize,
     /// Number of bytes passed to the link.
     sent: usize,
+    /// True once the link has received the end of the stream.
     received_end: bool,
     /// True once everything was sent and, after a shutdown of the sending side, the end was received.
     finished: bool,
+    /// Error that ended the task of the link.
     error: Option<io::Error>,
 }
 
 /// Connection that uses its link as protocols do: returned unsent bytes are sent before all others.
 struct TestConnection {
     link: UringStream,
+    /// Bytes that the link has not accepted.
     backlog: SendQueue,
     pipes: PipePool,
     /// Seed of the bytes that the link sends; see [`bytes()`].
@@ -145,7 +150,8 @@ impl TestConnection {
         .await
     }
 
-    /// Performs random operations, then either drops the link at once or sends everything.
+    /// Performs random operations, then either drops the link at once or sends everything. After sending everything,
+    /// may also shut down the sending side and receive until the end.
     async fn run(mut self, mut rng: SeededRng) -> io::Result<()> {
         for _ in 0..rng.below(14) {
             match rng.below(12) {
@@ -208,6 +214,7 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// Creates a connection on `driver`, whose task has not been polled, and its peer.
     pub fn new(driver: &Rc<Driver>, rng: &mut SeededRng) -> Pair {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         for socket in [&ours, &theirs] {

@@ -37,6 +37,7 @@ fn a_link_can_be_dropped_at_any_moment() {
                 let (link, mut peer) = pair(&driver);
                 let mut talk = Box::pin(talk(link));
                 peer.set_nonblocking(true).expect("an option");
+                // The peer reads only after every third poll, and events are delivered only after every second one.
                 for poll in 0..polls {
                     let _ = peer.write(b"word");
                     if poll % 3 == 2 {

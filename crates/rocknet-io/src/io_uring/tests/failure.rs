@@ -39,6 +39,7 @@ fn a_low_memlock_limit_has_no_effect_or_is_given_as_the_reason() {
     if !in_own_process("io_uring::tests::failure::a_low_memlock_limit_has_no_effect_or_is_given_as_the_reason") {
         return;
     }
+    // Reason why io_uring is unavailable even without the limit, if any.
     let before = io_uring_unavailable();
     let none = Rlimit {
         current: Some(0),
@@ -66,8 +67,8 @@ fn without_descriptors_io_uring_is_unavailable() {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
         let open = std::fs::read_dir("/proc/self/fd").expect("a list").count() as u64;
-        // Number of free descriptors, and whether io_uring is available. Three or four suffice for the runtime but not
-        // for the ring, and 64 suffice for both.
+        // Number of free descriptors, not counting the one that listed `/proc/self/fd`, and whether io_uring is
+        // available. Three or four suffice for the runtime but not for the ring, and 64 suffice for both.
         for (room, works) in [(0, false), (3, false), (4, false), (64, true)] {
             let current = Some(open + room);
             setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a limit");

@@ -23,7 +23,7 @@ fn descriptors_opened_while_the_ring_ends_are_closed() {
     let before = descriptors();
     for round in 0..100 {
         on_ring(async |driver| {
-            // A kernel thread looks up paths below /proc.
+            // A kernel thread looks up paths below /proc, so lookups are still in progress when the ring ends.
             let lookups = (0..50).map(|_| prefetch_path(root.clone(), b"proc/self/status", ResolveFlags::BENEATH));
             let mut lookups: Vec<_> = lookups.map(|lookup| Box::pin(lookup.expect("room"))).collect();
             for lookup in &mut lookups {

@@ -33,6 +33,7 @@ fn files_are_read_ahead() {
             (300_000, 400_000, 10),
         ] {
             let file = cold_file(length);
+            // The future returns true once the read has completed.
             assert!(read_ahead(&file, offset, wanted).expect("room").await);
             let end = (offset + wanted).min(length as u64);
             for at in (offset..end)
@@ -67,6 +68,7 @@ fn reads_can_be_dropped_and_their_number_is_limited() {
             one.await;
         }
         drop(all);
+        // The second number counts unfinished operations.
         while driver.counts().1 > 0 {
             drain_events().await;
             thread::yield_now();

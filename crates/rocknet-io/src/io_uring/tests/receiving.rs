@@ -43,7 +43,7 @@ fn an_end_that_arrives_with_data_is_reported() {
             // Without this call, the first receive would be tried by `recv(2)`.
             link.expect_nothing();
             if is_waiting {
-                // The operation is armed before anything is sent.
+                // The receive operation is submitted before anything is sent.
                 let mut buffer = [0; 1];
                 poll_fn(|context| {
                     assert!(link.poll_recv(context, &mut buffer).is_pending());
@@ -67,7 +67,7 @@ fn data_that_exceeds_all_buffers_arrives() {
     const EACH: usize = 100_000;
     on_ring(async |driver| {
         let (mut links, mut peers): (Vec<_>, Vec<_>) = (0..LINKS).map(|_| pair(&driver)).unzip();
-        // The operations are armed before anything is sent, so that all need buffers in the same turn.
+        // All receive operations are submitted before anything is sent, so that all need buffers in the same turn.
         for link in &mut links {
             let mut buffer = [0; 1];
             poll_fn(|context| {
@@ -93,7 +93,7 @@ fn no_data_is_read_for_a_task_that_does_not_receive() {
         let (mut link, mut peer) = pair(&driver);
         peer.write_all(b"first").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"first");
-        // From now on an operation is armed, but the task does not receive.
+        // From now on a receive operation of the ring waits for data, but the task does not receive.
         let mut buffer = [0; 1];
         assert!(
             once(|context| link.poll_recv(context, &mut buffer).map(drop))
@@ -123,11 +123,13 @@ fn no_data_is_read_for_a_task_that_does_not_receive() {
 
 #[test]
 fn large_transfers_use_large_receives_and_small_ones_do_not() {
+    /// Returns whether any connection of the ring uses large receives.
     fn receives_large(driver: &Driver) -> bool {
         driver.with_state(|state| state.slots.iter().any(|(_, slot)| slot.receive_mode.is_large()))
     }
     /// More bytes than fit into a socket, so that they arrive in many pieces.
     const LENGTH: usize = 1_000_000;
+    // True if the link receives small messages before the first large transfer.
     for small_before in [false, true] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
@@ -149,6 +151,7 @@ fn large_transfers_use_large_receives_and_small_ones_do_not() {
                 assert!(all == pattern(LENGTH));
                 assert!(receives_large(&driver), "the data was received in small pieces");
                 peer = sender.join().expect("a sender");
+                // More small receives than it takes to turn large receives off.
                 for _ in 0..20 {
                     send_word(&mut peer);
                     assert_eq!(receive(&mut link, 65_536).await.expect("bytes"), b"word");

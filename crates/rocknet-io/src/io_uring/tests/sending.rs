@@ -12,7 +12,9 @@ use crate::runtime::{drain_events, spawn};
 
 #[test]
 fn many_responses_share_a_few_system_calls() {
+    /// Number of links that respond in each round.
     const LINKS: usize = 32;
+    /// Number of rounds whose system calls are counted.
     const ROUNDS: usize = 10;
     /// Maximum system calls per round. One call delivers about twenty completions, and a few calls deliver no
     /// completion.
@@ -87,6 +89,7 @@ fn returned_unsent_bytes_are_sent_in_order() {
                 .await
                 .expect("sent");
             }
+            // Sends the messages that are still batched or unsent.
             send(&mut link, &mut SendQueue::default()).await.expect("sent");
             drop(link);
             drain_events().await;

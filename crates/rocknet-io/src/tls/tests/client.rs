@@ -18,6 +18,7 @@ use crate::sim::{self, SimLink, SimPeer};
 use crate::tls::{ClientSide, Tls, TlsBuffers};
 use crate::wheel::Wheel;
 
+/// The client side of a session over a link in memory.
 type Client = Tls<SimLink, ClientSide>;
 
 /// A server, and the way in which its bytes are split.
@@ -31,8 +32,10 @@ struct Server {
 }
 
 impl Server {
+    /// Creates a server, and a client at the other end of the link.
     fn new(configs: &TlsConfigs, split: usize) -> (Server, Client) {
         let (link, peer) = sim::pair();
+        // Ticks of 250 ms, and memory for one deadline. The test never advances the wheel.
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let buffers: Rc<TlsBuffers> = TlsBuffers::new(&wheel);
         let name = ServerName::try_from(NAME).unwrap();
@@ -72,6 +75,7 @@ impl Server {
         result
     }
 
+    /// Drives the handshake of the client until it is complete or fails.
     fn handshake(&mut self, client: &mut Client) -> io::Result<()> {
         loop {
             match client.poll_handshake(&mut context()) {
@@ -128,6 +132,7 @@ fn any_split_gives_the_same_result() {
                     "{length} in, {split}"
                 );
             }
+            // A connection that waits for data stores neither incomplete records nor plaintext.
             assert!(client.poll_recv(&mut context(), &mut [0; 10]).is_pending());
             assert_eq!((client.partial.capacity(), client.unread.capacity()), (0, 0));
         }
@@ -138,7 +143,7 @@ fn any_split_gives_the_same_result() {
 fn a_second_session_resumes_the_first() {
     for version in [&TLS13, &TLS12] {
         let configs = configs(version);
-        let kinds: Vec<_> = (0..2)
+        let resumed: Vec<_> = (0..2)
             .map(|_| {
                 let (mut server, mut client) = Server::new(&configs, usize::MAX);
                 server.handshake(&mut client).unwrap();
@@ -151,12 +156,13 @@ fn a_second_session_resumes_the_first() {
                 client.negotiated().resumed
             })
             .collect();
-        assert_eq!(kinds, [false, true], "{version:?}");
+        assert_eq!(resumed, [false, true], "{version:?}");
     }
 }
 
 #[test]
 fn an_end_requires_close_notify() {
+    // `Ok(0)` is the proper end of a stream.
     for (has_close_notify, expected) in [(true, Ok(0)), (false, Err(io::ErrorKind::UnexpectedEof))] {
         let (mut server, mut client) = Server::new(&configs(&TLS13), usize::MAX);
         server.handshake(&mut client).unwrap();

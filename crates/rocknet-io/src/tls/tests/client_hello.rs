@@ -12,12 +12,12 @@ use super::{NAME, TestClient, TlsConfigs, configs, configs_with, context, handsh
 use crate::sim::SimLink;
 use crate::tls::{ClientHelloAcceptor, Tls};
 
-/// Maximum payload of a record.
+/// Maximum payload of a record in bytes (RFC 8446 §5.1).
 const RECORD: usize = 16 * 1024;
 // Descriptions of alerts (RFC 8446 §6).
 const DECODE_ERROR: u8 = 50;
 const UNEXPECTED_MESSAGE: u8 = 10;
-/// user_canceled and close_notify, both as warnings.
+/// Two alert records: user_canceled (90) and close_notify (0), both as warnings (1).
 const CANCELED: &[u8] = &[21, 3, 3, 0, 2, 1, 90, 21, 3, 3, 0, 2, 1, 0];
 
 /// A client whose first flight has exactly `size` bytes, including the header of one record.
@@ -40,6 +40,7 @@ fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
     with(size - bare)
 }
 
+/// Returns the bytes that the client sends before it has received anything: the ClientHello.
 fn first_flight(client: &mut ClientConnection) -> Vec<u8> {
     let mut sent = Vec::new();
     while client.wants_write() {
@@ -48,8 +49,8 @@ fn first_flight(client: &mut ClientConnection) -> Vec<u8> {
     sent
 }
 
-/// Repacks the handshake bytes into records of at most `payload` bytes. Beyond the capacity of a record, the length in
-/// the header is truncated.
+/// Repacks the handshake bytes into records of at most `payload` bytes. The header has 16 bits for the length of the
+/// payload. A greater length is truncated there, so such a record serves only to count its bytes.
 fn repack(mut records: &[u8], payload: usize) -> Vec<u8> {
     let mut all = Vec::new();
     while let [22, _, _, high, low, rest @ ..] = records {
@@ -78,7 +79,8 @@ fn message(kind: u8, length: usize) -> Vec<u8> {
 #[test]
 fn a_client_hello_of_any_size_and_split_is_accepted() {
     let configs = configs(&TLS13);
-    // Size of the ClientHello, maximum payload of its records, and maximum bytes that arrive at once.
+    // Size of the ClientHello, maximum payload of its records, and maximum bytes that arrive at once. rustls reads at
+    // most 4,096 bytes at once. A full record has 16,389 bytes with its header.
     for size in [3_800, 4_095, 4_096, 4_097, 8_192, 16_389, 20_000, 40_000, 60_000] {
         for payload in [RECORD, 1_000, 100] {
             for split in [1, 1_400, usize::MAX] {
@@ -117,7 +119,7 @@ fn a_large_second_client_hello_is_accepted() {
     }
 }
 
-/// Returns the bytes sent in response to `bytes` followed by the end of the client.
+/// Makes a client send `bytes` and then end its stream. Returns the bytes that the server sends in response.
 fn bytes_sent_for(bytes: &[u8]) -> Vec<u8> {
     let (client, mut acceptor) = TestClient::new(&configs(&TLS13), usize::MAX);
     client.peer.send(bytes);
@@ -135,6 +137,7 @@ fn bytes_sent_for(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn an_invalid_client_hello_gets_an_alert() {
+    // An alert record with the level fatal (2).
     let fatal = |alert: u8| vec![21, 3, 3, 0, 2, 2, alert];
     let hello = {
         let (mut client, _) = TestClient::new(&configs(&TLS13), usize::MAX);
@@ -144,6 +147,7 @@ fn an_invalid_client_hello_gets_an_alert() {
     let interleaved = [&in_records(&message(1, 100)[..50], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
     // Description, bytes of the client, and bytes of the response.
     let rows: &[(&str, Vec<u8>, Vec<u8>)] = &[
+        // The header of a ClientHello (1) of 65,536 bytes.
         (
             "a length above the bound",
             in_records(&[1, 1, 0, 0], RECORD),
@@ -230,6 +234,7 @@ fn errors_without_an_alert_of_rustls_get_one() {
     let interleaved = [&in_records(&message(16, 70)[..30], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
     for (what, bytes) in [
         ("an application record within a handshake message", interleaved),
+        // The header of a ClientKeyExchange of 65,536 bytes.
         ("a length above the bound", in_records(&[16, 1, 0, 0], RECORD)),
         ("many small records", in_records(&message(16, 60_000), 1)),
     ] {

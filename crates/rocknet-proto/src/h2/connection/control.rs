@@ -208,6 +208,7 @@ impl ServerConnection {
     /// [`ConnectionEvent::Pong`].
     pub fn ping(&mut self, opaque: [u8; 8], out: &mut Vec<u8>) {
         if !self.is_closed() {
+            // The second argument is true only for an acknowledgement.
             frame::ping(opaque, false, out);
         }
     }

@@ -102,13 +102,19 @@ impl ServerConnection {
             self.client.initial_window_size,
             self.config.stream_window,
         );
-        let info = match sink.finish_request(Version::Http2) {
+        let finished = sink.finish_request(Version::Http2);
+        stream.is_head = context.head.is_head();
+        let info = match finished {
             Ok(info) => info,
             Err(RequestHeadError::Malformed(malformed)) => return self.reject(context, number, malformed.into()),
             Err(RequestHeadError::Refused(refusal)) => {
                 stream.discards_body = true;
-                let stream = self.streams.insert(stream);
-                return Ok(Some(ConnectionEvent::Refused { stream, refusal }));
+                let is_head = stream.is_head;
+                return Ok(Some(ConnectionEvent::Refused {
+                    stream: self.streams.insert(stream),
+                    refusal,
+                    is_head,
+                }));
             }
         };
         if end_stream && info.content_length.is_some_and(|length| length > 0) {

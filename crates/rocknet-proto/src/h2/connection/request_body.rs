@@ -73,8 +73,11 @@ impl ServerConnection {
         if u64::from(length) > stream.remaining_limit && !stream.discards_body {
             stream.discards_body = true;
             if !stream.head_sent {
-                let refusal = Refusal::ContentTooLarge;
-                event = Some(ConnectionEvent::Refused { stream: id, refusal });
+                event = Some(ConnectionEvent::Refused {
+                    stream: id,
+                    refusal: Refusal::ContentTooLarge,
+                    is_head: stream.is_head,
+                });
             } else {
                 // The response has started, so a status can no longer report the error.
                 self.budget.spend(Flood::Resets, context.now)?;

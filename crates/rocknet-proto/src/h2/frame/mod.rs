@@ -13,7 +13,8 @@ pub const HEADER_SIZE: usize = 9;
 
 /// Payload size in bytes that every peer accepts; also the smallest SETTINGS_MAX_FRAME_SIZE (RFC 9113 §4.2).
 pub(crate) const FRAME_SIZE_MIN: u32 = 1 << 14;
-/// Maximum payload of a received frame. The server announces no SETTINGS_MAX_FRAME_SIZE, so the smallest value applies.
+/// Maximum payload of a received frame, in bytes. The server announces no SETTINGS_MAX_FRAME_SIZE, so the smallest
+/// value applies.
 pub(crate) const RECEIVED_FRAME_MAX: u32 = FRAME_SIZE_MIN;
 
 /// Largest SETTINGS_MAX_FRAME_SIZE, in bytes (RFC 9113 §4.2).
@@ -110,6 +111,7 @@ pub(crate) struct FrameHeader {
     pub length: u32,
     pub kind: FrameType,
     pub flags: u8,
+    /// Number of the stream; 0 for the connection.
     pub stream: u32,
 }
 

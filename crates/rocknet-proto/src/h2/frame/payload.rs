@@ -15,7 +15,7 @@ pub(crate) struct Fragment<'a> {
     pub dependency: Option<Dependency>,
 }
 
-/// Size in bytes of the priority in HEADERS.
+/// Size in bytes of the priority in HEADERS: four bytes for the stream depended on, and one byte for a weight.
 const PRIORITY_SIZE: usize = 5;
 
 /// Removes padding and priority from the payload of HEADERS.

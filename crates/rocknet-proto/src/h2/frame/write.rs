@@ -3,6 +3,7 @@
 use super::{ACK, END_HEADERS, END_STREAM, FrameType, HEADER_SIZE};
 use crate::h2::error::ErrorCode;
 
+/// Appends a frame header. `length` is the size of the payload in bytes.
 #[inline]
 pub(crate) fn frame_header(length: usize, kind: FrameType, flags: u8, stream: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&header_bytes(length, kind, flags, stream));
@@ -23,6 +24,7 @@ pub(crate) fn data_header(stream: u32, length: usize, end: bool, out: &mut Vec<u
 
 /// Appends SETTINGS with pairs of identifier and value.
 pub(crate) fn settings(values: &[(u16, u32)], out: &mut Vec<u8>) {
+    // An identifier has two bytes, and a value has four.
     frame_header(values.len() * 6, FrameType::Settings, 0, 0, out);
     for (name, value) in values {
         out.extend_from_slice(&name.to_be_bytes());

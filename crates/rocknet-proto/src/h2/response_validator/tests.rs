@@ -15,6 +15,7 @@ fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
+/// Returns the bytes of a frame.
 fn frame(kind: FrameType, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     bytes.extend_from_slice(&[kind.number(), flags]);
@@ -47,6 +48,7 @@ const END: u8 = frame::END_STREAM;
 #[test]
 fn malformed_responses_are_found() {
     let trailers = |fields: &[(&str, &str)]| vec![head(0, &[OK]), head(END, fields)];
+    // Frames on stream 1, and true if all heads and trailers in them are valid.
     for (frames, is_valid) in [
         (vec![head(END, &[OK])], true),
         (vec![head(END, &[OK, ("a", "b")])], true),

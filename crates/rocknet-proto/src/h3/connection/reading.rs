@@ -45,6 +45,7 @@ impl ServerConnection {
         ReceivedEvent { consumed: at, event }
     }
 
+    /// Reads frames until one causes an event, or until all bytes are read. Advances `at` past the bytes read.
     fn read_stream(
         &mut self,
         context: &mut Context<'_>,
@@ -172,7 +173,10 @@ impl ServerConnection {
         }
         (stream.phase, stream.discards_body, stream.is_reported) = (Phase::Body, true, true);
         let refusal = Refusal::Field(FieldError::TooLarge);
-        Ok(Some(ConnectionEvent::Refused { refusal }))
+        Ok(Some(ConnectionEvent::Refused {
+            refusal,
+            is_head: false,
+        }))
     }
 
     /// Decodes a complete field section. `rest` contains the bytes after it.
@@ -207,6 +211,7 @@ impl ServerConnection {
             return Ok((!is_discarded).then_some(ConnectionEvent::Trailers));
         }
         let found = sink.finish_request(Version::Http3);
+        stream.is_head = context.head.is_head();
         let has_length = found
             .as_ref()
             .is_ok_and(|info| info.content_length.is_some_and(|length| length > 0));
@@ -219,7 +224,8 @@ impl ServerConnection {
             Err(RequestHeadError::Malformed(malformed)) => return self.reset(context, id, malformed.into()),
             Err(RequestHeadError::Refused(refusal)) => {
                 (stream.discards_body, stream.is_reported) = (true, true);
-                return Ok(Some(ConnectionEvent::Refused { refusal }));
+                let is_head = stream.is_head;
+                return Ok(Some(ConnectionEvent::Refused { refusal, is_head }));
             }
         };
         if is_end && info.content_length.is_some_and(|length| length > 0) {

@@ -30,8 +30,10 @@ impl ServerConnection {
         if length > stream.remaining_limit && !stream.discards_body {
             stream.discards_body = true;
             if !stream.head_sent {
-                let refusal = Refusal::ContentTooLarge;
-                return Ok(Some(ConnectionEvent::Refused { refusal }));
+                return Ok(Some(ConnectionEvent::Refused {
+                    refusal: Refusal::ContentTooLarge,
+                    is_head: stream.is_head,
+                }));
             }
             // The response has started, so a status can no longer report the error.
             return self.reset(context, id, StreamError::BodyTooLarge);

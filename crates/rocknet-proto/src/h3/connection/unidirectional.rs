@@ -9,11 +9,11 @@ use crate::h3::varint;
 use crate::multiplexed::{Flood, Priority};
 
 /// Maximum payload, in bytes, of a frame on the control stream whose payload is kept. SETTINGS and PRIORITY_UPDATE need
-/// less than a hundred. Frames of other types are skipped at any length.
+/// less than a hundred bytes. Frames of unknown types are skipped at any length.
 const PAYLOAD_MAX: u64 = 4096;
 
 /// Maximum number of unidirectional streams in the table: the three of HTTP/3, and some of unknown types. The transport
-/// permits fewer at once, so that the reset of an ignored stream is recognized.
+/// permits fewer streams at once, so an ignored stream is still in the table when the client resets it.
 const OPEN_MAX: usize = 16;
 
 impl ServerConnection {
@@ -52,6 +52,7 @@ impl ServerConnection {
                 let count = self.encoder.receive_instructions(rest)?;
                 self.spend_instructions(count, now)?;
             }
+            // `stream_type` never returns `Partial`.
             StreamType::Ignored | StreamType::Partial { .. } => {
                 if fin {
                     self.unidirectional.streams.retain(|(number, _)| *number != stream);

@@ -3,6 +3,8 @@
 //! The tests pass single bytes of the client's decoder stream. `[1]` to `[4]` acknowledge that number of insertions,
 //! `[0x40]` cancels stream 0, and `[0x80]` or `[0x81]` acknowledges a section of stream 0 or 1. The result is the
 //! number of instructions that were completed.
+//!
+//! Many values consist of the byte 1. Huffman coding does not shorten it, so the expected bytes contain it unchanged.
 
 use super::super::field_line::encode_static;
 use super::super::references::MAX_SECTIONS;
@@ -213,22 +215,23 @@ fn unsent_instructions_are_bounded() {
 
 #[test]
 fn invalid_feedback_is_rejected() {
+    // Each row has the bytes of the decoder stream and the error that they cause.
     for (bytes, error) in [
         ("00", QpackError::Increment),
         ("02", QpackError::Increment),
         ("84", QpackError::Acknowledgment),
         ("ff ff ff ff ff ff ff ff ff ff", QpackError::FeedbackInteger),
     ] {
-        for piece in [1, 100] {
+        for size in [1, 100] {
             let mut encoder = encoder(4096, 1);
             encode(&mut encoder, 0, &["x-a: b"]);
             let mut found = hex(bytes)
-                .chunks(piece)
+                .chunks(size)
                 .filter_map(|piece| encoder.receive_instructions(piece).err())
                 .collect::<Vec<_>>();
             assert_eq!(found.pop(), Some(error), "{bytes}");
         }
     }
-    // Cancelling a stream without sections is valid.
+    // Cancelling a stream without sections is valid. The second byte begins another instruction, which is incomplete.
     assert_eq!(encoder(0, 0).receive_instructions(&hex("48 7f")), Ok(1));
 }

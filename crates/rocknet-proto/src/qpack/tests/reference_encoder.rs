@@ -48,6 +48,7 @@ impl PlainTable {
 /// Random choices for one instruction or field line: its form, a number, and a value.
 type Choice = (u8, usize, Vec<u8>);
 
+/// Generates fewer than `length` choices.
 fn choices(length: usize) -> impl Strategy<Value = Vec<Choice>> {
     prop::collection::vec(
         (any::<u8>(), any::<usize>(), prop::collection::vec(any::<u8>(), 0..30)),

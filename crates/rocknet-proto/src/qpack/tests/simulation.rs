@@ -70,6 +70,7 @@ struct Simulation {
 }
 
 impl Simulation {
+    /// Creates a simulation with a table of at most `capacity` bytes and at most `blocked_streams` blocked streams.
     fn new(capacity: usize, blocked_streams: usize) -> Simulation {
         let mut encoder = Encoder::new();
         encoder.set_client_settings(capacity as u64, blocked_streams as u64);

@@ -10,7 +10,7 @@ use rocknet_control::config::Change;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
-use super::file::revision;
+use super::super::config_file::revision;
 
 /// Folder of the history in the state folder.
 const FOLDER: &str = "admin/history";
@@ -42,11 +42,17 @@ pub struct StoredChange {
     pub unix_time: u64,
     /// Description in one line.
     pub what: String,
-    /// Text before the change.
+    /// Text before the change; empty if the file did not exist.
     pub before: String,
+    /// True if the change created the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_new: bool,
+    /// True if the change removed the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_removed: bool,
     /// Revision of the text after the change.
     pub after: String,
-    /// Text after the change; `None` in a record of an earlier version.
+    /// Text after the change; `None` in a record written by an earlier version of RockNet.
     #[serde(default)]
     pub text: Option<String>,
 }
@@ -63,11 +69,13 @@ pub struct UndoneChanges {
 }
 
 impl UndoneChanges {
-    /// Returns the edits without a record, which would be lost, as diffs; `None` if there is no such edit. `current`:
-    /// present text of the file.
+    /// Returns diffs of the edits that are not in the history, because an undo would discard them; `None` if there
+    /// are no such edits. `current` is the current text of the file. The diffs are empty if an earlier version of
+    /// RockNet wrote the records, because such records lack the text that was edited.
     pub fn unrecorded_edits(&self, current: &str) -> Option<String> {
         let deadline = Instant::now() + DIFF_TIME;
         let mut lost = None;
+        // Text before the next later change; for the last change, the current text.
         let mut next = current;
         for change in self.later.iter().chain([&self.change]) {
             if revision(next) != change.after {
@@ -90,30 +98,60 @@ impl History {
         }
     }
 
-    /// Records a change, and removes the oldest ones above the maximum.
+    /// Records a change, and removes the oldest changes above the maximum. `None` stands for the text of a missing
+    /// file.
     ///
     /// # Errors
     ///
     /// Returns the error of the file system.
-    pub fn record(&self, file: &Path, what: &str, before: &str, after: &str) -> io::Result<()> {
+    pub fn record<'t>(
+        &self,
+        file: &Path,
+        what: &str,
+        before: impl Into<Option<&'t str>>,
+        after: impl Into<Option<&'t str>>,
+    ) -> io::Result<()> {
         let ids = self.ids()?;
-        let version = StoredChange {
+        let (before, after) = (before.into(), after.into());
+        let (is_new, is_removed) = (before.is_none(), after.is_none());
+        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+        let change = StoredChange {
             file: file.to_owned(),
             unix_time: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| since.as_secs()),
             what: what.to_owned(),
             before: before.to_owned(),
+            is_new,
+            is_removed,
             after: revision(after),
             text: Some(after.to_owned()),
         };
-        let bytes = serde_json::to_vec(&version).map_err(io::Error::other)?;
+        let bytes = serde_json::to_vec(&change).map_err(io::Error::other)?;
         let id = ids.last().map_or(1, |last| last + 1);
         self.storage.write(&name(id), &bytes, Access::Owner)?;
         for old in ids.iter().rev().skip(MAX_CHANGES - 1) {
             self.storage.remove(&name(*old))?;
         }
         Ok(())
+    }
+
+    /// Returns the files below a folder that were removed by their last change and still do not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the file system, or `InvalidData` for a damaged file.
+    pub fn removed(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut last: BTreeMap<PathBuf, bool> = BTreeMap::new();
+        for id in self.ids()? {
+            if let Some(change) = self.read(id)? {
+                last.insert(change.file, change.is_removed);
+            }
+        }
+        let is_gone = |(file, is_removed): (PathBuf, bool)| {
+            (is_removed && file.starts_with(folder) && file.symlink_metadata().is_err()).then_some(file)
+        };
+        Ok(last.into_iter().filter_map(is_gone).collect())
     }
 
     /// Returns a change of one of these files by its number, or the last one, with the later changes of the file.
@@ -149,35 +187,37 @@ impl History {
     /// Returns the error of the file system, or `InvalidData` for a damaged file.
     pub fn changes(&self, present: impl Fn(&Path) -> Option<String>) -> io::Result<Vec<Change>> {
         let mut changes = Vec::new();
-        // Revision of the present text of each file, and its text before the changes that follow.
+        // For each file: the revision of its current text, and its text before the changes visited so far. The
+        // changes are visited from the latest to the earliest.
         let mut texts: BTreeMap<PathBuf, Option<(String, String)>> = BTreeMap::new();
         let deadline = Instant::now() + DIFF_TIME;
         for id in self.ids()?.into_iter().rev() {
-            let Some(version) = self.read(id)? else { continue };
+            let Some(change) = self.read(id)? else { continue };
             let text = texts
-                .entry(version.file.clone())
-                .or_insert_with(|| present(&version.file).map(|text| (revision(&text), text)));
-            let Some((present, next)) = text else { continue };
-            // A record of an earlier version has no text after the change. The text is then known only if no other
-            // program has edited the file before the next change.
-            let after = version
+                .entry(change.file.clone())
+                .or_insert_with(|| present(&change.file).map(|text| (revision(&text), text)));
+            let Some((file_revision, next)) = text else { continue };
+            // A record written by an earlier version of RockNet lacks the text after the change. That text is known
+            // only if no other program edited the file before the next change.
+            let after = change
                 .text
                 .as_deref()
-                .or_else(|| (revision(next) == version.after).then_some(next.as_str()));
-            let diff = after.map_or_else(String::new, |after| diff(&version.before, after, deadline));
-            *next = version.before;
+                .or_else(|| (revision(next) == change.after).then_some(next.as_str()));
+            let diff = after.map_or_else(String::new, |after| diff(&change.before, after, deadline));
+            *next = change.before;
             changes.push(Change {
                 id,
-                unix_time: version.unix_time,
-                revision: present.clone(),
-                file: version.file,
-                what: version.what,
+                unix_time: change.unix_time,
+                revision: file_revision.clone(),
+                file: change.file,
+                what: change.what,
                 diff,
             });
         }
         Ok(changes)
     }
 
+    /// Reads the change with this number; `None` if it does not exist.
     fn read(&self, id: u64) -> io::Result<Option<StoredChange>> {
         let Some(bytes) = self.storage.read(&name(id))? else {
             return Ok(None);
@@ -200,6 +240,7 @@ impl History {
     }
 }
 
+/// Returns the path of a change's record, relative to the state folder.
 fn name(id: u64) -> String {
     format!("{FOLDER}/{id}.json")
 }
@@ -236,6 +277,7 @@ mod tests {
         assert_eq!(changes("a\n", ""), []);
         history.record(file, "first", "a\n", "b\n").unwrap();
         history.record(other, "included", "x\n", "y\n").unwrap();
+        // This file is not part of the configuration, so its change is left out.
         history.record(Path::new("/other.toml"), "other", "x\n", "y\n").unwrap();
         history.record(file, "second", "b\n", "c\n").unwrap();
         let all = changes("c\n", "y\n");
@@ -297,7 +339,7 @@ mod tests {
         assert_eq!(lost(None, "e\n").unwrap(), "@@ -1 +1 @@\n-d\n+e\n");
         let both = lost(Some(1), "e\n").unwrap();
         assert!(both.contains("-d\n+e\n") && both.contains("-b\n+c\n"), "{both}");
-        // A record of an earlier version has no text after the change.
+        // A record written by an earlier version of RockNet lacks the text after the change.
         let old = StoredChange {
             text: None,
             ..history.read(2).unwrap().unwrap()
@@ -306,12 +348,12 @@ mod tests {
         history.storage.write(&name(2), &bytes, Access::Owner).unwrap();
         assert_eq!(lost(None, "d\n"), None);
         assert_eq!(lost(None, "e\n").unwrap(), "");
-        let diffs = |current: &str| {
+        let is_last_diff_empty = |current: &str| {
             history.changes(|_| Some(current.to_owned())).unwrap()[0]
                 .diff
                 .is_empty()
         };
-        assert_eq!((diffs("d\n"), diffs("e\n")), (false, true));
+        assert_eq!((is_last_diff_empty("d\n"), is_last_diff_empty("e\n")), (false, true));
     }
 
     #[test]
@@ -348,5 +390,26 @@ mod tests {
         history.storage.write(&name(1), b"{", Access::Owner).unwrap();
         let error = history.changes(|_| None).unwrap_err();
         assert!(error.to_string().contains("admin/history/1.json: "), "{error}");
+    }
+
+    #[test]
+    fn created_and_removed_files_are_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::new(&folder.path().join("state"));
+        let file = folder.path().join("a.toml");
+        history.record(&file, "add", None, "a\n").unwrap();
+        assert_eq!(history.removed(folder.path()).unwrap(), Vec::<PathBuf>::new());
+        let added = history.since(std::slice::from_ref(&file), None).unwrap().unwrap();
+        assert!(added.change.is_new && !added.change.is_removed);
+        assert_eq!(added.unrecorded_edits("a\n"), None);
+        history.record(&file, "undo", "a\n", None).unwrap();
+        assert_eq!(history.removed(folder.path()).unwrap(), std::slice::from_ref(&file));
+        assert_eq!(history.removed(Path::new("/other")).unwrap(), Vec::<PathBuf>::new());
+        let undone = history.since(std::slice::from_ref(&file), None).unwrap().unwrap();
+        assert_eq!((undone.change.before.as_str(), undone.change.is_removed), ("a\n", true));
+        assert_eq!(undone.unrecorded_edits(""), None);
+        // Another program has created the file again.
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(history.removed(folder.path()).unwrap(), Vec::<PathBuf>::new());
     }
 }

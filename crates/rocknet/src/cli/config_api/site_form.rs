@@ -7,19 +7,21 @@ use rocknet_config::form::{self, Field};
 use rocknet_config::keys::Word;
 use rocknet_control::site_form::{FieldInput, FieldWord, SiteField, SiteForm};
 
-use super::file::revision;
+use super::super::config_file::revision;
 
 /// Returns the form of a site. `text`: the text of the file, which `editor` has read.
 pub fn of_site(name: &str, file: &Path, text: &str, editor: &Editor) -> SiteForm {
     SiteForm {
         name: name.to_owned(),
         file: file.to_owned(),
+        // Line 1 if the position is unknown.
         line: KeyPositions::new(text).line(&["site", name]).unwrap_or(1),
         revision: revision(text),
         fields: form::FIELDS.iter().map(|field| of_key(field, editor, name)).collect(),
     }
 }
 
+/// Returns a form field with the value of its key in a site. A value that the field cannot show is in `other`, as TOML.
 fn of_key(field: &Field, editor: &Editor, site: &str) -> SiteField {
     let (text, other) = match editor.field(site, field) {
         FieldValue::Missing => (String::new(), None),

@@ -59,6 +59,7 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
             format!("the server runs as {}, scripts as {}", server.name, names.join(", ")),
         ),
     });
+    // `needs_default` is true if a site or route with scripts names no account.
     if plan.needs_default
         && !scripts.all.is_empty()
         && let Err(error) = scripts.default_account()

@@ -1,21 +1,27 @@
 //! Checks of HTTP/3: UDP ports and the buffers of their sockets.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use rocknet::snapshot::quic_addresses;
 use rocknet_config::model::Config;
+use rocknet_io::socket::Address;
 use rocknet_io::udp;
 
 use super::verdict::Check;
 
 const SUBJECT: &str = "HTTP/3";
 
-/// Opens each UDP port, at most `max_ports`, and closes it again. Problems are only a disadvantage, because sites are
-/// also served over TCP.
-pub(super) fn check(config: &Config, max_ports: usize) -> Vec<Check> {
+/// Opens and closes each UDP port, up to `max_ports`. Skips the ports in `served`, because the running server uses
+/// them. A problem is not an error, because sites are also served over TCP.
+pub(super) fn check(config: &Config, served: &BTreeSet<Address>, max_ports: usize) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut has_small_buffers = false;
     for address in quic_addresses(config).into_iter().take(max_ports) {
+        if served.contains(&address) {
+            checks.push(Check::good(SUBJECT, format!("UDP port of {address} is served")));
+            continue;
+        }
         // One socket suffices for the check; a server binds one for each worker.
         checks.push(match udp::bind(&address, 1) {
             Ok(sockets) => {

@@ -1,4 +1,4 @@
-//! Description of the target of a path, determined by the code that serves requests.
+//! Describes the target of a path, using the code that serves requests.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -19,10 +19,11 @@ use rocknet_proto::status::Status;
 use super::super::{Failure, search};
 use super::url::Url;
 
-/// Describes what a path leads to, determined by the code that serves requests.
+/// Describes the target of a URL, using the code that serves requests. `settings` are the settings of the URL's
+/// route, and `path` is its decoded and normalized path.
 pub(super) fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
-    // Builds the endpoint without the controller, whose library would be loaded, and without the user, whose check
-    // needs root privileges. The handler is chosen by the complete settings below.
+    // Builds the endpoint without the controller, because its library would be loaded, and without the user, because
+    // the check of a user needs root privileges. The handler is chosen below by the complete settings.
     let reduced_settings = Settings {
         controller: None,
         user: None,
@@ -55,7 +56,7 @@ pub(super) fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result
     };
     let location = |relative: &[u8]| {
         let relative = String::from_utf8_lossy(relative);
-        // `..` is resolved in the path of the folder. Links keep their names, so that a link is visible in the output.
+        // Resolves `..` in the path of the folder. Links keep their names, so the output shows them.
         let folder = search::resolved(tree.folder());
         folder
             .join(&*relative)
@@ -95,7 +96,7 @@ pub(super) fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result
     })
 }
 
-/// Builds the endpoint of a route without a server.
+/// Builds the endpoint of a route with the default settings of a server, because no server runs here.
 fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
     let context = EndpointContext {
         label: &SiteLabel::default(),
@@ -123,6 +124,7 @@ fn runner(php: &Php) -> String {
     }
 }
 
+/// Returns the code and the reason phrase of a status.
 pub(super) fn status(status: Status) -> String {
     format!("{} {}", status.code(), status.reason())
 }

@@ -1,13 +1,13 @@
-//! The explanation as text for a terminal.
+//! Renders the explanation as text for a terminal.
 
 use std::fmt::Write as _;
 
 use rocknet_control::explanation::{ConfigPosition, UrlExplanation};
 
-/// Renders the result: the destination of the URL and the problems, and below them three columns with key, value and
+/// Renders the result: the destination of the URL and the problems, followed by three columns with key, value and
 /// configuration line.
 pub(super) fn render(explanation: &UrlExplanation) -> String {
-    // A configuration that was built in memory has no lines.
+    // A configuration that was built in memory has no file. Its positions have the line 0 and are shown as empty text.
     let line = |position: &ConfigPosition| match position.line {
         0 => String::new(),
         line => format!("{}:{line}", position.file.display()),
@@ -25,6 +25,7 @@ pub(super) fn render(explanation: &UrlExplanation) -> String {
         let location = setting.position.as_ref().map_or("default".to_owned(), line);
         rows.push((setting.key.clone(), setting.value.clone(), location));
     }
+    // Width in characters of the longest cell of a column.
     let longest = |cell: fn(&(String, String, String)) -> &String| {
         rows.iter()
             .map(|row| cell(row).chars().count())
@@ -61,6 +62,6 @@ fn without_controls(text: &str) -> String {
 const LEADS_TO: &str = "leads to";
 const PROBLEM: &str = "problem";
 
-/// Maximum width to which the cells of a column are padded, so that one long value does not push the next column of all
-/// rows off the screen.
+/// Maximum width to which the cells of a column are padded, so that one long value does not push the next column off
+/// the screen.
 const MAX_COLUMN: usize = 60;

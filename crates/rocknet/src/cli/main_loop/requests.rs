@@ -1,4 +1,4 @@
-//! Requests of the control API that the main loop carries out.
+//! Carries out requests of the control API in the main loop.
 
 use rocknet::inventory;
 use rocknet::server::Server;
@@ -21,6 +21,7 @@ impl MainLoop {
                     ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
                 },
                 sandbox: self.start_settings.sandbox.to_string(),
+                capabilities: self.start_settings.capabilities.clone(),
                 ..server.status()
             }))),
             Request::Sites => Ok(Reply::Sites(server.sites())),
@@ -63,6 +64,7 @@ impl MainLoop {
             Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
             Request::EnableUpstream(upstream) => set_drained(server, &upstream.address, false),
             Request::PhpPools => Ok(Reply::PhpPools(inventory::php_pools(server))),
+            // `restart` returns the number of pools with this name.
             Request::RestartPhpPool(pool) => match server.php().restart(&pool.name) {
                 0 => Err(ApiError::new(404, "there is no pool of PHP with this name")),
                 _ => Ok(done("PHP is restarting; the old processes complete their requests")),
@@ -80,7 +82,7 @@ impl MainLoop {
         ConfigApi::new(server, &self.source, &self.start_settings, &self.loaded, &self.state)
     }
 
-    /// Changes the configuration.
+    /// Changes the configuration and loads the change. The service manager is notified as for a reload.
     fn save(
         &self,
         server: &Server,
@@ -122,7 +124,7 @@ fn set_drained(server: &Server, address: &str, is_drained: bool) -> Result<Reply
     Ok(done(&format!("{address} {what}")))
 }
 
-/// Returns the error for an address that no upstream has, with some of the addresses that exist.
+/// Returns the error message for an unknown upstream address, which names some of the known addresses.
 fn unknown_upstream(server: &Server) -> String {
     let mut known: Vec<String> = inventory::upstreams(server)
         .into_iter()

@@ -1,5 +1,5 @@
-//! Steps of the program during the start of its server: sockets and secrets of a previous process, the sandbox, the
-//! switch to another account, and the error log.
+//! Program steps during the start of a server: sockets and secrets of a previous process, the sandbox, the switch to
+//! another account, and the error log.
 
 use std::path::PathBuf;
 
@@ -18,18 +18,21 @@ use rocknet_io::socket::Address;
 use super::super::control;
 use super::super::sandbox::{ActiveSandbox, SandboxPlan};
 
-/// Steps of the program during the start of its server.
+/// Program steps during the start of a server.
 pub(super) struct ProgramStart<'a> {
     /// Account to switch to.
     pub(super) user: Option<&'a str>,
     pub(super) state: &'a StateFolder,
+    /// Accounts under which scripts run.
     pub(super) scripts: &'a accounts::AccountPlan,
     pub(super) config: &'a Config,
+    /// Process that this one replaces in an upgrade.
     pub(super) predecessor: Option<&'a Predecessor>,
     /// Sockets of the service manager.
     pub(super) sockets: InheritedSockets,
-    /// `None` once the sandbox is entered.
+    /// Limits to set; `None` once they are set.
     pub(super) sandbox: Option<SandboxPlan>,
+    /// Limits in effect.
     pub(super) active_sandbox: ActiveSandbox,
     /// Set once the logs are open.
     pub(super) error_log: Option<ErrorLog>,
@@ -65,16 +68,16 @@ impl StartHooks for ProgramStart<'_> {
     }
 }
 
-/// The state folder, which is given to the account that the server switches to.
+/// State folder. The account that the server switches to becomes its owner.
 pub(super) struct StateFolder {
     pub(super) folder: PathBuf,
-    /// True if the configuration stores certificates or PHP files in the folder. If this is false, the folder changes
-    /// its owner nevertheless, because a reload may need it later. An error is then ignored.
+    /// True if the configuration stores certificates or PHP files in the folder. The owner changes in any case,
+    /// because a reload may need the folder later. If this is false, an error of that change is ignored.
     pub(super) is_needed: bool,
 }
 
 /// Switches to `user` if the process runs as root and a user is given. The state folder then belongs to that user. In
-/// each case, programs that the server starts inherit no capability.
+/// either case, programs that the server starts inherit no capability.
 fn become_user(
     user: Option<&str>,
     state: &StateFolder,

@@ -18,6 +18,8 @@ use super::super::{banner, print, print_report, print_warning, reload, trust};
 use super::RunningServer;
 
 impl RunningServer {
+    /// Prints the start-up block with its notes, the warnings, and how to stop the server. After an upgrade, only the
+    /// warnings are printed.
     pub(super) fn print_start(&self, sites: &[SiteSummary]) {
         let mut notes = self.options.notes.clone();
         if self.options.shows_addresses {
@@ -59,7 +61,7 @@ impl RunningServer {
         }
     }
 
-    /// Returns the warnings that only the start can determine.
+    /// Returns the warnings that can be determined only at start.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let snapshot = self.server.snapshot();

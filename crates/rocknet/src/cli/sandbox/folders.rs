@@ -21,7 +21,8 @@ pub struct WritableFolder {
 /// Folders for temporary files of any program, and for sessions of PHP on Debian.
 const OF_PROGRAMS: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/var/lib/php/sessions"];
 
-/// Returns the folders that a configuration needs, without duplicates. `state`: folder of the server's state.
+/// Returns the folders below which a server with this configuration changes files, without duplicates. `state` is the
+/// state folder of the server.
 pub fn of(config: &Config, state: &Path, source: &ConfigSource) -> Vec<WritableFolder> {
     let mut found = FolderList::default();
     found.add(state, STATE);
@@ -117,6 +118,7 @@ const STATE: &str = "state";
 const ROOT: &str = "root";
 const CONTROL_SOCKET: &str = "admin.socket";
 
+/// Folders without duplicates, each with the reason for which it was first added.
 #[derive(Default)]
 struct FolderList(Vec<WritableFolder>);
 

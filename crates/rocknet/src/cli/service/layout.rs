@@ -23,6 +23,10 @@ const PACKAGED_PROGRAM: &str = "/usr/bin/rocknet";
 /// Path of the program without a package.
 const PROGRAM: &str = "/usr/local/bin/rocknet";
 
+/// Paths that belong to the server if it may change its configuration: the folder, in which it writes new files, and
+/// the file.
+pub const CONFIGURATION_PATHS: [&str; 2] = ["/etc/rocknet", "/etc/rocknet/rocknet.toml"];
+
 /// Folders for units of packages.
 const PACKAGED_UNITS: [&str; 2] = ["usr/lib/systemd/system", "lib/systemd/system"];
 
@@ -44,8 +48,23 @@ impl Layout {
         self.root == Path::new("/")
     }
 
+    /// Returns the path of the unit.
     pub fn unit(&self) -> PathBuf {
         self.root.join("etc/systemd/system").join(UNIT_NAME)
+    }
+
+    /// Returns the link that starts the unit at boot, and the target of the link as the installed system sees it.
+    pub fn start_link(&self) -> (PathBuf, PathBuf) {
+        let link = self
+            .root
+            .join("etc/systemd/system/multi-user.target.wants")
+            .join(UNIT_NAME);
+        (link, Path::new("/etc/systemd/system").join(UNIT_NAME))
+    }
+
+    /// Returns the path of the manual page.
+    pub fn man_page(&self) -> PathBuf {
+        self.root.join("usr/local/share/man/man1/rocknet.1")
     }
 
     /// Returns the unit with the path of a program without a package.
@@ -61,8 +80,14 @@ impl Layout {
             .find(|unit| unit.exists())
     }
 
+    /// Returns the path of the installed program.
     pub fn program(&self) -> PathBuf {
-        self.root.join(PROGRAM.trim_start_matches('/'))
+        self.below(PROGRAM)
+    }
+
+    /// Returns the path of a file of the system, which begins with `/`, below the root.
+    fn below(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
     }
 
     /// Returns true if `file` is the installed program.
@@ -71,12 +96,19 @@ impl Layout {
         resolved(file).is_some_and(|file| resolved(&self.program()) == Some(file))
     }
 
+    /// Returns the path of the `systemd-sysusers` file that defines the account of the server.
     pub fn account(&self) -> PathBuf {
         self.root.join("etc/sysusers.d/rocknet.conf")
     }
 
+    /// Returns the path of the configuration file.
     pub fn configuration(&self) -> PathBuf {
-        self.root.join("etc/rocknet/rocknet.toml")
+        self.below(CONFIGURATION_PATHS[1])
+    }
+
+    /// Returns the folder of the configuration.
+    pub fn configuration_folder(&self) -> PathBuf {
+        self.below(CONFIGURATION_PATHS[0])
     }
 
     /// Returns the folder that the configuration of a new installation serves.
@@ -84,7 +116,7 @@ impl Layout {
         self.root.join("var/www/html")
     }
 
-    /// Returns the paths that stay after the service has been removed, if they exist.
+    /// Returns the existing paths that stay after the service has been removed, each with a description.
     pub fn kept(&self) -> Vec<(PathBuf, &'static str)> {
         let all = [
             (PROGRAM, "the program"),
@@ -94,7 +126,7 @@ impl Layout {
             ("/var/log/rocknet", "logs"),
         ];
         all.into_iter()
-            .map(|(path, what)| (self.root.join(path.trim_start_matches('/')), what))
+            .map(|(path, what)| (self.below(path), what))
             .filter(|(path, _)| path.exists())
             .collect()
     }
@@ -103,6 +135,14 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_link_is_that_of_the_section_install() {
+        let (_, install) = UNIT.split_once("\n[Install]\n").unwrap();
+        let target = install.trim().strip_prefix("WantedBy=").unwrap();
+        let (link, _) = Layout::new(None).start_link();
+        assert!(link.ends_with(format!("{target}.wants/{UNIT_NAME}")), "{link:?}");
+    }
 
     #[test]
     fn the_unit_starts_the_copied_program() {

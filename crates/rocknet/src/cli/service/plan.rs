@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -24,7 +24,9 @@ pub enum Step {
     Copy(PathBuf, PathBuf),
     /// Writes a text to a file that every account can read.
     Write(PathBuf, String),
-    /// Removes a file. A missing file is not an error.
+    /// Creates a symbolic link at the first path that leads to the second. Replaces an existing link.
+    Link(PathBuf, PathBuf),
+    /// Removes a file or a link. A missing file is not an error.
     Remove(PathBuf),
     /// Runs a command: a program and its arguments, at least one word.
     Run(Vec<String>),
@@ -81,6 +83,7 @@ impl Step {
         match self {
             Step::Copy(from, to) => replace(to, 0o755, &fs::read(from)?),
             Step::Write(path, text) => replace(path, 0o644, text.as_bytes()),
+            Step::Link(path, target) => link(path, target),
             Step::Remove(path) => match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
@@ -90,13 +93,29 @@ impl Step {
     }
 }
 
-/// Writes a file beside `path` and renames it, because a program that is running cannot be overwritten.
-fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+/// Creates a link to `target` beside `path` and renames it to `path`, because an existing link cannot be changed.
+fn link(path: &Path, target: &Path) -> io::Result<()> {
+    let new = beside(path)?;
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    symlink(target, &new)?;
+    fs::rename(&new, path)
+}
+
+/// Returns the path of the new file that will replace `path`. Creates its folder.
+fn beside(path: &Path) -> io::Result<PathBuf> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = path.with_file_name(format!(".{name}.new"));
+    Ok(path.with_file_name(format!(".{name}.new")))
+}
+
+/// Writes a file beside `path` and renames it to `path`, because a program that is running cannot be overwritten.
+fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    let new = beside(path)?;
     fs::write(&new, bytes)?;
     fs::set_permissions(&new, Permissions::from_mode(mode))?;
     fs::rename(&new, path)
@@ -130,6 +149,7 @@ impl fmt::Display for Step {
         match self {
             Step::Copy(from, to) => write!(f, "copy {} to {}", from.display(), to.display()),
             Step::Write(path, _) => write!(f, "write {}", path.display()),
+            Step::Link(path, target) => write!(f, "link {} to {}", path.display(), target.display()),
             Step::Remove(path) => write!(f, "remove {}", path.display()),
             Step::Run(words) => write!(f, "run {}", words.join(" ")),
         }

@@ -8,7 +8,7 @@ use rocknet_control::status::Protocols;
 use rocknet_control::{Status, durations};
 use serde::Serialize;
 
-/// Number of samples that a chart shows: two minutes of seconds.
+/// Maximum number of samples that are kept for the charts: two minutes at the default interval of one second.
 const MAX_SAMPLES: usize = 120;
 
 /// Maximum number of routes of a sample.
@@ -82,7 +82,8 @@ pub struct RouteSample {
 }
 
 impl Latency {
-    /// Returns the percentiles of the counts of an interval.
+    /// Returns the percentiles. `counts` has the number of responses of an interval below each bound of
+    /// [`durations`].
     fn of(counts: &[u64]) -> Latency {
         Latency {
             p50_us: durations::quantile(counts, 50),
@@ -95,6 +96,7 @@ impl Latency {
 #[derive(Default)]
 struct Interval {
     responses: u64,
+    /// Number of responses below each bound of [`durations`]. The last number counts all responses.
     counts: Vec<u64>,
 }
 
@@ -104,6 +106,7 @@ impl Sample {
         Sample::of(before, now, now.at.duration_since(before.at))
     }
 
+    /// Returns the load between two states that are `interval` apart.
     fn of(before: &TimedStatus, now: &TimedStatus, interval: Duration) -> Sample {
         let seconds = interval.as_secs_f64();
         let per_second = |count: u64| match seconds {
@@ -231,6 +234,7 @@ mod tests {
         let sample = Sample::of(&before, &now, Duration::from_secs(2));
         assert_eq!((sample.requests_per_second, sample.bytes_per_second), (500.0, 5_000.0));
         assert_eq!((sample.cpu_percent, sample.server_errors_per_second), (50.0, 5.0));
+        // The percentiles are interpolated between the bounds 8 and 16 µs, and rounded down.
         let latency = Latency {
             p50_us: Some(12),
             p99_us: Some(15),
@@ -245,7 +249,7 @@ mod tests {
             .collect();
         assert_eq!(routes, [("b", "/*", 200.0), ("a", "/*", 25.0), ("a", "/x", 25.0)]);
         assert_eq!(sample.sites[0].latency.p50_us, Some(12));
-        // No response in the interval: no latency, whatever was before.
+        // An interval without responses has no latency, even if there were responses before it.
         let idle = Sample::of(&now, &now, Duration::from_secs(1));
         assert_eq!(
             (idle.latency, idle.routes[0].latency),
@@ -280,6 +284,7 @@ mod tests {
         }
         let values = history.values(usize::MAX, |sample| sample.requests_per_second);
         assert_eq!((values.len(), values[0]), (MAX_SAMPLES, 5));
+        // The last sample has 124 requests: the loop ends at `MAX_SAMPLES` + 4.
         assert_eq!(history.values(1, |sample| sample.requests_per_second), [124]);
     }
 }

@@ -18,22 +18,23 @@ const CHART: u16 = 5;
 /// Draws one update.
 pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, upstreams: &[UpstreamSummary]) {
     let Some(sample) = history.last() else { return };
-    // The border and the heading of the table take 3 rows. At most 10 rows leave space for the sites.
-    let upstream_lines = match upstreams.len() {
+    // The border and the heading of the table take 3 rows. At most 10 rows leave space for the other tables.
+    let upstream_rows = match upstreams.len() {
         0 => 0,
         count => u16::try_from(count).unwrap_or(u16::MAX).saturating_add(3).min(10),
     };
-    // A border above and below, and the names of the columns.
-    let site_lines = u16::try_from(sample.sites.len())
+    // The border and the heading take 3 rows here too.
+    let site_rows = u16::try_from(sample.sites.len())
         .unwrap_or(u16::MAX)
         .saturating_add(3)
         .min(10);
     let [head, charts, sites, routes, upstream_area, foot] = Layout::vertical([
         Constraint::Length(3),
         Constraint::Length(CHART),
-        Constraint::Length(site_lines),
+        Constraint::Length(site_rows),
+        // The table of routes gets the rows that are left.
         Constraint::Min(4),
-        Constraint::Length(upstream_lines),
+        Constraint::Length(upstream_rows),
         Constraint::Length(1),
     ])
     .areas(frame.area());
@@ -75,7 +76,7 @@ fn versions(sample: &Sample) -> String {
     format!("HTTP/1 {}, HTTP/2 {}, HTTP/3 {}", open(http1), open(http2), open(http3))
 }
 
-/// Returns the percentiles, with a dash for an interval without a response.
+/// Returns the median and the 99th percentile as text; dashes for an interval without a response.
 fn percentiles(latency: Latency) -> [String; 2] {
     [latency.p50_us, latency.p99_us].map(|time| time.map_or("–".to_owned(), text::short_duration))
 }
@@ -97,6 +98,7 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, history: &SampleHistory, sampl
         |sample| sample.memory_bytes as f64,
     ];
     for ((area, title), value) in quarters.into_iter().zip(titles).zip(values) {
+        // The border takes 2 columns.
         let columns = usize::from(area.width.saturating_sub(2));
         let chart = Sparkline::default()
             .block(Block::bordered().title(title))
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn small_terminals_do_not_fail() {
+    fn terminals_of_every_size_are_drawn() {
         for (width, height) in [(1, 1), (10, 3), (40, 8), (300, 100)] {
             drawn(width, height);
         }

@@ -53,7 +53,7 @@ pub fn mark(fields: &mut FieldList, coding: Coding) {
     weaken(fields);
 }
 
-/// Removes digests of the uncoded body, which some handlers send as trailers.
+/// Removes the trailer fields that describe the uncoded body, such as digests, which some handlers send as trailers.
 pub fn clean_trailers(trailers: &mut FieldList) {
     trailers.retain(|name| !describes_uncoded_body(name));
 }

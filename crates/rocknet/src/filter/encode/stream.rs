@@ -85,8 +85,11 @@ struct Coder {
 /// Operation of the encoder. Each first encodes the batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CoderStep {
+    /// Returns only the output that the encoder has at hand.
     Write,
+    /// Returns all output, so that the client can decode all input so far.
     Flush,
+    /// Ends the coded data.
     Finish,
 }
 
@@ -96,7 +99,9 @@ type NextPiece = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result
 /// The source stream. A pending call of `next` is kept across flushes, because some streams lose data if the call is
 /// dropped.
 enum SourceState {
+    /// No call of `next` is pending.
     Idle(Box<dyn Stream>),
+    /// A call of `next` is pending, and owns the stream.
     Pending(NextPiece),
     /// Placeholder while [`SourceState::poll`] runs. It remains only if the source panics.
     Taken,
@@ -133,8 +138,9 @@ impl Drop for Reservation {
     }
 }
 
-/// Returns the bytes reserved for an encoder with a small window. The encoder alone used at most 1.9 MiB for Brotli and
-/// 0.45 MiB for gzip (measured). The rest covers most of the batch of up to 64 KiB.
+/// Returns the bytes reserved for an encoder with a small window. The encoder alone used at most 1.9 MiB for Brotli
+/// and 0.45 MiB for gzip (measured); a Zstandard encoder counts like a Brotli encoder. The rest covers most of the
+/// batch of up to 64 KiB.
 fn size_of_encoder(coding: Coding) -> u64 {
     1024 * match coding {
         Coding::Br => 2048,
@@ -206,6 +212,7 @@ impl CodedStream {
                 }
                 None => match ready!(self.poll_fill(context)) {
                     Ok(step) => self.begin(step).map(|encoded| (encoded, step)),
+                    // After an error, the step does not matter.
                     Err(error) => Some((Err(error), CoderStep::Finish)),
                 },
             };
@@ -230,7 +237,8 @@ impl CodedStream {
         }
     }
 
-    /// Runs a short step and returns its output. Starts a long step in the pool, and returns `None`.
+    /// Runs a short step, with at most [`MAX_INLINE`] bytes to encode, and returns its output. Starts a longer step in
+    /// the pool, and returns `None`.
     fn begin(&mut self, step: CoderStep) -> Option<io::Result<Vec<u8>>> {
         if self.unencoded <= MAX_INLINE {
             return Some(lock(&self.coder).step(step));
@@ -338,6 +346,7 @@ fn lock(coder: &Mutex<Coder>) -> MutexGuard<'_, Coder> {
 }
 
 impl SourceState {
+    /// Polls the pending call of `next`, or makes a new one; `None` at the end of the source.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         let mut next = match std::mem::replace(self, SourceState::Taken) {
             SourceState::Idle(mut stream) => Box::pin(async move {

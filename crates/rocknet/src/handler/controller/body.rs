@@ -20,7 +20,7 @@ pub struct ControllerBody {
     services: Rc<Services>,
     route: Arc<Route>,
     controller: Arc<LoadedController>,
-    /// Bytes written with the head.
+    /// Body bytes that the controller wrote together with the head; empty once they have been returned.
     written: Vec<u8>,
     /// `None` once the body is complete or has failed.
     call: Option<Box<ControllerCall>>,
@@ -55,6 +55,7 @@ impl ControllerBody {
             .dispatch(&self.services, &self.route, call, ControllerCall::next_piece)
             .await;
         match piece {
+            // An empty piece is the end of the body.
             Ok((_, Ok(piece))) if piece.is_empty() => None,
             Ok((call, Ok(piece))) => {
                 self.call = Some(call);

@@ -9,8 +9,10 @@ use super::response_builder::ResponseBuilder;
 pub struct ControllerCall {
     controller: host::LoadedController,
     request: SavedRequest,
+    /// Request body; empty if the controller receives the body in pieces.
     body: Vec<u8>,
     pub response: ResponseBuilder,
+    /// State that the controller keeps between the calls.
     state: RequestState,
 }
 

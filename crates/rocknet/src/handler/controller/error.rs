@@ -38,7 +38,8 @@ pub enum ControllerError {
     Protocol,
     /// The process cannot be reached because of a system error.
     Process(io::Error),
-    /// Too many requests wait for the process, or this request has waited until its deadline.
+    /// Too many requests wait for the process, this request has waited until its deadline, or the control channel of
+    /// the process is full.
     Full,
 }
 
@@ -83,7 +84,7 @@ impl fmt::Display for ControllerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ControllerError::RequestBody(error) => write!(f, "the request body was not received: {error:?}"),
-            ControllerError::TooLarge => f.write_str("the request body is larger than it accepts"),
+            ControllerError::TooLarge => f.write_str("the request is larger than the controller accepts"),
             ControllerError::Pool(error) => error.fmt(f),
             ControllerError::Failed(CallError(code)) => write!(f, "it returned error code {code}"),
             ControllerError::NoStatus => f.write_str("it set no status"),

@@ -50,7 +50,8 @@ impl FileStamp {
     }
 }
 
-/// Libraries that a snapshot or request still uses, each with the version of the file that was loaded.
+/// Loaded libraries by path, each with the version of the file that was loaded. The library of an entry exists as long
+/// as a snapshot or request uses it; the entry itself is removed when another library is loaded.
 struct LibraryTable<L>(Mutex<BTreeMap<PathBuf, (FileStamp, Weak<L>)>>);
 
 impl<L> Default for LibraryTable<L> {

@@ -70,6 +70,8 @@ impl LoadedController {
         let RunMode::Network(loaded) = &self.mode else {
             return None;
         };
+        // A request or response body in pieces requires several calls, and receiving a request body may require
+        // waiting.
         if loaded.takes() || loaded.gives() || request.has_body {
             return None;
         }
@@ -86,7 +88,7 @@ impl LoadedController {
         })
     }
 
-    /// Makes one call where the controller runs.
+    /// Makes one call, on this thread or in the pool, as [`LoadedController::dispatch`] does.
     pub async fn step(
         &self,
         services: &Services,
@@ -100,7 +102,8 @@ impl LoadedController {
         Ok((call, progress.map_err(ControllerError::Failed)?))
     }
 
-    /// Runs `work` where the controller runs: here, or in the pool. Not used for a controller in a separate process.
+    /// Runs `work` where the controller runs: on this thread, or in the pool. Not used for a controller in a separate
+    /// process.
     pub async fn dispatch<T: Send + 'static>(
         &self,
         services: &Services,

@@ -86,6 +86,7 @@ async fn try_answer(
 ) -> Result<Response, ControllerError> {
     let route = Arc::clone(&exchange.route);
     let (request, mut request_body) = SavedRequest::of(exchange);
+    // True if the controller receives the request body in pieces.
     let takes = loaded.takes();
     let buffered = if takes {
         Vec::new()
@@ -108,6 +109,7 @@ async fn try_answer(
         (call, progress) = controller.step(&services, &route, call, CallStep::Take(piece)).await?;
     }
     let (response, written) = call.response.finish_head()?;
+    // A controller that does not produce the response body in pieces has written all of it.
     if !loaded.gives() {
         return Ok(with_body(response, written));
     }

@@ -31,7 +31,8 @@ impl<'a> RequestOrigin<'a> {
         RequestOrigin::new(exchange.client, exchange.tls.as_deref(), exchange.user.as_deref())
     }
 
-    /// Creates the origin from the client, the TLS parameters and the authenticated user.
+    /// Creates the origin from the client, the TLS parameters and the authenticated user. `secure`: `None` for a
+    /// connection without TLS.
     pub fn new(client: Client, secure: Option<&'a TlsInfo>, user: Option<&'a str>) -> RequestOrigin<'a> {
         RequestOrigin {
             client,
@@ -129,7 +130,8 @@ impl host::RequestView for RequestView<'_> {
     }
 }
 
-/// An owned request, which outlives the receive buffer and can move to another thread.
+/// An owned request, which outlives the receive buffer and can move to another thread. The fields from `client` on
+/// have the same meaning as in [`RequestOrigin`].
 pub struct SavedRequest {
     request: OwnedRequest,
     path: Box<str>,

@@ -31,11 +31,13 @@ pub struct ResponseBuilder<N = Arc<str>> {
     field_count: usize,
     /// Bytes of the names and values of the fields.
     head_size: usize,
+    /// Bytes that the controller has written to the body.
     body: Vec<u8>,
     /// The first refusal of a value.
     refused: Option<Refused>,
     /// True once `finish_head` was called. Later changes are refused.
     pub is_head_finished: bool,
+    /// Number of log lines of the request.
     log_lines: std::cell::Cell<u32>,
 }
 
@@ -82,6 +84,7 @@ impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
         if self.is_head_finished {
             return Err(Refused::Late);
         }
+        // Only final statuses are accepted.
         let status = u16::try_from(status).ok().filter(|status| (200..600).contains(status));
         match status.and_then(Status::new) {
             Some(status) => {
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn unsendable_values_are_refused() {
+    fn statuses_and_fields_are_validated() {
         let bad = Err(Refused::Invalid);
         // 65,736 is 200 in its lower 16 bits.
         for status in [0, 100, 101, 199, 600, 65_736, u32::MAX] {
@@ -205,6 +208,7 @@ mod tests {
         ] {
             check(|builder| builder.add_field(name, value), bad, None);
         }
+        // The server sets these fields itself, so the response can be sent without them.
         for name in ["Content-Length", "transfer-encoding", "CONNECTION", "Date"] {
             check(
                 |builder| builder.add_field(name.as_bytes(), b"1"),

@@ -31,6 +31,7 @@ const MIN_FROM_FILE: u64 = 8 * 1024;
 
 /// Source of the pieces of a file.
 pub struct FileSource {
+    /// Range that has not been returned yet.
     part: FilePart,
     delivery: Delivery,
     /// Operation that loads the next piece into memory.
@@ -105,6 +106,7 @@ impl FileSource {
                     found => found,
                 },
                 Some(Preparing::ReadAhead(ahead)) => {
+                    // False means that the event loop could not load the piece. The pool then has to load it.
                     self.is_loaded = ready!(ahead.as_mut().poll(task));
                     self.preparing = None;
                     self.find(max_bytes)
@@ -126,7 +128,7 @@ impl FileSource {
                 Some(Preparing::Read(job)) => {
                     let read = ready!(Pin::new(job).poll(task));
                     self.preparing = None;
-                    // A full pool cuts the response here too.
+                    // Any error of the pool cuts the response, because no piece can be sent without the buffer.
                     let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
                     read.map(|read| Some(Piece::Owned(read)))
                 }
@@ -186,6 +188,7 @@ impl FileSource {
             return Ok(Some(Piece::File(part)));
         }
         match file::read_resident_vec(&part.file.file, part.offset, part.length as usize)? {
+            // The file has become shorter than the range.
             Some(read) if read.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
             read => Ok(read.map(|read| Piece::Owned(read.into()))),
         }

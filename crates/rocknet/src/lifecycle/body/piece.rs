@@ -48,7 +48,7 @@ impl Piece {
         }
     }
 
-    /// Moves the first `length` bytes into the queue.
+    /// Moves the first `length` bytes into the queue. The piece must have at least `length` bytes.
     pub fn put(&mut self, length: u64, out: &mut SendQueue) {
         match self {
             Piece::None => {}

@@ -16,6 +16,7 @@ pub struct StreamSource {
     stream: Option<Box<dyn Stream>>,
     /// Call of [`Stream::next`] in progress.
     next: Option<Next>,
+    /// Trailer fields; `None` before the end, or if the stream has none.
     trailers: Option<FieldList>,
 }
 
@@ -32,13 +33,13 @@ impl StreamSource {
         }
     }
 
-    /// Returns the trailer fields once [`StreamSource::poll`] has returned the end.
+    /// Returns the trailer fields once [`StreamSource::poll`] has returned the end; `None` if the stream has none.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         self.trailers.take()
     }
 
     /// Returns the next piece, which has at least one byte; `None` at the end. Must not be called again after an error,
-    /// because it would return `None`.
+    /// because it would return `None`, as at the end of a complete stream.
     pub fn poll(&mut self, task: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
             if self.next.is_none() {

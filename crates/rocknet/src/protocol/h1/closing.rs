@@ -23,6 +23,7 @@ impl<L: Link> Connection<L> {
     /// input must be discarded until the client closes.
     pub(super) fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
         if !self.core.has_sent_all() {
+            // The unsent bytes are in the backlog again, which is sent before the next call.
             return Poll::Ready(Ok(()));
         }
         self.core.ends_with_connection = false;
@@ -54,8 +55,8 @@ impl<L: Link> Connection<L> {
             State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > FIN_ONLY => {
                 self.state = State::Closing { linger: true };
             }
-            // A late head gets 408, and so does a late body that is being discarded, unless the response to its request
-            // has been sent already.
+            // A late head gets 408. So does a late body that is being discarded, unless the response was already
+            // sent.
             State::Reading if wait == Wait::Header || wait == Wait::RequestBody && self.engine.may_respond() => {
                 let context = RequestContext::unparsed(&self.core.open.worker().config(), self.core.info.local());
                 self.respond_timeout(context, None, wait);
@@ -94,8 +95,8 @@ impl<L: Link> Connection<L> {
             // After an orderly close the kernel would keep the send buffer without a time limit.
             self.core.link.reset();
         }
-        // A backlog is discarded, because the client has not taken it in time, and the connection cannot continue
-        // before the backlog is sent.
+        // Discards the backlog. The client has not taken it in time, and the connection cannot continue before the
+        // backlog is sent.
         self.core.abandon();
     }
 

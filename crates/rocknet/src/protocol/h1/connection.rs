@@ -72,6 +72,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
+    /// Counts bytes that were written to the link.
     #[inline]
     fn count_sent(&mut self, bytes: u64) {
         self.sent = self.sent.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
@@ -83,7 +84,7 @@ impl<L: Link> Connection<L> {
         if output.is_empty() {
             return Ok(());
         }
-        // `true`: the link may send the output in one batch with that of other connections.
+        // `true`: the link may batch the output with the output of other connections.
         let (moved, result) = self.core.send(context, output, true);
         self.count_sent(moved);
         result.map(drop)

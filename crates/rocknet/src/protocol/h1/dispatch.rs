@@ -42,7 +42,7 @@ impl<L: Link> Connection<L> {
         self.advance(config, flow, written);
     }
 
-    /// Continues with an exchange: stores it if it is not complete.
+    /// Continues after a step of an exchange: stores the exchange if it is not complete, and otherwise finishes it.
     #[inline]
     pub(super) fn advance(&mut self, config: &WorkerConfig, flow: Flow, written: Written) {
         match flow {

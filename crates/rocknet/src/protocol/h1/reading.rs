@@ -15,8 +15,8 @@ use crate::lifecycle::deadlines::LEFT_TO_KERNEL;
 use crate::pipeline::RequestContext;
 use crate::worker::{Buffers, Ticks, Worker, WorkerConfig};
 
-/// Number of queued response bytes at which no further request is handled until the output is sent, so that a client
-/// that pipelines without reading cannot fill memory.
+/// Number of queued response bytes at which the connection handles no further request until the output is sent.
+/// Without this bound, a client that pipelines without reading could fill memory.
 const OUTPUT_BOUND: u64 = 256 * 1024;
 
 /// Maximum number of request-body bytes that are read and discarded to keep the connection; with more it is closed.
@@ -148,6 +148,7 @@ impl<L: Link> Connection<L> {
                     at += consumed;
                     self.core.dropped = 0;
                 }
+                // The response to the last request is not complete, or the connection reads no more requests.
                 Ok(ServerEvent::Blocked) => return at,
                 Err(refusal) => {
                     let request_context = RequestContext::unparsed(config, self.core.info.local());

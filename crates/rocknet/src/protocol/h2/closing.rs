@@ -49,8 +49,8 @@ impl<L: Link> Connection<L> {
             let Some(mut entry) = self.streams.take_slot(slot) else {
                 continue;
             };
-            // The exchanges to which the unacknowledged bytes in the kernel belong are not known, so none (0) are
-            // attributed to this exchange.
+            // The server cannot match unacknowledged bytes in the kernel to exchanges, so it attributes 0 bytes to
+            // this exchange.
             if entry
                 .deadlines
                 .poll_rate(context.waker(), |wait| rate_window(&config, wait), || 0)
@@ -145,9 +145,9 @@ impl<L: Link> Connection<L> {
         self.core.backlog = Some(queue);
     }
 
-    /// Records all responses in progress as cut off, and fails the request bodies of their exchanges. The bytes of the
-    /// backlog were not sent. They cannot be attributed to their exchanges, so they are deducted from one exchange
-    /// after the other.
+    /// Records all responses in progress as cut off, and fails the request bodies of their exchanges. The bytes of
+    /// the backlog were not sent. The server cannot match them to exchanges, so it deducts them from one exchange
+    /// after another.
     pub(super) fn record_cuts(&mut self) {
         let worker = Rc::clone(self.core.open.worker());
         let mut unsent = self.core.backlog.as_ref().map_or(0, |backlog| backlog.len());

@@ -4,7 +4,7 @@
 //! New ──first round──▶ Serving ──error, deadline, or drained──▶ Closing ──all sent──▶ end of the connection
 //!                         └──client has closed its side──▶ end of the connection
 //! ```
-//! The end of the connection is the same for all versions; see `lifecycle/connection.rs`.
+//! The end of the connection is the same for HTTP/1 and HTTP/2; see `lifecycle/connection.rs`.
 //!
 //! Serving proceeds in rounds. A round polls exchanges in progress, reads and handles received frames, writes the DATA
 //! frames that flow-control windows allow, and sends all output together. A round starts only after the backlog has

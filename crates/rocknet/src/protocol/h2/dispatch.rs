@@ -48,7 +48,8 @@ impl<L: Link> Connection<L> {
         self.begin_exchange(worker, config, &request, owned, id, body, None, output);
     }
 
-    /// Starts the exchange of a request. `receiver`: the receiver of its body, if the request was held.
+    /// Starts the exchange of a request. `owned` returns a copy of the request that outlives the receive buffer.
+    /// `receiver`: the receiver of its body, if the request was held.
     #[inline]
     pub(super) fn begin_exchange(
         &mut self,
@@ -142,18 +143,18 @@ impl<L: Link> Connection<L> {
     }
 
     /// Responds to a rejected request, or to a request with a rejected body. If its exchange is in progress, its
-    /// request body fails, and the response replaces the exchange.
+    /// request body fails, and the response on `stream` replaces the exchange.
     #[cold]
     pub(super) fn refuse(
         &mut self,
         worker: &Rc<Worker>,
         config: &Rc<WorkerConfig>,
-        id: StreamId,
+        stream: RequestStream,
         refusal: Refusal,
         output: &mut SendQueue,
     ) {
         let mut context = None;
-        if let Some(entry) = self.streams.take(id) {
+        if let Some(entry) = self.streams.take(stream.id) {
             // A request in progress is rejected only if its body is too large.
             entry.stream.fail(BodyError::TooLarge);
             if let ExchangeState::Active(exchange) = entry.state {
@@ -161,7 +162,7 @@ impl<L: Link> Connection<L> {
             }
         }
         let context = context.unwrap_or_else(|| RequestContext::unparsed(config, self.core.info.local()));
-        self.respond_refusal(worker, refusal, context, RequestStream::new(id, false), output);
+        self.respond_refusal(worker, refusal, context, stream, output);
     }
 
     /// Responds to a rejected request on `stream`. `context`: the context with which the response is recorded.

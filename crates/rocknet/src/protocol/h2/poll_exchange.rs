@@ -41,8 +41,8 @@ impl<L: Link> Connection<L> {
             return false;
         }
         let mut progressed = false;
-        // One round reads only as many bytes of response bodies as it may send, for all exchanges together. Otherwise a
-        // client could keep its windows closed and occupy memory with ready bytes at no cost to itself.
+        // All exchanges of one round together read only as many body bytes as the round may send. Otherwise a client
+        // could close its windows and fill memory with ready bytes at no cost to itself.
         let mut room = self.engine.connection_send_capacity().min(OUTPUT_BOUND);
         let (slots, first) = (self.streams.slots(), self.first_slot.min(self.streams.slots()));
         for slot in (first..slots).chain(0..first) {
@@ -108,7 +108,7 @@ impl<L: Link> Connection<L> {
                 Stage::Sending { body, .. } => {
                     let is_file = body.is_file();
                     let allowance = self.engine.send_capacity(id, body.left());
-                    // Ready bytes wait for the client, and so does a file of which the windows permit no bytes.
+                    // Ready bytes wait for the client. A file also waits while the windows permit no bytes.
                     if body.ready() > 0 || is_file && allowance == 0 {
                         entry.deadlines.enter(Wait::Send, config.ticks.send);
                     } else if !is_file || *room > 0 {

@@ -69,7 +69,8 @@ impl PushState {
     }
 
     /// Promises the `targets` that the client has not seen, until a limit is reached or the client accepts no more
-    /// pushes.
+    /// pushes. `page`, `request`: stream and request of the page. Adds the promised streams to `promised`, and the
+    /// PUSH_PROMISE frames to `out`.
     pub fn promise<'t>(
         &mut self,
         engine: &mut ServerConnection,
@@ -119,7 +120,8 @@ impl PushState {
         }
     }
 
-    /// Promises the files for the response of a handler: those of the configuration, and those of its Link fields.
+    /// Promises the files that the configuration and the Link fields of a handler's response name. `id`: stream of
+    /// the page. `fields`: fields of the response.
     pub fn promise_for_response(
         &mut self,
         engine: &mut ServerConnection,

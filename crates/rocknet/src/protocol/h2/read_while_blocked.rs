@@ -25,12 +25,12 @@ use crate::lifecycle::deadlines::Deadlines;
 use crate::pipeline::{RequestContext, body_limit};
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
-/// Maximum size of held requests in bytes: 2 KiB for each stream that a client may open, which is more than browsers
-/// send. Above this size the server stops reading, so that the client must take its responses first.
+/// Maximum size of held requests in bytes: 2 KiB for each of the 128 streams that a client may open, which is more
+/// than browsers send. Above this size the server stops reading until the client takes its responses.
 const HELD_HEADS_BOUND: usize = 256 * 1024;
 
-/// Backlog size in bytes at which the server stops reading. It has room for the responses of a full round and for as
-/// many bytes of control frames, which is far more than the limits on control frames allow.
+/// Backlog size in bytes at which the server stops reading. It has room for the responses of a full round (256 KiB)
+/// and for an equal number of bytes of control frames. The limits on control frames allow far less.
 const QUEUE_BOUND: u64 = 512 * 1024;
 
 impl<L: Link> Connection<L> {
@@ -154,9 +154,15 @@ impl<L: Link> Connection<L> {
     /// Holds a rejection until exchanges may start again. [`Connection::begin_held`] then responds. If the exchange of
     /// the stream is in progress, its request body fails now, and the rejection replaces the exchange.
     #[cold]
-    pub(super) fn hold_refusal(&mut self, worker: &Worker, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
+    pub(super) fn hold_refusal(
+        &mut self,
+        worker: &Worker,
+        config: &Rc<WorkerConfig>,
+        stream: RequestStream,
+        refusal: Refusal,
+    ) {
         let mut request_context = RequestContext::unparsed(config, self.core.info.local());
-        if let Some(entry) = self.streams.take(id) {
+        if let Some(entry) = self.streams.take(stream.id) {
             // A request in progress is rejected only if its body is too large.
             entry.stream.fail(BodyError::TooLarge);
             if let ExchangeState::Active(exchange) = entry.state {
@@ -164,11 +170,7 @@ impl<L: Link> Connection<L> {
             }
         }
         self.held_bytes += size_of::<StreamExchange>();
-        self.hold_exchange(
-            worker,
-            RequestStream::new(id, false),
-            HeldRequest::Refusal(refusal, request_context),
-        );
+        self.hold_exchange(worker, stream, HeldRequest::Refusal(refusal, request_context));
     }
 
     /// Starts the exchange of a held request, or sends a held rejection.

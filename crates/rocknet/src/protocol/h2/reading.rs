@@ -11,6 +11,7 @@ use rocknet_proto::h2::{ConnectionEvent, DecodedHead};
 use super::connection::{Connection, State};
 use super::send_budget::OUTPUT_BOUND;
 use super::streams::ExchangeState::Active;
+use super::streams::RequestStream;
 use crate::exchange::BodyError;
 use crate::response::FieldList;
 use crate::worker::{Buffers, Worker, WorkerConfig};
@@ -145,10 +146,18 @@ impl<L: Link> Connection<L> {
                     self.core.deadlines.leave();
                     self.handle_request(worker, config, head, stream, end, expects_continue, output);
                 }
-                ConnectionEvent::Refused { stream, refusal } if self.is_blocked => {
-                    self.hold_refusal(worker, config, stream, refusal);
+                ConnectionEvent::Refused {
+                    stream,
+                    refusal,
+                    is_head,
+                } => {
+                    let stream = RequestStream::new(stream, is_head);
+                    if self.is_blocked {
+                        self.hold_refusal(worker, config, stream, refusal);
+                    } else {
+                        self.refuse(worker, config, stream, refusal, output);
+                    }
                 }
-                ConnectionEvent::Refused { stream, refusal } => self.refuse(worker, config, stream, refusal, output),
                 ConnectionEvent::Data {
                     stream,
                     start,

@@ -44,6 +44,7 @@ pub struct H2Responder<'a> {
 
 /// Source of a request body.
 pub enum RequestBody {
+    /// The request has no body, or the response needs none of it.
     None,
     /// The body arrives on the stream.
     Stream {
@@ -238,6 +239,7 @@ impl Responder for H2Responder<'_> {
     #[cold]
     fn respond_broken(&mut self) {
         let (status, out) = (Status::INTERNAL_SERVER_ERROR, self.output.buffer());
+        // An error means that the stream is gone and needs no response.
         let _ = self.engine.respond(self.id, status, Some(0), [], true, out);
     }
 

@@ -24,10 +24,10 @@ const MIN_LIMIT: u64 = 16 * 1024;
 /// Limit in bytes before the first measurement: four times the first flight of a new connection, 50 ms at 10 Mbit/s.
 const INITIAL_LIMIT: u64 = 64 * 1024;
 
-/// If the measured limit reaches this number of bytes (105 Mbit/s), no limit is set, and the kernel decides as for all
-/// other connections. A limit slows fast links down, as measured on loopback. Once the client has read, the kernel can
-/// send the bytes in the socket without waking the server, and does this work on the client's core. All further bytes
-/// wait for the server.
+/// No limit is set once the measured limit reaches this number of bytes (105 Mbit/s with [`BUDGET_TIME`]). The kernel
+/// then decides, as it does for all other connections. A limit slows fast links down, as measured on loopback. Once
+/// the client has read, the kernel can send the bytes in the socket without waking the server, and on loopback it
+/// does this work on the client's core. All further bytes wait for the server.
 const UNLIMITED: u64 = OUTPUT_BOUND;
 
 /// A connection without a limit gets a limit again only if the measured limit is below this value, so that small
@@ -105,7 +105,8 @@ impl SendBudget {
     }
 
     /// Returns the argument for [`rocknet_io::link::Link::limit_unsent`] if the limit in the kernel has to change
-    /// before `queued` bytes are sent.
+    /// before `queued` bytes are sent. `Some(None)` removes the limit. `urgent_pending`: true if a more urgent response
+    /// may become ready at any moment.
     pub fn kernel_limit_change(&mut self, queued: u64, urgent_pending: bool) -> Option<Option<u32>> {
         if self.sent <= INITIAL_LIMIT {
             self.sent = self.sent.saturating_add(queued);
@@ -118,7 +119,7 @@ impl SendBudget {
         } else {
             self.limit
         };
-        // A system call for every small difference would cost more than it gains.
+        // A system call for a difference of less than about a quarter would cost more than it gains.
         let is_near = new_limit * 4 >= self.kernel_limit * 3 && new_limit * 3 <= self.kernel_limit * 4;
         if is_near && (new_limit < UNLIMITED) == (self.kernel_limit < UNLIMITED) {
             return None;

@@ -84,7 +84,8 @@ pub enum HeldRequest {
     Refusal(Refusal, Rc<RequestContext>),
 }
 
-/// Exchanges in progress on one connection, in the slots of their streams.
+/// Exchanges in progress on one connection, by the slots of their streams. The slot of a stream is a small number that
+/// is unique among the open streams of the connection.
 #[derive(Default)]
 pub struct StreamTable {
     slots: Vec<Option<Box<StreamExchange>>>,

@@ -103,6 +103,7 @@ impl<L: Link> Connection<L> {
         exchange: &ActiveExchange,
         output: &mut SendQueue,
     ) {
+        // If the stream is gone, the failure to queue does not matter.
         let _ = self.engine.queue_body(id, 0, true, output.buffer());
         if self.engine.receives_body(id) {
             // Nothing reads the data that the client still sends.

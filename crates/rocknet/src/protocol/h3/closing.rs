@@ -116,8 +116,8 @@ impl Connection {
         }
     }
 
-    /// Starts the interval after which PING is sent if an exchange is in progress. A tunnel or a slow handler may be
-    /// silent for longer than the idle timeout of QUIC.
+    /// Starts the interval until the next PING if an exchange is in progress. A tunnel or slow handler may be silent
+    /// for longer than QUIC's idle timeout.
     fn begin_ping_interval(&mut self, worker: &Worker) {
         let ticks = worker.wheel.ticks(rocknet_quic::PING_INTERVAL);
         self.deadlines.begin(Wait::Handler, ticks);

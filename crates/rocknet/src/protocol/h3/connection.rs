@@ -1,11 +1,12 @@
 //! HTTP/3 connection: a future that ends with the connection.
 //!
 //! ```text
-//! Handshaking ──connected, or early data──▶ Serving ──error, deadline, drained, or client gone──▶ Closing ──▶ the end
+//! Handshaking ──connected, or early data──▶ Serving ──error, deadline, orderly end, or client gone──▶ Closing
 //!      └──failed──▶ Closing
 //! ```
-//! In the state `Closing`, the future ends once the draining period of QUIC is over (RFC 9000 §10.2), or at once if
-//! the server stops.
+//! The orderly end is the exchange of GOAWAY frames and the completion of all responses; see `drain.rs`. In the state
+//! `Closing`, the future ends once the draining period of QUIC is over (RFC 9000 §10.2), or at once if the server
+//! stops.
 //!
 //! Serving proceeds in rounds. A round handles what has arrived, polls the exchanges in progress, and writes the bodies
 //! that the windows allow. Everything is sent together after the last round of a poll.
@@ -82,17 +83,17 @@ pub struct Connection {
     pub(super) heads: Vec<(StreamId, Tick)>,
     /// Deadline of the oldest head in `heads`.
     pub(super) head_deadlines: Deadlines,
-    /// Number of acknowledgements at the last check of [`Connection::unacknowledged`].
+    /// Number of ACK frames that had been received when progress of the client was last checked.
     pub(super) acknowledgements: u64,
-    /// Tick at which the number of acknowledgements was last seen to grow during the orderly end.
+    /// Tick of the last check during the orderly end that found new ACK frames.
     pub(super) acknowledged_at: Tick,
-    /// Tick at which the wait for acknowledgements began.
+    /// Tick at which the wait for the acknowledgement of complete responses began.
     pub(super) unacknowledged_since: Tick,
     /// Tick at which the client last acknowledged the end of a response; `None` before the first one.
     pub(super) last_delivered: Option<Tick>,
-    /// Tick of the first GOAWAY.
+    /// Tick of the first GOAWAY, with which the orderly end begins.
     pub(super) drain_began: Option<Tick>,
-    /// Tick of the last GOAWAY.
+    /// Tick of the last GOAWAY. From then on, the connection accepts no requests.
     pub(super) drain_finished: Option<Tick>,
     /// Bytes that all streams have sent in this round.
     pub(super) round_bytes: u64,
@@ -102,7 +103,8 @@ pub struct Connection {
     pub(super) unacknowledged: Vec<StreamId>,
     /// Order in which the responses are written.
     pub(super) send_order: SendOrder,
-    /// Targets that are not announced again; `None` until the first page with resources.
+    /// Targets that the client has requested, or that a `103 Early Hints` response has announced. They are not
+    /// announced again. `None` until the first page with resources.
     pub(super) seen: Option<Box<SeenTargets>>,
     /// Exchanges that are not complete.
     pub(super) streams: StreamTable,
@@ -127,8 +129,9 @@ impl Connection {
         let config = worker.config();
         let mut deadlines = Deadlines::new(&worker.wheel);
         deadlines.begin(Wait::FirstByte, config.ticks.header);
-        // This is the address of the handshake, which proved that the client receives at this address. A later address
-        // of the connection is ignored here, because it may be forged until QUIC has validated the path.
+        // This is the address from which the client began the handshake. The handshake completes only if the client
+        // receives at this address. A later address of the connection is ignored here, because it may be forged until
+        // QUIC has validated the path.
         let address = quic.remote_address();
         let client = Client::Ip {
             address: address.ip(),
@@ -194,7 +197,8 @@ impl Connection {
                 None => return self.close(ErrorCode::StreamCreationError),
             }
         }
-        // These streams are the most urgent: no control frame and no QPACK instruction may wait for a response.
+        // These streams are the most urgent, because control frames and QPACK instructions must not be queued behind
+        // the data of a response.
         for (stream, _) in &self.critical {
             self.quic.set_priority(*stream, i32::MAX);
         }
@@ -224,7 +228,7 @@ impl Connection {
                         self.last_delivered = Some(worker.wheel.now());
                     }
                 }
-                // Nothing is written here, because every round writes to the streams that have output.
+                // Only a flag is set here, because every round writes to the streams that have output.
                 Event::Stream(StreamEvent::Writable { id }) => {
                     if let Some(entry) = self.streams.get_mut(StreamId::new(id.into())) {
                         entry.awaits_turn = true;
@@ -277,6 +281,7 @@ impl Connection {
         progressed |= self.resume_blocked(worker);
         progressed |= self.poll_exchanges(context, worker, &config);
         self.write_critical();
+        // The orderly end is complete.
         if self.is_drained(&config) {
             self.close(ErrorCode::NoError);
             progressed = true;
@@ -336,6 +341,7 @@ impl Future for Connection {
             }
         }
         connection.quic.flush(context);
+        // Here, drained means that the draining period of QUIC is over.
         let is_over = connection.quic.is_drained() || connection.state == State::Closing && worker.is_stopping();
         if is_over { Poll::Ready(()) } else { Poll::Pending }
     }

@@ -126,11 +126,18 @@ impl Connection {
         }));
     }
 
-    /// Responds to a rejected request, or to a request with a rejected body.
+    /// Responds to a rejected request, or to a request with a rejected body. `head_only`: true if the request was HEAD.
     #[cold]
-    pub(super) fn refuse(&mut self, worker: &Rc<Worker>, config: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
+    pub(super) fn refuse(
+        &mut self,
+        worker: &Rc<Worker>,
+        config: &Rc<WorkerConfig>,
+        id: StreamId,
+        head_only: bool,
+        refusal: Refusal,
+    ) {
         let mut context = None;
-        let mut stream = self.request_stream(id, false);
+        let mut stream = self.request_stream(id, head_only);
         if let Some(entry) = self.streams.take(id) {
             // A request in progress is rejected only if its body is too large.
             entry.stream.fail(BodyError::TooLarge);

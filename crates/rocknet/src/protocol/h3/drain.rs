@@ -92,8 +92,8 @@ impl Connection {
     pub(super) fn may_be_reading(&self, config: &WorkerConfig) -> bool {
         let worker = self.open.worker();
         let grace = match worker.tunnel_close_grace() {
-            // The server closes tunnels after `ticks`, and then as many ticks remain until it cuts their connections.
-            // A client gets at most half of these.
+            // The server closes tunnels after `ticks`, and cuts their connections after as many ticks again. A client
+            // gets at most half of that second period.
             Some(ticks) if worker.is_hurried() => config.ticks.linger.min(ticks / 2),
             _ => worker.wheel.ticks(READ_GRACE),
         };

@@ -65,8 +65,8 @@ impl HqConnection {
         }
     }
 
-    /// Drops the line of a stream.
+    /// Drops the incomplete request line of a stream.
     pub(super) fn forget(&mut self, id: StreamId) {
-        self.lines.retain(|(line, _)| *line != id);
+        self.lines.retain(|(known, _)| *known != id);
     }
 }

@@ -12,7 +12,8 @@ pub(super) fn quic_id(id: StreamId) -> rocknet_quic::StreamId {
 /// Bytes of one stream that the transport has not taken, and the end of the stream.
 #[derive(Default)]
 pub struct StreamOutput {
-    /// Most responses are written at once and in one or two chunks, so they need no allocation here.
+    /// Bytes in the order of sending. Most responses are written at once and in one or two chunks, so they need no
+    /// allocation here.
     chunks: SmallVec<[Bytes; 2]>,
     /// True if the stream ends after these bytes.
     is_ended: bool,
@@ -72,7 +73,8 @@ impl StreamOutput {
         self.is_ended
     }
 
-    /// Passes the bytes to the transport, as far as the windows allow. Returns the progress and the number of bytes.
+    /// Passes the bytes to the transport, as far as the windows allow. Returns the progress, and the number of bytes
+    /// that the transport has taken.
     pub fn write(&mut self, quic: &mut rocknet_quic::Connection, id: StreamId) -> (WriteProgress, u64) {
         let mut total = 0;
         while !self.chunks.is_empty() {

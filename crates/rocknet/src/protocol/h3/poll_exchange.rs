@@ -19,17 +19,17 @@ use crate::lifecycle::responder::Responder;
 use crate::lifecycle::sending::Progress;
 use crate::worker::{Worker, WorkerConfig};
 
-/// Maximum number of bytes of a body that are read or taken at once.
+/// Maximum number of bytes of a response body that are read from a file, or taken from memory, at once.
 const PIECE: u64 = 64 * 1024;
 
-/// Maximum number of bytes of a body that are read or taken at once while [`HELD_BOUND`] is exceeded.
+/// Maximum in place of [`PIECE`] while [`HELD_BOUND`] is exceeded.
 const SMALL_PIECE: u64 = 4 * 1024;
 
 /// Number of bytes that wait for the transport on all streams together, above which streams take small pieces. A client
 /// that opens many streams and permits nothing on them would otherwise occupy one whole piece for each.
 const HELD_BOUND: u64 = 512 * 1024;
 
-/// Pieces of a body that a stream sends before other streams get their turn.
+/// Number of pieces of a body that a stream sends before other streams get their turn.
 const PIECES_PER_TURN: u32 = 2;
 
 /// Result of polling an exchange.
@@ -106,7 +106,7 @@ impl Connection {
         self.streams.insert(entry);
     }
 
-    /// Returns the number of bytes of a body that are read or taken at once.
+    /// Returns the maximum number of bytes of a body that are read or taken at once.
     fn piece(&self) -> u64 {
         if self.held_bytes > HELD_BOUND {
             SMALL_PIECE
@@ -245,7 +245,7 @@ impl Connection {
                 progressed = true;
                 continue;
             }
-            // Output at this point is 100 (Continue), added while the body was read.
+            // Output at this point is 100 (Continue), which `supply_body` has added.
             progressed |= entry.stream.output.has_bytes();
             return unchanged_unless(progressed, entry);
         }

@@ -171,7 +171,8 @@ impl Connection {
         progressed
     }
 
-    /// Handles the events in `bytes`. Returns false if nothing more can be read from the stream now.
+    /// Handles the events in `bytes`. `fin`: true if the stream ends after `bytes`. Returns false if nothing more can
+    /// be read from the stream now.
     fn process(&mut self, worker: &Rc<Worker>, id: StreamId, bytes: &Bytes, fin: bool) -> bool {
         let config = worker.config();
         let now = worker.clock.uptime_ms();
@@ -203,8 +204,9 @@ impl Connection {
                             return false;
                         }
                         if !may_serve {
+                            let head_only = head.request().method == Method::Head;
                             drop(buffers);
-                            self.refuse(worker, &config, id, Refusal::TooEarly);
+                            self.refuse(worker, &config, id, head_only, Refusal::TooEarly);
                             continue;
                         }
                         // The field informs back ends that the request may be a replay (RFC 8470 §5.1).
@@ -212,10 +214,10 @@ impl Connection {
                     }
                     self.handle_request(worker, &config, head, id, end, expects_continue);
                 }
-                ConnectionEvent::Refused { refusal } => {
+                ConnectionEvent::Refused { refusal, is_head } => {
                     self.heads.retain(|(head, _)| *head != id);
                     drop(buffers);
-                    self.refuse(worker, &config, id, refusal);
+                    self.refuse(worker, &config, id, is_head, refusal);
                 }
                 ConnectionEvent::Data { start, end, last } => self.receive_data(id, &rest[start..end], last),
                 ConnectionEvent::Trailers => {

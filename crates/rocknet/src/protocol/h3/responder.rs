@@ -42,6 +42,7 @@ pub struct H3Responder<'a> {
 
 /// Source of a request body.
 pub enum RequestBody {
+    /// The request has no body, or the response needs none of it.
     None,
     /// The body arrives on the stream.
     Stream {
@@ -223,6 +224,7 @@ impl Responder for H3Responder<'_> {
     fn respond_broken(&mut self) {
         let mut out = Vec::new();
         let (id, status) = (self.stream.id, Status::INTERNAL_SERVER_ERROR);
+        // An error means that the stream is gone and needs no response.
         let _ = self.engine.respond(id, status, Some(0), [], &mut out);
         self.stream.output.push(out.into());
         self.end();

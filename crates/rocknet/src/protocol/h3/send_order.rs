@@ -3,8 +3,8 @@
 //!
 //! The transport sends the written bytes of the most urgent streams first, and streams of one urgency in turns. It
 //! accepts little more than the path carries at once, so the order of writing is the order of sending. Within an
-//! urgency, all streams that are not incremental have one turn together, so that streams of one kind need not end
-//! before those of the other kind are served.
+//! urgency, all streams that are not incremental have one turn together, so neither kind of stream has to wait until
+//! the other kind has ended.
 
 use rocknet_proto::h3::{Priority, StreamId, URGENCY_LEVELS};
 

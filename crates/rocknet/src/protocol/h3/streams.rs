@@ -11,11 +11,11 @@ use crate::lifecycle::exchange::ActiveExchange;
 /// Exchange in progress on one stream.
 pub struct StreamExchange {
     pub stream: RequestStream,
-    /// `None`: the response is complete except for output that the transport has not taken.
+    /// Exchange; `None` if the response is complete except for output that the transport has not taken.
     pub exchange: Option<ActiveExchange>,
     pub deadlines: Deadlines,
-    /// True if the client has permitted bytes of this stream and no byte was written since. Other streams have taken
-    /// what the connection permits.
+    /// True if the client permits further bytes of this stream, but none has been written since. Other streams
+    /// have used up the window of the connection.
     pub awaits_turn: bool,
 }
 
@@ -111,8 +111,8 @@ impl StreamTable {
         Some(self.entries.swap_remove(position))
     }
 
-    /// Counts bytes that the client has taken on any stream for all exchanges that wait for their turn. An exchange
-    /// whose own stream has no credit is left out, because the client has stopped reading that stream.
+    /// Counts `bytes`, which the client has taken on other streams, as moved for each exchange that waits for its
+    /// turn. Skips an exchange whose own stream has no credit, because the client has stopped reading that stream.
     pub fn credit_waiting(&mut self, bytes: u64) {
         for entry in &mut self.entries {
             if entry.deadlines.wait() == Wait::Send && std::mem::take(&mut entry.awaits_turn) {

@@ -35,6 +35,7 @@ fn explain_shows_how_scripts_are_run() {
         for part in parts {
             assert!(output.out.contains(part), "{url}: {part} not in {}", output.out);
         }
+        // The output has the program that runs a script, and not only the value of `php`, as in "run at auto".
         assert!(!output.out.contains("run at"), "{url}: {}", output.out);
     }
 }

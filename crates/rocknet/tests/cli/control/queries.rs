@@ -57,6 +57,7 @@ fn php_is_listed_and_urls_are_explained() {
         leads_to.starts_with("the file ") && leads_to.ends_with("www/index.html"),
         "{leads_to}"
     );
+    // Another scheme, no URL at all, and a URL with a port at which no site listens.
     for (query, status) in [
         ("url=ftp%3A%2F%2Fa", 400),
         ("", 400),
@@ -75,6 +76,7 @@ fn a_site_is_shown_with_the_settings_of_its_routes() {
     let dir = home();
     let routes = "[site.default.route.\"/api/*\"]\nproxy = \"http://127.0.0.1:9\"\nheaders = { \"X-Secret\" = \"s\" }\n\
                   [site.default.route.\"/old\"]\nredirects = { \"/old\" = \"/\" }\n";
+    // `SITE` has three lines, so the first route begins in line 4.
     dir.write("rocknet.toml", &format!("{SITE}{routes}"));
     let server = dir.serve(&["run"]);
     let sites = json(&success(dir.run(&["sites", "--json"])));
@@ -175,7 +177,7 @@ fn certificates_and_upstreams_are_listed() {
         success(dir.run(&["upstreams", "--drain", &url])),
         format!("{url} is drained\n")
     );
-    // The state survives a reload.
+    // The upstream is still drained after a reload.
     success(dir.run(&["reload"]));
     assert_eq!(
         success(dir.run(&["upstreams"])),

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use super::{SITE, success};
 use crate::program::ProgramFolder;
 
-/// Sends a request to an address, and returns the status and the whole response.
+/// Sends a request to an address, with the token unless it is empty. Returns the status and the whole response.
 fn fetch(address: &str, request: &str, token: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!("{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
@@ -40,7 +40,7 @@ fn other_machines_are_admitted_by_the_password_over_tls() {
     dir.write("admin.key", &made.signing_key.serialize_pem());
     let key = dir.path().join("admin.key");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("a mode");
-    // The hash of `pass word`.
+    // The hash of `pass word`, with a fixed salt.
     let hash = rocknet_access::password::hash("pass word", [7; 16]).expect("a hash");
     let text = format!(
         "[server]\nstate = \"state\"\n[admin]\nlisten = \"0.0.0.0:0\"\npassword = \"{hash}\"\n\
@@ -60,8 +60,10 @@ fn other_machines_are_admitted_by_the_password_over_tls() {
     assert_eq!(status(&["-u", "admin:pass word"]), 200);
     assert_eq!(status(&["-u", "admin:wrong"]), 401);
     assert_eq!(status(&["-u", "root:pass word"]), 401);
+    // A server that listens at `0.0.0.0` may be addressed by each name in `hosts` and by each IP address.
     assert_eq!(status(&["-u", "admin:pass word", "-H", "Host: evil.test"]), 403);
     assert_eq!(status(&["-u", "admin:pass word", "-H", "Host: 10.0.0.1"]), 200);
+    // A page without TLS is another origin.
     assert_eq!(
         status(&["-u", "admin:pass word", "-H", "Origin: http://admin.test"]),
         403
@@ -71,7 +73,7 @@ fn other_machines_are_admitted_by_the_password_over_tls() {
     // Without TLS nothing is served.
     let in_clear = format!("http://127.0.0.1:{port}/api/status");
     assert_ne!(curl(&["-u", "admin:pass word", &in_clear]), 200);
-    // The password signs in to the dashboard, and the cookie is for TLS only.
+    // The password signs in to the dashboard in place of a token, and the cookie is for TLS only.
     let login = format!("https://admin.test:{port}/login");
     let body = |password: &str| format!("{{\"token\":\"{password}\"}}");
     let sign_in = |password: &str| {

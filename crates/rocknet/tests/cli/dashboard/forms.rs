@@ -6,6 +6,7 @@ use super::{CONFIG, Dashboard, FORM};
 fn a_website_is_edited_by_a_form() {
     let dashboard = Dashboard::start();
     let cookie = dashboard.cookie("token");
+    // Header fields of a request that a form of the dashboard itself sends.
     let own = format!(
         "{cookie}Origin: http://{}\r\nContent-Type: {FORM}\r\n",
         dashboard.address
@@ -23,6 +24,7 @@ fn a_website_is_edited_by_a_form() {
     let wrong = body("root=missing&fallback=nowhere&headers=X");
     let checked = send("/websites/edit?name=default", &format!("{wrong}&do=check"));
     assert_eq!(checked.status, 200);
+    // Returns the problem beside the field `id`.
     let problem = |page: &str, id: &str| {
         let (_, rest) = page.split_once(&format!("id=\"{id}-problem\"")).unwrap();
         rest.split("</span>").next().unwrap().to_owned()
@@ -40,7 +42,7 @@ fn a_website_is_edited_by_a_form() {
     assert!(refused.body.contains("name=\"fallback\" value=\"nowhere\""));
     assert_eq!(dashboard.dir.read("rocknet.toml"), CONFIG);
 
-    // The listener of the test has a port that the system has chosen, so it stays.
+    // The form sends the present value of `listen`, so the listener keeps the port that the system has chosen.
     let good = body("root=www&listen=127.0.0.1:0&index=home.html%0D%0Aindex.html&headers=X-New+%3D+1&do=save");
     let saved = send("/websites/edit?name=default", &good);
     assert_eq!(saved.status, 303, "{}", saved.body);
@@ -73,6 +75,7 @@ fn a_website_is_edited_by_a_form() {
         late.body
     );
     let copy = body("root=www&listen=127.0.0.1:0&do=save").replace("name=default", "name=copy.test");
+    // A website with a host name uses TLS by default, but `default` listens at the same address without TLS.
     let copied = send(
         "/websites/copy?name=default",
         &copy.replace(revision, &new_revision(&late.body)),
@@ -104,6 +107,29 @@ fn a_website_is_edited_by_a_form() {
             .status,
         403
     );
+}
+
+#[test]
+fn another_kind_removes_a_proxy_with_more_settings() {
+    let dashboard = Dashboard::start();
+    let cookie = dashboard.cookie("token");
+    let own = format!(
+        "{cookie}Origin: http://{}\r\nContent-Type: {FORM}\r\n",
+        dashboard.address
+    );
+    for to in [
+        "[\"http://127.0.0.1:1\"]",
+        "[{ url = \"http://127.0.0.1:1\", weight = 2 }]",
+    ] {
+        let text = format!("{CONFIG}proxy = {{ to = {to}, balance = \"random\" }}\n");
+        dashboard.dir.write("rocknet.toml", &text);
+        let path = "/websites/edit?name=default";
+        let revision = new_revision(&dashboard.send("GET", path, &cookie, "").body);
+        let body = format!("revision={revision}&name=default&kind=files&enabled=on&compress=on&do=save");
+        let saved = dashboard.send("POST", path, &own, &body);
+        assert_eq!(saved.status, 303, "{}", saved.body);
+        assert_eq!(dashboard.dir.read("rocknet.toml"), CONFIG);
+    }
 }
 
 /// Returns the revision in a page with a form.

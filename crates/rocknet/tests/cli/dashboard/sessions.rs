@@ -37,6 +37,7 @@ fn sessions_begin_with_a_token_or_a_link_and_end() {
     let body = format!("{{\"code\":\"{code}\"}}");
     let cookie = cookie(&dashboard.login(&body));
     assert_eq!(dashboard.login(&body).status, 401, "a link is valid once");
+    // Header fields of a request that a page of the dashboard itself makes.
     let own = format!("{cookie}Sec-Fetch-Site: same-origin\r\n");
     assert_eq!(dashboard.send("GET", "/api/config", &own, "").status, 200);
 
@@ -45,13 +46,13 @@ fn sessions_begin_with_a_token_or_a_link_and_end() {
         .lines()
         .map(Result::unwrap);
     assert!(events.any(|line| line.starts_with("data: {\"status\":{")));
-    let left = dashboard.send("POST", "/logout", &own, "");
+    let logout = dashboard.send("POST", "/logout", &own, "");
     assert!(
-        left.status == 200 && left.head.contains("; Max-Age=0\r\n"),
+        logout.status == 200 && logout.head.contains("; Max-Age=0\r\n"),
         "{}",
-        left.head
+        logout.head
     );
-    // `count` returns when the stream ends. The limit rules out that the stream continued after the session.
+    // `count` returns when the stream ends. The limit proves that the stream did not continue after the session.
     assert!(events.count() < 50);
     assert_eq!(dashboard.send("GET", "/", &cookie, "").status, 303);
     assert_eq!(dashboard.send("GET", "/api/config", &own, "").status, 401);
@@ -71,7 +72,8 @@ fn the_read_token_shows_no_secrets_and_changes_nothing() {
     let own = format!("{cookie}Sec-Fetch-Site: same-origin\r\n");
     for page in PAGES {
         let reply = dashboard.send("GET", page, &cookie, "");
-        let is_secret = ["/logs", "/settings", "/history"].contains(&page) || page.starts_with("/websites/");
+        let is_secret =
+            ["/logs", "/settings", "/history", "/explain"].contains(&page) || page.starts_with("/websites/");
         assert_eq!(reply.status, if is_secret { 403 } else { 200 }, "{page}");
         // Controls that change the server, and the text of the configuration.
         let forbidden = [
@@ -110,6 +112,7 @@ fn the_number_of_streams_is_bounded() {
             .unwrap();
         line[9..12].parse::<u16>().unwrap()
     };
+    // The server permits 16 streams.
     let streams: Vec<_> = (0..16).map(|_| dashboard.connect("GET", "/events", &own, "")).collect();
     assert!(streams.iter().all(|stream| status(stream) == 200));
     let refused = dashboard.send("GET", "/events", &own, "");

@@ -14,7 +14,7 @@ use crate::support::upstream::{Next, Upstream, ok, write_to};
 use crate::support::{Folder, Running, library};
 use crate::wire::{self, GOAWAY};
 
-/// Contents that must not be sent.
+/// Contents that must not be sent without the password.
 const PROTECTED: &str = "what is inside";
 
 /// Asserts that a request gets `status` with the password, and is refused without it or with a wrong one. The requests
@@ -446,7 +446,7 @@ fn pushes_are_checked_like_requests_of_the_client() {
     let right = right.split_once(": ").expect("a value").1;
     let (kept, taken_back) = (None, Some(Reason::CANCEL));
     // `Ym9iOndyb25n` is `bob:wrong`. `expected` has the error codes of the three pushes, in the order of the key
-    // `push`.
+    // `push`. The server cancels a promised push whose file the client may not get.
     for (password, forwarded, expected) in [
         (None, None, [taken_back, kept, kept]),
         (Some(right), None, [kept, kept, kept]),

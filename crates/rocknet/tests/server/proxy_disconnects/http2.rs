@@ -7,7 +7,7 @@ use super::{OpenConnections, RESPONSES, endless, proxied, reset_on_close};
 use crate::support::DEADLINE;
 use crate::support::http2::Http2;
 use crate::support::upstream::{Next, Upstream, write_to};
-use crate::wire::{self, RST_STREAM};
+use crate::wire::{self, Frame, RST_STREAM};
 
 #[test]
 fn a_response_that_ends_early_is_an_error_or_a_reset() {
@@ -68,6 +68,25 @@ fn disconnect(mut client: TcpStream, how: Disconnect) -> Option<TcpStream> {
     }
 }
 
+/// Reads until each stream has ended or was reset, and returns all frames.
+fn frames_until_ends(client: &mut TcpStream, streams: &[u32]) -> Vec<Frame> {
+    client.set_read_timeout(Some(DEADLINE)).expect("an option");
+    let (mut received, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let (frames, _) = wire::frames(&received);
+        let is_over = |number: &u32| {
+            let mut of_stream = frames.iter().filter(|frame| frame.stream == *number);
+            of_stream.any(|frame| frame.ends_stream() || frame.kind == RST_STREAM)
+        };
+        if streams.iter().all(is_over) {
+            return frames;
+        }
+        let read = client.read(&mut piece).expect("more of the responses");
+        assert!(read > 0, "the connection was closed: {frames:?}");
+        received.extend_from_slice(&piece[..read]);
+    }
+}
+
 #[test]
 fn a_disconnect_at_any_byte_of_a_request_closes_the_upstream_connection() {
     let (beginning, head) = (wire::open_beginning(), wire::post(1, "/x"));
@@ -78,10 +97,17 @@ fn a_disconnect_at_any_byte_of_a_request_closes_the_upstream_connection() {
     for how in DISCONNECTS {
         let open = OpenConnections::default();
         let counted = open.clone();
-        // The upstream never responds.
+        // The upstream responds only to requests for `/alive`.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let _counted = counted.count();
-            let _ = stream.read_to_end(&mut Vec::new());
+            let (mut received, mut piece) = (Vec::new(), [0; 1024]);
+            while let Ok(read @ 1..) = stream.read(&mut piece) {
+                received.extend_from_slice(&piece[..read]);
+                if received.starts_with(b"GET /alive ") && received.ends_with(b"\r\n\r\n") {
+                    write_to(&mut stream, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nalive");
+                    return;
+                }
+            }
         });
         let server = proxied(&upstream);
         let mut left = Vec::new();
@@ -95,8 +121,10 @@ fn a_disconnect_at_any_byte_of_a_request_closes_the_upstream_connection() {
         }
         open.wait_for_none(&format!("requests of clients that left by {how:?}"));
         for mut client in left.into_iter().flatten() {
-            // The connection is still open, so a further request can be sent.
-            client.write_all(&wire::get(3, "/")).expect("to be sent");
+            // The connection still works.
+            client.write_all(&wire::get(3, "/alive")).expect("to be sent");
+            let frames = frames_until_ends(&mut client, &[3]);
+            assert_eq!(wire::body_of(&frames, 3), b"alive", "{frames:?}");
         }
     }
 }
@@ -135,7 +163,6 @@ fn a_cut_stream_affects_no_other() {
     });
     let server = proxied(&upstream);
     let mut client = TcpStream::connect(server.address()).expect("a connection");
-    client.set_read_timeout(Some(DEADLINE)).expect("an option");
     let numbers: Vec<u32> = (0..20).map(|number| 2 * number + 1).collect();
     let mut sent = wire::open_beginning();
     for &number in &numbers {
@@ -143,20 +170,7 @@ fn a_cut_stream_affects_no_other() {
         sent.extend(wire::get(number, path));
     }
     client.write_all(&sent).expect("to be sent");
-    let (mut received, mut piece) = (Vec::new(), [0; 4096]);
-    let frames = loop {
-        let (frames, _) = wire::frames(&received);
-        let is_over = |number: &u32| {
-            let mut of_stream = frames.iter().filter(|frame| frame.stream == *number);
-            of_stream.any(|frame| frame.ends_stream() || frame.kind == RST_STREAM)
-        };
-        if numbers.iter().all(is_over) {
-            break frames;
-        }
-        let read = client.read(&mut piece).expect("more of the responses");
-        assert!(read > 0, "the connection was closed: {frames:?}");
-        received.extend_from_slice(&piece[..read]);
-    };
+    let frames = frames_until_ends(&mut client, &numbers);
     for number in numbers {
         let content = wire::body_of(&frames, number);
         match number % 4 == 1 {

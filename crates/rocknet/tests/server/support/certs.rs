@@ -12,6 +12,7 @@ use super::Folder;
 
 /// Certificate authority.
 pub struct Authority {
+    /// Certificate in PEM format.
     pub pem: String,
     der: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
@@ -95,6 +96,7 @@ impl Leaf {
     }
 }
 
+/// Writes a private key that only its owner can read.
 pub fn write_key(folder: &Folder, name: &str, content: &str) {
     folder.write(name, content);
     set_mode(folder, name, 0o600);

@@ -23,6 +23,7 @@ pub trait Stream: Read + Write + Send {
 
 impl Stream for TcpStream {
     fn set_deadline(&self, deadline: Duration) -> io::Result<()> {
+        // Also keeps small writes from waiting for acknowledgements (Nagle's algorithm).
         self.set_nodelay(true)?;
         self.set_read_timeout(Some(deadline))?;
         self.set_write_timeout(Some(deadline))

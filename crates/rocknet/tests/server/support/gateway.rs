@@ -79,6 +79,7 @@ fn uwsgi(stream: &mut UnixStream) -> io::Result<ReceivedRequest> {
     stream.read_exact(&mut bytes)?;
     let mut incoming = ReceivedRequest::default();
     let mut rest = &bytes[..];
+    // Removes a string from the front. Its length precedes it in two bytes.
     let take = |rest: &mut &[u8]| {
         let (length, after) = rest.split_at(2);
         let (part, after) = after.split_at(usize::from(u16::from_le_bytes([length[0], length[1]])));

@@ -171,6 +171,7 @@ async fn pushed_whole(response: PushedResponseFuture) -> Result<Response, h2::Er
     })
 }
 
+/// Waits for a response and reads its whole body.
 pub async fn whole(response: ResponseFuture) -> Result<Response, h2::Error> {
     let (head, content) = response.await?.into_parts();
     Ok(Response {

@@ -13,7 +13,7 @@ pub fn put(folder: &Folder, name: &str, definitions: &[&str]) {
     build(&folder.path(name), definitions);
 }
 
-/// Returns the library without further definitions, which is compiled once for all tests.
+/// Returns the path of the library without definitions, which is compiled once for all tests.
 pub fn plain() -> &'static Path {
     static BUILT: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let built = BUILT.get_or_init(|| {

@@ -49,6 +49,7 @@ pub fn wait_for_queue(what: &str, client: &TcpStream) {
     let mut last = 0;
     loop {
         let queue = in_kernel(server, own).map_or(0, |(_, queue)| queue);
+        // A queue that did not change since the last read shows that the client's receive buffer is full.
         if queue >= QUEUE && queue == last {
             return;
         }

@@ -148,6 +148,8 @@ pub fn site(keys: &str) -> String {
     format!("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{keys}\n")
 }
 
+/// Parses a configuration, with default sections for `[server]` and `[log]` and, if the test runs over HTTP/3, with
+/// listeners for HTTP/3.
 fn read(folder: &Folder, text: &str, http3: Option<&Http3Access>) -> Result<Config, Report> {
     let configured = http3.map(|http3| http3.configure(folder, text));
     let text = configured.as_deref().unwrap_or(text);
@@ -159,7 +161,7 @@ fn read(folder: &Folder, text: &str, http3: Option<&Http3Access>) -> Result<Conf
         &ProcessEnvironment,
     )?;
     let mut config = loaded.config;
-    // All servers of the machine share the default folder for state.
+    // All servers on the machine would share the default state folder.
     config.server.state.get_or_insert_with(|| folder.path("state"));
     Ok(config)
 }

@@ -36,6 +36,7 @@ impl Handler for OpensTunnels {
         let _ = self.0.lock().expect("no thread panicked").send(theirs);
         respond_with(async move {
             let stream = Stream::new(ours.into()).expect("a link");
+            // The client receives the bytes `early ` first.
             Response::tunnel("echo", Splice::new(stream, b"early ".to_vec())).with("X-More", "yes")
         })
     }

@@ -13,7 +13,7 @@ use crate::runtime::Runtime;
 /// Maximum number of events that the runtime reads in one poll. Any value serves in these tests.
 const MAX_EVENTS: usize = 8;
 
-/// Connects with `link`, accepts the connection with `accept`, and exchanges one message in each direction.
+/// Awaits the connection `link`, takes its other end from `accept`, and exchanges one message in each direction.
 fn check(link: impl Future<Output = io::Result<EpollStream>>, accept: impl FnOnce() -> Box<dyn ReadAndWrite>) {
     Runtime::new(MAX_EVENTS).unwrap().block_on(async {
         let mut link = link.await.unwrap();
@@ -55,7 +55,7 @@ fn connects_to_a_file_and_to_an_address() {
 }
 
 #[test]
-fn without_a_listener_the_error_of_the_system_is_returned() {
+fn connecting_without_a_listener_is_an_error() {
     // The socket is bound, so that no other process can listen on its port, but it does not listen itself.
     let bound = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -78,6 +78,7 @@ fn without_a_listener_the_error_of_the_system_is_returned() {
             kind(EpollStream::connect_to_file(&none).await),
             Err(ErrorKind::NotFound)
         );
+        // The address of a Unix socket has room for about 100 bytes, so this path is rejected before `connect(2)`.
         let long = folder.path().join("x".repeat(200));
         assert_eq!(
             kind(EpollStream::connect_to_file(&long).await),
@@ -102,6 +103,7 @@ fn a_full_backlog_is_an_immediate_error() {
             }
             assert!(links.len() < 10, "more connections than the backlog has room for");
         };
+        // For a Unix socket, `connect(2)` fails with EAGAIN if the backlog is full.
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
     });
 }

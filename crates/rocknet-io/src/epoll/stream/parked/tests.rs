@@ -1,5 +1,5 @@
-//! Tests that resume parked connections on the same and on another thread, with every I/O back end, after any action of
-//! the peer.
+//! Tests of parked connections with every I/O back end: resuming them on the same and on another thread, and discarding
+//! them after the peer has sent data or closed.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -28,6 +28,7 @@ fn pair() -> (EpollStream, UnixStream) {
     (link, theirs)
 }
 
+/// Returns a queue that contains a copy of `bytes`.
 fn queue_of(bytes: &[u8]) -> SendQueue {
     SendQueue::from(bytes.to_vec())
 }
@@ -72,6 +73,7 @@ fn any_thread_resumes_a_parked_connection() {
         // If `moves` is true, the connection is resumed on the other thread.
         for moves in [false, true] {
             let (sender, receiver) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
+            // `back` is dropped when the other thread ends, and `ended` then returns an error.
             let (back, ended) = std::sync::mpsc::channel::<()>();
             let resume_and_talk = move |parked: ParkedConnection, mut peer: UnixStream| async move {
                 let mut link = parked.resume().expect("an open connection");

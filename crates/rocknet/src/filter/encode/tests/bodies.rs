@@ -1,8 +1,10 @@
 //! Tests of all kinds of bodies: where and when each is encoded, and which remain uncoded.
 //!
 //! The constants `TYPE`, `VARY` and `BR` are header fields: the type of an HTML page, `Vary: Accept-Encoding` and
-//! `Content-Encoding: br`. `drain` returns all pieces of a stream, and its error. `decode` returns the decoded data,
-//! and true if the coded data is complete.
+//! `Content-Encoding: br`. `text` returns compressible bytes, and `noise` incompressible ones. `conditions` returns
+//! the conditions of a request with this `Accept-Encoding`, `filtered` applies the filter, and `content` returns the
+//! bytes of a body. `script` returns a stream of the given pieces, and `coded` encodes it. `drain` returns all pieces
+//! of a stream, and its error. `decode` returns the decoded data, and true if the coded data is complete.
 
 use std::io::Write;
 
@@ -13,6 +15,7 @@ use crate::response::{FilePart, Part};
 
 #[test]
 fn a_coded_body_is_used_only_if_it_is_smaller() {
+    // The first body is encoded on the event loop, the second one in the pool.
     for length in [2000, MAX_INLINE + 1] {
         let plain = noise(length);
         let response = filtered(

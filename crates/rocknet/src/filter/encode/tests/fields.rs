@@ -1,7 +1,9 @@
 //! Tests of the header fields of coded responses, and of responses that remain unchanged.
 //!
 //! The constants `TYPE`, `VARY` and `BR` are header fields: the type of an HTML page, `Vary: Accept-Encoding` and
-//! `Content-Encoding: br`.
+//! `Content-Encoding: br`. `text` returns compressible bytes. `conditions` returns the conditions of a request with
+//! this `Accept-Encoding`, `filtered` applies the filter, and `content` returns the bytes of a body. `check_fields`
+//! asserts that a response has exactly the given fields.
 
 use super::super::*;
 use super::support::*;

@@ -1,7 +1,8 @@
 //! Tests of streams that are encoded while they are sent: flushes, sizes of pieces, errors and trailers.
 //!
-//! `drain` returns all pieces of a stream, and its error. `decode` returns the decoded data, and true if the coded data
-//! is complete.
+//! `script` returns a stream of the given events, and `coded` encodes it. `text` returns compressible bytes, and
+//! `noise` incompressible ones. `drain` returns all pieces of a stream, and its error. `decode` returns the decoded
+//! data, and true if the coded data is complete.
 
 use std::task::{Context, Poll, Waker};
 
@@ -15,6 +16,7 @@ use crate::response::FieldList;
 fn a_stream_is_flushed_when_its_source_pauses() {
     for coding in CODINGS {
         let lines = [text(40), text(20_000), b"last".to_vec()];
+        // At the second pause after a line, nothing is left to flush.
         let pauses = lines
             .iter()
             .flat_map(|line| [piece(line.clone()), Event::Pause, Event::Pause]);
@@ -115,13 +117,14 @@ fn an_error_follows_the_data_before_it() {
 #[test]
 fn a_source_of_another_length_than_announced_ends_with_an_error() {
     let pool = Pool::new(1);
-    for (length, is_cut) in [(5000, false), (5001, true), (4999, true)] {
+    // Announced length of a source of 5,000 bytes, and true if the stream ends with an error.
+    for (length, fails) in [(5000, false), (5001, true), (4999, true)] {
         let source = Script {
             length: Some(length),
             ..script([piece(text(5000))])
         };
         let (_, error) = drain(&mut coded(Coding::Gzip, source, &pool));
-        assert_eq!(error.is_some(), is_cut, "{length}");
+        assert_eq!(error.is_some(), fails, "{length}");
     }
 }
 

@@ -11,6 +11,7 @@ use std::thread::{self, Thread};
 use super::super::*;
 use crate::response::FieldList;
 
+/// Codings that the tests cover.
 pub const CODINGS: [Coding; 3] = PREFERRED_CODINGS;
 
 /// Waker that unparks a thread.
@@ -48,8 +49,11 @@ pub enum Event {
 /// would then lose data.
 #[derive(Default)]
 pub struct Script {
+    /// Events that have not happened yet.
     pub events: VecDeque<Event>,
+    /// Length that the stream announces.
     pub length: Option<u64>,
+    /// Trailer fields after the last event.
     pub trailers: Option<FieldList>,
 }
 
@@ -93,10 +97,12 @@ impl Stream for Script {
     }
 }
 
+/// Returns the event of a piece.
 pub fn piece(content: impl Into<Vec<u8>>) -> Event {
     Event::Piece(content.into().into())
 }
 
+/// Returns a stream that follows these events, and announces neither a length nor trailers.
 pub fn script(events: impl IntoIterator<Item = Event>) -> Script {
     Script {
         events: events.into_iter().collect(),
@@ -212,6 +218,7 @@ pub fn check_fields(response: &Response, expected: &[(&str, &str)]) {
     assert_eq!(response.fields.iter().collect::<Vec<_>>(), expected);
 }
 
+// Header fields of responses.
 pub const TYPE: (&str, &str) = ("Content-Type", "text/html; charset=utf-8");
 pub const VARY: (&str, &str) = ("Vary", "Accept-Encoding");
 pub const BR: (&str, &str) = ("Content-Encoding", "br");

@@ -17,11 +17,11 @@ use crate::response::Stream;
 pub struct IsolatedBody {
     /// Name of the controller, for the log.
     controller: Arc<str>,
-    /// Bytes written with the head.
+    /// Body bytes that the controller wrote together with the head; empty once they have been returned.
     written: Vec<u8>,
     /// `None` once the body is complete or has failed.
     call: Option<IsolatedCall>,
-    /// Writes log lines of the controller.
+    /// Response builder of the request. Its head is finished; it only logs the lines that the controller still sends.
     builder: ResponseBuilder,
 }
 
@@ -47,6 +47,7 @@ impl IsolatedBody {
             Err(error) => Err(error),
         };
         match reply {
+            // An empty piece is the end of the body.
             Ok(CallReply::Body(piece)) if piece.is_empty() => {
                 call.finish();
                 None

@@ -61,7 +61,8 @@ impl IsolatedCall {
         })
     }
 
-    /// Queues the request and its buffered body for the controller with this number.
+    /// Queues the request and its buffered body. `number` is the position of the controller in the list that the
+    /// process has reported.
     pub fn begin(&mut self, number: u16, request: &[u8], body: &[u8]) -> Result<(), ControllerError> {
         self.queue(&ServerMessage::Begin(number, request))?;
         self.queue(&ServerMessage::Content(body))
@@ -97,7 +98,7 @@ impl IsolatedCall {
 
     async fn flush(&mut self) -> Result<(), ControllerError> {
         let stream = &mut self.connection.as_mut().ok_or(ControllerError::ProcessExited)?.0;
-        stream.write_all(&self.outbox).await.map_err(read_error)?;
+        stream.write_all(&self.outbox).await.map_err(connection_error)?;
         self.outbox.clear();
         Ok(())
     }
@@ -117,7 +118,8 @@ impl IsolatedCall {
                 }
                 Some(ProcessMessage::Continue) => return Ok(CallReply::Continue),
                 Some(ProcessMessage::Head(head)) => {
-                    // Validated here too, because a library can corrupt what its own process has validated.
+                    // Validates the head again, because a library can corrupt data that its own process has
+                    // validated. The builder records the first error, and `ResponseBuilder::finish_head` returns it.
                     let _ = response.set_status(head.status);
                     for field in head.fields() {
                         let (name, value) = field.map_err(|InvalidFrame| ControllerError::Protocol)?;
@@ -131,7 +133,7 @@ impl IsolatedCall {
                 Some(ProcessMessage::Refused(why)) => return Err(ControllerError::Refused(why)),
                 None => {}
             }
-            match stream.read(self.inbox.spare()).await.map_err(read_error)? {
+            match stream.read(self.inbox.spare()).await.map_err(connection_error)? {
                 0 => return Err(ControllerError::ProcessExited),
                 read => self.inbox.advance(read),
             }
@@ -160,7 +162,8 @@ impl Drop for IsolatedCall {
         let Some((stream, permit)) = self.connection.take() else {
             return;
         };
-        // If the call was not sent completely, the process has not started it, and closing the connection is enough.
+        // Outside a call, the controller is not running. If a call was not sent completely, the process has not
+        // started it. In both cases it is enough to close the connection.
         if self.is_calling
             && self.outbox.is_empty()
             && let Ok(connection) = stream.into_std()
@@ -209,7 +212,7 @@ async fn connect(
 }
 
 /// Converts an I/O error of the connection.
-fn read_error(error: io::Error) -> ControllerError {
+fn connection_error(error: io::Error) -> ControllerError {
     match is_disconnect(&error) {
         true => ControllerError::ProcessExited,
         false => ControllerError::Process(error),

@@ -23,7 +23,8 @@ use crate::handler::controller::response_builder::ResponseBuilder;
 
 /// Maximum bytes of a log line. The server truncates lines to the same length.
 const MAX_LOG_LINE: usize = 2 * 1024;
-/// Maximum number of threads: twice the sum of the server's limits for calls and idle connections.
+/// Maximum number of threads: twice the sum of the server's limits for calls and idle connections. A server within
+/// its limits does not reach this number.
 const MAX_THREADS: usize = 256;
 
 /// Name of the process in lists of processes.
@@ -70,7 +71,8 @@ pub fn run() -> ExitCode {
                 drop(controllers);
                 drop(permit);
             };
-            // If no thread can be started, the connection is closed, which the server detects.
+            // If the thread cannot be started, the connection closes, which the server detects. The same happens
+            // above once the maximum number of threads is reached.
             let _ = thread::Builder::new().name("controller".to_owned()).spawn(serve);
         }
     }
@@ -148,7 +150,9 @@ impl Drop for ThreadPermit {
 struct ChildConnection {
     /// Shared with the response under construction, which sends log lines.
     stream: Arc<UnixStream>,
+    /// Received bytes that are not parsed yet.
     inbox: FrameReader,
+    /// Buffer in which messages are encoded before they are sent.
     outbox: Vec<u8>,
 }
 
@@ -190,6 +194,7 @@ impl ChildConnection {
         };
         let mut state = RequestState::default();
         let mut progress = controller.answer(request, &mut builder, &mut state);
+        // A controller that does not receive the request body in pieces has received all of it with the request.
         let mut is_at_end = !controller.takes();
         while !is_at_end && progress == Ok(Progress::Continue) {
             self.send(&ProcessMessage::Continue)?;
@@ -225,6 +230,7 @@ impl ChildConnection {
                 .map_err(invalid_data)?;
         }
         (&*self.stream).write_all(&self.outbox)?;
+        // The controller produces the rest of the response body in pieces.
         if controller.gives() {
             self.give(controller, request, &mut builder, &mut state)?;
         }

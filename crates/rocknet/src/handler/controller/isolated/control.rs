@@ -52,12 +52,12 @@ const READY: u8 = 4;
 const REFUSED: u8 = 5;
 const LOG: u8 = 6;
 
-/// Sends [`ChildCommand::Load`].
+/// Sends [`ChildCommand::Load`]. Fails with `WouldBlock` while the buffer of the channel is full.
 pub fn load(control: &FdChannel, library: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     send(control, &[LOAD], name.as_bytes(), Some(library), Blocking::No)
 }
 
-/// Sends [`ChildCommand::Serve`].
+/// Sends [`ChildCommand::Serve`]. Fails with `WouldBlock` while the buffer of the channel is full.
 pub fn serve(control: &FdChannel, connection: BorrowedFd<'_>) -> io::Result<()> {
     send(control, &[SERVE], b"", Some(connection), Blocking::No)
 }
@@ -114,7 +114,8 @@ impl ChildReport {
     }
 }
 
-/// Sends a message that consists of `head` and `text`, together with the descriptor `with`.
+/// Sends a message that consists of `head` and `text`, and passes the descriptor `with`, if there is one. Only the
+/// first `MAX_TEXT` bytes of `text` are sent.
 fn send(
     control: &FdChannel,
     head: &[u8],
@@ -182,6 +183,7 @@ mod tests {
             ChildReport::recv(&server_end).expect("a message"),
             Some(ChildReport::Refused("x".repeat(MAX_TEXT)))
         );
+        // An unknown kind, and messages with missing or additional bytes.
         for malformed in [&b"\x63"[..], &[CONTROLLER, 1], &[READY, 1], &[LOG]] {
             child_end.send(malformed, None, Blocking::Yes).expect("room");
             assert!(ChildReport::recv(&server_end).is_err(), "{malformed:?}");

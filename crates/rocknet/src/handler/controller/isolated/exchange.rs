@@ -29,6 +29,7 @@ pub async fn answer(
 ) -> Result<Response, ControllerError> {
     let mut body = std::mem::replace(&mut exchange.body, RequestBody::empty());
     let route = &exchange.route;
+    // A controller that receives the request body in pieces gets no buffered body.
     let buffered = match controller.takes {
         true => Vec::new(),
         false => receive_all(&mut body).await?,
@@ -69,6 +70,7 @@ pub async fn answer(
             None => call.queue(&ServerMessage::End)?,
         }
     };
+    // The builder in the process has the same limit, so a working process does not exceed it.
     if size > MAX_BODY {
         return Err(ControllerError::Protocol);
     }
@@ -83,6 +85,7 @@ pub async fn answer(
         }
     }
     let (response, _) = builder.finish_head()?;
+    // A controller that does not produce the response body in pieces has written all of it with the head.
     if !controller.gives {
         call.finish();
         return Ok(with_body(response, written));

@@ -5,8 +5,8 @@
 //!   server                                             one process per library
 //!   call.rs ── frames on one connection per request ── child_main.rs: a thread for each connection ⇄ the library
 //!   permits.rs: limit of concurrent calls                 │
-//!   supervisor.rs: thread per library ── control.rs ──────┘ loads, reports its controllers, logs
-//!        └─ process.rs: starts, observes and ends the process; restarted after a crash
+//!   supervisor.rs: thread per library ── control.rs ──────┘ library, connections, reports, log lines
+//!        └─ process.rs: starts, observes and ends the process, which the supervisor restarts after a crash
 //! ```
 //! The process is another instance of this program. It has the privileges that the server has when the process is
 //! started. It inherits no descriptor of the server except one end of the control socket and one end of the pipe for

@@ -110,8 +110,9 @@ mod tests {
         acquires: Pin<Box<dyn Future<Output = Option<CallPermit>> + 'p>>,
     }
 
-    /// Creates a call whose deadline is 5 ticks ahead. It joins the queue when it is polled first.
+    /// Creates a call whose deadline is 5 ticks ahead. It joins the queue when it is first polled.
     fn call(permits: &Arc<CallPermits>, priority: Priority) -> Call<'_> {
+        // A tick of 10 ms, and memory for 4 deadlines. Neither value matters here.
         let wheel = Wheel::new(Duration::from_millis(10), 4);
         let deadline = wheel.deadline();
         deadline.set(5);

@@ -41,7 +41,9 @@ const SUSPECT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A process, from the point of view of requests.
 pub struct ProcessHandle {
+    /// Control channel to the process.
     control: FdChannel,
+    /// Connections that no request uses, kept for further requests.
     idle: Mutex<Vec<UnixStream>>,
     /// Abandoned calls that have not returned.
     abandoned: Mutex<Vec<AbandonedCall>>,
@@ -75,7 +77,8 @@ impl ProcessHandle {
         }
         loop {
             let Some(kept) = lock(&self.idle).pop() else { break };
-            // Any other result means that the connection was closed, because the process has ended.
+            // `WouldBlock` means that the connection is open. Any other result means that it was closed, because the
+            // process has ended.
             if matches!((&kept).read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock) {
                 return Ok(kept);
             }
@@ -172,9 +175,10 @@ impl ChildProcess {
             .stdin(input)
             .stdout(writer.try_clone()?)
             .stderr(OwnedFd::from(writer));
+        // `None`: the process runs as the user of the server.
         bind_to_thread(&mut command, None, Signal::KILL);
         let child = command.spawn()?;
-        // Closes the child's ends of the sockets and pipes.
+        // Closes the child's ends of the control channel and of the output pipe in this process.
         drop(command);
         let running = ChildProcess {
             child,
@@ -194,10 +198,12 @@ impl ChildProcess {
         Ok(running)
     }
 
+    /// Returns the control channel to the process.
     pub fn control(&self) -> &FdChannel {
         &self.process.control
     }
 
+    /// Returns the pipe with the output of the process; `None` once the process has closed it.
     pub fn output(&self) -> Option<&PipeReader> {
         self.output.as_ref()
     }
@@ -233,6 +239,7 @@ impl ChildProcess {
         self.is_alive()
     }
 
+    /// Blocks until the process exits, at most for `timeout`.
     fn wait_for_exit(&mut self, timeout: Duration) {
         let until = Instant::now() + timeout;
         while self.is_alive() && Instant::now() < until {
@@ -245,8 +252,8 @@ impl ChildProcess {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits up to `timeout` for the exit of the process, then kills what is left of its process group. Returns the
-    /// exit status.
+    /// Waits up to `timeout` for the process to exit, then kills what is left of its process group. Returns the exit
+    /// status, or a successful status if it cannot be determined.
     pub fn end(&mut self, timeout: Duration) -> ExitStatus {
         self.wait_for_exit(timeout);
         let _ = signal_group(self.child.id(), Signal::KILL);
@@ -301,6 +308,7 @@ pub enum ProcessEvent {
 
 /// Writes the output of the process to the log, line by line.
 struct OutputLog {
+    /// Configured path of the library.
     library: String,
     /// Bytes of the current line.
     line: Vec<u8>,
@@ -331,7 +339,8 @@ impl OutputLog {
         }
     }
 
-    /// Logs the current line, unless the maximum number of lines in this second is exceeded.
+    /// Logs the current line, up to a maximum number of lines per second. Above the maximum, logs once per second
+    /// that lines are dropped.
     fn log_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if self.second.elapsed() >= Duration::from_secs(1) {

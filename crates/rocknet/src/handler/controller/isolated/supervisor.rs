@@ -45,6 +45,7 @@ const MAX_CONTROLLERS: usize = 1024;
 /// State shared by requests, the owner of the library, and the supervisor thread.
 pub struct SupervisedProcess {
     state: watch::Sender<ProcessState>,
+    /// Permits for calls in the process.
     pub permits: Arc<CallPermits>,
     /// Wakes the thread.
     wake_sender: UnixStream,
@@ -352,6 +353,7 @@ fn is_confirmed_alive(running: &mut ChildProcess, shared: &SupervisedProcess) ->
 fn is_stuck(running: &ChildProcess) -> bool {
     let mut abandoned = lock(running.process.abandoned());
     abandoned.retain(|call| {
+        // Without requested events, `poll` reports only a closed connection or an error.
         let mut poll_fds = [PollFd::new(&call.connection, PollFlags::empty())];
         let polled = poll(&mut poll_fds, Some(&Timespec::default()));
         polled.is_ok() && !poll_fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
@@ -378,6 +380,7 @@ fn drain_reports(running: &mut ChildProcess, mut report: impl FnMut(ChildReport)
     true
 }
 
+/// Returns true if a read from `output` would not block.
 fn is_readable(output: impl std::os::fd::AsFd) -> bool {
     let mut poll_fds = [PollFd::new(&output, PollFlags::IN)];
     matches!(poll(&mut poll_fds, Some(&Timespec::default())), Ok(ready) if ready > 0)
@@ -398,6 +401,7 @@ fn wait<'r>(wake_receiver: &UnixStream, processes: impl Iterator<Item = &'r Chil
     let timeout = Timespec::try_from(timeout).unwrap_or_default();
     let _ = poll(&mut poll_fds, Some(&timeout));
     if poll_fds[0].revents().contains(PollFlags::IN) {
+        // Discards the bytes that woke the thread.
         let _ = { wake_receiver }.read(&mut [0; 64]);
     }
 }

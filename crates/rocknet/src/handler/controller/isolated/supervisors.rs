@@ -34,6 +34,8 @@ impl Supervisors {
     pub fn stop(&self, deadline: Instant) -> bool {
         let all = std::mem::take(&mut *lock(&self.0));
         all.iter().for_each(|(supervised, _)| supervised.stop());
+        // Collected first, because `Iterator::all` stops at the first thread that has not ended, and would not join the
+        // following ones.
         let ended: Vec<bool> = all.into_iter().map(|(_, thread)| thread.join(deadline)).collect();
         ended.into_iter().all(|ended| ended)
     }

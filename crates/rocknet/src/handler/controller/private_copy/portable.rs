@@ -1,6 +1,6 @@
-//! Private copies as unnamed temporary files, for systems other than Linux. The dynamic loader needs a file name there,
-//! so a copy gets a name while it is loaded. The name is random, so that no other process can create a file of that
-//! name first.
+//! Private copies as unnamed temporary files, for systems other than Linux. The dynamic loader of these systems needs a
+//! file name, so a copy gets a name while it is loaded. The name is random, so that no other process can create a file
+//! of that name first.
 
 use std::fs::File;
 use std::io;

@@ -1,15 +1,15 @@
-//! Files of a configuration while they are read: one of them may have another text, and the revisions of all are
-//! recorded.
+//! Reads the files of a configuration and records the revisions of their texts. One file may have a text other than
+//! the one on disk.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding};
+use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding, is_match};
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
-use super::file::{read, revision};
+use super::config_file::{read, revision};
 
 /// Revisions of the texts that the server has loaded, by file.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl LoadedRevisions {
         self.0.borrow().get(file).is_some_and(|loaded| loaded == revision)
     }
 
-    /// Replaces the revisions by those of the texts that were read in an environment. `files`: the files of the
+    /// Replaces the revisions with the revisions that `read` has recorded for `files`, the files of the
     /// configuration.
     pub fn replace(&self, read: ConfigFiles<'_>, files: &[PathBuf]) {
         let mut revisions = read.revisions.into_inner();
@@ -41,9 +41,10 @@ impl LoadedRevisions {
 
 /// Environment in which the files of a configuration are read.
 pub struct ConfigFiles<'e> {
+    /// Environment that reads the files on disk and handles all other calls.
     inner: &'e dyn Environment,
-    /// File with another text than on disk.
-    replaced: Option<(&'e Path, &'e str)>,
+    /// File with a text other than the one on disk; without a text, the file counts as missing.
+    replaced: Option<(&'e Path, Option<&'e str>)>,
     /// Revisions of the texts that were read. They include files that variables name.
     revisions: RefCell<BTreeMap<PathBuf, String>>,
 }
@@ -58,8 +59,9 @@ impl<'e> ConfigFiles<'e> {
         }
     }
 
-    /// Reads the files on disk, except one that has another text.
-    pub fn with_text(inner: &'e dyn Environment, file: &'e Path, text: &'e str) -> ConfigFiles<'e> {
+    /// Reads the files on disk, but uses `text` for `file`, which need not exist. If `text` is `None`, `file` counts
+    /// as missing.
+    pub fn with_text(inner: &'e dyn Environment, file: &'e Path, text: Option<&'e str>) -> ConfigFiles<'e> {
         ConfigFiles {
             replaced: Some((file, text)),
             ..ConfigFiles::new(inner)
@@ -74,7 +76,8 @@ impl Environment for ConfigFiles<'_> {
 
     fn read(&self, path: &Path) -> io::Result<String> {
         let text = match self.replaced {
-            Some((file, text)) if file == path => text.to_owned(),
+            Some((file, Some(text))) if file == path => text.to_owned(),
+            Some((file, None)) if file == path => return Err(io::ErrorKind::NotFound.into()),
             _ => self.inner.read(path)?,
         };
         self.revisions.borrow_mut().insert(path.to_owned(), revision(&text));
@@ -82,11 +85,23 @@ impl Environment for ConfigFiles<'_> {
     }
 
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
-        self.inner.matching(pattern)
+        let mut found = self.inner.matching(pattern)?;
+        match self.replaced {
+            Some((file, None)) => found.retain(|known| known != file),
+            Some((file, Some(_))) if is_match(pattern, file) && !found.iter().any(|known| known == file) => {
+                found.push(file.to_owned());
+                found.sort();
+            }
+            _ => {}
+        }
+        Ok(found)
     }
 
     fn kind(&self, path: &Path) -> Option<FileKind> {
-        self.inner.kind(path)
+        match self.replaced {
+            Some((file, text)) if file == path => text.map(|_| FileKind::File),
+            _ => self.inner.kind(path),
+        }
     }
 
     fn current_dir(&self) -> PathBuf {
@@ -104,6 +119,14 @@ impl Environment for ConfigFiles<'_> {
     fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
         self.inner.ca_certificates_error(files)
     }
+
+    fn lacks_log_folder(&self, file: &Path) -> bool {
+        self.inner.lacks_log_folder(file)
+    }
+
+    fn controllers_error(&self) -> Option<&'static str> {
+        self.inner.controllers_error()
+    }
 }
 
 #[cfg(test)]
@@ -115,6 +138,7 @@ mod tests {
     #[test]
     fn the_revisions_of_the_texts_that_were_read_are_known() {
         let mut memory = MemoryEnvironment {
+            // The roots of the sites count as existing folders.
             any_directory: true,
             ..MemoryEnvironment::default()
         };
@@ -128,7 +152,7 @@ mod tests {
             .insert(site.into(), "[site.\":80\"]\nroot = \"${file:/key}\"\n".into());
         memory.files.insert("/key".into(), "/secret".into());
         let text = "[site.\":81\"]\nroot = \"${file:/key}\"\n";
-        let files = ConfigFiles::with_text(&memory, site, text);
+        let files = ConfigFiles::with_text(&memory, site, Some(text));
         let config = rocknet_config::check(main, &files).unwrap().config;
         assert_eq!(config.sites[0].name, ":81");
         let loaded = LoadedRevisions::default();
@@ -136,5 +160,35 @@ mod tests {
         assert!(loaded.contains(site, &revision(text)));
         assert!(loaded.contains(main, &revision("include = [\"sites/*.toml\"]\n")));
         assert!(!loaded.contains(Path::new("/key"), &revision("/secret")));
+    }
+
+    #[test]
+    fn a_file_is_added_or_taken_as_missing() {
+        let mut memory = MemoryEnvironment {
+            any_directory: true,
+            ..MemoryEnvironment::default()
+        };
+        let main = Path::new("/etc/r.toml");
+        let text = "include = [\"sites/*.toml\"]\n[site.\":80\"]\nroot = \"/a\"\n";
+        memory.files.insert(main.into(), text.into());
+        let files = |file: &str, text: Option<&str>| {
+            let environment = ConfigFiles::with_text(&memory, Path::new(file), text);
+            let checked = rocknet_config::check(main, &environment);
+            checked.unwrap_or_else(|report| panic!("{report}")).config.files
+        };
+        let added = Some("[site.\":81\"]\nroot = \"/b\"\n");
+        assert_eq!(
+            files("/etc/sites/b.toml", added),
+            [main, Path::new("/etc/sites/b.toml")]
+        );
+        // The pattern does not match these files.
+        for other in ["/etc/sites/b.txt", "/etc/b.toml", "/etc/sites/b/c.toml"] {
+            assert_eq!(files(other, added), [main]);
+        }
+        memory
+            .files
+            .insert("/etc/sites/a.toml".into(), "[site.\":82\"]\nroot = \"/c\"\n".into());
+        let environment = ConfigFiles::with_text(&memory, Path::new("/etc/sites/a.toml"), None);
+        assert_eq!(rocknet_config::check(main, &environment).unwrap().config.files, [main]);
     }
 }

@@ -1,0 +1,31 @@
+//! Formats figures for templates. The parameters are generic because a template passes fields as references, and
+//! results of expressions as values.
+
+use std::borrow::Borrow;
+
+use rocknet_control::text;
+
+/// Formats a number with separators.
+pub fn count(number: impl Borrow<u64>) -> String {
+    text::count(*number.borrow())
+}
+
+/// Formats a size with its unit.
+pub fn bytes(number: impl Borrow<u64>) -> String {
+    text::bytes(*number.borrow())
+}
+
+/// Formats a part of a whole as a percentage.
+pub fn share(part: impl Borrow<u64>, whole: impl Borrow<u64>) -> String {
+    text::share(*part.borrow(), *whole.borrow())
+}
+
+/// Formats a duration in seconds with its units.
+pub fn duration(seconds: impl Borrow<u64>) -> String {
+    text::duration(*seconds.borrow())
+}
+
+/// Formats a duration in microseconds with its unit.
+pub fn short(microseconds: impl Borrow<u64>) -> String {
+    text::short_duration(*microseconds.borrow())
+}

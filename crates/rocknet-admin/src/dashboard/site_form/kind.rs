@@ -1,0 +1,53 @@
+//! Kinds of websites, and the fields of the form that depend on a choice.
+
+/// Source of the responses of a website. The form shows the fields of this source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentKind {
+    Files,
+    Php,
+    Proxy,
+    Redirects,
+    /// Source whose keys are not in the form.
+    Other,
+}
+
+/// Kinds, each with its value in the form, its label, and the names of its required fields. The order matches
+/// [`ContentKind`], so a kind is an index.
+pub(super) const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
+    (ContentKind::Files, "files", "Files of a folder", &["root"]),
+    (ContentKind::Php, "php", "PHP scripts of a folder", &["root", "php"]),
+    (ContentKind::Proxy, "proxy", "Another server", &["proxy"]),
+    (ContentKind::Redirects, "redirects", "Redirects only", &["redirects"]),
+    (ContentKind::Other, "other", "What its text says", &[]),
+];
+
+/// Fields that are shown only with a kind that needs them. The field `redirects` is shown with every kind.
+pub(super) const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
+
+/// Fields that are used only if the field `tls` is `files`.
+const OF_FILES: [&str; 2] = ["tls.cert", "tls.key"];
+
+/// Returns the choice that controls a field, and the words of the choice that show the field; `None` if the field is
+/// always visible.
+pub fn shown_with(field: &str) -> Option<(&'static str, Vec<&'static str>)> {
+    if OF_FILES.contains(&field) {
+        return Some(("tls", vec!["files"]));
+    }
+    let is_shown =
+        |(kind, .., fields): &&(ContentKind, _, _, &[&str])| *kind == ContentKind::Other || fields.contains(&field);
+    let words = KINDS.iter().filter(is_shown).map(|(_, word, ..)| *word);
+    OF_KINDS.contains(&field).then(|| ("kind", words.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_depend_on_choices() {
+        assert_eq!(shown_with("root"), Some(("kind", vec!["files", "php", "other"])));
+        assert_eq!(shown_with("proxy"), Some(("kind", vec!["proxy", "other"])));
+        assert_eq!(shown_with("tls.key"), Some(("tls", vec!["files"])));
+        assert_eq!(shown_with("redirects"), None);
+    }
+}

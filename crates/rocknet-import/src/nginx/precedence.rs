@@ -1,0 +1,87 @@
+//! Selects the location that applies if several locations have the same pattern.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::directive::Directive;
+use crate::document::{Notes, Site};
+use crate::settings::Settings;
+
+use super::place::LocationMatch;
+
+/// Route of a location that has not been added to the site yet.
+pub(super) struct LocationRoute {
+    pub pattern: String,
+    pub settings: Settings,
+    pub line: usize,
+    pub rank: LocationRank,
+}
+
+/// Rank of a location among those with the same pattern; the lowest rank applies. nginx finds the longest matching
+/// prefix. Unless this prefix has `^~`, a matching expression takes precedence over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LocationRank {
+    Exact,
+    FinalPrefix,
+    /// Paths below a prefix with `^~`, such as `/a/*` for `^~ /a`.
+    FinalBelow,
+    Expression,
+    Prefix,
+    /// Paths below any other prefix, such as `/a/*` for `/a`.
+    Below,
+}
+
+/// Returns the rank of a location for one of its patterns.
+pub(super) fn rank(place: &LocationMatch, pattern: &str) -> LocationRank {
+    match place {
+        LocationMatch::Exact(_) => LocationRank::Exact,
+        LocationMatch::Expression(..) | LocationMatch::Named => LocationRank::Expression,
+        LocationMatch::Prefix { path, is_final } => {
+            let rest = pattern.strip_prefix(path.as_str());
+            let is_named = rest == Some("") || rest == Some("*") && path.ends_with('/');
+            match (is_named, is_final) {
+                (true, true) => LocationRank::FinalPrefix,
+                (true, false) => LocationRank::Prefix,
+                (false, true) => LocationRank::FinalBelow,
+                (false, false) => LocationRank::Below,
+            }
+        }
+    }
+}
+
+/// Returns the route that applies to each pattern. Adds notes about locations that are left out.
+pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<LocationRoute> {
+    let is_prefix = |rank| matches!(rank, LocationRank::FinalPrefix | LocationRank::Prefix);
+    let is_below = |rank| matches!(rank, LocationRank::FinalBelow | LocationRank::Below);
+    let named: HashSet<String> = routes
+        .iter()
+        .filter(|route| is_prefix(route.rank))
+        .map(|route| route.pattern.clone())
+        .collect();
+    let is_shorter = |route: &LocationRoute| is_below(route.rank) && named.contains(&route.pattern);
+    // Best rank of each pattern, with the first route that has it.
+    let mut best: HashMap<String, (LocationRank, usize)> = HashMap::new();
+    for (at, route) in routes.iter().enumerate().filter(|(_, route)| !is_shorter(route)) {
+        let new = (route.rank, at);
+        let known = best.entry(route.pattern.clone()).or_insert(new);
+        *known = new.min(*known);
+    }
+    let mut selected = Vec::new();
+    for (at, route) in routes.into_iter().enumerate() {
+        // nginx applies the longer prefix to these paths, too.
+        if is_shorter(&route) {
+            continue;
+        }
+        let (rank, first) = best.get(&route.pattern).copied().unwrap_or((route.rank, at));
+        if first == at && !site.has_route(&route.pattern) {
+            selected.push(route);
+        } else if rank != LocationRank::Exact || route.rank == rank {
+            let name = Directive::new("location", vec![route.pattern], route.line);
+            let message = "another location with this pattern takes precedence";
+            match route.settings.restricts() {
+                true => site.skip_restriction(&name, message),
+                false => site.skip(&name, message),
+            }
+        }
+    }
+    selected
+}

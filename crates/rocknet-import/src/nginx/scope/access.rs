@@ -1,0 +1,80 @@
+//! Translates the directives that depend on each other: access control and authentication.
+
+use super::{ConfigLevel, Scope, constant};
+use crate::directive::Directive;
+use crate::document::Notes;
+use crate::value::Value;
+
+impl Scope<'_> {
+    /// Translates access control and authentication, once their directives are collected.
+    pub fn finish(&mut self) {
+        self.finish_access();
+        let (realm, file) = self.auth;
+        match (realm, file) {
+            (Some(realm), _) if realm.argument(0) == "off" => {
+                // Outside of locations, `off` is RockNet's default, too.
+                if self.level == ConfigLevel::Location {
+                    self.settings.set("auth", Value::Flag(false), realm.line);
+                }
+            }
+            (Some(realm), Some(file)) if constant(file.argument(0)).is_some() => {
+                let auth = vec![
+                    ("realm".to_owned(), Value::text(realm.argument(0))),
+                    ("file".to_owned(), Value::text(file.argument(0))),
+                ];
+                self.settings.set("auth", Value::Table(auth), realm.line);
+                let message =
+                    "hashes of the file must be bcrypt, SHA-crypt, apr1 or argon2: `rocknet check` reports others";
+                self.notes.differs(file, message);
+            }
+            (Some(directive), _) | (None, Some(directive)) => {
+                self.settings.close(directive.line);
+                let message = "`auth_basic` and a constant `auth_basic_user_file` must stand together, so \
+                     `deny = \"all\"` closes the place: write `auth`";
+                self.notes.skip(directive, message);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Translates `allow` and `deny`. nginx applies the first match; RockNet applies every `deny` first.
+    fn finish_access(&mut self) {
+        let Some(first) = self.access.first() else { return };
+        let line = first.line;
+        let address = |d: &&Directive| {
+            if d.argument(0) == "unix:" {
+                "unix".to_owned()
+            } else {
+                d.argument(0).to_owned()
+            }
+        };
+        // nginx never reaches the directives after one for `all`.
+        let last = self.access.iter().position(|d| d.argument(0) == "all");
+        let (specific, all) = match last {
+            Some(at) => (&self.access[..at], Some(self.access[at])),
+            None => (&self.access[..], None),
+        };
+        let allow: Vec<String> = specific.iter().filter(|d| d.is("allow")).map(address).collect();
+        let deny: Vec<String> = specific.iter().filter(|d| d.is("deny")).map(address).collect();
+        let is_closed = all.is_some_and(|all| all.is("deny"));
+        let denies_first = specific.iter().skip_while(|d| d.is("deny")).all(|d| d.is("allow"));
+        // True if all other clients are denied, if no address is allowed, and if no address is denied.
+        match (is_closed, allow.is_empty(), deny.is_empty()) {
+            (true, true, _) => self.settings.deny_all(line),
+            (true, false, true) => self.settings.set("allow", Value::texts(allow), line),
+            (true, false, false) if denies_first => {
+                self.settings.set("allow", Value::texts(allow), line);
+                self.settings.set("deny", Value::texts(deny), line);
+            }
+            (false, true, false) => self.settings.set("deny", Value::texts(deny), line),
+            (false, _, true) => self.settings.set("allow", Value::text("all"), line),
+            (false, false, false) if denies_first => self.settings.set("deny", Value::texts(deny), line),
+            _ => {
+                self.settings.close(line);
+                let message = "an `allow` before a `deny` is an exception, which RockNet does not have, so \
+                     `deny = \"all\"` closes the place";
+                self.notes.skip(first, message);
+            }
+        }
+    }
+}

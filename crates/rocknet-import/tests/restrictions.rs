@@ -1,0 +1,192 @@
+//! Tests that every restriction is translated, or has a note that it is missing.
+
+use rocknet_import::{Import, Language, import};
+
+fn translated(language: Language, text: &str) -> Import {
+    import(language, "site.conf", text).unwrap()
+}
+
+/// Asserts that a text is in the result.
+fn has(import: &Import, text: &str) {
+    assert!(import.toml.contains(text), "{text}\n{}", import.toml);
+}
+
+/// Returns true if a note about a weakened restriction has `text` in its directive or message.
+fn is_weakened(import: &Import, text: &str) -> bool {
+    let is_about = |note: &&rocknet_import::Note| note.directive.contains(text) || note.message.contains(text);
+    import
+        .notes
+        .iter()
+        .filter(is_about)
+        .any(rocknet_import::Note::weakens_access)
+}
+
+/// Returns the part of the result that describes a site, with its routes and rules.
+fn site<'i>(import: &'i Import, name: &str) -> &'i str {
+    let start = import.toml.find(&format!("[site.\"{name}\"]")).unwrap();
+    let is_other = |at: &usize| {
+        let line = import.toml[*at..].trim_start_matches('[');
+        line.starts_with("site.\"") && !line.starts_with(&format!("site.\"{name}\""))
+    };
+    let mut headers = import.toml[start..].match_indices("\n[").map(|(at, _)| start + at + 1);
+    let end = headers.find(is_other).unwrap_or(import.toml.len());
+    &import.toml[start..end]
+}
+
+#[test]
+fn caddy_handles_of_hosts_keep_the_refusals_before_them() {
+    let import = translated(
+        Language::Caddy,
+        "*.example.com {\n\t@outside not remote_ip 10.0.0.0/8\n\thandle @outside {\n\t\trespond 403\n\t}\n\t@a host \
+         a.example.com\n\thandle @a {\n\t\treverse_proxy localhost:3000\n\t}\n}\n",
+    );
+    let a = site(&import, "a.example.com");
+    assert!(a.contains("allow = \"10.0.0.0/8\""), "{}", import.toml);
+    assert!(a.contains("proxy = \"http://localhost:3000\""), "{}", import.toml);
+    for (first, second) in [(0, 1), (1, 0)] {
+        let blocks = [
+            "handle /private/* {\n\t\trespond 403\n\t}",
+            "handle @a {\n\t\troot * /srv/a\n\t\tfile_server\n\t}",
+        ];
+        let import = translated(
+            Language::Caddy,
+            &format!(
+                "*.example.com {{\n\t@a host a.example.com\n\t{}\n\t{}\n\thandle {{\n\t\trespond 404\n\t}}\n}}\n",
+                blocks[first], blocks[second]
+            ),
+        );
+        let a = site(&import, "a.example.com");
+        assert!(a.contains("root = \"/srv/a\""), "{}", import.toml);
+        assert!(a.contains("path = \"/private/*\"\nrespond = 403"), "{}", import.toml);
+        assert!(!a.contains("404"), "{}", import.toml);
+    }
+    // The path has the content of its own block, not of the block for the host.
+    let import = translated(
+        Language::Caddy,
+        "*.example.com {\n\t@a host a.example.com\n\thandle /api/* {\n\t\troot * /srv/api\n\t\tfile_server\n\t}\n\thandle \
+         @a {\n\t\treverse_proxy localhost:3000\n\t}\n\thandle /late/* {\n\t\troot * /srv/late\n\t\tfile_server\n\t}\n}\n",
+    );
+    let a = site(&import, "a.example.com");
+    assert!(a.contains("route.\"/api/*\"]\nroot = \"/srv/api\""), "{}", import.toml);
+    assert!(!a.contains("/late/"), "{}", import.toml);
+}
+
+#[test]
+fn caddy_beginnings_of_names_stay_restricted() {
+    for (text, path) in [
+        (
+            "a.test {\n\trespond /admin* 403\n\troot * /srv\n\tfile_server\n}\n",
+            "/admin",
+        ),
+        (
+            "a.test {\n\t@p path_regexp ^/private\n\trespond @p 403\n\troot * /srv\n\tfile_server\n}\n",
+            "/private",
+        ),
+    ] {
+        let import = translated(Language::Caddy, text);
+        has(
+            &import,
+            &format!("path = [\"{path}\", \"{path}/*\", \"{path}*\"]\nrespond = 403"),
+        );
+        assert!(is_weakened(&import, "only begin with the path"), "{:?}", import.notes);
+    }
+    let import = translated(
+        Language::Caddy,
+        "a.test {\n\tbasic_auth /admin* {\n\t\tann $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n\t}\n\thandle /open* {\n\t\troot * /srv\n\t\tfile_server\n\t}\n}\n",
+    );
+    has(&import, "route.\"/admin*\"]\nauth = ");
+    assert!(is_weakened(&import, "basic_auth"), "{:?}", import.notes);
+    // A place without restrictions gets a note about a difference, not about a weakened restriction.
+    assert!(!is_weakened(&import, "handle /open*"), "{:?}", import.notes);
+}
+
+#[test]
+fn nginx_locations_with_one_pattern_keep_the_restriction_that_applies() {
+    for (locations, route) in [
+        (
+            "location /a { root /srv; } location /a/ { deny all; }",
+            "route.\"/a/*\"]\ndeny = \"all\"",
+        ),
+        (
+            "location /a/ { deny all; } location /a { root /srv; }",
+            "route.\"/a/*\"]\ndeny = \"all\"",
+        ),
+        (
+            "location /admin { proxy_pass http://127.0.0.1:3000; } location = /admin { deny all; }",
+            "route.\"/admin\"]\ndeny = \"all\"",
+        ),
+        (
+            "location /a/ { root /srv; } location ~ ^/a/ { allow 10.0.0.0/8; deny all; }",
+            "route.\"/a/*\"]\nallow = \"10.0.0.0/8\"",
+        ),
+        (
+            "location ^~ /a/ { root /srv; } location ~ ^/a/ { autoindex on; }",
+            "route.\"/a/*\"]\nroot = \"/srv\"",
+        ),
+    ] {
+        let import = translated(
+            Language::Nginx,
+            &format!("server {{ server_name a.test; {locations} }}"),
+        );
+        has(&import, route);
+        assert!(!is_weakened(&import, "takes precedence"), "{:?}", import.notes);
+    }
+    // The rest of a path keeps the settings of its location.
+    let text =
+        "server { server_name a.test; location /admin { proxy_pass http://b; } location = /admin { deny all; } }";
+    has(
+        &translated(Language::Nginx, text),
+        "route.\"/admin/*\"]\nproxy = \"http://b\"",
+    );
+    // Two expressions: the first one applies, and the second one may still match other paths.
+    let text = "server { server_name a.test; location ~ ^/a { autoindex on; } location ~ ^/a { allow 10.0.0.0/8; deny all; } }";
+    let import = translated(Language::Nginx, text);
+    assert!(is_weakened(&import, "location /a/*"), "{:?}", import.notes);
+}
+
+#[test]
+fn apache_client_certificates_and_their_restrictions_have_notes() {
+    let tls = "SSLEngine on\nSSLCertificateFile /c.pem\n";
+    let host = |directives: &str| {
+        let text = format!("<VirtualHost *:443>\nServerName a.test\nDocumentRoot /srv\n{directives}</VirtualHost>\n");
+        translated(Language::Apache, &text)
+    };
+    let is_closed = |import: &Import| import.toml.contains("deny = \"all\"");
+    let is_noted = |import: &Import, name: &str| import.notes.iter().any(|note| note.directive.starts_with(name));
+    // Every restriction counts, not only the first.
+    let import = host(&format!(
+        "{tls}SSLCARevocationFile /r.pem\nSSLRequire %{{SSL_CLIENT_S_DN_O}} eq \"x\"\n"
+    ));
+    assert!(is_closed(&import), "{}", import.toml);
+    assert!(
+        is_noted(&import, "SSLRequire") && is_noted(&import, "SSLCARevocationFile"),
+        "{:?}",
+        import.notes
+    );
+    let import = host(&format!(
+        "{tls}SSLVerifyClient require\nSSLCACertificateFile /ca.pem\nSSLCARevocationFile /r.pem\n"
+    ));
+    assert!(is_closed(&import), "{}", import.toml);
+    for rest in ["SSLCACertificateFile /ca.pem\n", "SSLCARevocationPath /r\n"] {
+        let import = host(&format!("{tls}{rest}"));
+        assert!(
+            !is_closed(&import) && is_noted(&import, rest.trim()),
+            "{:?}",
+            import.notes
+        );
+    }
+    let import = host("SSLVerifyClient require\nSSLCACertificateFile /ca.pem\nSSLRequire true\n");
+    assert!(is_weakened(&import, "SSLVerifyClient"), "{:?}", import.notes);
+    assert!(
+        is_noted(&import, "SSLRequire") && is_noted(&import, "SSLCACertificateFile"),
+        "{:?}",
+        import.notes
+    );
+    let import = host(&format!("{tls}SSLVerifyClient require\nSSLCACertificateFile /ca.pem\n"));
+    assert!(
+        !is_closed(&import) && import.toml.contains("client_ca = \"/ca.pem\""),
+        "{}",
+        import.toml
+    );
+    assert!(!is_noted(&import, "SSLCACertificateFile"), "{:?}", import.notes);
+}

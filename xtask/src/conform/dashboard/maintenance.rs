@@ -1,0 +1,56 @@
+//! The view of maintenance and the explanation of an address: forms that need no script.
+
+use super::assertions::expect;
+use super::session::DashboardSession;
+use crate::Failure;
+
+pub fn run(session: &mut DashboardSession) -> Result<(), Failure> {
+    session.open("/maintenance")?;
+    session.click("[value=purge]")?;
+    reported(session, "good")?;
+    // A reload of the page does not report the result again.
+    expect(session, "!location.search.includes('result')")?;
+    session.accessible("/maintenance with a report")?;
+    level(session, "rocknet_proxy")?;
+    reported(session, "good")?;
+    expect(session, "document.querySelector('dd form button[value=log-level]')")?;
+    session.click("dd form button[value=log-level]")?;
+    reported(session, "good")?;
+    level(session, "no_crate")?;
+    reported(session, "bad")?;
+    expect(session, "document.getElementById('module').value === 'no_crate'")?;
+    session.accessible("/maintenance with an error")?;
+    session.open("/maintenance")?;
+    session.fill("binary", "/no/such/program")?;
+    session.browser.press("Enter")?;
+    session.shows("/no/such/program")?;
+    reported(session, "bad")?;
+
+    session.open("/explain")?;
+    session.fill("url", "files.localhost/index.html")?;
+    session.browser.press("Enter")?;
+    session.shows("Leads to")?;
+    session.no_errors("/explain")?;
+    session.fill("url", "ftp://a/")?;
+    session.browser.press("Enter")?;
+    session
+        .browser
+        .wait_for("document.getElementById('url').getAttribute('aria-invalid') === 'true'")?;
+    session.accessible("/explain with a problem")?;
+    // The page with the status of the problem is in the console.
+    session.browser.errors().map(drop)
+}
+
+/// Sets the level of a module.
+fn level(session: &mut DashboardSession, module: &str) -> Result<(), Failure> {
+    session.open("/maintenance")?;
+    session.fill("module", module)?;
+    session.browser.press("Enter")
+}
+
+/// Waits for the report about an instruction.
+fn reported(session: &mut DashboardSession, kind: &str) -> Result<(), Failure> {
+    session
+        .browser
+        .wait_for(&format!("document.querySelector('#notice .notice.{kind}')"))
+}
