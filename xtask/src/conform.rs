@@ -27,6 +27,7 @@ mod static_program;
 mod trusted;
 mod upstreams;
 mod websocket;
+mod window;
 mod wordpress;
 
 use self::autobahn::Cases;
@@ -61,6 +62,8 @@ enum Step {
     Browser,
     /// Headless Chromium uses the dashboard, and axe-core judges its views
     Dashboard,
+    /// The size of the desktop program, built for release
+    Window,
     /// Headless Chromium on a site of the local CA, before `rocknet trust` and after it
     Trusted,
     /// Headless Chromium uses WebSocket through the proxy, over HTTP/1.1 and HTTP/2
@@ -156,6 +159,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if is_selected(Step::Dashboard) {
         let pictures = options.pictures.as_deref();
         steps.step("dashboard", || dashboard::run(&program, pictures));
+    }
+    if is_selected(Step::Window) {
+        steps.remarked("window", window::run);
     }
     if is_selected(Step::Hpack) {
         steps.step("hpack", hpack::run);

@@ -125,23 +125,28 @@ const PACKAGES: &[Package] = &[
         &[Test, Conform],
         "builds the toolkit of the window, and BoringSSL for the client h3i",
     ),
-    package("pkg-config", "pkg-config", &[Test], "finds the libraries of the window"),
+    package(
+        "pkg-config",
+        "pkg-config",
+        &[Test, Conform],
+        "finds the libraries of the window",
+    ),
     package(
         "/usr/include/pango-1.0/pango/pango.h",
         "libpango1.0-dev",
-        &[Test],
+        &[Test, Conform],
         "draws the texts of the window",
     ),
     package(
         "/usr/include/X11/extensions/Xinerama.h",
         "libxinerama-dev",
-        &[Test],
+        &[Test, Conform],
         "finds the screens of the window",
     ),
     package(
         "/usr/include/X11/Xcursor/Xcursor.h",
         "libxcursor-dev",
-        &[Test],
+        &[Test, Conform],
         "draws the pointer of the window",
     ),
     package(
