@@ -133,7 +133,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let is_static = options.steps == [Step::Static];
     let program = match &options.program {
         Some(file) => file.canonicalize()?,
-        None if is_static => crate::dist::build(crate::dist::Libc::Musl)?,
+        None if is_static => crate::dist::build("rocknet", crate::dist::Libc::Musl)?,
         None => {
             run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet"]))?;
             crate::repository::target().join("release/rocknet")
@@ -161,6 +161,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         steps.step("dashboard", || dashboard::run(&program, pictures));
     }
     if is_selected(Step::Window) {
+        packages::require(Purpose::Window)?;
         steps.remarked("window", window::run);
     }
     if is_selected(Step::Hpack) {
