@@ -2,6 +2,8 @@
 
 use rocknet_control::api::Level;
 
+use crate::ways::Starter;
+
 /// Page of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageName {
@@ -117,7 +119,9 @@ pub enum Act {
     Filter(String),
     FocusFilter,
     Sort(SortKey),
+    /// Starts a server in the usual way.
     StartServer,
+    StartBy(Starter),
     StopServer,
     RestartServer,
     ReloadServer,

@@ -10,6 +10,9 @@ use rocknet_control::logs::LogEvent;
 use rocknet_control::route::RouteTraffic;
 use rocknet_control::{CertificateSummary, SiteSummary, Status};
 
+use crate::theme::ColorScheme;
+use crate::ways::{Starter, Ways};
+
 /// Purpose of a change of the configuration. The window says it when the change is in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
@@ -36,8 +39,8 @@ pub enum Query {
 pub enum Job {
     /// Looks for the server at once, without waiting for the next second.
     Connect,
-    /// Starts a server as a child process, and connects to it.
-    Start,
+    /// Starts a server, and connects to it.
+    Start(Starter),
     Stop,
     /// Stops the server, and starts it again.
     Restart,
@@ -52,6 +55,10 @@ pub enum Job {
     WatchTraffic(bool),
     /// Follows the logs from now on.
     FollowLogs,
+    /// Looks for ways to start and stop a server.
+    FindWays,
+    /// Queries whether the desktop wishes dark or light windows.
+    QueryDesktop,
     /// Looks into a folder.
     Inspect(PathBuf),
     /// Looks for development servers.
@@ -129,6 +136,12 @@ pub enum Report {
     /// A server is being started.
     Starting,
     StartFailed(StartFailure),
+    /// The system has not permitted to start, stop or restart a unit. The command does so with root's rights.
+    Refused(String),
+    /// Ways to start and stop a server, if they have changed.
+    Ways(Ways),
+    /// Wish of the desktop; `None` if it has none.
+    Desktop(Option<ColorScheme>),
     /// The server of this program was started. A port of the first page that was taken, the program that holds it, and
     /// the port in its place.
     Started(Option<(u16, String, u16)>),

@@ -9,6 +9,7 @@ use super::links::Link;
 use super::{Effect, Model};
 use crate::act::{Act, FieldId, Fix, PageName};
 use crate::job::Job;
+use crate::ways::Starter;
 use crate::words::fill;
 
 impl Model {
@@ -38,11 +39,10 @@ impl Model {
                 self.websites.sort_by(key);
                 Vec::new()
             }
-            Act::StartServer => {
-                self.link = Link::Starting;
-                vec![Effect::Job(Job::Start)]
-            }
+            Act::StartServer => self.start(self.starter()),
+            Act::StartBy(starter) => self.start(starter),
             Act::StopServer => self.stop(Job::Stop),
+            Act::RestartServer if self.ways.no_restart().is_some() => Vec::new(),
             Act::RestartServer => self.stop(Job::Restart),
             Act::ReloadServer => self.while_online(Job::Reload),
             Act::OpenSite => self.open_site(),
@@ -118,8 +118,19 @@ impl Model {
         }
         self.page = page;
         let mut effects = vec![Effect::Job(Job::WatchTraffic(page == PageName::Websites))];
+        match page {
+            PageName::Server => effects.push(Effect::Job(Job::FindWays)),
+            PageName::Settings => effects.push(Effect::Job(Job::QueryDesktop)),
+            _ => {}
+        }
         effects.extend(self.query());
         effects
+    }
+
+    fn start(&mut self, starter: Starter) -> Vec<Effect> {
+        self.starter = Some(starter);
+        self.link = Link::Starting;
+        vec![Effect::Job(Job::Start(starter))]
     }
 
     fn stop(&mut self, job: Job) -> Vec<Effect> {

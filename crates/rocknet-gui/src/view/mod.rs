@@ -5,6 +5,7 @@ mod button;
 mod charts;
 mod form;
 mod header;
+pub mod icon;
 mod lines;
 mod message;
 mod navigation;
