@@ -16,7 +16,6 @@ pub fn without_server(model: &Model) -> Message {
         text: if model.may_ask() { words.may_ask } else { "" }.to_owned(),
         ..Message::default()
     };
-    let start = |label| Button::new(label, Act::StartServer).style(Style::Primary);
     match &model.link {
         Link::Connecting | Link::Online(_) => busy(words.connecting_title),
         Link::Starting => busy(words.starting_title),
@@ -27,7 +26,7 @@ pub fn without_server(model: &Model) -> Message {
                 mark: Mark::Fair,
                 title: words.closed_title.to_owned(),
                 text: fill(words.closed_text, &[group, account]),
-                actions: start_buttons(model),
+                actions: start_buttons(model, starter_label(words, model.starter())),
                 ..Message::default()
             }
         }
@@ -51,7 +50,7 @@ pub fn without_server(model: &Model) -> Message {
                 };
                 format!("{text} {service}").trim_end().to_owned()
             },
-            actions: start_buttons(model),
+            actions: start_buttons(model, words.start_server),
             ..Message::default()
         },
         Link::Absent(Absence::NoAccess(socket)) => Message {
@@ -69,26 +68,28 @@ pub fn without_server(model: &Model) -> Message {
                 false => reason.clone(),
             },
             lines: lines.clone(),
-            actions: vec![start(words.try_again)],
+            actions: start_buttons(model, words.try_again),
         },
     }
 }
 
-/// Returns the buttons that start a server: in the usual way, and in the others.
-fn start_buttons(model: &Model) -> Vec<Button> {
-    let words = model.words();
-    let usual = model.starter();
-    let label = |starter| match starter {
+/// Returns the buttons that start a server: in the usual way, with the label `usual`, and in the others.
+fn start_buttons(model: &Model, usual: &str) -> Vec<Button> {
+    let mut buttons = vec![Button::new(usual, Act::StartServer).style(Style::Primary)];
+    let others = model
+        .ways
+        .starters()
+        .into_iter()
+        .filter(|other| *other != model.starter());
+    buttons.extend(others.map(|other| Button::new(starter_label(model.words(), other), Act::StartBy(other))));
+    buttons
+}
+
+fn starter_label(words: &Words, starter: Starter) -> &'static str {
+    match starter {
         Starter::Program => words.start_own,
         Starter::Unit(_) => words.start_service,
-    };
-    let is_closed = model.ways.closed_server().is_some();
-    let first = if is_closed { label(usual) } else { words.start_server };
-    let mut buttons = vec![Button::new(first, Act::StartServer).style(Style::Primary)];
-    for other in model.ways.starters().into_iter().filter(|other| *other != usual) {
-        buttons.push(Button::new(label(other), Act::StartBy(other)));
     }
-    buttons
 }
 
 /// Returns the contents of a page with a list: `loaded` makes them of the list, once it is there.

@@ -260,6 +260,10 @@ fn a_stopped_service_and_a_server_of_the_user_are_offered() {
     assert!(offered.text.contains("service rocknet of this computer"));
     model.act(Act::StartServer);
     assert!(message(&model).text.contains("password"));
+    // After a refusal, the other way is still there.
+    model.report(Report::Refused("sudo systemctl start rocknet".to_owned()));
+    let acts: Vec<_> = message(&model).actions.into_iter().map(|button| button.act).collect();
+    assert_eq!(acts, [Act::StartServer, Act::StartBy(Starter::Program)]);
 }
 
 #[test]
