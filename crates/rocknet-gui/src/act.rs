@@ -12,6 +12,10 @@ pub enum PageName {
     Activity,
     Logs,
     Server,
+    /// Servers that requests are forwarded to.
+    Upstreams,
+    Php,
+    Databases,
     Certificates,
     CheckUp,
     History,
@@ -20,11 +24,14 @@ pub enum PageName {
 
 impl PageName {
     /// Pages in the order of the navigation.
-    pub const NAVIGATION: [PageName; 8] = [
+    pub const NAVIGATION: [PageName; 11] = [
         PageName::Websites,
         PageName::Activity,
         PageName::Logs,
         PageName::Server,
+        PageName::Upstreams,
+        PageName::Php,
+        PageName::Databases,
         PageName::Certificates,
         PageName::CheckUp,
         PageName::History,
@@ -93,6 +100,15 @@ pub enum LogChoice {
     Access,
 }
 
+/// Part of the page *Certificates*.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CertificateView {
+    #[default]
+    Websites,
+    /// Trust of browsers in the own authority.
+    Browsers,
+}
+
 /// Repair of a failed check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fix {
@@ -132,6 +148,12 @@ pub enum Act {
     RemoveSite,
     /// Enables the selected website if it is disabled, and disables it otherwise.
     ToggleSite,
+    /// Drains or enables the selected server, restarts the selected pool of PHP, or starts or stops the selected
+    /// database.
+    SwitchService,
+    /// Copies what the page offers: the connection string of a database, or a command.
+    CopyService,
+    ShowCertificates(CertificateView),
     /// Takes the last change of this window back.
     Undo,
     /// Takes the newest change of the history back.

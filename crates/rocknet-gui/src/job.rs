@@ -1,5 +1,7 @@
 //! Jobs for the worker thread, and its reports.
 
+mod services;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +11,11 @@ use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::logs::LogEvent;
 use rocknet_control::route::RouteTraffic;
 use rocknet_control::{CertificateSummary, SiteSummary, Status};
+
+pub use services::{
+    Database, DatabaseKind, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, ServiceJob, SiteUse, Trust,
+    TrustStore, UnitAction, UpstreamReport,
+};
 
 /// Purpose of a change of the configuration. The window says it when the change is in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +33,15 @@ pub enum Purpose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Query {
     Certificates,
+    /// Servers that requests are forwarded to.
+    Upstreams,
+    Php,
+    /// Use of PHP and of other servers by websites.
+    Uses,
+    /// Trust stores of this account.
+    Trust,
+    /// Databases of this computer.
+    Databases,
     Doctor,
     History,
     Level,
@@ -47,6 +63,9 @@ pub enum Job {
     /// Checks edits. The number is returned with the result, which is out of date if another check was sent meanwhile.
     Check(u64, Edits),
     Query(Query),
+    /// Repeats a query every two seconds, or ends that.
+    Watch(Option<Query>),
+    Service(ServiceJob),
     SetLevel(Level),
     /// Queries the counters of routes each second, or stops doing so.
     WatchTraffic(bool),
@@ -136,6 +155,15 @@ pub enum Report {
     Edited(Purpose, Result<Saved, ApiError>),
     Checked(u64, Result<Checked, ApiError>),
     Certificates(Result<Vec<CertificateSummary>, String>),
+    Upstreams(Result<UpstreamReport, String>),
+    Php(Result<PhpReport, String>),
+    Uses(Result<Vec<SiteUse>, String>),
+    Trust(Result<Vec<TrustStore>, String>),
+    Databases(DatabaseReport),
+    /// The token of this program does not permit the query.
+    Denied(Query),
+    /// An instruction about a service was carried out, with the message of the server, or has failed.
+    Served(ServiceJob, Result<String, String>),
     Doctor(Result<Vec<DoctorCheck>, String>),
     History(Result<Vec<Change>, String>),
     Level(Level),

@@ -6,10 +6,13 @@
 mod acts;
 mod draft;
 mod edits;
+mod fetched;
 mod links;
 mod log_view;
 mod notice;
 mod reports;
+mod service_acts;
+mod services;
 mod settings;
 mod websites;
 
@@ -23,14 +26,16 @@ use rocknet_control::config::Change;
 use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::samples::SampleHistory;
 
-use crate::act::{PageName, Span};
+use crate::act::{CertificateView, PageName, Span};
 use crate::job::{Job, Query};
 use crate::words::Words;
 
 pub use draft::{Draft, DraftStage, WebsiteKind};
+pub use fetched::Fetched;
 pub use links::Link;
 pub use log_view::{LogView, severity};
 pub use notice::Notice;
+pub use services::{SYSTEM_TRUST, Services, Upstream};
 pub use settings::Settings;
 pub use websites::{Website, WebsiteState, Websites};
 
@@ -51,25 +56,6 @@ pub enum Effect {
     Quit,
 }
 
-/// A list that is queried when its page is shown.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum Fetched<T> {
-    #[default]
-    Missing,
-    Loading,
-    Loaded(T),
-    Failed(String),
-}
-
-impl<T> Fetched<T> {
-    fn take(&mut self, result: Result<T, String>) {
-        *self = match result {
-            Ok(list) => Fetched::Loaded(list),
-            Err(error) => Fetched::Failed(error),
-        };
-    }
-}
-
 /// State of the window.
 #[derive(Debug)]
 pub struct Model {
@@ -85,6 +71,8 @@ pub struct Model {
     pub level: Option<Level>,
     pub draft: Option<Draft>,
     pub certificates: Fetched<Vec<CertificateSummary>>,
+    pub certificate_view: CertificateView,
+    pub services: Services,
     pub checks: Fetched<Vec<DoctorCheck>>,
     pub history: Fetched<Vec<Change>>,
     pub notice: Option<Notice>,
@@ -113,6 +101,8 @@ impl Model {
             level: None,
             draft: None,
             certificates: Fetched::Missing,
+            certificate_view: CertificateView::default(),
+            services: Services::default(),
             checks: Fetched::Missing,
             history: Fetched::Missing,
             notice: None,
@@ -153,15 +143,21 @@ impl Model {
 
     /// Returns the job that fills the page, if it shows a list that is queried.
     fn query(&mut self) -> Vec<Effect> {
-        if !self.link.is_online() {
+        if !self.link.is_online() && self.page != PageName::Databases {
             return Vec::new();
+        }
+        let services = Model::service_queries(self.page);
+        if !services.is_empty() {
+            return services.iter().map(|query| Effect::Job(Job::Query(*query))).collect();
         }
         let query = match self.page {
             PageName::Certificates => {
                 if !matches!(self.certificates, Fetched::Loaded(_)) {
                     self.certificates = Fetched::Loading;
                 }
-                Query::Certificates
+                return [Query::Certificates, Query::Trust]
+                    .map(|query| Effect::Job(Job::Query(query)))
+                    .into();
             }
             PageName::CheckUp => {
                 self.checks = Fetched::Loading;

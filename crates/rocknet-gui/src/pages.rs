@@ -5,11 +5,15 @@ mod add_website;
 mod added;
 mod certificates;
 mod check_up;
+mod databases;
 mod history;
 mod logs;
+mod php;
 mod server;
 mod settings;
 mod states;
+mod trust;
+mod upstreams;
 mod websites;
 
 use crate::act::{Act, PageName};
@@ -42,6 +46,9 @@ pub fn label(words: &'static Words, page: PageName) -> &'static str {
         PageName::Activity => words.activity,
         PageName::Logs => words.logs,
         PageName::Server => words.server,
+        PageName::Upstreams => words.upstreams,
+        PageName::Php => words.php,
+        PageName::Databases => words.databases,
         PageName::Certificates => words.certificates,
         PageName::CheckUp => words.check_up,
         PageName::History => words.history,
@@ -84,6 +91,7 @@ pub fn server_state(model: &Model) -> ServerState {
 pub fn screen(model: &Model) -> Screen {
     let screen = match model.page {
         PageName::Settings => return settings::screen(model),
+        PageName::Databases => databases::screen(model),
         _ if !shows_contents(model) => Screen {
             body: Body::Message(states::without_server(model)),
             ..Screen::default()
@@ -96,6 +104,8 @@ pub fn screen(model: &Model) -> Screen {
         PageName::Activity => activity::screen(model),
         PageName::Logs => logs::screen(model),
         PageName::Server => server::screen(model),
+        PageName::Upstreams => upstreams::screen(model),
+        PageName::Php => php::screen(model),
         PageName::Certificates => certificates::screen(model),
         PageName::CheckUp => check_up::screen(model),
         PageName::History => history::screen(model),

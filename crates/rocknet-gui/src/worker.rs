@@ -7,10 +7,16 @@ mod connection;
 mod folders;
 mod launch;
 mod log_stream;
+mod machine;
 mod options;
 mod programs;
+mod service_jobs;
+mod service_state;
+mod services;
+mod trust;
 mod visits;
 
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +29,7 @@ use crate::job::{Absence, Job, Poll, Purpose, Query, Report};
 use connection::Places;
 use launch::Launcher;
 use log_stream::LogStream;
+use service_state::ServiceState;
 
 pub use options::Options;
 
@@ -45,6 +52,7 @@ pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Send
             absence: None,
             watches_traffic: true,
             logs: LogStream::default(),
+            services: ServiceState::default(),
         };
         worker.run(&jobs);
     });
@@ -71,6 +79,7 @@ struct Worker {
     absence: Option<Absence>,
     watches_traffic: bool,
     logs: LogStream,
+    services: ServiceState,
 }
 
 impl Worker {
@@ -82,6 +91,8 @@ impl Worker {
                 self.launcher.reap();
                 self.poll(false);
                 due = now + INTERVAL;
+                self.repeat_query(now);
+                self.report_ended();
             }
             if let Some(lines) = self.logs.take(now) {
                 (self.report)(Report::Log(lines));
@@ -112,6 +123,8 @@ impl Worker {
                 (self.report)(Report::Checked(number, result));
             }
             Job::Query(query) => self.query(query),
+            Job::Watch(query) => self.services.watch(query, Instant::now()),
+            Job::Service(job) => self.serve(job),
             Job::SetLevel(level) => match self.call::<LogLevel>(&Request::SetLogLevel(LogLevelChange::new(level))) {
                 Ok(now) => (self.report)(Report::LevelChanged(now.level)),
                 Err(error) => (self.report)(Report::Failed(error.error)),
@@ -145,11 +158,7 @@ impl Worker {
                 Err(error) => (self.report)(Report::Failed(error)),
             },
             Job::Trust => {
-                let config = self
-                    .server
-                    .as_ref()
-                    .and_then(|server| server.status.config_file.clone());
-                let config = config.or_else(|| self.places.config());
+                let config = self.present_config();
                 (self.report)(match programs::trust(self.launcher.program(), config.as_deref()) {
                     Ok(()) => Report::Trusted,
                     Err(error) => Report::Failed(error),
@@ -234,6 +243,14 @@ impl Worker {
         })
     }
 
+    /// Returns the configuration of the present server, or of the one that this program starts.
+    fn present_config(&self) -> Option<PathBuf> {
+        let status = self.server.as_ref().map(|server| &server.status);
+        status
+            .and_then(|status| status.config_file.clone())
+            .or_else(|| self.places.config())
+    }
+
     /// Sends a request. Without a server, or after the loss of the connection, the error says so.
     fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ApiError> {
         let Some(server) = &mut self.server else {
@@ -241,11 +258,18 @@ impl Worker {
         };
         match server.client.call(request) {
             Ok(reply) => Ok(reply),
-            Err(ClientError::Api(error)) => Err(error),
-            Err(error) => {
+            Err(error) => Err(self.error(error)),
+        }
+    }
+
+    /// Returns the error of the server. After another error, the connection is dropped.
+    fn error(&mut self, error: ClientError) -> ApiError {
+        match error {
+            ClientError::Api(error) => error,
+            error => {
                 let shown = ApiError::new(503, error.to_string());
                 self.lose(&error);
-                Err(shown)
+                shown
             }
         }
     }
@@ -297,7 +321,13 @@ impl Worker {
         let report = match query {
             Query::Certificates => Report::Certificates(self.call(&Request::Certificates).map_err(words)),
             Query::Doctor => Report::Doctor(self.call(&Request::Doctor).map_err(words)),
-            Query::History => Report::History(self.call(&Request::ConfigHistory).map_err(words)),
+            Query::History => match self.call(&Request::ConfigHistory) {
+                Err(error) if error.status == 403 => Report::Denied(query),
+                result => Report::History(result.map_err(words)),
+            },
+            Query::Upstreams | Query::Php | Query::Uses | Query::Trust | Query::Databases => {
+                return self.query_service(query, true);
+            }
             Query::Level => match self.call::<LogLevel>(&Request::LogLevel) {
                 Ok(level) => Report::Level(level.level),
                 Err(error) => Report::Failed(error.error),

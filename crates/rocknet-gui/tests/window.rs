@@ -15,9 +15,9 @@ use fltk::draw;
 use fltk::prelude::*;
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::logs::{LogEvent, LogKind};
-use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status};
+use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status, UpstreamSummary};
 use rocknet_gui::act::{Act, FieldId, PageName};
-use rocknet_gui::job::{Absence, Inspection, Poll, Report, StartFailure};
+use rocknet_gui::job::{Absence, DatabaseReport, Inspection, PhpReport, Poll, Report, StartFailure, UpstreamReport};
 use rocknet_gui::model::{Model, Settings};
 use rocknet_gui::screen::Body;
 use rocknet_gui::theme::ThemeChoice;
@@ -193,6 +193,22 @@ fn fill(model: &mut Model, page: PageName) {
             verdict: DoctorVerdict::Bad,
             found: "taken: stop nginx".to_owned(),
         }])))),
+        PageName::Upstreams => {
+            let upstream = UpstreamSummary {
+                address: "http://10.0.0.1:3000".to_owned(),
+                ..UpstreamSummary::default()
+            };
+            drop(model.report(Report::Upstreams(Ok(UpstreamReport {
+                list: vec![upstream],
+                ..UpstreamReport::default()
+            }))));
+            drop(model.act(Act::Select("http://10.0.0.1:3000".to_owned())));
+        }
+        PageName::Php => drop(model.report(Report::Php(Ok(PhpReport {
+            missing: Some(vec!["PHP 8.2 is missing (`apt install php8.2-fpm`)".to_owned()]),
+            ..PhpReport::default()
+        })))),
+        PageName::Databases => drop(model.report(Report::Databases(DatabaseReport::default()))),
         PageName::History => drop(model.report(Report::History(Err("no".to_owned())))),
         PageName::Logs => drop(model.report(Report::Log(vec![LogEvent {
             kind: LogKind::Error,

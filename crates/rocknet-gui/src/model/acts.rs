@@ -61,6 +61,12 @@ impl Model {
             Act::DuplicateSite => self.duplicate_site(),
             Act::RemoveSite => self.remove_site(),
             Act::ToggleSite => self.toggle_site(),
+            Act::SwitchService => self.switch_service(),
+            Act::CopyService => self.copy_service(),
+            Act::ShowCertificates(view) => {
+                self.certificate_view = view;
+                Vec::new()
+            }
             Act::Undo => self.take_back(),
             Act::UndoNewest => self.take_newest_back(),
             Act::SetField(field, text) => self.set_field(field, &text),
@@ -117,7 +123,11 @@ impl Model {
             self.draft = None;
         }
         self.page = page;
-        let mut effects = vec![Effect::Job(Job::WatchTraffic(page == PageName::Websites))];
+        let watched = Model::service_queries(page).first().copied();
+        let mut effects = vec![
+            Effect::Job(Job::WatchTraffic(page == PageName::Websites)),
+            Effect::Job(Job::Watch(watched)),
+        ];
         effects.extend(self.query());
         effects
     }

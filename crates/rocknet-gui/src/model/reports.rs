@@ -65,9 +65,12 @@ impl Model {
             Report::Done(message) => self.tell(message, false),
             Report::Trusted => {
                 self.tell(self.words().trusted_now.to_owned(), false);
-                return self.while_online(Job::Query(Query::Doctor));
+                let mut effects = self.while_online(Job::Query(Query::Doctor));
+                effects.extend(self.while_online(Job::Query(Query::Trust)));
+                return effects;
             }
             Report::Failed(message) => self.complain(message),
+            report => return self.report_service(report),
         }
         Vec::new()
     }
@@ -77,6 +80,7 @@ impl Model {
         self.checks = Fetched::Missing;
         self.certificates = Fetched::Missing;
         self.history = Fetched::Missing;
+        self.services.forget_server();
         let mut effects = vec![Effect::Job(Job::WatchTraffic(self.page == PageName::Websites))];
         effects.extend(self.query());
         effects

@@ -66,6 +66,12 @@ pub fn of_list<T>(words: &Words, list: &Fetched<T>, loaded: impl FnOnce(&T) -> B
         }),
         Fetched::Loaded(list) => loaded(list),
         Fetched::Failed(error) => Body::Message(failed(words, error)),
+        Fetched::Denied => Body::Message(Message {
+            mark: Mark::Bad,
+            title: words.denied_title.to_owned(),
+            text: words.denied_text.to_owned(),
+            ..Message::default()
+        }),
     }
 }
 

@@ -11,6 +11,8 @@ use crate::model::Settings;
 use crate::screen::{Form, Message, Table};
 use crate::words::Language;
 
+mod services;
+
 fn model() -> Model {
     Model::new(Settings::default())
 }

@@ -24,6 +24,9 @@ table! {
     activity = "Activity", "Aktivität";
     logs = "Logs", "Protokolle";
     server = "Server", "Server";
+    upstreams = "Other servers", "Andere Server";
+    php = "PHP", "PHP";
+    databases = "Databases", "Datenbanken";
     certificates = "Certificates", "Zertifikate";
     check_up = "Check-up", "Prüfung";
     history = "History", "Verlauf";
@@ -57,6 +60,9 @@ table! {
     no_program_text = "The program `rocknet` is neither beside this program nor on the search path. Install RockNet Core.",
         "Das Programm `rocknet` liegt weder neben diesem Programm noch im Suchpfad. Installiere RockNet Core.";
     loading = "Loading …", "Wird geladen …";
+    denied_title = "The token does not permit this", "Das Token erlaubt dies nicht";
+    denied_text = "The token of this connection only permits to read what is no secret. Enter the full token in the settings.",
+        "Das Token dieser Verbindung erlaubt nur zu lesen, was nicht geheim ist. Trage in den Einstellungen das volle Token ein.";
     query_failed = "This could not be loaded", "Das konnte nicht geladen werden";
     last_lines = "Last lines of the output", "Letzte Zeilen der Ausgabe";
     disconnected = "The server does not reply. These are the last known values.",
@@ -222,6 +228,52 @@ table! {
     config_file = "Configuration file", "Konfigurationsdatei";
     control_socket = "Control socket", "Steuer-Socket";
 
+    // Other servers, PHP, databases.
+    upstreams_help = "Servers that websites forward requests to. One that is out of service finishes its requests, and gets no new visitors.",
+        "Server, an die Websites Anfragen weiterleiten. Einer außer Betrieb beendet seine Anfragen und bekommt keine neuen Besucher.";
+    drain = "Take out of service", "Außer Betrieb nehmen";
+    undrain = "Put into service", "In Betrieb nehmen";
+    drained_now = "{0} gets no new visitors.", "{0} bekommt keine neuen Besucher.";
+    undrained_now = "{0} gets visitors again.", "{0} bekommt wieder Besucher.";
+    no_upstreams_title = "No other servers", "Keine anderen Server";
+    no_upstreams_text = "No website forwards requests to another server.",
+        "Keine Website leitet Anfragen an einen anderen Server weiter.";
+    in_progress = "In progress", "In Arbeit";
+    response_time = "Response time", "Antwortzeit";
+    upstream_up = "In service", "In Betrieb";
+    upstream_down = "Does not reply", "Antwortet nicht";
+    upstream_paused = "Paused after errors", "Pausiert nach Fehlern";
+    upstream_drained = "Out of service", "Außer Betrieb";
+    unknown = "Unknown", "Unbekannt";
+    no_php_title = "No website uses PHP", "Keine Website nutzt PHP";
+    no_php_text = "The server starts PHP by itself when a website needs it.",
+        "Der Server startet PHP von selbst, wenn eine Website es braucht.";
+    no_php_installed = "PHP is not installed on this computer: apt install php-fpm",
+        "PHP ist auf diesem Computer nicht installiert: apt install php-fpm";
+    php_installed = "Installed on this computer: {0}", "Auf diesem Computer installiert: {0}";
+    start_php = "Start", "Starten";
+    restart_php = "Restart", "Neu starten";
+    php_failed = "Does not run", "Läuft nicht";
+    processes = "Processes", "Prozesse";
+    restarts = "Restarts", "Neustarts";
+    databases_help = "Databases of this computer. Your system may ask for your password to start or stop one.",
+        "Datenbanken dieses Computers. Zum Starten oder Anhalten kann dein System nach dem Passwort fragen.";
+    databases_help_without_systemd = "Databases of this computer. Without systemd, they are started elsewhere.",
+        "Datenbanken dieses Computers. Ohne systemd werden sie anderswo gestartet.";
+    no_databases_title = "No database was found", "Keine Datenbank gefunden";
+    no_databases_text = "MariaDB, MySQL and PostgreSQL appear here as soon as they are installed: apt install mariadb-server",
+        "MariaDB, MySQL und PostgreSQL erscheinen hier, sobald sie installiert sind: apt install mariadb-server";
+    database = "Database", "Datenbank";
+    connection = "Connection", "Verbindung";
+    copy_connection = "Copy connection", "Verbindung kopieren";
+    start_service = "Start", "Starten";
+    stop_service = "Stop", "Anhalten";
+    changing = "Changing", "Wechselt";
+    failed_unit = "Failed", "Fehlgeschlagen";
+    no_unit = "not started by systemd", "nicht von systemd gestartet";
+    unit_started = "{0} runs.", "{0} läuft.";
+    unit_stopped = "{0} is stopped.", "{0} ist angehalten.";
+
     // Certificates, check-up, history.
     no_certificates_title = "No website uses HTTPS", "Keine Website nutzt HTTPS";
     no_certificates_text = "Websites with a name get a certificate by themselves.",
@@ -243,6 +295,25 @@ table! {
     no_changes_title = "No changes yet", "Noch keine Änderungen";
     no_changes_text = "Every change by this window, the dashboard or a command is kept here, and can be taken back.",
         "Jede Änderung durch dieses Fenster, das Dashboard oder einen Befehl steht hier und kann zurückgenommen werden.";
+    browsers = "Browsers", "Browser";
+    browsers_help = "Trust in the certificates that this computer issues for its own websites.",
+        "Vertrauen in die Zertifikate, die dieser Computer für seine eigenen Websites ausstellt.";
+    browsers_warn = "Browsers warn of certificates of this computer.", "Browser warnen vor Zertifikaten dieses Computers.";
+    store_of_system = "Programs of the system", "Programme des Systems";
+    store_trusted = "{0}: trusted ({1})", "{0}: vertraut ({1})";
+    store_not_yet = "{0}: not yet ({1})", "{0}: noch nicht ({1})";
+    system_not_yet = "Programs such as curl and PHP: not yet. Run this in a terminal: {0}",
+        "Programme wie curl und PHP: noch nicht. Führe dies in einem Terminal aus: {0}";
+    store_unknown = "{0}: not known: {1}", "{0}: nicht bekannt: {1}";
+    no_stores_title = "No browser was found", "Kein Browser wurde gefunden";
+    no_stores_text = "No website has needed a certificate of this computer yet, or no browser of this account keeps certificates.",
+        "Noch keine Website brauchte ein Zertifikat dieses Computers, oder kein Browser dieses Kontos speichert Zertifikate.";
+    copy_command = "Copy command", "Befehl kopieren";
+    copied = "Copied: {0}", "Kopiert: {0}";
+    renewal = "Renewal", "Erneuerung";
+    renewed_by_itself = "By itself", "Von selbst";
+    renewed_by_you = "Replace the files", "Dateien ersetzen";
+    not_renewed = "Cannot be renewed", "Nicht erneuerbar";
     change = "Change", "Änderung";
     lines_changed = "Lines", "Zeilen";
     time = "Time", "Zeit";
