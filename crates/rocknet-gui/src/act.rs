@@ -65,6 +65,10 @@ pub enum SortKey {
     Name,
     State,
     Kind,
+    Address,
+    Php,
+    Protocol,
+    Trust,
     Rate,
 }
 
@@ -141,6 +145,8 @@ pub enum Act {
     OpenSite,
     /// Opens the folder of the selected website.
     OpenFolder,
+    /// Opens the folder of the selected website in the editor of the user.
+    OpenEditor,
     /// Opens the configuration file in the editor of the desktop.
     OpenConfig,
     AddSite,
@@ -166,6 +172,10 @@ pub enum Act {
     Repair(Fix),
     ShowSpan(Span),
     ShowLog(LogChoice),
+    /// Shows the logs: those of the selected website, if the websites are shown.
+    ShowSiteLog,
+    /// Chooses what the page shows: on the page with the logs, the website with this name, or all if it is empty.
+    Choose(String),
     FollowLog(bool),
     SetLevel(Level),
     Refresh,

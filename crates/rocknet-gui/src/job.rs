@@ -82,6 +82,8 @@ pub enum Job {
     Trust,
     /// Opens a URL, a folder or a file with the program that the desktop has for it.
     Open(String),
+    /// Opens a folder in the editor of the user.
+    OpenEditor(PathBuf),
     /// Writes the file of settings.
     SaveSettings(String),
 }
@@ -170,6 +172,8 @@ pub enum Report {
     /// The user has changed the level.
     LevelChanged(Level),
     Log(Vec<LogEvent>),
+    /// The server refuses to send its logs. `None`: the token of this program does not permit it.
+    LogsRefused(Option<String>),
     Inspected(PathBuf, Inspection),
     /// Addresses of development servers.
     FoundServers(Vec<String>),

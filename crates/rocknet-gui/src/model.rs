@@ -8,12 +8,14 @@ mod draft;
 mod edits;
 mod fetched;
 mod links;
+mod log_origin;
 mod log_view;
 mod notice;
 mod reports;
 mod service_acts;
 mod services;
 mod settings;
+mod website_facts;
 mod websites;
 
 use std::collections::BTreeMap;
@@ -37,6 +39,7 @@ pub use log_view::{LogView, severity};
 pub use notice::Notice;
 pub use services::{SYSTEM_TRUST, Services, Upstream};
 pub use settings::Settings;
+pub use website_facts::{CertificateTrust, WebsiteFacts, kind_label, trust_label};
 pub use websites::{Website, WebsiteState, Websites};
 
 /// Number of samples that are kept: an hour of seconds.
@@ -133,12 +136,28 @@ impl Model {
         self.undo.is_some() && self.link.is_online()
     }
 
+    /// Collects the facts about websites from the other lists.
+    fn collect_facts(&mut self) {
+        let words = self.words();
+        let http3 = self.status.as_ref().map_or(&[][..], |status| &status.http3_ports);
+        let (services, certificates) = (&self.services, &self.certificates);
+        self.websites
+            .collect_facts(|site| WebsiteFacts::new(words, site, http3, services, certificates));
+    }
+
     fn tell(&mut self, text: String, can_undo: bool) {
         self.notice = Some(Notice::new(text, false, can_undo, self.now));
     }
 
     fn complain(&mut self, text: String) {
         self.notice = Some(Notice::new(text, true, false, self.now));
+    }
+
+    /// Returns the jobs that query the lists from which facts about websites are read.
+    fn fact_queries() -> Vec<Effect> {
+        [Query::Certificates, Query::Trust, Query::Uses]
+            .map(|query| Effect::Job(Job::Query(query)))
+            .into()
     }
 
     /// Returns the job that fills the page, if it shows a list that is queried.
@@ -151,6 +170,7 @@ impl Model {
             return services.iter().map(|query| Effect::Job(Job::Query(*query))).collect();
         }
         let query = match self.page {
+            PageName::Websites => return Model::fact_queries(),
             PageName::Certificates => {
                 if !matches!(self.certificates, Fetched::Loaded(_)) {
                     self.certificates = Fetched::Loading;

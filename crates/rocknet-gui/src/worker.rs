@@ -4,6 +4,7 @@
 //! lines of the logs are received by a thread of their own, because their stream has no end.
 
 mod connection;
+mod editor;
 mod folders;
 mod launch;
 mod log_stream;
@@ -28,7 +29,7 @@ use serde::de::DeserializeOwned;
 use crate::job::{Absence, Job, Poll, Purpose, Query, Report};
 use connection::Places;
 use launch::Launcher;
-use log_stream::LogStream;
+use log_stream::{LogStream, Refusal};
 use service_state::ServiceState;
 
 pub use options::Options;
@@ -94,8 +95,12 @@ impl Worker {
                 self.repeat_query(now);
                 self.report_ended();
             }
-            if let Some(lines) = self.logs.take(now) {
-                (self.report)(Report::Log(lines));
+            if let Some(batch) = self.logs.take(now) {
+                (self.report)(match batch {
+                    Ok(lines) => Report::Log(lines),
+                    Err(Refusal::Denied) => Report::LogsRefused(None),
+                    Err(Refusal::Failed(error)) => Report::LogsRefused(Some(error)),
+                });
             }
             let next = self.logs.due().map_or(due, |lines| lines.min(due));
             match jobs.recv_timeout(next.saturating_duration_since(Instant::now())) {
@@ -133,8 +138,8 @@ impl Worker {
                 self.watches_traffic = watches;
             }
             Job::FollowLogs => {
-                if let Some(socket) = self.places.connected() {
-                    self.logs.follow(socket);
+                if let Some(server) = self.places.connected() {
+                    self.logs.follow(server);
                 }
             }
             Job::Inspect(folder) => {
@@ -166,6 +171,11 @@ impl Worker {
             }
             Job::Open(target) => {
                 if let Err(error) = programs::open(&target) {
+                    (self.report)(Report::Failed(error));
+                }
+            }
+            Job::OpenEditor(folder) => {
+                if let Err(error) = editor::open(&folder) {
                     (self.report)(Report::Failed(error));
                 }
             }

@@ -53,6 +53,11 @@ impl Model {
                     .and_then(|website| website.summary.root.clone());
                 root.map_or(Vec::new(), |root| open(root.to_string_lossy().into_owned()))
             }
+            Act::OpenEditor => {
+                let selected = self.websites.selected();
+                let root = selected.and_then(|website| website.summary.root.clone());
+                root.map_or(Vec::new(), |root| vec![Effect::Job(Job::OpenEditor(root))])
+            }
             Act::OpenConfig => {
                 let file = self.status.as_ref().and_then(|status| status.config_file.clone());
                 file.map_or(Vec::new(), |file| open(file.to_string_lossy().into_owned()))
@@ -92,6 +97,18 @@ impl Model {
             }
             Act::ShowLog(choice) => {
                 self.log.choice = choice;
+                Vec::new()
+            }
+            Act::ShowSiteLog => {
+                if self.page == PageName::Websites
+                    && let Some(website) = self.websites.selected()
+                {
+                    self.log.site = Some(website.summary.name.clone());
+                }
+                self.show(PageName::Logs)
+            }
+            Act::Choose(name) => {
+                self.log.site = Some(name).filter(|name| !name.is_empty());
                 Vec::new()
             }
             Act::FollowLog(follows) => {
@@ -178,6 +195,7 @@ impl Model {
             _ => return self.set_draft(field, text),
         };
         self.settings.set(key, text);
+        self.collect_facts();
         vec![Effect::Job(Job::SaveSettings(self.settings.text()))]
     }
 

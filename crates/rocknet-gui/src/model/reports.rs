@@ -36,7 +36,10 @@ impl Model {
                     draft.checked = Some(result);
                 }
             }
-            Report::Certificates(result) => self.certificates.take(result),
+            Report::Certificates(result) => {
+                self.certificates.take(result);
+                self.collect_facts();
+            }
             Report::Doctor(result) => self.checks.take(result),
             Report::History(result) => self.history.take(result),
             Report::Level(level) => self.level = Some(level),
@@ -44,7 +47,8 @@ impl Model {
                 self.level = Some(level);
                 self.tell(fill(self.words().level_changed, &[level.name()]), false);
             }
-            Report::Log(events) => self.log.push(events),
+            Report::Log(events) => self.log.push(events, &self.websites.hosts()),
+            Report::LogsRefused(reason) => self.log.refuse(reason),
             Report::Inspected(folder, inspection) => {
                 if let Some(draft) = &mut self.draft {
                     draft.inspect(&folder, inspection, &self.websites);
@@ -103,6 +107,8 @@ impl Model {
         self.status = Some(poll.status);
         if let Some(sites) = poll.sites {
             self.websites.replace(sites);
+            self.collect_facts();
+            self.log.resolve(&self.websites.hosts());
         }
         if let Some(traffic) = poll.traffic {
             self.websites.measure(poll.at, &traffic);
@@ -159,13 +165,14 @@ impl Model {
                 }
                 let mut effects = self.visit();
                 effects.extend(self.while_online(Job::Query(Query::Doctor)));
+                effects.extend(Model::fact_queries());
                 effects
             }
             Purpose::Duplicate(name, _) => {
                 self.websites.selected = Some(name);
-                Vec::new()
+                self.query()
             }
-            _ if self.page == PageName::History => self.query(),
+            _ if matches!(self.page, PageName::History | PageName::Websites) => self.query(),
             _ => Vec::new(),
         }
     }

@@ -26,8 +26,14 @@ impl Model {
             Report::Upstreams(Err(error)) => services.upstreams = Fetched::Failed(error),
             Report::Php(Ok(report)) => services.take_php(report),
             Report::Php(Err(error)) => services.php = Fetched::Failed(error),
-            Report::Uses(result) => services.uses.take(result),
-            Report::Trust(result) => services.trust.take(result),
+            Report::Uses(result) => {
+                services.uses.take(result);
+                self.collect_facts();
+            }
+            Report::Trust(result) => {
+                services.trust.take(result);
+                self.collect_facts();
+            }
             Report::Databases(report) => services.databases = Fetched::Loaded(report),
             Report::Denied(query) => self.deny(query),
             Report::Served(job, result) => self.served(job, result),

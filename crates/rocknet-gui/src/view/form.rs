@@ -14,6 +14,7 @@ use rocknet_gui::act::{Act, FieldId};
 use rocknet_gui::screen::{Button, Check, Field, FieldInput, Form};
 
 use super::button::{Ground, HEIGHT, PushButton};
+use super::choice;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
 
@@ -208,7 +209,10 @@ impl FieldRow {
         let shown = Rc::new(RefCell::new(field.clone()));
         let input = match &field.input {
             FieldInput::Text | FieldInput::Folder => RowInput::Text(text_input(shared, field.id)),
-            FieldInput::Choice(choices) => RowInput::Choice(choice_input(shared, field.id, choices)),
+            FieldInput::Choice(choices) => {
+                let id = field.id;
+                RowInput::Choice(choice::menu(shared, choices, move |value| Act::SetField(id, value)))
+            }
         };
         let choose = (field.input == FieldInput::Folder)
             .then(|| PushButton::new(shared, Button::new(choose, Act::ChooseFolder), Ground::Page));
@@ -241,14 +245,10 @@ impl FieldRow {
                 input.set_selection_color(colour(theme.accent));
             }
             RowInput::Choice(menu) => {
-                menu.set_color(colour(theme.card));
-                menu.set_text_color(colour(theme.text));
-                menu.set_selection_color(colour(theme.accent));
                 let FieldInput::Choice(choices) = &field.input else {
                     return;
                 };
-                let chosen = choices.iter().find(|(value, _)| *value == field.text);
-                menu.set_label(chosen.map_or("", |(_, label)| label));
+                choice::show(shared, menu, choices, &field.text);
             }
         }
         if self.fix.as_ref().map(|fix| &fix.shown) != field.fix.as_ref() {
@@ -367,49 +367,6 @@ fn text_input(shared: &SharedHandle, id: FieldId) -> Input {
         false
     });
     input
-}
-
-fn choice_input(shared: &SharedHandle, id: FieldId, choices: &[(String, String)]) -> MenuButton {
-    let mut menu = MenuButton::new(0, 0, 100, HEIGHT, None);
-    menu.set_frame(FrameType::FlatBox);
-    menu.set_text_size(paint::BODY);
-    menu.set_text_font(paint::REGULAR);
-    for (_, label) in choices {
-        menu.add_choice(&label.replace('/', "\\/"));
-    }
-    menu.super_draw(false);
-    let colours = SharedHandle::clone(shared);
-    menu.draw(move |menu| {
-        let theme = colours.theme();
-        let area = Area::new(menu.x(), menu.y(), menu.w(), menu.h());
-        paint::fill(area, theme.back);
-        paint::round(area, theme.card);
-        let (edge, width) = if menu.has_focus() {
-            (theme.accent, 2)
-        } else {
-            (theme.edge, 1)
-        };
-        paint::edge(area, edge, width);
-        let words = Area::new(area.x + 12, area.y, area.w - 44, area.h);
-        paint::text(
-            &menu.label(),
-            words,
-            paint::REGULAR,
-            paint::BODY,
-            theme.text,
-            Align::Left | Align::Inside,
-        );
-        let (x, y) = (area.x + area.w - 24, area.y + area.h / 2 - 3);
-        draw::set_draw_color(colour(theme.dim));
-        draw::draw_polygon(x, y, x + 10, y, x + 5, y + 6);
-    });
-    let (acts, values) = (SharedHandle::clone(shared), choices.to_vec());
-    menu.set_callback(move |menu| {
-        if let Some((value, _)) = usize::try_from(menu.value()).ok().and_then(|at| values.get(at)) {
-            acts.act(Act::SetField(id, value.clone()));
-        }
-    });
-    menu
 }
 
 /// Returns the lines below a field: its problem, else its help.

@@ -3,6 +3,7 @@
 
 mod button;
 mod charts;
+mod choice;
 mod form;
 mod header;
 mod lines;

@@ -17,12 +17,8 @@ use super::shared::SharedHandle;
 /// Width of the navigation in pixels.
 pub const WIDTH: i32 = 190;
 
-/// Height of an entry in pixels, and its minimum in a small window: targets need at least 24.
+/// Height of an entry in pixels.
 const ENTRY: i32 = 36;
-const MIN_ENTRY: i32 = 24;
-
-/// Space below an entry.
-const GAP: i32 = 2;
 
 /// Height of the name of the program above the entries.
 const BRAND: i32 = 64;
@@ -130,11 +126,9 @@ impl Navigation {
     pub fn layout(&mut self) {
         let (x, y, h) = (self.group.x(), self.group.y(), self.group.h());
         let mut top = y + BRAND;
-        let count = self.entries.len().max(1) as i32;
-        let entry_height = ((h - BRAND - STATE) / count - GAP).clamp(MIN_ENTRY, ENTRY);
         for entry in &mut self.entries {
-            entry.resize(x + 10, top, WIDTH - 20, entry_height);
-            top += entry_height + GAP;
+            entry.resize(x + 10, top, WIDTH - 20, ENTRY);
+            top += ENTRY + 2;
         }
         if let Some(action) = &mut self.action {
             action.widget.resize(x + 14, y + h - HEIGHT - 14, WIDTH - 28, HEIGHT);
@@ -159,10 +153,7 @@ fn entry_button(shared: &SharedHandle, entry: &Entry) -> button::Button {
             paint::round(area, if is_chosen { theme.selected } else { theme.hover });
         }
         if is_chosen {
-            paint::fill(
-                Area::new(area.x, area.y + area.h / 4, 3, area.h - area.h / 2),
-                theme.accent,
-            );
+            paint::fill(Area::new(area.x, area.y + 9, 3, area.h - 18), theme.accent);
         }
         if button.has_focus() {
             paint::edge(area.inset(1), theme.accent, 2);

@@ -265,7 +265,7 @@ fn shortcut(key: Key, with_ctrl: bool) -> Option<Act> {
         _ if !with_ctrl => return None,
         _ if letter('n') => Act::AddSite,
         _ if letter('f') => Act::FocusFilter,
-        _ if letter('l') => Act::Show(PageName::Logs),
+        _ if letter('l') => Act::ShowSiteLog,
         _ if letter(',') => Act::Show(PageName::Settings),
         _ if letter('z') => Act::Undo,
         _ if letter('q') => Act::Quit,

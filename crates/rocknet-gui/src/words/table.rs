@@ -84,7 +84,7 @@ table! {
 
     // Websites.
     add_website = "Add website", "Website hinzufügen";
-    filter_websites = "Filter by name or folder", "Nach Name oder Ordner filtern";
+    filter_websites = "Filter by any column", "Nach jeder Spalte filtern";
     no_websites_title = "No websites yet", "Noch keine Websites";
     no_websites_text = "A website is a folder with files, or another server that requests are forwarded to.",
         "Eine Website ist ein Ordner mit Dateien oder ein anderer Server, an den Anfragen weitergeleitet werden.";
@@ -101,6 +101,15 @@ table! {
     fault = "Fault", "Fehler";
     open = "Open", "Öffnen";
     open_folder = "Folder", "Ordner";
+    open_editor = "Editor", "Editor";
+    open_log = "Log", "Protokoll";
+    protocol = "Protocol", "Protokoll";
+    certificate = "Certificate", "Zertifikat";
+    php_elsewhere = "external", "extern";
+    trusted = "Trusted", "Vertraut";
+    not_yet = "Not yet", "Noch nicht";
+    trust_local = "Of this computer", "Dieses Computers";
+    trust_files = "Your files", "Eigene Dateien";
     duplicate = "Duplicate", "Duplizieren";
     enable = "Enable", "Aktivieren";
     disable = "Disable", "Deaktivieren";
@@ -203,6 +212,9 @@ table! {
     level = "Detail: {0}", "Details: {0}";
     no_lines = "No lines yet. Requests appear here where the access log of a website is on.",
         "Noch keine Zeilen. Anfragen erscheinen hier, wenn das Zugriffsprotokoll einer Website an ist.";
+    all_websites = "All websites", "Alle Websites";
+    no_line_of_site = "No line of this website. Requests name it if the access log has format = \"json\".",
+        "Keine Zeile dieser Website. Anfragen nennen sie, wenn das Zugriffsprotokoll format = \"json\" hat.";
     no_line_matches = "No line matches.", "Keine Zeile passt.";
     lines_counted = "{0} lines", "{0} Zeilen";
     lines_copied = "The lines were copied.", "Die Zeilen wurden kopiert.";
@@ -327,7 +339,7 @@ table! {
     settings_help = "Saved at once, for this account.", "Wird sofort gespeichert, für dieses Konto.";
     settings_failed = "The settings could not be saved: {0}", "Die Einstellungen konnten nicht gespeichert werden: {0}";
     shortcuts = "Ctrl+N adds a website. Ctrl+F filters. Enter opens. Del removes. Ctrl+Z takes back. F5 reloads. \
-                 Ctrl+L shows the logs. Ctrl+, shows the settings. Ctrl+Q quits.",
+                 Ctrl+L shows the log of the selected website. Ctrl+1 to Ctrl+9 sort by a column. Ctrl+, shows the settings. Ctrl+Q quits.",
         "Strg+N fügt eine Website hinzu. Strg+F filtert. Enter öffnet. Entf entfernt. Strg+Z nimmt zurück. F5 lädt \
-         neu. Strg+L zeigt die Protokolle. Strg+, zeigt die Einstellungen. Strg+Q beendet.";
+         neu. Strg+L zeigt das Protokoll der gewählten Website. Strg+1 bis Strg+9 sortieren nach einer Spalte. Strg+, zeigt die Einstellungen. Strg+Q beendet.";
 }
