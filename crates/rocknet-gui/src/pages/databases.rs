@@ -15,8 +15,8 @@ pub fn screen(model: &Model) -> Screen {
     let has_unit = chosen.is_some_and(|database| !database.unit.is_empty());
     let can_switch = has_systemd && has_unit && state != Some(DatabaseState::Changing);
     let label = match state {
-        Some(DatabaseState::Running | DatabaseState::Changing) => words.stop_service,
-        _ => words.start_service,
+        Some(DatabaseState::Running | DatabaseState::Changing) => words.database_stop,
+        _ => words.database_start,
     };
     Screen {
         subtitle: match has_systemd {

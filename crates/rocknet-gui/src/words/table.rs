@@ -278,8 +278,8 @@ table! {
     database = "Database", "Datenbank";
     connection = "Connection", "Verbindung";
     copy_connection = "Copy connection", "Verbindung kopieren";
-    start_service = "Start", "Starten";
-    stop_service = "Stop", "Anhalten";
+    database_start = "Start", "Starten";
+    database_stop = "Stop", "Anhalten";
     changing = "Changing", "Wechselt";
     failed_unit = "Failed", "Fehlgeschlagen";
     no_unit = "not started by systemd", "nicht von systemd gestartet";

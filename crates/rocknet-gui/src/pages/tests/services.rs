@@ -144,9 +144,9 @@ fn databases_are_shown_without_a_server() {
     };
     assert_eq!(
         all(&mut model, "a.service"),
-        [words.stop_service, words.copy_connection, words.check_again]
+        [words.database_stop, words.copy_connection, words.check_again]
     );
-    assert_eq!(all(&mut model, "b.service"), [words.start_service, words.check_again]);
+    assert_eq!(all(&mut model, "b.service"), [words.database_start, words.check_again]);
     assert_eq!(
         all(&mut model, "PostgreSQL 5432"),
         [words.copy_connection, words.check_again]
