@@ -9,6 +9,10 @@ pub enum PageName {
     Websites,
     /// Form that adds a website.
     AddWebsite,
+    /// Form that edits a website.
+    EditWebsite,
+    /// Text of the configuration.
+    EditText,
     Activity,
     Logs,
     Server,
@@ -41,7 +45,8 @@ impl PageName {
     /// Returns the page that the navigation marks.
     pub fn entry(self) -> PageName {
         match self {
-            PageName::AddWebsite => PageName::Websites,
+            PageName::AddWebsite | PageName::EditWebsite => PageName::Websites,
+            PageName::EditText => PageName::Server,
             page => page,
         }
     }
@@ -56,6 +61,16 @@ pub enum FieldId {
     Address,
     Theme,
     Language,
+    /// Name of the website that is edited.
+    SiteName,
+    /// Source of the responses of the website that is edited.
+    SiteKind,
+    /// Field of the website that is edited: the number in its form.
+    Site(u8),
+    /// Heading of a group: the number of the group.
+    Heading(u8),
+    /// File of the configuration that is edited as text.
+    File,
 }
 
 /// Column that the websites are sorted by.
@@ -150,6 +165,10 @@ pub enum Act {
     /// Opens the configuration file in the editor of the desktop.
     OpenConfig,
     AddSite,
+    /// Edits the selected website in a form.
+    EditSite,
+    /// Edits the configuration as text.
+    EditText,
     DuplicateSite,
     RemoveSite,
     /// Enables the selected website if it is disabled, and disables it otherwise.
@@ -169,6 +188,20 @@ pub enum Act {
     ChooseFolder,
     Submit,
     Cancel,
+    /// Takes the text of the configuration that the user has typed, and the byte of the cursor in it.
+    SetText(String, usize),
+    /// Proposes texts for the byte of the cursor.
+    Complete(usize),
+    /// Hides the proposals.
+    EndCompletion,
+    /// Closes a question without an effect.
+    Stay,
+    /// Discards unsaved input, and does what the question was about.
+    Discard,
+    /// Continues with the input after an edit by another program, which saving replaces where they differ.
+    KeepInput,
+    /// Shows the file as another program has edited it, without the input.
+    TakeOther,
     Repair(Fix),
     ShowSpan(Span),
     ShowLog(LogChoice),

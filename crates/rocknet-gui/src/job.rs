@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rocknet_control::api::{ApiError, Level};
-use rocknet_control::config::{Change, Checked, Edits, Saved, Undo};
+use rocknet_control::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
 use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::logs::LogEvent;
 use rocknet_control::route::RouteTraffic;
+use rocknet_control::site_form::SiteForm;
 use rocknet_control::{CertificateSummary, SiteSummary, Status};
 
 pub use services::{
@@ -27,6 +28,10 @@ pub enum Purpose {
     /// Copies a website: the name of the copy, then the original.
     Duplicate(String, String),
     Undo,
+    /// Changes the website that has this name afterwards.
+    Change(String),
+    /// Replaces the text of a file with this name.
+    Text(String),
 }
 
 /// List that a page shows, and that is queried when the page is shown.
@@ -62,6 +67,14 @@ pub enum Job {
     TakeBack(Undo),
     /// Checks edits. The number is returned with the result, which is out of date if another check was sent meanwhile.
     Check(u64, Edits),
+    /// Queries the form of a website.
+    SiteForm(String),
+    /// Reads a file of the configuration; `None`: the main file.
+    ReadText(Option<PathBuf>),
+    /// Checks a text of the configuration. The number is returned with the result, as for edits.
+    CheckText(u64, Candidate),
+    /// Replaces the text of a file of the configuration.
+    Replace(Purpose, Replacement),
     Query(Query),
     /// Repeats a query every two seconds, or ends that.
     Watch(Option<Query>),
@@ -156,6 +169,9 @@ pub enum Report {
     Polled(Box<Poll>),
     Edited(Purpose, Result<Saved, ApiError>),
     Checked(u64, Result<Checked, ApiError>),
+    /// The form of the website with this name.
+    SiteForm(String, Result<Box<SiteForm>, ApiError>),
+    ConfigText(Result<Box<ConfigText>, String>),
     Certificates(Result<Vec<CertificateSummary>, String>),
     Upstreams(Result<UpstreamReport, String>),
     Php(Result<PhpReport, String>),

@@ -12,5 +12,6 @@ pub mod model;
 pub mod pages;
 pub mod screen;
 pub mod theme;
+pub mod toml_text;
 pub mod words;
 pub mod worker;

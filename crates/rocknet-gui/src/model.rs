@@ -7,14 +7,19 @@ mod acts;
 mod draft;
 mod edits;
 mod fetched;
+mod forms;
 mod links;
 mod log_origin;
 mod log_view;
 mod notice;
+mod questions;
 mod reports;
 mod service_acts;
 mod services;
 mod settings;
+mod site_edit;
+mod text_edit;
+mod texts;
 mod website_facts;
 mod websites;
 
@@ -28,7 +33,7 @@ use rocknet_control::config::Change;
 use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::samples::SampleHistory;
 
-use crate::act::{CertificateView, PageName, Span};
+use crate::act::{Act, CertificateView, PageName, Span};
 use crate::job::{Job, Query};
 use crate::words::Words;
 
@@ -37,8 +42,11 @@ pub use fetched::Fetched;
 pub use links::Link;
 pub use log_view::{LogView, severity};
 pub use notice::Notice;
+pub use questions::Question;
 pub use services::{SYSTEM_TRUST, Services, Upstream};
 pub use settings::Settings;
+pub use site_edit::SiteEdit;
+pub use text_edit::{TextEdit, TextPlace};
 pub use website_facts::{CertificateTrust, WebsiteFacts, kind_label, trust_label};
 pub use websites::{Website, WebsiteState, Websites};
 
@@ -73,11 +81,25 @@ pub struct Model {
     pub log: LogView,
     pub level: Option<Level>,
     pub draft: Option<Draft>,
+    /// Form of the website that is edited.
+    pub site_edit: Fetched<SiteEdit>,
+    /// Name of that website in the file.
+    edited_site: String,
+    /// Text of the configuration that is edited.
+    pub text_edit: Fetched<TextEdit>,
+    /// Line that the text shows once it is loaded.
+    text_line: Option<usize>,
+    /// Page that the text was opened from.
+    page_before_text: PageName,
+    /// Act that would lose unsaved input, until the user confirms it.
+    leaving: Option<Act>,
     pub certificates: Fetched<Vec<CertificateSummary>>,
     pub certificate_view: CertificateView,
     pub services: Services,
     pub checks: Fetched<Vec<DoctorCheck>>,
     pub history: Fetched<Vec<Change>>,
+    /// Number of the change whose differences are shown.
+    pub opened_change: Option<u64>,
     pub notice: Option<Notice>,
     /// Row that is selected on each page other than the websites.
     pub selected: BTreeMap<u8, String>,
@@ -103,11 +125,18 @@ impl Model {
             log: LogView::default(),
             level: None,
             draft: None,
+            site_edit: Fetched::Missing,
+            edited_site: String::new(),
+            text_edit: Fetched::Missing,
+            text_line: None,
+            page_before_text: PageName::default(),
+            leaving: None,
             certificates: Fetched::Missing,
             certificate_view: CertificateView::default(),
             services: Services::default(),
             checks: Fetched::Missing,
             history: Fetched::Missing,
+            opened_change: None,
             notice: None,
             selected: BTreeMap::new(),
             undo: None,
@@ -188,6 +217,13 @@ impl Model {
                     self.history = Fetched::Loading;
                 }
                 Query::History
+            }
+            PageName::EditWebsite => return self.while_online(Job::SiteForm(self.edited_site.clone())),
+            PageName::EditText => {
+                return match &self.text_edit {
+                    Fetched::Loaded(_) => self.watch_text(),
+                    _ => self.while_online(Job::ReadText(None)),
+                };
             }
             PageName::Logs => {
                 let follow = self.log.start();

@@ -6,9 +6,12 @@ mod added;
 mod certificates;
 mod check_up;
 mod databases;
+mod edit_text;
+mod edit_website;
 mod history;
 mod logs;
 mod php;
+mod questions;
 mod server;
 mod settings;
 mod states;
@@ -43,6 +46,8 @@ pub fn label(words: &'static Words, page: PageName) -> &'static str {
     match page {
         PageName::Websites => words.websites,
         PageName::AddWebsite => words.add_website,
+        PageName::EditWebsite => words.edit_website,
+        PageName::EditText => words.config_file,
         PageName::Activity => words.activity,
         PageName::Logs => words.logs,
         PageName::Server => words.server,
@@ -96,6 +101,12 @@ pub fn screen(model: &Model) -> Screen {
             body: Body::Message(states::without_server(model)),
             ..Screen::default()
         },
+        PageName::EditWebsite | PageName::EditText if model.question().is_some() => match model.question() {
+            Some(question) => questions::screen(model, &question),
+            None => Screen::default(),
+        },
+        PageName::EditWebsite => edit_website::screen(model),
+        PageName::EditText => edit_text::screen(model),
         PageName::Websites => websites::screen(model),
         PageName::AddWebsite => match &model.draft {
             Some(draft) => add_website::screen(model, draft),
@@ -114,7 +125,7 @@ pub fn screen(model: &Model) -> Screen {
         true => label(model.words(), model.page).to_owned(),
         false => screen.title,
     };
-    let banner = screen.banner.or_else(|| banner(model));
+    let banner = banner(model).or(screen.banner);
     Screen {
         title,
         banner,
@@ -149,7 +160,7 @@ fn banner(model: &Model) -> Option<Banner> {
     Some(Banner {
         mark: Mark::Bad,
         text: fill(words.reload_failed, &[first]),
-        action: Some(Button::new(words.open_config, Act::OpenConfig)),
+        action: Some(Button::new(words.edit_as_text, Act::EditText)).filter(|_| model.page != PageName::EditText),
     })
 }
 

@@ -4,6 +4,8 @@
 //! [`Act`] that the user has chosen.
 
 use crate::act::{Act, FieldId};
+use crate::model::TextPlace;
+use crate::toml_text::Completion;
 
 /// Contents of the window beside the navigation.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -35,8 +37,12 @@ pub enum Body {
     Charts(Vec<Chart>),
     /// Lines of a log.
     Lines(Lines),
+    /// Lines of a diff, coloured by their marks.
+    Diff(Lines),
     /// Fields to fill in.
     Form(Form),
+    /// Text to edit.
+    Editor(Box<Editor>),
 }
 
 impl Default for Body {
@@ -306,6 +312,45 @@ pub enum FieldInput {
     Folder,
     /// One of these, each with the text of its value and its label.
     Choice(Vec<(String, String)>),
+    /// `true` or `false`. The label is beside it.
+    Switch,
+    /// Text of several lines.
+    Lines,
+    /// Text that cannot be changed here.
+    Fixed,
+    /// No input: the heading of the fields below it.
+    Heading,
+}
+
+/// Text to edit, with its findings.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Editor {
+    /// Path of the file.
+    pub file: String,
+    /// Files to choose from, each with its path and its label. A single file needs no choice.
+    pub files: Vec<(String, String)>,
+    pub text: String,
+    /// Number of times that the text was replaced. The window replaces its text only when the number has changed.
+    pub version: u64,
+    /// Place to show.
+    pub place: TextPlace,
+    /// Lines that are marked.
+    pub marks: Vec<EditorMark>,
+    /// Findings, below the text.
+    pub findings: Table,
+    /// Proposals at the cursor.
+    pub completion: Option<Completion>,
+    /// Words about the keys of the editor.
+    pub hint: String,
+}
+
+/// Mark of a line in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EditorMark {
+    /// Line, counted from 1.
+    pub line: usize,
+    /// True for an error, false for a warning.
+    pub is_error: bool,
 }
 
 /// Check with its result, and a repair if it has failed.

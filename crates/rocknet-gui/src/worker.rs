@@ -23,6 +23,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet_control::api::{ApiError, Done, LogLevel, LogLevelChange, Request};
+use rocknet_control::config::ConfigFileName;
+use rocknet_control::route::SiteName;
 use rocknet_control::{Client, ClientError, SiteSummary, Status};
 use serde::de::DeserializeOwned;
 
@@ -127,6 +129,19 @@ impl Worker {
                 let result = self.call(&Request::CheckEdits(edits));
                 (self.report)(Report::Checked(number, result));
             }
+            Job::SiteForm(name) => {
+                let result = self.call(&Request::SiteForm(SiteName { name: name.clone() }));
+                (self.report)(Report::SiteForm(name, result.map(Box::new)));
+            }
+            Job::ReadText(file) => {
+                let result = self.call(&Request::Config(ConfigFileName { file }));
+                (self.report)(Report::ConfigText(result.map(Box::new).map_err(|error| error.error)));
+            }
+            Job::CheckText(number, candidate) => {
+                let result = self.call(&Request::CheckConfig(candidate));
+                (self.report)(Report::Checked(number, result));
+            }
+            Job::Replace(purpose, replacement) => self.edit(purpose, &Request::ReplaceConfig(replacement)),
             Job::Query(query) => self.query(query),
             Job::Watch(query) => self.services.watch(query, Instant::now()),
             Job::Service(job) => self.serve(job),

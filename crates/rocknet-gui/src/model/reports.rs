@@ -28,14 +28,26 @@ impl Model {
                 };
                 self.tell(text, false);
             }
-            Report::Polled(poll) => self.poll(*poll),
+            Report::Polled(poll) => {
+                self.poll(*poll);
+                return match self.page {
+                    PageName::EditWebsite => self.watch_site(),
+                    PageName::EditText => self.watch_text(),
+                    _ => Vec::new(),
+                };
+            }
             Report::Edited(purpose, result) => return self.edited(purpose, result),
             Report::Checked(number, result) => {
                 if let Some(draft) = self.draft.as_mut().filter(|draft| draft.checking == Some(number)) {
                     draft.checking = None;
                     draft.checked = Some(result);
+                    return Vec::new();
                 }
+                self.take_site_check(number, &result);
+                return self.take_text_check(number, result);
             }
+            Report::SiteForm(name, result) => return self.take_site_form(&name, result.map(|form| *form)),
+            Report::ConfigText(result) => return self.take_text(result.map(|text| *text)),
             Report::Certificates(result) => {
                 self.certificates.take(result);
                 self.collect_facts();
@@ -116,6 +128,11 @@ impl Model {
     }
 
     fn edited(&mut self, purpose: Purpose, result: Result<Saved, ApiError>) -> Vec<Effect> {
+        match &purpose {
+            Purpose::Change(name) => return self.site_saved(name, result),
+            Purpose::Text(_) => return self.text_saved(result),
+            _ => {}
+        }
         let saved = match result {
             Ok(saved) => saved,
             Err(error) => {
@@ -143,6 +160,7 @@ impl Model {
             Purpose::Disable(name) => fill(words.disabled_now, &[name]),
             Purpose::Duplicate(copy, original) => fill(words.duplicated, &[copy, original]),
             Purpose::Undo => words.undone.to_owned(),
+            Purpose::Change(_) | Purpose::Text(_) => String::new(),
         };
         if purpose == Purpose::Undo {
             self.undo = None;

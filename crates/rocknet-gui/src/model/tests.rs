@@ -1,5 +1,7 @@
 //! The model as users and the worker drive it, on virtual time.
 
+mod editing;
+
 use std::path::PathBuf;
 
 use rocknet_control::api::ApiError;

@@ -22,7 +22,7 @@ pub fn screen(model: &Model) -> Screen {
         subtitle: fill(words.version_up, &[&status.version, &text::duration(status.uptime_s)]),
         actions: vec![
             button(words.reload, Act::ReloadServer),
-            button(words.open_config, Act::OpenConfig).only_if(status.config_file.is_some()),
+            button(words.edit_as_text, Act::EditText).only_if(is_online && status.config_file.is_some()),
             button(words.restart_server, Act::RestartServer),
             button(words.stop_server, Act::StopServer).style(Style::Danger),
         ],

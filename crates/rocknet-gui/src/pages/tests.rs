@@ -92,7 +92,8 @@ fn every_page_has_contents_in_every_state_and_language() {
                     Body::Message(message) => !message.title.is_empty(),
                     Body::Table(table) => !table.rows.is_empty(),
                     Body::Charts(charts) => !charts.is_empty(),
-                    Body::Lines(lines) => !lines.empty.is_empty(),
+                    Body::Lines(lines) | Body::Diff(lines) => !lines.empty.is_empty(),
+                    Body::Editor(editor) => !editor.text.is_empty(),
                     Body::Form(form) => !form.fields.is_empty(),
                 };
                 assert!(has_contents, "{page:?} {:?}", model.link);
@@ -130,7 +131,7 @@ fn buttons_of_websites_need_a_selected_one() {
     };
     assert_eq!(enabled(&model), [Act::AddSite]);
     model.act(Act::Select("site-1.test".to_owned()));
-    assert_eq!(enabled(&model).len(), 8);
+    assert_eq!(enabled(&model).len(), 9);
     assert_eq!(table(&model).selected, Some(1));
     model.act(Act::Filter("site-2".to_owned()));
     assert_eq!((table(&model).rows.len(), table(&model).selected), (1, None));

@@ -64,6 +64,7 @@ fn actions(model: &Model, selected: Option<&Website>, add: Button) -> Vec<Button
     vec![
         add.only_if(is_online),
         Button::new(words.open, Act::OpenSite).only_if(can && has_url),
+        Button::new(words.edit, Act::EditSite).only_if(can),
         Button::new(words.open_folder, Act::OpenFolder).only_if(has_folder),
         Button::new(words.open_editor, Act::OpenEditor).only_if(has_folder),
         Button::new(words.open_log, Act::ShowSiteLog).only_if(selected.is_some()),

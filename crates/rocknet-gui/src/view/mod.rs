@@ -4,13 +4,17 @@
 mod button;
 mod charts;
 mod choice;
+mod editor;
 mod form;
+mod form_row;
 mod header;
+mod inputs;
 mod lines;
 mod message;
 mod navigation;
 mod notice;
 mod paint;
+mod proposals;
 pub mod shared;
 mod table;
 pub mod window;
