@@ -11,9 +11,17 @@ pub enum PageName {
     Websites,
     /// Form that adds a website.
     AddWebsite,
+    /// Form that edits a website.
+    EditWebsite,
+    /// Text of the configuration.
+    EditText,
     Activity,
     Logs,
     Server,
+    /// Servers that requests are forwarded to.
+    Upstreams,
+    Php,
+    Databases,
     Certificates,
     CheckUp,
     History,
@@ -22,11 +30,14 @@ pub enum PageName {
 
 impl PageName {
     /// Pages in the order of the navigation.
-    pub const NAVIGATION: [PageName; 8] = [
+    pub const NAVIGATION: [PageName; 11] = [
         PageName::Websites,
         PageName::Activity,
         PageName::Logs,
         PageName::Server,
+        PageName::Upstreams,
+        PageName::Php,
+        PageName::Databases,
         PageName::Certificates,
         PageName::CheckUp,
         PageName::History,
@@ -36,7 +47,8 @@ impl PageName {
     /// Returns the page that the navigation marks.
     pub fn entry(self) -> PageName {
         match self {
-            PageName::AddWebsite => PageName::Websites,
+            PageName::AddWebsite | PageName::EditWebsite => PageName::Websites,
+            PageName::EditText => PageName::Server,
             page => page,
         }
     }
@@ -51,6 +63,16 @@ pub enum FieldId {
     Address,
     Theme,
     Language,
+    /// Name of the website that is edited.
+    SiteName,
+    /// Source of the responses of the website that is edited.
+    SiteKind,
+    /// Field of the website that is edited: the number in its form.
+    Site(u8),
+    /// Heading of a group: the number of the group.
+    Heading(u8),
+    /// File of the configuration that is edited as text.
+    File,
 }
 
 /// Column that the websites are sorted by.
@@ -60,6 +82,10 @@ pub enum SortKey {
     Name,
     State,
     Kind,
+    Address,
+    Php,
+    Protocol,
+    Trust,
     Rate,
 }
 
@@ -93,6 +119,15 @@ pub enum LogChoice {
     All,
     Errors,
     Access,
+}
+
+/// Part of the page *Certificates*.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CertificateView {
+    #[default]
+    Websites,
+    /// Trust of browsers in the own authority.
+    Browsers,
 }
 
 /// Repair of a failed check.
@@ -129,13 +164,25 @@ pub enum Act {
     OpenSite,
     /// Opens the folder of the selected website.
     OpenFolder,
+    /// Opens the folder of the selected website in the editor of the user.
+    OpenEditor,
     /// Opens the configuration file in the editor of the desktop.
     OpenConfig,
     AddSite,
+    /// Edits the selected website in a form.
+    EditSite,
+    /// Edits the configuration as text.
+    EditText,
     DuplicateSite,
     RemoveSite,
     /// Enables the selected website if it is disabled, and disables it otherwise.
     ToggleSite,
+    /// Drains or enables the selected server, restarts the selected pool of PHP, or starts or stops the selected
+    /// database.
+    SwitchService,
+    /// Copies what the page offers: the connection string of a database, or a command.
+    CopyService,
+    ShowCertificates(CertificateView),
     /// Takes the last change of this window back.
     Undo,
     /// Takes the newest change of the history back.
@@ -145,9 +192,27 @@ pub enum Act {
     ChooseFolder,
     Submit,
     Cancel,
+    /// Takes the text of the configuration that the user has typed, and the byte of the cursor in it.
+    SetText(String, usize),
+    /// Proposes texts for the byte of the cursor.
+    Complete(usize),
+    /// Hides the proposals.
+    EndCompletion,
+    /// Closes a question without an effect.
+    Stay,
+    /// Discards unsaved input, and does what the question was about.
+    Discard,
+    /// Continues with the input after an edit by another program, which saving replaces where they differ.
+    KeepInput,
+    /// Shows the file as another program has edited it, without the input.
+    TakeOther,
     Repair(Fix),
     ShowSpan(Span),
     ShowLog(LogChoice),
+    /// Shows the logs: those of the selected website, if the websites are shown.
+    ShowSiteLog,
+    /// Chooses what the page shows: on the page with the logs, the website with this name, or all if it is empty.
+    Choose(String),
     FollowLog(bool),
     SetLevel(Level),
     Refresh,

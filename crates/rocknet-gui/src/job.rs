@@ -1,17 +1,24 @@
 //! Jobs for the worker thread, and its reports.
 
+mod services;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rocknet_control::api::{ApiError, Level};
-use rocknet_control::config::{Change, Checked, Edits, Saved, Undo};
+use rocknet_control::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
 use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::logs::LogEvent;
 use rocknet_control::route::RouteTraffic;
+use rocknet_control::site_form::SiteForm;
 use rocknet_control::{CertificateSummary, SiteSummary, Status};
 
 use crate::theme::ColorScheme;
 use crate::ways::{Starter, Ways};
+pub use services::{
+    Database, DatabaseKind, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, ServiceJob, SiteUse, Trust,
+    TrustStore, UnitAction, UpstreamReport,
+};
 
 /// Purpose of a change of the configuration. The window says it when the change is in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +30,25 @@ pub enum Purpose {
     /// Copies a website: the name of the copy, then the original.
     Duplicate(String, String),
     Undo,
+    /// Changes the website that has this name afterwards.
+    Change(String),
+    /// Replaces the text of a file with this name.
+    Text(String),
 }
 
 /// List that a page shows, and that is queried when the page is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Query {
     Certificates,
+    /// Servers that requests are forwarded to.
+    Upstreams,
+    Php,
+    /// Use of PHP and of other servers by websites.
+    Uses,
+    /// Trust stores of this account.
+    Trust,
+    /// Databases of this computer.
+    Databases,
     Doctor,
     History,
     Level,
@@ -49,7 +69,18 @@ pub enum Job {
     TakeBack(Undo),
     /// Checks edits. The number is returned with the result, which is out of date if another check was sent meanwhile.
     Check(u64, Edits),
+    /// Queries the form of a website.
+    SiteForm(String),
+    /// Reads a file of the configuration; `None`: the main file.
+    ReadText(Option<PathBuf>),
+    /// Checks a text of the configuration. The number is returned with the result, as for edits.
+    CheckText(u64, Candidate),
+    /// Replaces the text of a file of the configuration.
+    Replace(Purpose, Replacement),
     Query(Query),
+    /// Repeats a query every two seconds, or ends that.
+    Watch(Option<Query>),
+    Service(ServiceJob),
     SetLevel(Level),
     /// Queries the counters of routes each second, or stops doing so.
     WatchTraffic(bool),
@@ -70,6 +101,8 @@ pub enum Job {
     Trust,
     /// Opens a URL, a folder or a file with the program that the desktop has for it.
     Open(String),
+    /// Opens a folder in the editor of the user.
+    OpenEditor(PathBuf),
     /// Writes the file of settings.
     SaveSettings(String),
 }
@@ -148,13 +181,27 @@ pub enum Report {
     Polled(Box<Poll>),
     Edited(Purpose, Result<Saved, ApiError>),
     Checked(u64, Result<Checked, ApiError>),
+    /// The form of the website with this name.
+    SiteForm(String, Result<Box<SiteForm>, ApiError>),
+    ConfigText(Result<Box<ConfigText>, String>),
     Certificates(Result<Vec<CertificateSummary>, String>),
+    Upstreams(Result<UpstreamReport, String>),
+    Php(Result<PhpReport, String>),
+    Uses(Result<Vec<SiteUse>, String>),
+    Trust(Result<Vec<TrustStore>, String>),
+    Databases(DatabaseReport),
+    /// The token of this program does not permit the query.
+    Denied(Query),
+    /// An instruction about a service was carried out, with the message of the server, or has failed.
+    Served(ServiceJob, Result<String, String>),
     Doctor(Result<Vec<DoctorCheck>, String>),
     History(Result<Vec<Change>, String>),
     Level(Level),
     /// The user has changed the level.
     LevelChanged(Level),
     Log(Vec<LogEvent>),
+    /// The server refuses to send its logs. `None`: the token of this program does not permit it.
+    LogsRefused(Option<String>),
     Inspected(PathBuf, Inspection),
     /// Addresses of development servers.
     FoundServers(Vec<String>),

@@ -12,6 +12,7 @@ pub mod model;
 pub mod pages;
 pub mod screen;
 pub mod theme;
+pub mod toml_text;
 pub mod ways;
 pub mod words;
 pub mod worker;

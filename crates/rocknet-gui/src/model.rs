@@ -6,11 +6,21 @@
 mod acts;
 mod draft;
 mod edits;
+mod fetched;
+mod forms;
 mod links;
+mod log_origin;
 mod log_view;
 mod notice;
+mod questions;
 mod reports;
+mod service_acts;
+mod services;
 mod settings;
+mod site_edit;
+mod text_edit;
+mod texts;
+mod website_facts;
 mod websites;
 
 use std::collections::BTreeMap;
@@ -23,17 +33,23 @@ use rocknet_control::config::Change;
 use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::samples::SampleHistory;
 
-use crate::act::{PageName, Span};
+use crate::act::{Act, CertificateView, PageName, Span};
 use crate::job::{Job, Query};
 use crate::theme::{ColorScheme, Theme};
 use crate::ways::{Starter, Ways};
 use crate::words::Words;
 
 pub use draft::{Draft, DraftStage, WebsiteKind};
+pub use fetched::Fetched;
 pub use links::Link;
 pub use log_view::{LogView, severity};
 pub use notice::Notice;
+pub use questions::Question;
+pub use services::{SYSTEM_TRUST, Services, Upstream};
 pub use settings::Settings;
+pub use site_edit::SiteEdit;
+pub use text_edit::{TextEdit, TextPlace};
+pub use website_facts::{CertificateTrust, WebsiteFacts, kind_label, trust_label};
 pub use websites::{Website, WebsiteState, Websites};
 
 /// Number of samples that are kept: an hour of seconds.
@@ -51,25 +67,6 @@ pub enum Effect {
     /// Moves the focus to the filter of the page.
     FocusFilter,
     Quit,
-}
-
-/// A list that is queried when its page is shown.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum Fetched<T> {
-    #[default]
-    Missing,
-    Loading,
-    Loaded(T),
-    Failed(String),
-}
-
-impl<T> Fetched<T> {
-    fn take(&mut self, result: Result<T, String>) {
-        *self = match result {
-            Ok(list) => Fetched::Loaded(list),
-            Err(error) => Fetched::Failed(error),
-        };
-    }
 }
 
 /// State of the window.
@@ -92,9 +89,25 @@ pub struct Model {
     pub log: LogView,
     pub level: Option<Level>,
     pub draft: Option<Draft>,
+    /// Form of the website that is edited.
+    pub site_edit: Fetched<SiteEdit>,
+    /// Name of that website in the file.
+    edited_site: String,
+    /// Text of the configuration that is edited.
+    pub text_edit: Fetched<TextEdit>,
+    /// Line that the text shows once it is loaded.
+    text_line: Option<usize>,
+    /// Page that the text was opened from.
+    page_before_text: PageName,
+    /// Act that would lose unsaved input, until the user confirms it.
+    leaving: Option<Act>,
     pub certificates: Fetched<Vec<CertificateSummary>>,
+    pub certificate_view: CertificateView,
+    pub services: Services,
     pub checks: Fetched<Vec<DoctorCheck>>,
     pub history: Fetched<Vec<Change>>,
+    /// Number of the change whose differences are shown.
+    pub opened_change: Option<u64>,
     pub notice: Option<Notice>,
     /// Row that is selected on each page other than the websites.
     pub selected: BTreeMap<u8, String>,
@@ -123,9 +136,18 @@ impl Model {
             log: LogView::default(),
             level: None,
             draft: None,
+            site_edit: Fetched::Missing,
+            edited_site: String::new(),
+            text_edit: Fetched::Missing,
+            text_line: None,
+            page_before_text: PageName::default(),
+            leaving: None,
             certificates: Fetched::Missing,
+            certificate_view: CertificateView::default(),
+            services: Services::default(),
             checks: Fetched::Missing,
             history: Fetched::Missing,
+            opened_change: None,
             notice: None,
             selected: BTreeMap::new(),
             undo: None,
@@ -178,6 +200,15 @@ impl Model {
         self.undo.is_some() && self.link.is_online()
     }
 
+    /// Collects the facts about websites from the other lists.
+    fn collect_facts(&mut self) {
+        let words = self.words();
+        let http3 = self.status.as_ref().map_or(&[][..], |status| &status.http3_ports);
+        let (services, certificates) = (&self.services, &self.certificates);
+        self.websites
+            .collect_facts(|site| WebsiteFacts::new(words, site, http3, services, certificates));
+    }
+
     fn tell(&mut self, text: String, can_undo: bool) {
         self.notice = Some(Notice::new(text, false, can_undo, self.now));
     }
@@ -186,17 +217,31 @@ impl Model {
         self.notice = Some(Notice::new(text, true, false, self.now));
     }
 
+    /// Returns the jobs that query the lists from which facts about websites are read.
+    fn fact_queries() -> Vec<Effect> {
+        [Query::Certificates, Query::Trust, Query::Uses]
+            .map(|query| Effect::Job(Job::Query(query)))
+            .into()
+    }
+
     /// Returns the job that fills the page, if it shows a list that is queried.
     fn query(&mut self) -> Vec<Effect> {
-        if !self.link.is_online() {
+        if !self.link.is_online() && self.page != PageName::Databases {
             return Vec::new();
         }
+        let services = Model::service_queries(self.page);
+        if !services.is_empty() {
+            return services.iter().map(|query| Effect::Job(Job::Query(*query))).collect();
+        }
         let query = match self.page {
+            PageName::Websites => return Model::fact_queries(),
             PageName::Certificates => {
                 if !matches!(self.certificates, Fetched::Loaded(_)) {
                     self.certificates = Fetched::Loading;
                 }
-                Query::Certificates
+                return [Query::Certificates, Query::Trust]
+                    .map(|query| Effect::Job(Job::Query(query)))
+                    .into();
             }
             PageName::CheckUp => {
                 self.checks = Fetched::Loading;
@@ -207,6 +252,13 @@ impl Model {
                     self.history = Fetched::Loading;
                 }
                 Query::History
+            }
+            PageName::EditWebsite => return self.while_online(Job::SiteForm(self.edited_site.clone())),
+            PageName::EditText => {
+                return match &self.text_edit {
+                    Fetched::Loaded(_) => self.watch_text(),
+                    _ => self.while_online(Job::ReadText(None)),
+                };
             }
             PageName::Logs => {
                 let follow = self.log.start();

@@ -5,11 +5,18 @@ mod add_website;
 mod added;
 mod certificates;
 mod check_up;
+mod databases;
+mod edit_text;
+mod edit_website;
 mod history;
 mod logs;
+mod php;
+mod questions;
 mod server;
 mod settings;
 mod states;
+mod trust;
+mod upstreams;
 mod websites;
 
 use crate::act::{Act, PageName};
@@ -39,9 +46,14 @@ pub fn label(words: &'static Words, page: PageName) -> &'static str {
     match page {
         PageName::Websites => words.websites,
         PageName::AddWebsite => words.add_website,
+        PageName::EditWebsite => words.edit_website,
+        PageName::EditText => words.config_file,
         PageName::Activity => words.activity,
         PageName::Logs => words.logs,
         PageName::Server => words.server,
+        PageName::Upstreams => words.upstreams,
+        PageName::Php => words.php,
+        PageName::Databases => words.databases,
         PageName::Certificates => words.certificates,
         PageName::CheckUp => words.check_up,
         PageName::History => words.history,
@@ -84,10 +96,17 @@ pub fn server_state(model: &Model) -> ServerState {
 pub fn screen(model: &Model) -> Screen {
     let screen = match model.page {
         PageName::Settings => return settings::screen(model),
+        PageName::Databases => databases::screen(model),
         _ if !shows_contents(model) => Screen {
             body: Body::Message(states::without_server(model)),
             ..Screen::default()
         },
+        PageName::EditWebsite | PageName::EditText if model.question().is_some() => match model.question() {
+            Some(question) => questions::screen(model, &question),
+            None => Screen::default(),
+        },
+        PageName::EditWebsite => edit_website::screen(model),
+        PageName::EditText => edit_text::screen(model),
         PageName::Websites => websites::screen(model),
         PageName::AddWebsite => match &model.draft {
             Some(draft) => add_website::screen(model, draft),
@@ -96,6 +115,8 @@ pub fn screen(model: &Model) -> Screen {
         PageName::Activity => activity::screen(model),
         PageName::Logs => logs::screen(model),
         PageName::Server => server::screen(model),
+        PageName::Upstreams => upstreams::screen(model),
+        PageName::Php => php::screen(model),
         PageName::Certificates => certificates::screen(model),
         PageName::CheckUp => check_up::screen(model),
         PageName::History => history::screen(model),
@@ -104,7 +125,7 @@ pub fn screen(model: &Model) -> Screen {
         true => label(model.words(), model.page).to_owned(),
         false => screen.title,
     };
-    let banner = screen.banner.or_else(|| banner(model));
+    let banner = banner(model).or(screen.banner);
     Screen {
         title,
         banner,
@@ -139,7 +160,7 @@ fn banner(model: &Model) -> Option<Banner> {
     Some(Banner {
         mark: Mark::Bad,
         text: fill(words.reload_failed, &[first]),
-        action: Some(Button::new(words.open_config, Act::OpenConfig)),
+        action: Some(Button::new(words.edit_as_text, Act::EditText)).filter(|_| model.page != PageName::EditText),
     })
 }
 

@@ -4,6 +4,8 @@
 //! [`Act`] that the user has chosen.
 
 use crate::act::{Act, FieldId};
+use crate::model::TextPlace;
+use crate::toml_text::Completion;
 
 /// Contents of the window beside the navigation.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,6 +18,8 @@ pub struct Screen {
     pub actions: Vec<Button>,
     /// Text of the filter, with the words shown while it is empty; `None` if the page has no filter.
     pub filter: Option<FilterBox>,
+    /// Choice beside the buttons; `None` if the page has none.
+    pub choice: Option<Choice>,
     /// Notice above the contents, such as the loss of the server while old figures are shown.
     pub banner: Option<Banner>,
     /// Contents.
@@ -33,8 +37,12 @@ pub enum Body {
     Charts(Vec<Chart>),
     /// Lines of a log.
     Lines(Lines),
+    /// Lines of a diff, coloured by their marks.
+    Diff(Lines),
     /// Fields to fill in.
     Form(Form),
+    /// Text to edit.
+    Editor(Box<Editor>),
 }
 
 impl Default for Body {
@@ -95,6 +103,15 @@ pub struct FilterBox {
     pub text: String,
 }
 
+/// Choice of what a page shows. A change is [`Act::Choose`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Value that is chosen.
+    pub value: String,
+    /// Values and their labels.
+    pub options: Vec<(String, String)>,
+}
+
 /// State of a thing. It is shown by a colour, a shape and a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mark {
@@ -144,6 +161,8 @@ pub struct Column {
     pub label: String,
     /// Share of the width that the columns divide among them.
     pub share: u32,
+    /// Width of the table in pixels below which the column is left out; 0 for a column that is always shown.
+    pub from: i32,
     /// True for numbers, which are aligned to the right.
     pub is_number: bool,
     /// Pressing the heading; `None` if the rows cannot be sorted by the column.
@@ -158,10 +177,16 @@ impl Column {
         Column {
             label: label.into(),
             share,
+            from: 0,
             is_number: false,
             sort: None,
             order: None,
         }
+    }
+
+    /// Leaves the column out of tables that are narrower than `from` pixels.
+    pub fn from(self, from: i32) -> Column {
+        Column { from, ..self }
     }
 
     /// Aligns the column to the right.
@@ -287,6 +312,45 @@ pub enum FieldInput {
     Folder,
     /// One of these, each with the text of its value and its label.
     Choice(Vec<(String, String)>),
+    /// `true` or `false`. The label is beside it.
+    Switch,
+    /// Text of several lines.
+    Lines,
+    /// Text that cannot be changed here.
+    Fixed,
+    /// No input: the heading of the fields below it.
+    Heading,
+}
+
+/// Text to edit, with its findings.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Editor {
+    /// Path of the file.
+    pub file: String,
+    /// Files to choose from, each with its path and its label. A single file needs no choice.
+    pub files: Vec<(String, String)>,
+    pub text: String,
+    /// Number of times that the text was replaced. The window replaces its text only when the number has changed.
+    pub version: u64,
+    /// Place to show.
+    pub place: TextPlace,
+    /// Lines that are marked.
+    pub marks: Vec<EditorMark>,
+    /// Findings, below the text.
+    pub findings: Table,
+    /// Proposals at the cursor.
+    pub completion: Option<Completion>,
+    /// Words about the keys of the editor.
+    pub hint: String,
+}
+
+/// Mark of a line in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EditorMark {
+    /// Line, counted from 1.
+    pub line: usize,
+    /// True for an error, false for a warning.
+    pub is_error: bool,
 }
 
 /// Check with its result, and a repair if it has failed.

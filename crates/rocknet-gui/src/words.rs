@@ -62,6 +62,18 @@ pub fn fill(text: &str, values: &[&str]) -> String {
     filled
 }
 
+/// Returns the first sentence of a documentation, which is its summary.
+pub fn first_sentence(text: &str) -> &str {
+    let mut is_code = false;
+    for (at, letter) in text.char_indices() {
+        is_code ^= letter == '`';
+        if letter == '.' && !is_code && text[at + 1..].starts_with(' ') {
+            return &text[..=at];
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +103,12 @@ mod tests {
         ] {
             assert_eq!(Language::of_locale(locale), expected, "{locale}");
         }
+    }
+
+    #[test]
+    fn documentation_begins_with_a_sentence() {
+        assert_eq!(first_sentence("Runs `a. b`. More of it."), "Runs `a. b`.");
+        assert_eq!(first_sentence("One."), "One.");
     }
 
     #[test]

@@ -5,19 +5,28 @@
 
 mod connection;
 mod desktop;
+mod editor;
 mod folders;
 mod launch;
 mod log_stream;
+mod machine;
 mod options;
 mod programs;
+mod service_jobs;
+mod service_state;
+mod services;
+mod trust;
 mod units;
 mod visits;
 
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet_control::api::{ApiError, Done, LogLevel, LogLevelChange, Request};
+use rocknet_control::config::ConfigFileName;
+use rocknet_control::route::SiteName;
 use rocknet_control::{Client, ClientError, SiteSummary, Status};
 use serde::de::DeserializeOwned;
 
@@ -26,7 +35,8 @@ use crate::ways::{NoRestart, Starter, Ways};
 use connection::Places;
 use desktop::SchemeQuery;
 use launch::Launcher;
-use log_stream::LogStream;
+use log_stream::{LogStream, Refusal};
+use service_state::ServiceState;
 use units::{Systemd, UnitFailure, UnitVerb};
 
 pub use options::Options;
@@ -54,6 +64,7 @@ pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Send
             desktop: SchemeQuery::new(options.search_path),
             ways: Ways::default(),
             looked_for: None,
+            services: ServiceState::default(),
         };
         worker.run(&jobs);
     });
@@ -86,6 +97,7 @@ struct Worker {
     ways: Ways,
     /// Process of the server at the last look for the ways; 0 without a server, and `None` before the first look.
     looked_for: Option<u32>,
+    services: ServiceState,
 }
 
 impl Worker {
@@ -98,9 +110,15 @@ impl Worker {
                 self.launcher.reap();
                 self.poll(false);
                 due = now + INTERVAL;
+                self.repeat_query(now);
+                self.report_ended();
             }
-            if let Some(lines) = self.logs.take(now) {
-                (self.report)(Report::Log(lines));
+            if let Some(batch) = self.logs.take(now) {
+                (self.report)(match batch {
+                    Ok(lines) => Report::Log(lines),
+                    Err(Refusal::Denied) => Report::LogsRefused(None),
+                    Err(Refusal::Failed(error)) => Report::LogsRefused(Some(error)),
+                });
             }
             if let Some(wish) = self.desktop.take() {
                 (self.report)(Report::Desktop(wish));
@@ -130,7 +148,22 @@ impl Worker {
                 let result = self.call(&Request::CheckEdits(edits));
                 (self.report)(Report::Checked(number, result));
             }
+            Job::SiteForm(name) => {
+                let result = self.call(&Request::SiteForm(SiteName { name: name.clone() }));
+                (self.report)(Report::SiteForm(name, result.map(Box::new)));
+            }
+            Job::ReadText(file) => {
+                let result = self.call(&Request::Config(ConfigFileName { file }));
+                (self.report)(Report::ConfigText(result.map(Box::new).map_err(|error| error.error)));
+            }
+            Job::CheckText(number, candidate) => {
+                let result = self.call(&Request::CheckConfig(candidate));
+                (self.report)(Report::Checked(number, result));
+            }
+            Job::Replace(purpose, replacement) => self.edit(purpose, &Request::ReplaceConfig(replacement)),
             Job::Query(query) => self.query(query),
+            Job::Watch(query) => self.services.watch(query, Instant::now()),
+            Job::Service(job) => self.serve(job),
             Job::SetLevel(level) => match self.call::<LogLevel>(&Request::SetLogLevel(LogLevelChange::new(level))) {
                 Ok(now) => (self.report)(Report::LevelChanged(now.level)),
                 Err(error) => (self.report)(Report::Failed(error.error)),
@@ -139,8 +172,8 @@ impl Worker {
                 self.watches_traffic = watches;
             }
             Job::FollowLogs => {
-                if let Some(socket) = self.places.connected() {
-                    self.logs.follow(socket);
+                if let Some(server) = self.places.connected() {
+                    self.logs.follow(server);
                 }
             }
             Job::FindWays => self.refresh_ways(),
@@ -166,11 +199,7 @@ impl Worker {
                 Err(error) => (self.report)(Report::Failed(error)),
             },
             Job::Trust => {
-                let config = self
-                    .server
-                    .as_ref()
-                    .and_then(|server| server.status.config_file.clone());
-                let config = config.or_else(|| self.places.config());
+                let config = self.present_config();
                 (self.report)(match programs::trust(self.launcher.program(), config.as_deref()) {
                     Ok(()) => Report::Trusted,
                     Err(error) => Report::Failed(error),
@@ -178,6 +207,11 @@ impl Worker {
             }
             Job::Open(target) => {
                 if let Err(error) = programs::open(&target) {
+                    (self.report)(Report::Failed(error));
+                }
+            }
+            Job::OpenEditor(folder) => {
+                if let Err(error) = editor::open(&folder) {
                     (self.report)(Report::Failed(error));
                 }
             }
@@ -292,6 +326,14 @@ impl Worker {
         })
     }
 
+    /// Returns the configuration of the present server, or of the one that this program starts.
+    fn present_config(&self) -> Option<PathBuf> {
+        let status = self.server.as_ref().map(|server| &server.status);
+        status
+            .and_then(|status| status.config_file.clone())
+            .or_else(|| self.places.config())
+    }
+
     /// Sends a request. Without a server, or after the loss of the connection, the error says so.
     fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ApiError> {
         let Some(server) = &mut self.server else {
@@ -299,11 +341,18 @@ impl Worker {
         };
         match server.client.call(request) {
             Ok(reply) => Ok(reply),
-            Err(ClientError::Api(error)) => Err(error),
-            Err(error) => {
+            Err(error) => Err(self.error(error)),
+        }
+    }
+
+    /// Returns the error of the server. After another error, the connection is dropped.
+    fn error(&mut self, error: ClientError) -> ApiError {
+        match error {
+            ClientError::Api(error) => error,
+            error => {
                 let shown = ApiError::new(503, error.to_string());
                 self.lose(&error);
-                Err(shown)
+                shown
             }
         }
     }
@@ -355,7 +404,13 @@ impl Worker {
         let report = match query {
             Query::Certificates => Report::Certificates(self.call(&Request::Certificates).map_err(words)),
             Query::Doctor => Report::Doctor(self.call(&Request::Doctor).map_err(words)),
-            Query::History => Report::History(self.call(&Request::ConfigHistory).map_err(words)),
+            Query::History => match self.call(&Request::ConfigHistory) {
+                Err(error) if error.status == 403 => Report::Denied(query),
+                result => Report::History(result.map_err(words)),
+            },
+            Query::Upstreams | Query::Php | Query::Uses | Query::Trust | Query::Databases => {
+                return self.query_service(query, true);
+            }
             Query::Level => match self.call::<LogLevel>(&Request::LogLevel) {
                 Ok(level) => Report::Level(level.level),
                 Err(error) => Report::Failed(error.error),

@@ -16,12 +16,14 @@ use fltk::app;
 use fltk::draw;
 use fltk::image::SvgImage;
 use fltk::prelude::*;
+use rocknet_control::config::{Change, Checked, ConfigText, Finding};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::logs::{LogEvent, LogKind};
-use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status};
+use rocknet_control::site_form::{FieldInput as KeyInput, SiteField, SiteForm};
+use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status, UpstreamSummary};
 use rocknet_gui::act::{Act, FieldId, PageName};
-use rocknet_gui::job::{Absence, Inspection, Poll, Report, StartFailure};
-use rocknet_gui::model::{Model, Settings};
+use rocknet_gui::job::{Absence, DatabaseReport, Inspection, PhpReport, Poll, Report, StartFailure, UpstreamReport};
+use rocknet_gui::model::{Fetched, Model, Settings};
 use rocknet_gui::screen::Body;
 use rocknet_gui::theme::ThemeChoice;
 use rocknet_gui::words::Language;
@@ -155,10 +157,11 @@ fn every_page_is_drawn() {
             }
         }
         add_website(&mut window, &mut model);
+        edit(&mut window, &mut model, &mut seen);
         resize(&mut window, &model);
     }
     icon_is_that_of_the_drawing();
-    assert_eq!(seen.len(), 5, "every kind of contents was drawn: {seen:?}");
+    assert_eq!(seen.len(), 7, "every kind of contents was drawn: {seen:?}");
 }
 
 /// Draws every page with 500 websites, and measures the memory of the process.
@@ -267,6 +270,22 @@ fn fill(model: &mut Model, page: PageName) {
             verdict: DoctorVerdict::Bad,
             found: "taken: stop nginx".to_owned(),
         }])))),
+        PageName::Upstreams => {
+            let upstream = UpstreamSummary {
+                address: "http://10.0.0.1:3000".to_owned(),
+                ..UpstreamSummary::default()
+            };
+            drop(model.report(Report::Upstreams(Ok(UpstreamReport {
+                list: vec![upstream],
+                ..UpstreamReport::default()
+            }))));
+            drop(model.act(Act::Select("http://10.0.0.1:3000".to_owned())));
+        }
+        PageName::Php => drop(model.report(Report::Php(Ok(PhpReport {
+            missing: Some(vec!["PHP 8.2 is missing (`apt install php8.2-fpm`)".to_owned()]),
+            ..PhpReport::default()
+        })))),
+        PageName::Databases => drop(model.report(Report::Databases(DatabaseReport::default()))),
         PageName::History => drop(model.report(Report::History(Err("no".to_owned())))),
         PageName::Logs => drop(model.report(Report::Log(vec![LogEvent {
             kind: LogKind::Error,
@@ -295,6 +314,98 @@ fn add_website(window: &mut Window, model: &mut Model) {
         settle(window);
         assert!(colours(window).len() > 4);
         press_all(window, model, kind);
+    }
+}
+
+/// Draws the form of a website, the text of the configuration, the differences of a change, and a question.
+fn edit(window: &mut Window, model: &mut Model, seen: &mut HashSet<&'static str>) {
+    let mut draw = |model: &Model, state: &str| {
+        window.show(model);
+        settle(window);
+        assert!(colours(window).len() > 4, "{state}");
+        press_all(window, model, state);
+        seen.insert(kind(model));
+    };
+    model.act(Act::Show(PageName::Websites));
+    model.act(Act::Select("site-1.localhost".to_owned()));
+    if model.act(Act::EditSite).is_empty() {
+        return;
+    }
+    draw(model, "loading form");
+    model.report(Report::SiteForm("site-1.localhost".to_owned(), Ok(Box::new(form()))));
+    draw(model, "form");
+    model.act(Act::SetField(FieldId::SiteName, "other.localhost".to_owned()));
+    model.act(Act::Cancel);
+    draw(model, "question");
+    model.act(Act::Discard);
+    model.act(Act::EditText);
+    let text = ConfigText {
+        file: "/etc/rocknet/rocknet.toml".into(),
+        files: vec!["/etc/rocknet/rocknet.toml".into(), "/etc/rocknet/a.toml".into()],
+        text: "# mine\n[server]\nworkers = 0\nmode = \"dev\"\n".to_owned(),
+        revision: "1".to_owned(),
+        is_loaded: true,
+    };
+    model.report(Report::ConfigText(Ok(Box::new(text))));
+    let mut finding = Finding::warning("bad-value", "`workers` is too small");
+    (finding.is_error, finding.line, finding.column) = (true, 3, 11);
+    let checked = Checked {
+        is_valid: false,
+        findings: vec![finding],
+    };
+    let number = (1..50).find(|number| {
+        model.report(Report::Checked(*number, Ok(checked.clone())));
+        matches!(&model.text_edit, Fetched::Loaded(edit) if !edit.findings.is_empty())
+    });
+    assert!(number.is_some(), "the text is checked");
+    draw(model, "text with an error");
+    model.act(Act::SetText("# mine\n[server]\nwor".to_owned(), 19));
+    model.act(Act::Complete(19));
+    draw(model, "proposals");
+    model.act(Act::Cancel);
+    model.act(Act::Discard);
+    model.act(Act::Show(PageName::History));
+    model.report(Report::History(Ok(vec![Change {
+        id: 4,
+        unix_time: 1,
+        file: "/etc/rocknet/rocknet.toml".into(),
+        revision: "1".to_owned(),
+        what: "set server.workers".to_owned(),
+        diff: "--- a\n+++ b\n@@ -1 +1 @@\n-workers = 1\n+workers = 2\n".to_owned(),
+    }])));
+    model.act(Act::Select("4".to_owned()));
+    model.act(Act::OpenRow);
+    draw(model, "diff");
+}
+
+/// Returns a form with every kind of input.
+fn form() -> SiteForm {
+    let field = |name: &str, input, text: &str| SiteField {
+        name: name.to_owned(),
+        label: name.to_owned(),
+        group: if name == "root" { "Content" } else { "More" }.to_owned(),
+        input,
+        help: "Help. More help.".to_owned(),
+        default: "auto".to_owned(),
+        text: text.to_owned(),
+        ..SiteField::default()
+    };
+    SiteForm {
+        name: "site-1.localhost".to_owned(),
+        file: "/etc/rocknet/rocknet.toml".into(),
+        line: 3,
+        revision: "1".to_owned(),
+        fields: vec![
+            field("root", KeyInput::Text, "/srv"),
+            field("browse", KeyInput::Switch, "true"),
+            field("tls", KeyInput::Choice, ""),
+            field("aliases", KeyInput::List, "a\nb"),
+            field("headers", KeyInput::Map, ""),
+            SiteField {
+                other: Some("{ to = [] }".to_owned()),
+                ..field("log", KeyInput::Text, "")
+            },
+        ],
     }
 }
 
@@ -351,6 +462,8 @@ fn kind(model: &Model) -> &'static str {
         Body::Charts(_) => "charts",
         Body::Lines(_) => "lines",
         Body::Form(_) => "form",
+        Body::Diff(_) => "diff",
+        Body::Editor(_) => "editor",
     }
 }
 

@@ -6,7 +6,7 @@ use rocknet_control::logs::LogEvent;
 
 use super::draft::{Draft, DraftStage};
 use super::links::Link;
-use super::{Effect, Model};
+use super::{Effect, Fetched, Model};
 use crate::act::{Act, FieldId, Fix, PageName};
 use crate::job::Job;
 use crate::ways::Starter;
@@ -15,18 +15,24 @@ use crate::words::fill;
 impl Model {
     /// Carries out an act of the user, and returns what the window has to do.
     pub fn act(&mut self, act: Act) -> Vec<Effect> {
+        if act == Act::Cancel && self.leaving.is_some() {
+            return self.act(Act::Stay);
+        }
+        if self.has_unsaved_input() && self.leaves(&act) {
+            self.leaving = Some(act);
+            return Vec::new();
+        }
         match act {
             Act::Show(page) => self.show(page),
             Act::Select(key) => {
-                if self.page == PageName::Websites {
-                    self.websites.selected = Some(key);
-                } else {
-                    self.selected.insert(self.page as u8, key);
+                match self.page {
+                    PageName::Websites => self.websites.selected = Some(key),
+                    PageName::EditText => return self.select_finding(&key, false),
+                    page => drop(self.selected.insert(page as u8, key)),
                 }
                 Vec::new()
             }
-            Act::OpenRow if self.page == PageName::Websites => self.act(Act::OpenSite),
-            Act::OpenRow => Vec::new(),
+            Act::OpenRow => self.open_row(),
             Act::Filter(text) => {
                 match self.page {
                     PageName::Logs => self.log.filter = text,
@@ -53,14 +59,27 @@ impl Model {
                     .and_then(|website| website.summary.root.clone());
                 root.map_or(Vec::new(), |root| open(root.to_string_lossy().into_owned()))
             }
+            Act::OpenEditor => {
+                let selected = self.websites.selected();
+                let root = selected.and_then(|website| website.summary.root.clone());
+                root.map_or(Vec::new(), |root| vec![Effect::Job(Job::OpenEditor(root))])
+            }
             Act::OpenConfig => {
                 let file = self.status.as_ref().and_then(|status| status.config_file.clone());
                 file.map_or(Vec::new(), |file| open(file.to_string_lossy().into_owned()))
             }
             Act::AddSite => self.add_site(),
+            Act::EditSite => self.edit_site(),
+            Act::EditText => self.edit_text(),
             Act::DuplicateSite => self.duplicate_site(),
             Act::RemoveSite => self.remove_site(),
             Act::ToggleSite => self.toggle_site(),
+            Act::SwitchService => self.switch_service(),
+            Act::CopyService => self.copy_service(),
+            Act::ShowCertificates(view) => {
+                self.certificate_view = view;
+                Vec::new()
+            }
             Act::Undo => self.take_back(),
             Act::UndoNewest => self.take_newest_back(),
             Act::SetField(field, text) => self.set_field(field, &text),
@@ -68,17 +87,46 @@ impl Model {
                 if let Some(draft) = &mut self.draft {
                     draft.leave(field);
                 }
+                if self.page == PageName::EditWebsite {
+                    return self.leave_site_field(field);
+                }
                 Vec::new()
             }
             Act::ChooseFolder => vec![Effect::ChooseFolder],
-            Act::Submit => self.submit(),
+            Act::Submit => match self.page {
+                PageName::EditWebsite => self.save_site(),
+                PageName::EditText => self.save_text(),
+                _ => self.submit(),
+            },
             Act::Cancel => {
                 self.draft = None;
+                self.opened_change = None;
                 match self.page {
-                    PageName::AddWebsite => self.show(PageName::Websites),
+                    PageName::AddWebsite | PageName::EditWebsite => self.show(PageName::Websites),
+                    PageName::EditText => self.show(self.page_before_text),
                     _ => Vec::new(),
                 }
             }
+            Act::SetText(text, cursor) => self.set_text(text, cursor),
+            Act::Complete(cursor) => {
+                if let Fetched::Loaded(edit) = &mut self.text_edit {
+                    edit.complete(cursor);
+                }
+                Vec::new()
+            }
+            Act::EndCompletion => {
+                if let Fetched::Loaded(edit) = &mut self.text_edit {
+                    edit.completion = None;
+                }
+                Vec::new()
+            }
+            Act::Stay => {
+                self.leaving = None;
+                Vec::new()
+            }
+            Act::Discard => self.discard(),
+            Act::KeepInput => self.keep_input(),
+            Act::TakeOther => self.take_other(),
             Act::Repair(fix) => self.repair(fix),
             Act::ShowSpan(span) => {
                 self.span = span;
@@ -86,6 +134,18 @@ impl Model {
             }
             Act::ShowLog(choice) => {
                 self.log.choice = choice;
+                Vec::new()
+            }
+            Act::ShowSiteLog => {
+                if self.page == PageName::Websites
+                    && let Some(website) = self.websites.selected()
+                {
+                    self.log.site = Some(website.summary.name.clone());
+                }
+                self.show(PageName::Logs)
+            }
+            Act::Choose(name) => {
+                self.log.site = Some(name).filter(|name| !name.is_empty());
                 Vec::new()
             }
             Act::FollowLog(follows) => {
@@ -112,12 +172,35 @@ impl Model {
         }
     }
 
-    fn show(&mut self, page: PageName) -> Vec<Effect> {
+    /// Does the usual thing with the selected row of the page.
+    fn open_row(&mut self) -> Vec<Effect> {
+        let selected = self.selected.get(&(self.page as u8));
+        match self.page {
+            PageName::Websites => return self.open_site(),
+            PageName::History => self.opened_change = selected.and_then(|key| key.parse().ok()),
+            PageName::EditText => {
+                let selected = match &self.text_edit {
+                    Fetched::Loaded(edit) => edit.selected,
+                    _ => None,
+                };
+                return selected.map_or(Vec::new(), |at| self.select_finding(&at.to_string(), true));
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    pub(super) fn show(&mut self, page: PageName) -> Vec<Effect> {
         if page != PageName::AddWebsite {
             self.draft = None;
         }
+        self.opened_change = None;
         self.page = page;
-        let mut effects = vec![Effect::Job(Job::WatchTraffic(page == PageName::Websites))];
+        let watched = Model::service_queries(page).first().copied();
+        let mut effects = vec![
+            Effect::Job(Job::WatchTraffic(page == PageName::Websites)),
+            Effect::Job(Job::Watch(watched)),
+        ];
         match page {
             PageName::Server => effects.push(Effect::Job(Job::FindWays)),
             PageName::Settings => effects.push(Effect::Job(Job::QueryDesktop)),
@@ -166,6 +249,7 @@ impl Model {
         if !self.link.is_online() {
             return Vec::new();
         }
+        self.site_edit = Fetched::Missing;
         self.page = PageName::AddWebsite;
         self.draft = Some(Draft::default());
         self.notice = None;
@@ -176,9 +260,12 @@ impl Model {
         let key = match field {
             FieldId::Theme => "theme",
             FieldId::Language => "language",
+            FieldId::File => return self.choose_text(PathBuf::from(text)),
+            _ if self.page == PageName::EditWebsite => return self.set_site_field(field, text),
             _ => return self.set_draft(field, text),
         };
         self.settings.set(key, text);
+        self.collect_facts();
         vec![Effect::Job(Job::SaveSettings(self.settings.text()))]
     }
 

@@ -114,7 +114,7 @@ impl Draft {
             }
             FieldId::Name => text.trim().clone_into(&mut self.name),
             FieldId::Address => text.trim().clone_into(&mut self.address),
-            FieldId::Theme | FieldId::Language => {}
+            _ => {}
         }
         self.suggest(websites);
     }

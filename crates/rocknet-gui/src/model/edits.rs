@@ -5,6 +5,7 @@ use rocknet_control::config::{Edit, Edits, Undo};
 use super::draft::DraftStage;
 use super::websites::WebsiteState;
 use super::{Effect, Fetched, Model};
+use crate::act::PageName;
 use crate::job::{Job, Purpose};
 
 impl Model {
@@ -92,7 +93,11 @@ impl Model {
         }))
     }
 
+    /// Returns the name of the selected website, while the list of websites is shown.
     fn selected_name(&self) -> Option<String> {
+        if self.page != PageName::Websites {
+            return None;
+        }
         self.websites.selected().map(|website| website.summary.name.clone())
     }
 

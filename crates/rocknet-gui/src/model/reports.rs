@@ -46,15 +46,30 @@ impl Model {
                 };
                 self.tell(text, false);
             }
-            Report::Polled(poll) => self.poll(*poll),
+            Report::Polled(poll) => {
+                self.poll(*poll);
+                return match self.page {
+                    PageName::EditWebsite => self.watch_site(),
+                    PageName::EditText => self.watch_text(),
+                    _ => Vec::new(),
+                };
+            }
             Report::Edited(purpose, result) => return self.edited(purpose, result),
             Report::Checked(number, result) => {
                 if let Some(draft) = self.draft.as_mut().filter(|draft| draft.checking == Some(number)) {
                     draft.checking = None;
                     draft.checked = Some(result);
+                    return Vec::new();
                 }
+                self.take_site_check(number, &result);
+                return self.take_text_check(number, result);
             }
-            Report::Certificates(result) => self.certificates.take(result),
+            Report::SiteForm(name, result) => return self.take_site_form(&name, result.map(|form| *form)),
+            Report::ConfigText(result) => return self.take_text(result.map(|text| *text)),
+            Report::Certificates(result) => {
+                self.certificates.take(result);
+                self.collect_facts();
+            }
             Report::Doctor(result) => self.checks.take(result),
             Report::History(result) => self.history.take(result),
             Report::Level(level) => self.level = Some(level),
@@ -62,7 +77,8 @@ impl Model {
                 self.level = Some(level);
                 self.tell(fill(self.words().level_changed, &[level.name()]), false);
             }
-            Report::Log(events) => self.log.push(events),
+            Report::Log(events) => self.log.push(events, &self.websites.hosts()),
+            Report::LogsRefused(reason) => self.log.refuse(reason),
             Report::Inspected(folder, inspection) => {
                 if let Some(draft) = &mut self.draft {
                     draft.inspect(&folder, inspection, &self.websites);
@@ -83,9 +99,12 @@ impl Model {
             Report::Done(message) => self.tell(message, false),
             Report::Trusted => {
                 self.tell(self.words().trusted_now.to_owned(), false);
-                return self.while_online(Job::Query(Query::Doctor));
+                let mut effects = self.while_online(Job::Query(Query::Doctor));
+                effects.extend(self.while_online(Job::Query(Query::Trust)));
+                return effects;
             }
             Report::Failed(message) => self.complain(message),
+            report => return self.report_service(report),
         }
         Vec::new()
     }
@@ -95,6 +114,7 @@ impl Model {
         self.checks = Fetched::Missing;
         self.certificates = Fetched::Missing;
         self.history = Fetched::Missing;
+        self.services.forget_server();
         let mut effects = vec![Effect::Job(Job::WatchTraffic(self.page == PageName::Websites))];
         effects.extend(self.query());
         effects
@@ -117,6 +137,8 @@ impl Model {
         self.status = Some(poll.status);
         if let Some(sites) = poll.sites {
             self.websites.replace(sites);
+            self.collect_facts();
+            self.log.resolve(&self.websites.hosts());
         }
         if let Some(traffic) = poll.traffic {
             self.websites.measure(poll.at, &traffic);
@@ -124,6 +146,11 @@ impl Model {
     }
 
     fn edited(&mut self, purpose: Purpose, result: Result<Saved, ApiError>) -> Vec<Effect> {
+        match &purpose {
+            Purpose::Change(name) => return self.site_saved(name, result),
+            Purpose::Text(_) => return self.text_saved(result),
+            _ => {}
+        }
         let saved = match result {
             Ok(saved) => saved,
             Err(error) => {
@@ -151,6 +178,7 @@ impl Model {
             Purpose::Disable(name) => fill(words.disabled_now, &[name]),
             Purpose::Duplicate(copy, original) => fill(words.duplicated, &[copy, original]),
             Purpose::Undo => words.undone.to_owned(),
+            Purpose::Change(_) | Purpose::Text(_) => String::new(),
         };
         if purpose == Purpose::Undo {
             self.undo = None;
@@ -173,13 +201,14 @@ impl Model {
                 }
                 let mut effects = self.visit();
                 effects.extend(self.while_online(Job::Query(Query::Doctor)));
+                effects.extend(Model::fact_queries());
                 effects
             }
             Purpose::Duplicate(name, _) => {
                 self.websites.selected = Some(name);
-                Vec::new()
+                self.query()
             }
-            _ if self.page == PageName::History => self.query(),
+            _ if matches!(self.page, PageName::History | PageName::Websites) => self.query(),
             _ => Vec::new(),
         }
     }

@@ -24,7 +24,7 @@ pub fn screen(model: &Model) -> Screen {
         subtitle: fill(words.version_up, &[&status.version, &text::duration(status.uptime_s)]),
         actions: vec![
             button(words.reload, Act::ReloadServer),
-            button(words.open_config, Act::OpenConfig).only_if(status.config_file.is_some()),
+            button(words.edit_as_text, Act::EditText).only_if(is_online && status.config_file.is_some()),
             button(words.restart_server, Act::RestartServer).only_if(is_online && no_restart.is_none()),
             button(words.stop_server, Act::StopServer).style(Style::Danger),
         ],

@@ -1,6 +1,6 @@
 //! Messages in place of a page: no server, no access, a failed start, and lists that are loading or have failed.
 
-use crate::act::Act;
+use crate::act::{Act, PageName};
 use crate::job::{Absence, StartFailure};
 use crate::model::{Fetched, Link, Model};
 use crate::screen::{Body, Button, Mark, Message, Style};
@@ -102,10 +102,23 @@ pub fn of_list<T>(words: &Words, list: &Fetched<T>, loaded: impl FnOnce(&T) -> B
         }),
         Fetched::Loaded(list) => loaded(list),
         Fetched::Failed(error) => Body::Message(failed(words, error)),
+        Fetched::Denied => Body::Message(denied(words)),
     }
 }
 
-fn failed(words: &Words, error: &str) -> Message {
+/// Returns the message in place of contents that the token of this program does not permit to read.
+pub fn denied(words: &Words) -> Message {
+    Message {
+        mark: Mark::Bad,
+        title: words.denied_title.to_owned(),
+        text: words.denied_text.to_owned(),
+        actions: vec![Button::new(words.settings, Act::Show(PageName::Settings))],
+        ..Message::default()
+    }
+}
+
+/// Returns the message in place of contents that could not be queried.
+pub fn failed(words: &Words, error: &str) -> Message {
     Message {
         mark: Mark::Bad,
         title: words.query_failed.to_owned(),

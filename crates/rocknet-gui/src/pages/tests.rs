@@ -6,11 +6,14 @@ use rocknet_control::{CertificateSummary, SiteSummary, Status};
 
 use super::*;
 use crate::act::FieldId;
-use crate::job::{Poll, Report, StartFailure};
-use crate::model::Settings;
+use crate::job::{Job, Poll, Report, StartFailure};
+use crate::model::{Effect, Settings};
 use crate::screen::{Form, Message, Table};
 use crate::ways::{Obstacle, Starter, UnitKind, UnitState, Ways};
 use crate::words::Language;
+
+mod services;
+mod websites;
 
 fn model() -> Model {
     Model::new(Settings::default())
@@ -90,7 +93,8 @@ fn every_page_has_contents_in_every_state_and_language() {
                     Body::Message(message) => !message.title.is_empty(),
                     Body::Table(table) => !table.rows.is_empty(),
                     Body::Charts(charts) => !charts.is_empty(),
-                    Body::Lines(lines) => !lines.empty.is_empty(),
+                    Body::Lines(lines) | Body::Diff(lines) => !lines.empty.is_empty(),
+                    Body::Editor(editor) => !editor.text.is_empty(),
                     Body::Form(form) => !form.fields.is_empty(),
                 };
                 assert!(has_contents, "{page:?} {:?}", model.link);
@@ -128,7 +132,7 @@ fn buttons_of_websites_need_a_selected_one() {
     };
     assert_eq!(enabled(&model), [Act::AddSite]);
     model.act(Act::Select("site-1.test".to_owned()));
-    assert_eq!(enabled(&model).len(), 6);
+    assert_eq!(enabled(&model).len(), 9);
     assert_eq!(table(&model).selected, Some(1));
     model.act(Act::Filter("site-2".to_owned()));
     assert_eq!((table(&model).rows.len(), table(&model).selected), (1, None));
@@ -234,6 +238,17 @@ fn lines_of_logs_are_marked_by_severity() {
     };
     let marks: Vec<_> = lines.lines.iter().map(|line| line.mark).collect();
     assert_eq!(marks, [Mark::Bad, Mark::Fair, Mark::Good]);
+
+    // A server that refuses says why, and is queried again by the button.
+    model.report(Report::LogsRefused(Some("too many".to_owned())));
+    assert_eq!(message(&model).text, "too many");
+    assert!(
+        model
+            .act(message(&model).actions[0].act.clone())
+            .contains(&Effect::Job(Job::FollowLogs))
+    );
+    model.report(Report::LogsRefused(None));
+    assert_eq!(message(&model).title, model.words().denied_title);
 }
 
 fn system_unit(is_active: bool, obstacle: Option<Obstacle>) -> Ways {

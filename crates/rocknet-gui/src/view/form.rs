@@ -1,33 +1,20 @@
 //! Form: fields with label, help and problem, checks with their repairs, and buttons. It scrolls if it does not fit.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use fltk::button;
 use fltk::draw;
-use fltk::enums::{Align, CallbackTrigger, Event, FrameType};
+use fltk::enums::{Align, FrameType};
 use fltk::group::{Group, Scroll, ScrollType};
-use fltk::input::Input;
-use fltk::menu::MenuButton;
 use fltk::prelude::*;
-use rocknet_gui::act::{Act, FieldId};
-use rocknet_gui::screen::{Button, Check, Field, FieldInput, Form};
+use rocknet_gui::screen::{Button, Check, Field, Form};
 
 use super::button::{Ground, HEIGHT, PushButton};
+use super::form_row::{FieldRow, LINE};
+use super::inputs;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
 
 /// Maximum width of the form.
 const MAX_WIDTH: i32 = 640;
-
-/// Height of a label above its field.
-const LABEL: i32 = 24;
-
-/// Height of a line of help or of a problem.
-const LINE: i32 = 18;
-
-/// Space below a field.
-const GAP: i32 = 12;
 
 /// Height of a check.
 const CHECK: i32 = 40;
@@ -38,22 +25,9 @@ pub struct FormView {
     rows: Vec<FieldRow>,
     checks: Vec<CheckRow>,
     buttons: Vec<PushButton>,
+    /// Row that has the focus. It is scrolled into view when it gets the focus.
+    focused: Option<usize>,
     shared: SharedHandle,
-}
-
-/// Row of a field.
-struct FieldRow {
-    group: Group,
-    field: Rc<RefCell<Field>>,
-    input: RowInput,
-    /// Button that opens the chooser of folders.
-    choose: Option<PushButton>,
-    fix: Option<PushButton>,
-}
-
-enum RowInput {
-    Text(Input),
-    Choice(MenuButton),
 }
 
 /// Row of a check.
@@ -76,6 +50,7 @@ impl FormView {
             rows: Vec::new(),
             checks: Vec::new(),
             buttons: Vec::new(),
+            focused: None,
             shared: SharedHandle::clone(shared),
         }
     }
@@ -84,6 +59,7 @@ impl FormView {
     pub fn show(&mut self, form: &Form, choose: &str) {
         let theme = self.shared.theme();
         self.scroll.set_color(colour(theme.back));
+        inputs::show_scrollbar(&mut self.scroll.scrollbar(), &theme);
         let shape = |field: &Field| (field.id, field.input.clone(), field.label.clone());
         let had_focus = self.rows.iter().any(FieldRow::has_focus);
         let is_same = self.rows.len() == form.fields.len()
@@ -162,9 +138,10 @@ impl FormView {
 
     /// Moves the focus to the first field or button.
     pub fn take_focus(&mut self) {
-        if let Some(row) = self.rows.first_mut() {
-            row.take_focus();
-        } else if let Some(button) = self.buttons.first_mut() {
+        if self.rows.iter_mut().any(FieldRow::take_focus) {
+            return;
+        }
+        if let Some(button) = self.buttons.first_mut() {
             let _ = button.widget.take_focus();
         }
     }
@@ -197,105 +174,27 @@ impl FormView {
         for button in &mut self.buttons {
             left = button.place(left, y) + 8;
         }
+        let focused = self.rows.iter().position(FieldRow::has_focus);
+        if focused != self.focused {
+            self.focused = focused;
+            self.reveal(area);
+        }
     }
-}
 
-impl FieldRow {
-    fn new(shared: &SharedHandle, field: &Field, choose: &str) -> FieldRow {
-        let mut group = Group::new(0, 0, 100, 100, None);
-        group.super_draw(false);
-        group.make_resizable(false);
-        let shown = Rc::new(RefCell::new(field.clone()));
-        let input = match &field.input {
-            FieldInput::Text | FieldInput::Folder => RowInput::Text(text_input(shared, field.id)),
-            FieldInput::Choice(choices) => RowInput::Choice(choice_input(shared, field.id, choices)),
+    /// Scrolls until the row with the focus is in view.
+    fn reveal(&mut self, area: Area) {
+        let Some(row) = self.focused.and_then(|at| self.rows.get(at)) else {
+            return;
         };
-        let choose = (field.input == FieldInput::Folder)
-            .then(|| PushButton::new(shared, Button::new(choose, Act::ChooseFolder), Ground::Page));
-        group.end();
-        let (colours, drawn) = (SharedHandle::clone(shared), Rc::clone(&shown));
-        group.draw(move |group| {
-            draw_field(&colours, group, &drawn.borrow());
-            group.draw_children();
-        });
-        FieldRow {
-            group,
-            field: shown,
-            input,
-            choose,
-            fix: None,
-        }
-    }
-
-    fn show(&mut self, shared: &SharedHandle, field: &Field) {
-        let theme = shared.theme();
-        match &mut self.input {
-            RowInput::Text(input) => {
-                // Text that the user has just typed is in the model already, apart from spaces at its ends.
-                if input.value().trim() != field.text.trim() {
-                    input.set_value(&field.text);
-                }
-                input.set_color(colour(theme.card));
-                input.set_text_color(colour(theme.text));
-                input.set_cursor_color(colour(theme.text));
-                input.set_selection_color(colour(theme.accent));
-            }
-            RowInput::Choice(menu) => {
-                menu.set_color(colour(theme.card));
-                menu.set_text_color(colour(theme.text));
-                menu.set_selection_color(colour(theme.accent));
-                let FieldInput::Choice(choices) = &field.input else {
-                    return;
-                };
-                let chosen = choices.iter().find(|(value, _)| *value == field.text);
-                menu.set_label(chosen.map_or("", |(_, label)| label));
-            }
-        }
-        if self.fix.as_ref().map(|fix| &fix.shown) != field.fix.as_ref() {
-            if let Some(old) = self.fix.take() {
-                self.group.remove(&old.widget);
-                fltk::app::delete_widget(old.widget);
-            }
-            self.group.begin();
-            self.fix = field.fix.clone().map(|fix| PushButton::new(shared, fix, Ground::Page));
-            self.group.end();
-        }
-        self.field.replace(field.clone());
-    }
-
-    fn has_focus(&self) -> bool {
-        match &self.input {
-            RowInput::Text(input) => input.has_focus(),
-            RowInput::Choice(menu) => menu.has_focus(),
-        }
-    }
-
-    fn take_focus(&mut self) {
-        let _ = match &mut self.input {
-            RowInput::Text(input) => input.take_focus(),
-            RowInput::Choice(menu) => menu.take_focus(),
+        let (top, height, present) = (row.group.y(), row.group.h(), self.scroll.yposition());
+        let below = top + height - (area.y + area.h);
+        let by = match area.y - top {
+            above if above > 0 => -above,
+            _ => below.clamp(0, (top - area.y).max(0)),
         };
-    }
-
-    /// Places the row, and returns its height.
-    fn layout(&mut self, area: Area) -> i32 {
-        let below = below(&self.field.borrow(), area.w).len() as i32 * LINE;
-        let fix = if self.fix.is_some() { HEIGHT + 4 } else { 0 };
-        let h = LABEL + HEIGHT + 6 + below + fix + GAP;
-        self.group.resize(area.x, area.y, area.w, h);
-        let room = self.choose.as_ref().map_or(0, |button| button.width + 8);
-        let y = area.y + LABEL;
-        match &mut self.input {
-            RowInput::Text(input) => input.resize(area.x + 11, y + 3, area.w - room - 22, HEIGHT - 6),
-            RowInput::Choice(menu) => menu.resize(area.x, y, area.w.min(320), HEIGHT),
+        if by != 0 {
+            self.scroll.scroll_to(self.scroll.xposition(), present + by);
         }
-        if let Some(button) = &mut self.choose {
-            button.place(area.x + area.w - button.width, y);
-        }
-        if let Some(fix) = &mut self.fix {
-            fix.place(area.x, y + HEIGHT + 6 + below);
-        }
-        h
     }
 }
 
@@ -336,125 +235,5 @@ impl CheckRow {
         if let Some(fix) = &mut self.fix {
             fix.place(area.x + area.w - fix.width, area.y + (area.h - HEIGHT) / 2);
         }
-    }
-}
-
-fn text_input(shared: &SharedHandle, id: FieldId) -> Input {
-    let mut input = Input::new(0, 0, 100, HEIGHT, None);
-    input.set_frame(FrameType::FlatBox);
-    input.set_text_font(paint::REGULAR);
-    input.set_text_size(paint::BODY);
-    input.set_trigger(CallbackTrigger::Changed);
-    let acts = SharedHandle::clone(shared);
-    input.set_callback(move |input| acts.act(Act::SetField(id, input.value())));
-    let acts = SharedHandle::clone(shared);
-    input.handle(move |input, event| {
-        match event {
-            Event::Focus | Event::Unfocus => {
-                if event == Event::Unfocus {
-                    acts.act(Act::LeaveField(id));
-                }
-                if let Some(mut row) = input.parent() {
-                    row.redraw();
-                }
-            }
-            Event::KeyDown if fltk::app::event_key() == fltk::enums::Key::Enter => {
-                acts.act(Act::Submit);
-                return true;
-            }
-            _ => {}
-        }
-        false
-    });
-    input
-}
-
-fn choice_input(shared: &SharedHandle, id: FieldId, choices: &[(String, String)]) -> MenuButton {
-    let mut menu = MenuButton::new(0, 0, 100, HEIGHT, None);
-    menu.set_frame(FrameType::FlatBox);
-    menu.set_text_size(paint::BODY);
-    menu.set_text_font(paint::REGULAR);
-    for (_, label) in choices {
-        menu.add_choice(&label.replace('/', "\\/"));
-    }
-    menu.super_draw(false);
-    let colours = SharedHandle::clone(shared);
-    menu.draw(move |menu| {
-        let theme = colours.theme();
-        let area = Area::new(menu.x(), menu.y(), menu.w(), menu.h());
-        paint::fill(area, theme.back);
-        paint::round(area, theme.card);
-        let (edge, width) = if menu.has_focus() {
-            (theme.accent, 2)
-        } else {
-            (theme.edge, 1)
-        };
-        paint::edge(area, edge, width);
-        let words = Area::new(area.x + 12, area.y, area.w - 44, area.h);
-        paint::text(
-            &menu.label(),
-            words,
-            paint::REGULAR,
-            paint::BODY,
-            theme.text,
-            Align::Left | Align::Inside,
-        );
-        let (x, y) = (area.x + area.w - 24, area.y + area.h / 2 - 3);
-        draw::set_draw_color(colour(theme.dim));
-        draw::draw_polygon(x, y, x + 10, y, x + 5, y + 6);
-    });
-    let (acts, values) = (SharedHandle::clone(shared), choices.to_vec());
-    menu.set_callback(move |menu| {
-        if let Some((value, _)) = usize::try_from(menu.value()).ok().and_then(|at| values.get(at)) {
-            acts.act(Act::SetField(id, value.clone()));
-        }
-    });
-    menu
-}
-
-/// Returns the lines below a field: its problem, else its help.
-fn below(field: &Field, width: i32) -> Vec<String> {
-    draw::set_font(paint::REGULAR, paint::SMALL);
-    let words = if field.problem.is_empty() {
-        &field.help
-    } else {
-        &field.problem
-    };
-    paint::wrapped(words, width - 22)
-}
-
-fn draw_field(shared: &SharedHandle, group: &Group, field: &Field) {
-    let theme = shared.theme();
-    let area = Area::new(group.x(), group.y(), group.w(), group.h());
-    paint::fill(area, theme.back);
-    let left = Align::Left | Align::Inside;
-    let has_problem = !field.problem.is_empty();
-    let label = Area::new(area.x, area.y, area.w, LABEL - 2);
-    paint::text(&field.label, label, paint::BOLD, paint::BODY, theme.text, left);
-    for index in 0..group.children() {
-        let Some(input) = group.child(index).and_then(|child| Input::from_dyn_widget(&child)) else {
-            continue;
-        };
-        if matches!(field.input, FieldInput::Choice(_)) || index > 0 {
-            break;
-        }
-        let around = Area::new(input.x() - 11, input.y() - 3, input.w() + 22, HEIGHT);
-        paint::round(around, theme.card);
-        let (edge, width) = match input.has_focus() {
-            true => (theme.accent, 2),
-            false if has_problem => (theme.bad, 1),
-            false => (theme.edge, 1),
-        };
-        paint::edge(around, edge, width);
-    }
-    let top = area.y + LABEL + HEIGHT + 6;
-    if has_problem {
-        paint::mark(&theme, rocknet_gui::screen::Mark::Bad, area.x + 2, top + 4, 10);
-    }
-    let indent = if has_problem { 18 } else { 0 };
-    let rgb = if has_problem { theme.bad } else { theme.dim };
-    for (index, line) in below(field, area.w).iter().enumerate() {
-        let place = Area::new(area.x + indent, top + index as i32 * LINE, area.w - indent, LINE);
-        paint::text(line, place, paint::REGULAR, paint::SMALL, rgb, left);
     }
 }

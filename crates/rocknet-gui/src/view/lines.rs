@@ -27,6 +27,8 @@ struct LinesState {
     offset: i32,
     /// Distance in pixels that the lines are moved to the left.
     shift: i32,
+    /// True if the lines are those of a diff, whose marks are colours.
+    is_diff: bool,
 }
 
 /// Log view.
@@ -45,6 +47,13 @@ impl LinesView {
         let (acts, handled) = (SharedHandle::clone(shared), Rc::clone(&state));
         widget.handle(move |widget, event| handle(&acts, widget, &mut handled.borrow_mut(), event));
         LinesView { widget, state }
+    }
+
+    /// Creates the view of a diff in the present group.
+    pub fn of_diff(shared: &SharedHandle) -> LinesView {
+        let view = LinesView::new(shared);
+        view.state.borrow_mut().is_diff = true;
+        view
     }
 
     /// Shows lines. While the user reads older lines, they stay in place though lines are removed at the beginning.
@@ -131,6 +140,7 @@ fn draw_lines(shared: &SharedHandle, widget: &Widget, state: &LinesState) {
             break;
         }
         let rgb = match line.mark {
+            Mark::Good | Mark::Busy if state.is_diff => paint::mark_colour(&theme, line.mark),
             Mark::Bad => theme.bad,
             Mark::Fair => theme.fair,
             _ => theme.text,

@@ -3,14 +3,19 @@
 
 mod button;
 mod charts;
+mod choice;
+mod editor;
 mod form;
+mod form_row;
 mod header;
 pub mod icon;
+mod inputs;
 mod lines;
 mod message;
 mod navigation;
 mod notice;
 mod paint;
+mod proposals;
 pub mod shared;
 mod table;
 pub mod window;

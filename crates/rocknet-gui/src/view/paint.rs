@@ -127,7 +127,12 @@ pub fn mark_colour(theme: &Theme, mark: Mark) -> Rgb {
 
 /// Draws a mark in a square of `size` pixels: each has a shape of its own beside its colour.
 pub fn mark(theme: &Theme, mark: Mark, x: i32, y: i32, size: i32) {
-    draw::set_draw_color(colour(mark_colour(theme, mark)));
+    mark_in(mark_colour(theme, mark), mark, x, y, size);
+}
+
+/// Draws the shape of a mark in a colour of its own.
+pub fn mark_in(rgb: Rgb, mark: Mark, x: i32, y: i32, size: i32) {
+    draw::set_draw_color(colour(rgb));
     let (left, top, side) = (f64::from(x), f64::from(y), f64::from(size));
     let at = |h: f64, v: f64| draw::vertex(left + h * side, top + v * side);
     match mark {

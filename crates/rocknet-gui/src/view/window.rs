@@ -11,6 +11,7 @@ use rocknet_gui::screen::{Body, Screen};
 use rocknet_gui::theme::Theme;
 
 use super::charts::ChartsView;
+use super::editor::EditorView;
 use super::form::FormView;
 use super::header::{Header, MARGIN};
 use super::icon;
@@ -32,7 +33,9 @@ enum BodyView {
     Table(TableView),
     Charts(ChartsView),
     Lines(LinesView),
+    Diff(LinesView),
     Form(FormView),
+    Editor(Box<EditorView>),
 }
 
 /// The window.
@@ -145,7 +148,9 @@ impl Window {
                 | (Some(BodyView::Table(_)), Body::Table(_))
                 | (Some(BodyView::Charts(_)), Body::Charts(_))
                 | (Some(BodyView::Lines(_)), Body::Lines(_))
+                | (Some(BodyView::Diff(_)), Body::Diff(_))
                 | (Some(BodyView::Form(_)), Body::Form(_))
+                | (Some(BodyView::Editor(_)), Body::Editor(_))
         );
         if is_other || is_new_page {
             if let Some(old) = self.body.take() {
@@ -162,7 +167,11 @@ impl Window {
             body.show(&screen.body, words.choose_folder);
         }
         self.layout();
-        if is_new_message || is_new_page && page == PageName::AddWebsite || is_other && page == PageName::Websites {
+        let takes_focus = matches!(
+            page,
+            PageName::Websites | PageName::EditWebsite | PageName::EditText | PageName::History
+        );
+        if is_new_message || is_new_page && page == PageName::AddWebsite || is_other && takes_focus {
             self.focus_body();
         }
         if before.is_none_or(|(_, before)| before != theme) {
@@ -175,6 +184,8 @@ impl Window {
     fn focus_body(&mut self) {
         match &mut self.body {
             Some(BodyView::Form(form)) => form.take_focus(),
+            Some(BodyView::Editor(editor)) => editor.take_focus(),
+            Some(BodyView::Diff(lines)) => drop(lines.widget.take_focus()),
             Some(BodyView::Table(table)) => drop(table.widget.take_focus()),
             Some(BodyView::Message(message)) => {
                 if let Some(button) = message.buttons.first_mut() {
@@ -211,7 +222,9 @@ impl Window {
             Some(BodyView::Table(view)) => view.layout(body),
             Some(BodyView::Charts(view)) => view.layout(body),
             Some(BodyView::Lines(view)) => view.layout(body),
+            Some(BodyView::Diff(view)) => view.layout(body),
             Some(BodyView::Form(view)) => view.layout(body),
+            Some(BodyView::Editor(view)) => view.layout(body),
             None => {}
         }
     }
@@ -224,7 +237,9 @@ impl BodyView {
             Body::Table(_) => BodyView::Table(TableView::new(shared)),
             Body::Charts(_) => BodyView::Charts(ChartsView::new(shared)),
             Body::Lines(_) => BodyView::Lines(LinesView::new(shared)),
+            Body::Diff(_) => BodyView::Diff(LinesView::of_diff(shared)),
             Body::Form(_) => BodyView::Form(FormView::new(shared)),
+            Body::Editor(_) => BodyView::Editor(Box::new(EditorView::new(shared))),
         }
     }
 
@@ -234,6 +249,8 @@ impl BodyView {
             (BodyView::Table(view), Body::Table(table)) => view.show(table),
             (BodyView::Charts(view), Body::Charts(charts)) => view.show(charts),
             (BodyView::Lines(view), Body::Lines(lines)) => view.show(lines),
+            (BodyView::Diff(view), Body::Diff(lines)) => view.show(lines),
+            (BodyView::Editor(view), Body::Editor(editor)) => view.show(editor),
             (BodyView::Form(view), Body::Form(form)) => view.show(form, choose),
             _ => {}
         }
@@ -245,7 +262,12 @@ impl BodyView {
             BodyView::Table(view) => remove(window, view.widget),
             BodyView::Charts(view) => remove(window, view.widget),
             BodyView::Lines(view) => remove(window, view.widget),
+            BodyView::Diff(view) => remove(window, view.widget),
             BodyView::Form(view) => remove(window, view.scroll),
+            BodyView::Editor(mut view) => {
+                view.detach();
+                remove(window, view.group);
+            }
         }
         window.redraw();
     }
@@ -261,13 +283,16 @@ fn shortcut(key: Key, with_ctrl: bool) -> Option<Act> {
     let letter = |wanted: char| key == Key::from_char(wanted);
     Some(match key {
         Key::F1 => Act::Help,
+        Key::F2 => Act::EditSite,
         Key::F5 => Act::Refresh,
         Key::Delete if !with_ctrl => Act::RemoveSite,
         Key::Escape => Act::Cancel,
         _ if !with_ctrl => return None,
         _ if letter('n') => Act::AddSite,
         _ if letter('f') => Act::FocusFilter,
-        _ if letter('l') => Act::Show(PageName::Logs),
+        _ if letter('s') => Act::Submit,
+        _ if letter('e') => Act::EditText,
+        _ if letter('l') => Act::ShowSiteLog,
         _ if letter(',') => Act::Show(PageName::Settings),
         _ if letter('z') => Act::Undo,
         _ if letter('q') => Act::Quit,

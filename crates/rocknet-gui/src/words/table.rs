@@ -24,6 +24,9 @@ table! {
     activity = "Activity", "Aktivität";
     logs = "Logs", "Protokolle";
     server = "Server", "Server";
+    upstreams = "Other servers", "Andere Server";
+    php = "PHP", "PHP";
+    databases = "Databases", "Datenbanken";
     certificates = "Certificates", "Zertifikate";
     check_up = "Check-up", "Prüfung";
     history = "History", "Verlauf";
@@ -57,6 +60,9 @@ table! {
     no_program_text = "The program `rocknet` is neither beside this program nor on the search path. Install RockNet Core.",
         "Das Programm `rocknet` liegt weder neben diesem Programm noch im Suchpfad. Installiere RockNet Core.";
     loading = "Loading …", "Wird geladen …";
+    denied_title = "The token does not permit this", "Das Token erlaubt dies nicht";
+    denied_text = "The token of this connection only permits to read what is no secret. Enter the full token in the settings.",
+        "Das Token dieser Verbindung erlaubt nur zu lesen, was nicht geheim ist. Trage in den Einstellungen das volle Token ein.";
     query_failed = "This could not be loaded", "Das konnte nicht geladen werden";
     last_lines = "Last lines of the output", "Letzte Zeilen der Ausgabe";
     disconnected = "The server does not reply. These are the last known values.",
@@ -90,7 +96,7 @@ table! {
 
     // Websites.
     add_website = "Add website", "Website hinzufügen";
-    filter_websites = "Filter by name or folder", "Nach Name oder Ordner filtern";
+    filter_websites = "Filter by any column", "Nach jeder Spalte filtern";
     no_websites_title = "No websites yet", "Noch keine Websites";
     no_websites_text = "A website is a folder with files, or another server that requests are forwarded to.",
         "Eine Website ist ein Ordner mit Dateien oder ein anderer Server, an den Anfragen weitergeleitet werden.";
@@ -107,6 +113,15 @@ table! {
     fault = "Fault", "Fehler";
     open = "Open", "Öffnen";
     open_folder = "Folder", "Ordner";
+    open_editor = "Editor", "Editor";
+    open_log = "Log", "Protokoll";
+    protocol = "Protocol", "Protokoll";
+    certificate = "Certificate", "Zertifikat";
+    php_elsewhere = "external", "extern";
+    trusted = "Trusted", "Vertraut";
+    not_yet = "Not yet", "Noch nicht";
+    trust_local = "Of this computer", "Dieses Computers";
+    trust_files = "Your files", "Eigene Dateien";
     duplicate = "Duplicate", "Duplizieren";
     enable = "Enable", "Aktivieren";
     disable = "Disable", "Deaktivieren";
@@ -122,6 +137,50 @@ table! {
     nothing_to_undo = "There is no change of this window to take back.",
         "Es gibt keine Änderung dieses Fensters, die zurückgenommen werden kann.";
     opened = "{0} opens in the browser.", "{0} wird im Browser geöffnet.";
+
+    // Form that edits a website, and questions about its input.
+    edit = "Edit", "Bearbeiten";
+    edit_website = "Edit website", "Website bearbeiten";
+    edit_title = "Edit {0}", "{0} bearbeiten";
+    edit_subtitle = "Saved in {0}", "Gespeichert in {0}";
+    save = "Save", "Speichern";
+    saving = "Saving …", "Wird gespeichert …";
+    changed = "{0} is saved, and served as you see it.", "{0} ist gespeichert und wird so ausgeliefert.";
+    edit_as_text = "Edit as text", "Als Text bearbeiten";
+    edited_as_text = "This value is edited as text.", "Dieser Wert wird als Text bearbeitet.";
+    as_usual = "As usual", "Wie üblich";
+    one_on_each_line = "One on each line.", "Eins pro Zeile.";
+    pairs_on_each_line = "One name = value on each line.", "Ein Name = Wert pro Zeile.";
+    or_words = "Also: {0}.", "Auch: {0}.";
+    default_is = "If empty: {0}.", "Wenn leer: {0}.";
+    for_example = "For example: {0}", "Zum Beispiel: {0}";
+    edited_meanwhile = "Another program has edited this website. Its values are shown, and your input is kept.",
+        "Ein anderes Programm hat diese Website bearbeitet. Seine Werte werden gezeigt, deine Eingaben bleiben.";
+    unsaved_title = "Discard your input?", "Eingaben verwerfen?";
+    unsaved_text = "You have changed something here that is not saved.",
+        "Du hast hier etwas geändert, das nicht gespeichert ist.";
+    keep_editing = "Keep editing", "Weiter bearbeiten";
+    discard = "Discard", "Verwerfen";
+    conflict_title = "Another program has edited the same", "Ein anderes Programm hat dasselbe bearbeitet";
+    conflict_text_form = "The file has new values where you have typed others. If you keep your input, saving replaces                           those values.",
+        "Die Datei hat neue Werte, wo du andere eingegeben hast. Wenn du deine Eingaben behältst, ersetzt das Speichern          diese Werte.";
+    conflict_text_file = "The file was saved by another program while you were typing. If you keep your text, saving                           replaces the other change.",
+        "Die Datei wurde von einem anderen Programm gespeichert, während du geschrieben hast. Wenn du deinen Text          behältst, ersetzt das Speichern die andere Änderung.";
+    keep_input = "Keep my input", "Meine Eingaben behalten";
+    take_other = "Show the file", "Datei zeigen";
+
+    // The configuration as text.
+    text_saved = "The configuration is saved and in effect.", "Die Konfiguration ist gespeichert und wirksam.";
+    text_reloaded = "Another program has edited the file. The new text is shown.",
+        "Ein anderes Programm hat die Datei bearbeitet. Der neue Text wird gezeigt.";
+    text_unsaved = "Not saved yet", "Noch nicht gespeichert";
+    text_not_loaded = "The server has not loaded this text yet.", "Der Server hat diesen Text noch nicht geladen.";
+    errors_counted = "Errors: {0}", "Fehler: {0}";
+    line = "Line", "Zeile";
+    problem = "Problem", "Problem";
+    no_problems = "The server accepts this text.", "Der Server nimmt diesen Text an.";
+    editor_hint = "Ctrl+Space proposes keys. Ctrl+S saves. F6 goes to the problems.",
+        "Strg+Leertaste schlägt Schlüssel vor. Strg+S speichert. F6 führt zu den Problemen.";
 
     // Kinds of websites.
     kind_files = "Files", "Dateien";
@@ -209,6 +268,9 @@ table! {
     level = "Detail: {0}", "Details: {0}";
     no_lines = "No lines yet. Requests appear here where the access log of a website is on.",
         "Noch keine Zeilen. Anfragen erscheinen hier, wenn das Zugriffsprotokoll einer Website an ist.";
+    all_websites = "All websites", "Alle Websites";
+    no_line_of_site = "No line of this website. Requests name it if the access log has format = \"json\".",
+        "Keine Zeile dieser Website. Anfragen nennen sie, wenn das Zugriffsprotokoll format = \"json\" hat.";
     no_line_matches = "No line matches.", "Keine Zeile passt.";
     lines_counted = "{0} lines", "{0} Zeilen";
     lines_copied = "The lines were copied.", "Die Zeilen wurden kopiert.";
@@ -242,6 +304,52 @@ table! {
     other_config = "Not possible here: the server was started elsewhere, with another configuration than yours",
         "Hier nicht möglich: Der Server wurde woanders gestartet, mit einer anderen Konfiguration als deiner";
 
+    // Other servers, PHP, databases.
+    upstreams_help = "Servers that websites forward requests to. One that is out of service finishes its requests, and gets no new visitors.",
+        "Server, an die Websites Anfragen weiterleiten. Einer außer Betrieb beendet seine Anfragen und bekommt keine neuen Besucher.";
+    drain = "Take out of service", "Außer Betrieb nehmen";
+    undrain = "Put into service", "In Betrieb nehmen";
+    drained_now = "{0} gets no new visitors.", "{0} bekommt keine neuen Besucher.";
+    undrained_now = "{0} gets visitors again.", "{0} bekommt wieder Besucher.";
+    no_upstreams_title = "No other servers", "Keine anderen Server";
+    no_upstreams_text = "No website forwards requests to another server.",
+        "Keine Website leitet Anfragen an einen anderen Server weiter.";
+    in_progress = "In progress", "In Arbeit";
+    response_time = "Response time", "Antwortzeit";
+    upstream_up = "In service", "In Betrieb";
+    upstream_down = "Does not reply", "Antwortet nicht";
+    upstream_paused = "Paused after errors", "Pausiert nach Fehlern";
+    upstream_drained = "Out of service", "Außer Betrieb";
+    unknown = "Unknown", "Unbekannt";
+    no_php_title = "No website uses PHP", "Keine Website nutzt PHP";
+    no_php_text = "The server starts PHP by itself when a website needs it.",
+        "Der Server startet PHP von selbst, wenn eine Website es braucht.";
+    no_php_installed = "PHP is not installed on this computer: apt install php-fpm",
+        "PHP ist auf diesem Computer nicht installiert: apt install php-fpm";
+    php_installed = "Installed on this computer: {0}", "Auf diesem Computer installiert: {0}";
+    start_php = "Start", "Starten";
+    restart_php = "Restart", "Neu starten";
+    php_failed = "Does not run", "Läuft nicht";
+    processes = "Processes", "Prozesse";
+    restarts = "Restarts", "Neustarts";
+    databases_help = "Databases of this computer. Your system may ask for your password to start or stop one.",
+        "Datenbanken dieses Computers. Zum Starten oder Anhalten kann dein System nach dem Passwort fragen.";
+    databases_help_without_systemd = "Databases of this computer. Without systemd, they are started elsewhere.",
+        "Datenbanken dieses Computers. Ohne systemd werden sie anderswo gestartet.";
+    no_databases_title = "No database was found", "Keine Datenbank gefunden";
+    no_databases_text = "MariaDB, MySQL and PostgreSQL appear here as soon as they are installed: apt install mariadb-server",
+        "MariaDB, MySQL und PostgreSQL erscheinen hier, sobald sie installiert sind: apt install mariadb-server";
+    database = "Database", "Datenbank";
+    connection = "Connection", "Verbindung";
+    copy_connection = "Copy connection", "Verbindung kopieren";
+    database_start = "Start", "Starten";
+    database_stop = "Stop", "Anhalten";
+    changing = "Changing", "Wechselt";
+    failed_unit = "Failed", "Fehlgeschlagen";
+    no_unit = "not started by systemd", "nicht von systemd gestartet";
+    unit_started = "{0} runs.", "{0} läuft.";
+    unit_stopped = "{0} is stopped.", "{0} ist angehalten.";
+
     // Certificates, check-up, history.
     no_certificates_title = "No website uses HTTPS", "Keine Website nutzt HTTPS";
     no_certificates_text = "Websites with a name get a certificate by themselves.",
@@ -263,10 +371,33 @@ table! {
     no_changes_title = "No changes yet", "Noch keine Änderungen";
     no_changes_text = "Every change by this window, the dashboard or a command is kept here, and can be taken back.",
         "Jede Änderung durch dieses Fenster, das Dashboard oder einen Befehl steht hier und kann zurückgenommen werden.";
+    browsers = "Browsers", "Browser";
+    browsers_help = "Trust in the certificates that this computer issues for its own websites.",
+        "Vertrauen in die Zertifikate, die dieser Computer für seine eigenen Websites ausstellt.";
+    browsers_warn = "Browsers warn of certificates of this computer.", "Browser warnen vor Zertifikaten dieses Computers.";
+    store_of_system = "Programs of the system", "Programme des Systems";
+    store_trusted = "{0}: trusted ({1})", "{0}: vertraut ({1})";
+    store_not_yet = "{0}: not yet ({1})", "{0}: noch nicht ({1})";
+    system_not_yet = "Programs such as curl and PHP: not yet. Run this in a terminal: {0}",
+        "Programme wie curl und PHP: noch nicht. Führe dies in einem Terminal aus: {0}";
+    store_unknown = "{0}: not known: {1}", "{0}: nicht bekannt: {1}";
+    no_stores_title = "No browser was found", "Kein Browser wurde gefunden";
+    no_stores_text = "No website has needed a certificate of this computer yet, or no browser of this account keeps certificates.",
+        "Noch keine Website brauchte ein Zertifikat dieses Computers, oder kein Browser dieses Kontos speichert Zertifikate.";
+    copy_command = "Copy command", "Befehl kopieren";
+    copied = "Copied: {0}", "Kopiert: {0}";
+    renewal = "Renewal", "Erneuerung";
+    renewed_by_itself = "By itself", "Von selbst";
+    renewed_by_you = "Replace the files", "Dateien ersetzen";
+    not_renewed = "Cannot be renewed", "Nicht erneuerbar";
     change = "Change", "Änderung";
     lines_changed = "Lines", "Zeilen";
     time = "Time", "Zeit";
     undo_last = "Take back the last change", "Letzte Änderung zurücknehmen";
+    show_change = "Show lines", "Zeilen zeigen";
+    all_changes = "All changes", "Alle Änderungen";
+    change_subtitle = "{0}, {1}, lines: {2}", "{0}, {1}, Zeilen: {2}";
+    no_diff = "The lines of this change are not known.", "Die Zeilen dieser Änderung sind nicht bekannt.";
 
     // Settings.
     appearance = "Appearance", "Erscheinungsbild";
@@ -278,8 +409,8 @@ table! {
     language = "Language", "Sprache";
     settings_help = "Saved at once, for this account.", "Wird sofort gespeichert, für dieses Konto.";
     settings_failed = "The settings could not be saved: {0}", "Die Einstellungen konnten nicht gespeichert werden: {0}";
-    shortcuts = "Ctrl+N adds a website. Ctrl+F filters. Enter opens. Del removes. Ctrl+Z takes back. F5 reloads. \
-                 Ctrl+L shows the logs. Ctrl+, shows the settings. Ctrl+Q quits.",
-        "Strg+N fügt eine Website hinzu. Strg+F filtert. Enter öffnet. Entf entfernt. Strg+Z nimmt zurück. F5 lädt \
-         neu. Strg+L zeigt die Protokolle. Strg+, zeigt die Einstellungen. Strg+Q beendet.";
+    shortcuts = "Ctrl+N adds a website. F2 edits. Ctrl+F filters. Enter opens. Del removes. Ctrl+S saves. Ctrl+Z \
+                 takes back. F5 reloads. Ctrl+E edits as text. Ctrl+L shows the log of the selected website. Ctrl+1 to Ctrl+9 sort by a column. Ctrl+, shows the settings. Ctrl+Q quits.",
+        "Strg+N fügt eine Website hinzu. F2 bearbeitet. Strg+F filtert. Enter öffnet. Entf entfernt. Strg+S \
+         speichert. Strg+Z nimmt zurück. F5 lädt neu. Strg+E bearbeitet als Text. Strg+L zeigt das Protokoll der gewählten Website. Strg+1 bis Strg+9 sortieren nach einer Spalte. Strg+, zeigt die Einstellungen. Strg+Q beendet.";
 }

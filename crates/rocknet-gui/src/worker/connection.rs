@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rocknet_config::environment::ProcessEnvironment;
 use rocknet_config::model::ControlSocket;
 use rocknet_config::{CONTROL_SOCKET, SYSTEM_STATE_FOLDER, user_state_folder};
-use rocknet_control::{Client, ClientError};
+use rocknet_control::{Client, ClientError, ServerAddress};
 
 use super::options::Options;
 use crate::job::Absence;
@@ -22,7 +22,7 @@ pub struct Places {
     /// Socket that the user has named.
     named: Option<PathBuf>,
     config: Option<PathBuf>,
-    connected: Option<PathBuf>,
+    connected: Option<ServerAddress>,
 }
 
 impl Places {
@@ -58,9 +58,9 @@ impl Places {
         self.named.is_some()
     }
 
-    /// Returns the socket of the last connection.
-    pub fn connected(&self) -> Option<&Path> {
-        self.connected.as_deref()
+    /// Returns the address of the last connection.
+    pub fn connected(&self) -> Option<&ServerAddress> {
+        self.connected.as_ref()
     }
 
     /// Connects to the first server that is found.
@@ -74,7 +74,7 @@ impl Places {
         for socket in self.sockets() {
             match Client::connect(&socket) {
                 Ok(client) => {
-                    self.connected = Some(socket.clone());
+                    self.connected = Some(ServerAddress::Socket(socket.clone()));
                     return Ok((socket, client));
                 }
                 Err(ClientError::NotRunning(_)) => {}
