@@ -101,6 +101,9 @@ fn the_smallest_window_shows_everything() {
             model.act(Act::LeaveField(FieldId::Name));
             show_smallest(&mut window, &model, &format!("{name}, problems, {language:?}"));
             model.act(Act::Cancel);
+            edit(&mut model, |model, state| {
+                show_smallest(&mut window, model, &format!("{name}, {state}, {language:?}"));
+            });
         }
     }
     assert_eq!(width_on_screen(), (w as f32 * wanted) as i32);
@@ -157,7 +160,13 @@ fn every_page_is_drawn() {
             }
         }
         add_website(&mut window, &mut model);
-        edit(&mut window, &mut model, &mut seen);
+        edit(&mut model, |model, state| {
+            window.show(model);
+            settle(&window);
+            assert!(colours(&mut window).len() > 4, "{state}");
+            press_all(&mut window, model, state);
+            seen.insert(kind(model));
+        });
         resize(&mut window, &model);
     }
     icon_is_that_of_the_drawing();
@@ -318,14 +327,7 @@ fn add_website(window: &mut Window, model: &mut Model) {
 }
 
 /// Draws the form of a website, the text of the configuration, the differences of a change, and a question.
-fn edit(window: &mut Window, model: &mut Model, seen: &mut HashSet<&'static str>) {
-    let mut draw = |model: &Model, state: &str| {
-        window.show(model);
-        settle(window);
-        assert!(colours(window).len() > 4, "{state}");
-        press_all(window, model, state);
-        seen.insert(kind(model));
-    };
+fn edit(model: &mut Model, mut draw: impl FnMut(&Model, &str)) {
     model.act(Act::Show(PageName::Websites));
     model.act(Act::Select("site-1.localhost".to_owned()));
     if model.act(Act::EditSite).is_empty() {
