@@ -29,7 +29,7 @@ pub fn screen(model: &Model) -> Screen {
             button(words.stop_server, Act::StopServer).style(Style::Danger),
         ],
         body: Body::Table(Table {
-            columns: vec![Column::new(words.property, 1), Column::new(words.value, 3)],
+            columns: vec![Column::new(words.property, 3), Column::new(words.value, 7)],
             selected: selected.and_then(|key| rows.iter().position(|row| row.key == *key)),
             rows,
             empty: String::new(),

@@ -46,6 +46,7 @@ pub fn without_server(model: &Model) -> Message {
                 let service = match model.starter() {
                     Starter::Unit(UnitKind::System) => words.start_by_system,
                     Starter::Unit(UnitKind::User) => words.start_by_user,
+                    Starter::Program if model.ways.starters().len() > 1 => words.start_by_program,
                     Starter::Program => "",
                 };
                 format!("{text} {service}").trim_end().to_owned()

@@ -322,5 +322,5 @@ fn the_page_of_the_server_says_what_is_not_possible() {
         .rows
         .into_iter()
         .find(|row| row.key == model.words().started_by);
-    assert!(started_by.unwrap().cells[1].text.contains("systemd"));
+    assert!(started_by.unwrap().cells[1].text.contains("service rocknet"));
 }

@@ -85,6 +85,8 @@ table! {
     start_own = "Start a server of my own", "Eigenen Server starten";
     start_by_system = "It is the service rocknet of this computer.", "Er ist der Dienst rocknet dieses Computers.";
     start_by_user = "It is the service rocknet of your account.", "Er ist der Dienst rocknet deines Kontos.";
+    start_by_program = "It serves your own configuration. The service of this computer serves another one.",
+        "Er nutzt deine eigene Konfiguration. Der Dienst dieses Computers nutzt eine andere.";
     may_ask = "The system may ask for a password.", "Das System fragt womöglich nach einem Passwort.";
     closed_title = "A server of this computer is running", "Ein Server dieses Computers läuft";
     closed_text = "Your account has no access to it, because it is not a member of the group {0}. To get access, type \
@@ -296,13 +298,11 @@ table! {
     config_file = "Configuration file", "Konfigurationsdatei";
     control_socket = "Control socket", "Steuer-Socket";
     started_by = "Started by", "Gestartet von";
-    by_system = "systemd, as the service rocknet of this computer", "systemd, als Dienst rocknet dieses Computers";
-    by_user = "systemd, as the service rocknet of your account", "systemd, als Dienst rocknet deines Kontos";
-    by_program = "a program, without a service", "einem Programm, ohne Dienst";
-    no_polkit = "Not possible here: only root may restart the service, because polkit (package polkitd) is missing",
-        "Hier nicht möglich: Nur root darf den Dienst neu starten, weil polkit (Paket polkitd) fehlt";
-    other_config = "Not possible here: the server was started elsewhere, with another configuration than yours",
-        "Hier nicht möglich: Der Server wurde woanders gestartet, mit einer anderen Konfiguration als deiner";
+    by_system = "the service rocknet of this computer", "Dienst rocknet dieses Computers";
+    by_user = "the service rocknet of your account", "Dienst rocknet deines Kontos";
+    by_program = "a program, without a service", "ein Programm, ohne Dienst";
+    no_polkit = "Needs root, or the package polkitd", "Nur als root oder mit dem Paket polkitd";
+    other_config = "Not here: it has another configuration", "Nicht hier: andere Konfiguration";
 
     // Other servers, PHP, databases.
     upstreams_help = "Servers that websites forward requests to. One that is out of service finishes its requests, and gets no new visitors.",
