@@ -61,6 +61,11 @@ pub enum FieldId {
     Address,
     Theme,
     Language,
+    /// Place of the server, and the fields for one elsewhere.
+    ServerPlace,
+    ServerSocket,
+    ServerAddress,
+    ServerToken,
     /// Name of the website that is edited.
     SiteName,
     /// Source of the responses of the website that is edited.
@@ -153,6 +158,8 @@ pub enum Act {
     FocusFilter,
     Sort(SortKey),
     StartServer,
+    /// Connects to the server again, after a failure.
+    ConnectAgain,
     StopServer,
     RestartServer,
     ReloadServer,

@@ -12,6 +12,7 @@ mod links;
 mod log_origin;
 mod log_view;
 mod notice;
+mod places;
 mod questions;
 mod reports;
 mod service_acts;
@@ -34,6 +35,7 @@ use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::samples::SampleHistory;
 
 use crate::act::{Act, CertificateView, PageName, Span};
+use crate::elsewhere::Elsewhere;
 use crate::job::{Job, Query};
 use crate::words::Words;
 
@@ -71,6 +73,9 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Model {
     pub settings: Settings,
+    /// Place of the server as the user has typed it, and the one in use.
+    pub elsewhere: Elsewhere,
+    used_place: Elsewhere,
     pub page: PageName,
     pub link: Link,
     /// Latest state of the server; kept while the server is absent.
@@ -116,6 +121,8 @@ impl Model {
     pub fn new(settings: Settings) -> Model {
         Model {
             settings,
+            elsewhere: Elsewhere::default(),
+            used_place: Elsewhere::default(),
             page: PageName::default(),
             link: Link::default(),
             status: None,
@@ -163,6 +170,18 @@ impl Model {
     /// Returns true if the last change of this window can be taken back.
     pub fn can_undo(&self) -> bool {
         self.undo.is_some() && self.link.is_online()
+    }
+
+    /// Forgets what a server has reported, because another one is used from now on.
+    fn forget_server(&mut self) {
+        self.websites.forget();
+        self.samples = SampleHistory::new(MAX_SAMPLES);
+        self.log.stop();
+        self.log.site = None;
+        self.status = None;
+        self.level = None;
+        self.undo = None;
+        self.services.forget_server();
     }
 
     /// Collects the facts about websites from the other lists.

@@ -10,6 +10,8 @@ mod launch;
 mod log_stream;
 mod machine;
 mod options;
+mod place_file;
+mod place_jobs;
 mod programs;
 mod service_jobs;
 mod service_state;
@@ -57,6 +59,9 @@ pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Send
             logs: LogStream::default(),
             services: ServiceState::default(),
         };
+        if options.socket.is_none() && options.config.is_none() {
+            worker.read_place();
+        }
         worker.run(&jobs);
     });
     sender
@@ -115,7 +120,8 @@ impl Worker {
 
     fn carry_out(&mut self, job: Job) {
         match job {
-            Job::Connect => self.poll(true),
+            Job::Connect => self.connect_again(),
+            Job::UseServer(place) => self.use_server(&place),
             Job::Start => self.start(),
             Job::Stop => self.stop(),
             Job::Restart => {
@@ -214,9 +220,24 @@ impl Worker {
         }
     }
 
+    /// Reports why there is no server, once.
+    fn report_absence(&mut self, absence: Absence) {
+        if self.absence.as_ref() != Some(&absence) {
+            self.absence = Some(absence.clone());
+            (self.report)(Report::Absent(absence));
+        }
+    }
+
     fn connect(&mut self) -> bool {
+        if matches!(self.absence, Some(Absence::WrongToken(_))) {
+            return false;
+        }
         match self.places.connect() {
-            Ok((socket, client)) => {
+            Ok((socket, mut client)) => {
+                if let Some(absence) = self.refusal(&mut client) {
+                    self.report_absence(absence);
+                    return false;
+                }
                 self.server = Some(ServerLink {
                     client,
                     status: Status::default(),
@@ -228,10 +249,7 @@ impl Worker {
                 true
             }
             Err(absence) => {
-                if self.absence.as_ref() != Some(&absence) {
-                    self.absence = Some(absence.clone());
-                    (self.report)(Report::Absent(absence));
-                }
+                self.report_absence(absence);
                 false
             }
         }
@@ -384,6 +402,11 @@ impl Worker {
             (self.report)(Report::Failed(error.error));
         }
         self.server = None;
+        if self.places.is_elsewhere() {
+            // SSH accepts connections even after the end of the server, so the next poll finds out.
+            self.absence = None;
+            return;
+        }
         self.launcher.wait_for_end(&self.places);
         self.absence = None;
         self.connect();

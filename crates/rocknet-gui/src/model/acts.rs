@@ -44,14 +44,19 @@ impl Model {
                 self.websites.sort_by(key);
                 Vec::new()
             }
+            Act::ConnectAgain => self.connect_again(),
+            Act::StartServer if self.is_elsewhere() => self.connect_again(),
             Act::StartServer => {
                 self.link = Link::Starting;
                 vec![Effect::Job(Job::Start)]
             }
             Act::StopServer => self.stop(Job::Stop),
+            // This program could not start it again.
+            Act::RestartServer if self.is_elsewhere() => Vec::new(),
             Act::RestartServer => self.stop(Job::Restart),
             Act::ReloadServer => self.while_online(Job::Reload),
             Act::OpenSite => self.open_site(),
+            Act::OpenFolder | Act::OpenEditor | Act::OpenConfig if self.is_elsewhere() => Vec::new(),
             Act::OpenFolder => {
                 let root = self
                     .websites
@@ -94,6 +99,7 @@ impl Model {
             }
             Act::ChooseFolder => vec![Effect::ChooseFolder],
             Act::Submit => match self.page {
+                PageName::Settings => self.use_place(),
                 PageName::EditWebsite => self.save_site(),
                 PageName::EditText => self.save_text(),
                 _ => self.submit(),
@@ -249,6 +255,7 @@ impl Model {
         let key = match field {
             FieldId::Theme => "theme",
             FieldId::Language => "language",
+            _ if self.set_place(field, text) => return Vec::new(),
             FieldId::File => return self.choose_text(PathBuf::from(text)),
             _ if self.page == PageName::EditWebsite => return self.set_site_field(field, text),
             _ => return self.set_draft(field, text),

@@ -14,6 +14,7 @@ impl Model {
     /// Takes a report of the worker, and returns what the window has to do.
     pub fn report(&mut self, report: Report) -> Vec<Effect> {
         match report {
+            Report::Place(place) => self.take_place(place),
             Report::Connected(socket) => return self.connect(socket),
             Report::Absent(absence) => self.lose(absence),
             Report::Starting => self.link = Link::Starting,

@@ -23,7 +23,7 @@ pub fn screen(model: &Model) -> Screen {
         actions: vec![
             button(words.reload, Act::ReloadServer),
             button(words.edit_as_text, Act::EditText).only_if(is_online && status.config_file.is_some()),
-            button(words.restart_server, Act::RestartServer),
+            button(words.restart_server, Act::RestartServer).only_if(is_online && !model.is_elsewhere()),
             button(words.stop_server, Act::StopServer).style(Style::Danger),
         ],
         body: Body::Table(Table {
