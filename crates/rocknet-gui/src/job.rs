@@ -209,6 +209,8 @@ pub enum Report {
     Done(String),
     /// The own authority is trusted now.
     Trusted,
+    /// The token of this program does not permit the instruction.
+    NotPermitted,
     /// An instruction has failed, with its message.
     Failed(String),
 }

@@ -153,6 +153,7 @@ impl Worker {
             Job::Service(job) => self.serve(job),
             Job::SetLevel(level) => match self.call::<LogLevel>(&Request::SetLogLevel(LogLevelChange::new(level))) {
                 Ok(now) => (self.report)(Report::LevelChanged(now.level)),
+                Err(error) if error.status == 403 => (self.report)(Report::NotPermitted),
                 Err(error) => (self.report)(Report::Failed(error.error)),
             },
             Job::WatchTraffic(watches) => {
@@ -339,6 +340,7 @@ impl Worker {
                 self.poll(true);
                 (self.report)(Report::Done(done.message));
             }
+            Err(error) if error.status == 403 => (self.report)(Report::NotPermitted),
             Err(error) => {
                 let text = match &error.details {
                     Some(details) => format!("{}\n{details}", error.error),

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use rocknet_control::logs::LogEvent;
-
 use super::draft::{Draft, DraftStage};
 use super::links::Link;
 use super::{Effect, Fetched, Model};
@@ -162,7 +160,7 @@ impl Model {
             Act::Refresh if self.page == PageName::Websites => self.act(Act::ReloadServer),
             Act::Refresh => self.query(),
             Act::CopyLines => {
-                let lines: Vec<String> = self.log.chosen().map(|LogEvent { line, .. }| line.clone()).collect();
+                let lines: Vec<String> = self.log.chosen().map(|line| line.event.line.clone()).collect();
                 self.tell(self.words().lines_copied.to_owned(), false);
                 vec![Effect::Copy(lines.join("\n"))]
             }

@@ -47,6 +47,11 @@ impl Model {
         vec![Effect::Job(Job::UseServer(self.elsewhere.clone()))]
     }
 
+    /// Returns the message about an instruction that the token does not permit.
+    pub(super) fn not_permitted(&self) -> String {
+        format!("{}\n{}", self.words().denied_title, self.words().denied_change)
+    }
+
     /// Connects again, after the cause of a failure was removed.
     pub(super) fn connect_again(&mut self) -> Vec<Effect> {
         self.link = Link::Connecting;
@@ -120,5 +125,16 @@ mod tests {
             assert_eq!(model.act(act.clone()), [], "{act:?}");
         }
         assert!(model.link.is_online());
+        // A token for reading permits no change.
+        model.report(Report::NotPermitted);
+        let notice = |model: &Model| model.notice.as_ref().unwrap().text.clone();
+        assert!(notice(&model).starts_with(model.words().denied_title));
+        model.act(Act::DismissNotice);
+        let error = rocknet_control::api::ApiError::new(403, "no");
+        model.report(Report::Edited(
+            crate::job::Purpose::Remove("a.test".to_owned()),
+            Err(error),
+        ));
+        assert!(notice(&model).starts_with(model.words().denied_title));
     }
 }

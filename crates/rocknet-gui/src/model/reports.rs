@@ -86,6 +86,7 @@ impl Model {
                 effects.extend(self.while_online(Job::Query(Query::Trust)));
                 return effects;
             }
+            Report::NotPermitted => self.complain(self.not_permitted()),
             Report::Failed(message) => self.complain(message),
             report => return self.report_service(report),
         }
@@ -138,6 +139,7 @@ impl Model {
             Ok(saved) => saved,
             Err(error) => {
                 let text = match &error.details {
+                    _ if error.status == 403 => self.not_permitted(),
                     Some(details) => format!("{}\n{details}", error.error),
                     None => error.error,
                 };

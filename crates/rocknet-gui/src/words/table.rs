@@ -70,6 +70,8 @@ table! {
     denied_title = "The token does not permit this", "Das Token erlaubt dies nicht";
     denied_text = "The token of this connection only permits to read what is no secret. Enter the full token in the settings.",
         "Das Token dieser Verbindung erlaubt nur zu lesen, was nicht geheim ist. Trage in den Einstellungen das volle Token ein.";
+    denied_change = "It only permits to read. Enter the full token in the settings.",
+        "Es erlaubt nur zu lesen. Trage in den Einstellungen das volle Token ein.";
     query_failed = "This could not be loaded", "Das konnte nicht geladen werden";
     last_lines = "Last lines of the output", "Letzte Zeilen der Ausgabe";
     disconnected = "The server does not reply. These are the last known values.",

@@ -104,6 +104,9 @@ impl Worker {
             }
         };
         let result = self.call::<Done>(&request);
+        if matches!(&result, Err(error) if error.status == 403) {
+            return (self.report)(Report::NotPermitted);
+        }
         let result = result.map(|done| done.message).map_err(|error| error.error);
         self.query_service(query, false);
         (self.report)(Report::Served(job, result));
