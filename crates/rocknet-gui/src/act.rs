@@ -2,6 +2,8 @@
 
 use rocknet_control::api::Level;
 
+use crate::ways::Starter;
+
 /// Page of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageName {
@@ -157,7 +159,9 @@ pub enum Act {
     Filter(String),
     FocusFilter,
     Sort(SortKey),
+    /// Starts a server in the usual way.
     StartServer,
+    StartBy(Starter),
     /// Connects to the server again, after a failure.
     ConnectAgain,
     StopServer,

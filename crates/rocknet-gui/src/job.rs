@@ -14,6 +14,8 @@ use rocknet_control::site_form::SiteForm;
 use rocknet_control::{CertificateSummary, SiteSummary, Status};
 
 use crate::elsewhere::Elsewhere;
+use crate::theme::ColorScheme;
+use crate::ways::{Starter, Ways};
 
 pub use services::{
     Database, DatabaseKind, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, ServiceJob, SiteUse, Trust,
@@ -61,8 +63,8 @@ pub enum Job {
     Connect,
     /// Connects to another server from now on, and writes its place to the file.
     UseServer(Elsewhere),
-    /// Starts a server as a child process, and connects to it.
-    Start,
+    /// Starts a server, and connects to it.
+    Start(Starter),
     Stop,
     /// Stops the server, and starts it again.
     Restart,
@@ -88,6 +90,10 @@ pub enum Job {
     WatchTraffic(bool),
     /// Follows the logs from now on.
     FollowLogs,
+    /// Looks for ways to start and stop a server.
+    FindWays,
+    /// Queries whether the desktop wishes dark or light windows.
+    QueryDesktop,
     /// Looks into a folder.
     Inspect(PathBuf),
     /// Looks for development servers.
@@ -174,6 +180,12 @@ pub enum Report {
     /// A server is being started.
     Starting,
     StartFailed(StartFailure),
+    /// The system has not permitted to start, stop or restart a unit. The command does so with root's rights.
+    Refused(String),
+    /// Ways to start and stop a server, if they have changed.
+    Ways(Ways),
+    /// Wish of the desktop; `None` if it has none.
+    Desktop(Option<ColorScheme>),
     /// The server of this program was started. A port of the first page that was taken, the program that holds it, and
     /// the port in its place.
     Started(Option<(u16, String, u16)>),

@@ -14,5 +14,6 @@ pub mod pages;
 pub mod screen;
 pub mod theme;
 pub mod toml_text;
+pub mod ways;
 pub mod words;
 pub mod worker;

@@ -38,6 +38,8 @@ use rocknet_control::samples::SampleHistory;
 use crate::act::{Act, CertificateView, PageName, Span};
 use crate::elsewhere::Elsewhere;
 use crate::job::{Job, Query};
+use crate::theme::{ColorScheme, Theme};
+use crate::ways::{Starter, Ways};
 use crate::words::Words;
 
 pub use draft::{Draft, DraftStage, WebsiteKind};
@@ -79,6 +81,12 @@ pub struct Model {
     used_place: Elsewhere,
     pub page: PageName,
     pub link: Link,
+    /// Ways in which a server can be started and stopped.
+    pub ways: Ways,
+    /// Way of the last start.
+    starter: Option<Starter>,
+    /// Wish of the desktop for dark or light windows.
+    pub desktop: Option<ColorScheme>,
     /// Latest state of the server; kept while the server is absent.
     pub status: Option<Status>,
     pub websites: Websites,
@@ -126,6 +134,9 @@ impl Model {
             used_place: Elsewhere::default(),
             page: PageName::default(),
             link: Link::default(),
+            ways: Ways::default(),
+            starter: None,
+            desktop: None,
             status: None,
             websites: Websites::default(),
             samples: SampleHistory::new(MAX_SAMPLES),
@@ -156,6 +167,30 @@ impl Model {
     /// Returns the texts in the language of the user.
     pub fn words(&self) -> &'static Words {
         self.settings.language.words()
+    }
+
+    /// Returns the colours of the window.
+    pub fn theme(&self) -> Theme {
+        self.settings.theme.theme(self.desktop)
+    }
+
+    /// Returns the way in which a server is started, unless the user chooses another one.
+    pub fn starter(&self) -> Starter {
+        let starters = self.ways.starters();
+        let last = self.starter.filter(|starter| starters.contains(starter));
+        last.or(starters.first().copied()).unwrap_or_default()
+    }
+
+    /// Returns true while the system may ask for a password, because the server is being started or stopped.
+    pub fn may_ask(&self) -> bool {
+        match self.link {
+            Link::Starting => self.ways.may_ask(self.starter()),
+            Link::Stopping => {
+                let unit = self.ways.running_unit.map(Starter::Unit);
+                unit.is_some_and(|unit| self.ways.may_ask(unit)) && self.ways.no_restart().is_none()
+            }
+            _ => false,
+        }
     }
 
     /// Lets time pass. Returns true if something that is shown has changed.

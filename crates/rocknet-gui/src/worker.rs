@@ -4,6 +4,7 @@
 //! lines of the logs are received by a thread of their own, because their stream has no end.
 
 mod connection;
+mod desktop;
 mod editor;
 mod folders;
 mod launch;
@@ -17,6 +18,7 @@ mod service_jobs;
 mod service_state;
 mod services;
 mod trust;
+mod units;
 mod visits;
 
 use std::path::PathBuf;
@@ -30,11 +32,14 @@ use rocknet_control::route::SiteName;
 use rocknet_control::{Client, ClientError, SiteSummary, Status};
 use serde::de::DeserializeOwned;
 
-use crate::job::{Absence, Job, Poll, Purpose, Query, Report};
+use crate::job::{Absence, Job, Poll, Purpose, Query, Report, StartFailure};
+use crate::ways::{NoRestart, Starter, Ways};
 use connection::Places;
+use desktop::SchemeQuery;
 use launch::Launcher;
 use log_stream::{LogStream, Refusal};
 use service_state::ServiceState;
+use units::{Systemd, UnitFailure, UnitVerb};
 
 pub use options::Options;
 
@@ -57,6 +62,10 @@ pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Send
             absence: None,
             watches_traffic: true,
             logs: LogStream::default(),
+            systemd: Systemd::new(options.search_path.clone()),
+            desktop: SchemeQuery::new(options.search_path),
+            ways: Ways::default(),
+            looked_for: None,
             services: ServiceState::default(),
         };
         if options.socket.is_none() && options.config.is_none() {
@@ -87,11 +96,18 @@ struct Worker {
     absence: Option<Absence>,
     watches_traffic: bool,
     logs: LogStream,
+    systemd: Systemd,
+    desktop: SchemeQuery,
+    /// Ways to start and stop a server, as they were reported.
+    ways: Ways,
+    /// Process of the server at the last look for the ways; 0 without a server, and `None` before the first look.
+    looked_for: Option<u32>,
     services: ServiceState,
 }
 
 impl Worker {
     fn run(&mut self, jobs: &Receiver<Job>) {
+        self.query_desktop();
         let mut due = Instant::now();
         loop {
             let now = Instant::now();
@@ -109,7 +125,13 @@ impl Worker {
                     Err(Refusal::Failed(error)) => Report::LogsRefused(Some(error)),
                 });
             }
-            let next = self.logs.due().map_or(due, |lines| lines.min(due));
+            if let Some(wish) = self.desktop.take() {
+                (self.report)(Report::Desktop(wish));
+            }
+            let next = [self.logs.due(), self.desktop.due()]
+                .into_iter()
+                .flatten()
+                .fold(due, Instant::min);
             match jobs.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(job) => self.carry_out(job),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -122,12 +144,9 @@ impl Worker {
         match job {
             Job::Connect => self.connect_again(),
             Job::UseServer(place) => self.use_server(&place),
-            Job::Start => self.start(),
+            Job::Start(starter) => self.start(starter),
             Job::Stop => self.stop(),
-            Job::Restart => {
-                self.stop();
-                self.start();
-            }
+            Job::Restart => self.restart(),
             Job::Reload => self.instruct(&Request::Reload),
             Job::Edit(purpose, edits) => self.edit(purpose, &Request::EditConfig(edits)),
             Job::TakeBack(undo) => self.edit(Purpose::Undo, &Request::UndoConfig(undo)),
@@ -164,6 +183,8 @@ impl Worker {
                     self.logs.follow(server);
                 }
             }
+            Job::FindWays => self.refresh_ways(),
+            Job::QueryDesktop => self.query_desktop(),
             Job::Inspect(folder) => {
                 let inspection = folders::inspect(&folder);
                 (self.report)(Report::Inspected(folder, inspection));
@@ -209,15 +230,54 @@ impl Worker {
         }
     }
 
+    fn query_desktop(&mut self) {
+        if !self.desktop.begin() {
+            (self.report)(Report::Desktop(None));
+        }
+    }
+
     /// Queries the state, and connects first if there is no connection. `with_sites`: queries the websites as well,
     /// even if nothing suggests that they have changed.
     fn poll(&mut self, with_sites: bool) {
         if self.server.is_none() && !self.connect() {
+            self.find_ways();
             return;
         }
         match self.state(with_sites) {
             Ok(poll) => (self.report)(Report::Polled(Box::new(poll))),
             Err(error) => self.lose(&error),
+        }
+        self.find_ways();
+    }
+
+    /// Looks for the ways to start and stop a server, if it has started or ended since the last look.
+    fn find_ways(&mut self) {
+        let status = self.server.as_ref().map(|server| &server.status);
+        let pid = status.map_or(0, |status| status.pid);
+        if self.looked_for.replace(pid) == Some(pid) {
+            return;
+        }
+        let found = self.systemd.units();
+        // The process of another computer may have the same number as one of this computer.
+        let is_here = pid != 0 && !self.places.is_elsewhere();
+        let running = found.iter().find(|(_, main)| is_here && *main == pid);
+        let running_unit = running.map(|(unit, _)| unit.kind);
+        let own = self.places.config().and_then(|file| file.canonicalize().ok());
+        let served = status.and_then(|status| status.config_file.as_ref()?.canonicalize().ok());
+        let ways = Ways {
+            // A server at a named socket may be elsewhere, and the units of this machine are not its own.
+            units: found
+                .into_iter()
+                .map(|(unit, _)| unit)
+                .filter(|unit| !self.places.is_named() || running_unit == Some(unit.kind))
+                .collect(),
+            running_unit,
+            has_own_config: own.is_some(),
+            serves_own_config: own.is_some() && own == served,
+        };
+        if ways != self.ways {
+            self.ways = ways.clone();
+            (self.report)(Report::Ways(ways));
         }
     }
 
@@ -381,12 +441,19 @@ impl Worker {
         (self.report)(report);
     }
 
-    fn start(&mut self) {
+    fn start(&mut self, starter: Starter) {
         if self.server.is_some() {
             return;
         }
         (self.report)(Report::Starting);
-        match self.launcher.start(&self.places) {
+        let started = match starter {
+            Starter::Unit(kind) => self.systemd.instruct(kind, UnitVerb::Start).and_then(|()| {
+                let replied = self.launcher.wait_for_reply(&self.places);
+                replied.map(|()| None).map_err(UnitFailure::Failed)
+            }),
+            Starter::Program => self.launcher.start(&self.places).map_err(UnitFailure::Failed),
+        };
+        match started {
             Ok(moved) => {
                 self.poll(true);
                 (self.report)(Report::Started(moved));
@@ -394,13 +461,24 @@ impl Worker {
             Err(failure) => {
                 // The next poll may find that the server is stopped, which is known already.
                 self.absence = self.places.connect().err();
-                (self.report)(Report::StartFailed(failure));
+                (self.report)(match failure {
+                    UnitFailure::Refused(command) => Report::Refused(command),
+                    UnitFailure::Failed(failure) => Report::StartFailed(failure),
+                });
             }
         }
     }
 
     fn stop(&mut self) {
-        if let Err(error) = self.call::<Done>(&Request::Stop) {
+        self.refresh_ways();
+        // Without polkit, systemd does not permit to stop the unit, but the control API does.
+        let unit = self.ways.running_unit.filter(|_| self.ways.no_restart().is_none());
+        if let Some(kind) = unit {
+            if let Err(failure) = self.systemd.instruct(kind, UnitVerb::Stop) {
+                self.stay(failure);
+                return;
+            }
+        } else if let Err(error) = self.call::<Done>(&Request::Stop) {
             (self.report)(Report::Failed(error.error));
         }
         self.server = None;
@@ -412,8 +490,64 @@ impl Worker {
         self.launcher.wait_for_end(&self.places);
         self.absence = None;
         self.connect();
+        self.find_ways();
+    }
+
+    fn restart(&mut self) {
+        self.refresh_ways();
+        match (self.ways.no_restart(), self.ways.running_unit) {
+            (None, Some(kind)) => {
+                let restarted = self.systemd.instruct(kind, UnitVerb::Restart).and_then(|()| {
+                    self.server = None;
+                    let replied = self.launcher.wait_for_reply(&self.places);
+                    replied.map_err(UnitFailure::Failed)
+                });
+                match restarted {
+                    Ok(()) => {
+                        self.poll(true);
+                        (self.report)(Report::Started(None));
+                    }
+                    Err(failure) => self.stay(failure),
+                }
+            }
+            (None, None) => {
+                self.stop();
+                self.start(Starter::Program);
+            }
+            (Some(NoRestart::NoPolkit), _) => {
+                self.stay(UnitFailure::Refused("sudo systemctl restart rocknet".to_owned()));
+            }
+            (Some(NoRestart::OtherConfig), _) => {
+                let error = "the server was started elsewhere, with another configuration".to_owned();
+                self.stay(UnitFailure::Failed(StartFailure {
+                    reason: error,
+                    lines: Vec::new(),
+                }));
+            }
+        }
+    }
+
+    /// Reports that the server was not stopped or restarted, and what it does instead.
+    fn stay(&mut self, failure: UnitFailure) {
+        self.server = None;
+        self.absence = None;
+        self.poll(true);
+        (self.report)(match failure {
+            UnitFailure::Refused(command) => Report::Refused(command),
+            UnitFailure::Failed(failure) => Report::Failed(failure.reason),
+        });
+    }
+
+    /// Looks for the ways again: an upgrade of the server or of the system may have changed them.
+    fn refresh_ways(&mut self) {
+        self.looked_for = None;
+        self.find_ways();
     }
 }
 
 #[cfg(test)]
+mod fake_programs;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unit_tests;

@@ -7,6 +7,7 @@ use super::links::Link;
 use super::{Effect, Fetched, Model};
 use crate::act::{Act, FieldId, Fix, PageName};
 use crate::job::Job;
+use crate::ways::Starter;
 use crate::words::fill;
 
 impl Model {
@@ -43,14 +44,12 @@ impl Model {
                 Vec::new()
             }
             Act::ConnectAgain => self.connect_again(),
-            Act::StartServer if self.is_elsewhere() => self.connect_again(),
-            Act::StartServer => {
-                self.link = Link::Starting;
-                vec![Effect::Job(Job::Start)]
-            }
+            Act::StartServer | Act::StartBy(_) if self.is_elsewhere() => self.connect_again(),
+            Act::StartServer => self.start(self.starter()),
+            Act::StartBy(starter) => self.start(starter),
             Act::StopServer => self.stop(Job::Stop),
             // This program could not start it again.
-            Act::RestartServer if self.is_elsewhere() => Vec::new(),
+            Act::RestartServer if self.is_elsewhere() || self.ways.no_restart().is_some() => Vec::new(),
             Act::RestartServer => self.stop(Job::Restart),
             Act::ReloadServer => self.while_online(Job::Reload),
             Act::OpenSite => self.open_site(),
@@ -205,8 +204,19 @@ impl Model {
             Effect::Job(Job::WatchTraffic(page == PageName::Websites)),
             Effect::Job(Job::Watch(watched)),
         ];
+        match page {
+            PageName::Server => effects.push(Effect::Job(Job::FindWays)),
+            PageName::Settings => effects.push(Effect::Job(Job::QueryDesktop)),
+            _ => {}
+        }
         effects.extend(self.query());
         effects
+    }
+
+    fn start(&mut self, starter: Starter) -> Vec<Effect> {
+        self.starter = Some(starter);
+        self.link = Link::Starting;
+        vec![Effect::Job(Job::Start(starter))]
     }
 
     fn stop(&mut self, job: Job) -> Vec<Effect> {

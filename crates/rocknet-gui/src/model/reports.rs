@@ -7,7 +7,8 @@ use super::draft::DraftStage;
 use super::links::Link;
 use super::{Effect, Fetched, Model};
 use crate::act::PageName;
-use crate::job::{Absence, Job, Poll, Purpose, Query, Report, Visit};
+use crate::job::{Absence, Job, Poll, Purpose, Query, Report, StartFailure, Visit};
+use crate::ways::Starter;
 use crate::words::fill;
 
 impl Model {
@@ -19,6 +20,23 @@ impl Model {
             Report::Absent(absence) => self.lose(absence),
             Report::Starting => self.link = Link::Starting,
             Report::StartFailed(failure) => self.link = Link::StartFailed(failure),
+            Report::Refused(command) => {
+                let reason = fill(self.words().refused, &[&command]);
+                if self.link == Link::Starting {
+                    self.link = Link::StartFailed(StartFailure {
+                        reason,
+                        lines: Vec::new(),
+                    });
+                } else {
+                    self.complain(reason);
+                }
+            }
+            Report::Ways(ways) => {
+                // The server is started again in the way in which it was found.
+                self.starter = ways.running_unit.map(Starter::Unit).or(self.starter);
+                self.ways = ways;
+            }
+            Report::Desktop(wish) => self.desktop = wish,
             Report::Started(moved) => {
                 let text = match moved {
                     Some((port, holder, other)) => fill(

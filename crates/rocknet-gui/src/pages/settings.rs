@@ -19,15 +19,23 @@ pub fn screen(model: &Model) -> Screen {
         problem: String::new(),
         fix: None,
     };
-    let themes = [(ThemeChoice::Light, words.light), (ThemeChoice::Dark, words.dark)];
+    let themes = [
+        (ThemeChoice::Desktop, words.as_desktop),
+        (ThemeChoice::Light, words.light),
+        (ThemeChoice::Dark, words.dark),
+    ];
     let themes = themes.map(|(theme, label)| (theme.name().to_owned(), label.to_owned()));
+    let help = match (model.settings.theme, model.desktop) {
+        (ThemeChoice::Desktop, None) => words.no_desktop_wish,
+        _ => "",
+    };
     let languages = Language::ALL.map(|language| (language.code().to_owned(), language.name().to_owned()));
     let mut form = Form {
         fields: vec![
             field(
                 FieldId::Theme,
                 words.appearance,
-                "",
+                help,
                 themes.to_vec(),
                 model.settings.theme.name(),
             ),

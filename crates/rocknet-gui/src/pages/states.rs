@@ -4,6 +4,7 @@ use crate::act::{Act, PageName};
 use crate::job::{Absence, StartFailure};
 use crate::model::{Fetched, Link, Model};
 use crate::screen::{Body, Button, Mark, Message, Style};
+use crate::ways::{Starter, UnitKind};
 use crate::words::{Words, fill};
 
 /// Returns the message of every page that needs a server, while the server is absent.
@@ -12,13 +13,23 @@ pub fn without_server(model: &Model) -> Message {
     let busy = |title: &str| Message {
         mark: Mark::Busy,
         title: title.to_owned(),
+        text: if model.may_ask() { words.may_ask } else { "" }.to_owned(),
         ..Message::default()
     };
-    let start = |label| Button::new(label, Act::StartServer).style(Style::Primary);
     match &model.link {
         Link::Connecting | Link::Online(_) => busy(words.connecting_title),
         Link::Starting => busy(words.starting_title),
         Link::Stopping => busy(words.stopping_title),
+        Link::Absent(Absence::Stopped(_)) if model.ways.closed_server().is_some() => {
+            let (account, group) = model.ways.closed_server().unwrap_or_default();
+            Message {
+                mark: Mark::Fair,
+                title: words.closed_title.to_owned(),
+                text: fill(words.closed_text, &[group, account]),
+                actions: start_buttons(model, starter_label(words, model.starter())),
+                ..Message::default()
+            }
+        }
         Link::Absent(Absence::Stopped(has_config)) => Message {
             mark: Mark::Off,
             title: if *has_config {
@@ -27,13 +38,19 @@ pub fn without_server(model: &Model) -> Message {
                 words.welcome_title
             }
             .to_owned(),
-            text: if *has_config {
-                words.offline_text
-            } else {
-                words.welcome_text
-            }
-            .to_owned(),
-            actions: vec![start(words.start_server)],
+            text: {
+                let text = match (*has_config, model.starter()) {
+                    (false, Starter::Program) => words.welcome_text,
+                    _ => words.offline_text,
+                };
+                let service = match model.starter() {
+                    Starter::Unit(UnitKind::System) => words.start_by_system,
+                    Starter::Unit(UnitKind::User) => words.start_by_user,
+                    Starter::Program => "",
+                };
+                format!("{text} {service}").trim_end().to_owned()
+            },
+            actions: start_buttons(model, words.start_server),
             ..Message::default()
         },
         Link::Absent(Absence::NoAccess(socket)) => Message {
@@ -69,7 +86,7 @@ pub fn without_server(model: &Model) -> Message {
                 false => reason.clone(),
             },
             lines: lines.clone(),
-            actions: vec![start(words.try_again)],
+            actions: start_buttons(model, words.try_again),
         },
     }
 }
@@ -80,6 +97,25 @@ fn elsewhere_buttons(words: &Words) -> Vec<Button> {
         Button::new(words.try_again, Act::ConnectAgain).style(Style::Primary),
         Button::new(words.settings, Act::Show(PageName::Settings)),
     ]
+}
+
+/// Returns the buttons that start a server: in the usual way, with the label `usual`, and in the others.
+fn start_buttons(model: &Model, usual: &str) -> Vec<Button> {
+    let mut buttons = vec![Button::new(usual, Act::StartServer).style(Style::Primary)];
+    let others = model
+        .ways
+        .starters()
+        .into_iter()
+        .filter(|other| *other != model.starter());
+    buttons.extend(others.map(|other| Button::new(starter_label(model.words(), other), Act::StartBy(other))));
+    buttons
+}
+
+fn starter_label(words: &Words, starter: Starter) -> &'static str {
+    match starter {
+        Starter::Program => words.start_own,
+        Starter::Unit(_) => words.start_service,
+    }
 }
 
 /// Returns the contents of a page with a list: `loaded` makes them of the list, once it is there.

@@ -8,6 +8,7 @@ mod editor;
 mod form;
 mod form_row;
 mod header;
+pub mod icon;
 mod inputs;
 mod lines;
 mod message;

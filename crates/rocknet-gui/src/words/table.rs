@@ -90,6 +90,18 @@ table! {
         "Port {0} wird von {1} benutzt, daher nutzt die erste Seite Port {2}.";
     server_started = "The server runs.", "Der Server läuft.";
     server_stopped = "The server has stopped.", "Der Server ist angehalten.";
+    start_service = "Start the service", "Dienst starten";
+    start_own = "Start a server of my own", "Eigenen Server starten";
+    start_by_system = "It is the service rocknet of this computer.", "Er ist der Dienst rocknet dieses Computers.";
+    start_by_user = "It is the service rocknet of your account.", "Er ist der Dienst rocknet deines Kontos.";
+    may_ask = "The system may ask for a password.", "Das System fragt womöglich nach einem Passwort.";
+    closed_title = "A server of this computer is running", "Ein Server dieses Computers läuft";
+    closed_text = "Your account has no access to it, because it is not a member of the group {0}. To get access, type \
+                   \"sudo usermod -aG {0} {1}\", sign out and sign in again. Or start a server of your own.",
+        "Dein Konto hat keinen Zugriff auf ihn, weil es nicht Mitglied der Gruppe {0} ist. Für den Zugriff tippe „sudo \
+         usermod -aG {0} {1}“, melde dich ab und wieder an. Oder starte einen eigenen Server.";
+    refused = "The system did not permit it. Type \"{0}\" in a terminal, or enter the password of an administrator.",
+        "Das System hat es nicht erlaubt. Tippe „{0}“ in einem Terminal, oder gib das Passwort eines Administrators ein.";
 
     // Websites.
     add_website = "Add website", "Website hinzufügen";
@@ -292,6 +304,14 @@ table! {
     sandbox = "Sandbox", "Sandbox";
     config_file = "Configuration file", "Konfigurationsdatei";
     control_socket = "Control socket", "Steuer-Socket";
+    started_by = "Started by", "Gestartet von";
+    by_system = "systemd, as the service rocknet of this computer", "systemd, als Dienst rocknet dieses Computers";
+    by_user = "systemd, as the service rocknet of your account", "systemd, als Dienst rocknet deines Kontos";
+    by_program = "a program, without a service", "einem Programm, ohne Dienst";
+    no_polkit = "Not possible here: only root may restart the service, because polkit (package polkitd) is missing",
+        "Hier nicht möglich: Nur root darf den Dienst neu starten, weil polkit (Paket polkitd) fehlt";
+    other_config = "Not possible here: the server was started elsewhere, with another configuration than yours",
+        "Hier nicht möglich: Der Server wurde woanders gestartet, mit einer anderen Konfiguration als deiner";
 
     // Other servers, PHP, databases.
     upstreams_help = "Servers that websites forward requests to. One that is out of service finishes its requests, and gets no new visitors.",
@@ -393,6 +413,9 @@ table! {
 
     // Settings.
     appearance = "Appearance", "Erscheinungsbild";
+    as_desktop = "As the desktop", "Wie der Desktop";
+    no_desktop_wish = "The desktop has no wish, so the window is light.",
+        "Der Desktop hat keinen Wunsch, daher ist das Fenster hell.";
     light = "Light", "Hell";
     dark = "Dark", "Dunkel";
     language = "Language", "Sprache";

@@ -61,7 +61,7 @@ impl Places {
         self.config.clone()
     }
 
-    /// Returns true if a command line or the environment names the server, so that the settings do not.
+    /// Returns true if the user has named the server: on the command line, in the environment, or in the settings.
     pub fn is_named(&self) -> bool {
         self.named.is_some()
     }
@@ -123,17 +123,51 @@ impl Places {
 
     fn sockets(&self) -> Vec<PathBuf> {
         let mut sockets = Vec::new();
-        let own = self.config.as_ref().filter(|file| file.exists());
-        let own = own.and_then(|file| rocknet_config::load_despite_errors(file, &ProcessEnvironment).ok());
-        if let Some(config) = &own {
-            match (&config.admin.socket, &config.server.state) {
-                (ControlSocket::File(path), _) => return vec![path.clone()],
-                (_, Some(state)) => return vec![state.join(CONTROL_SOCKET)],
-                _ => {}
-            }
+        if let Some(socket) = self.config.as_deref().and_then(socket_of) {
+            return vec![socket];
         }
         sockets.extend(user_state_folder().map(|state| state.join(CONTROL_SOCKET)));
+        sockets.extend(socket_of(Path::new(SYSTEM_CONFIG)));
         sockets.push(Path::new(SYSTEM_STATE_FOLDER).join(CONTROL_SOCKET));
         sockets
+    }
+}
+
+/// Returns the control socket that a configuration file names, itself or by its state folder.
+fn socket_of(file: &Path) -> Option<PathBuf> {
+    if !file.exists() {
+        return None;
+    }
+    let config = rocknet_config::load_despite_errors(file, &ProcessEnvironment).ok()?;
+    match (&config.admin.socket, &config.server.state) {
+        (ControlSocket::File(path), _) => Some(path.clone()),
+        (_, Some(state)) => Some(state.join(CONTROL_SOCKET)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_names_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rocknet.toml");
+        assert_eq!(socket_of(&file), None);
+        for (text, expected) in [
+            (
+                "[admin]\nsocket = \"/run/rocknet/control.sock\"\n",
+                Some("/run/rocknet/control.sock"),
+            ),
+            (
+                "[server]\nstate = \"/var/lib/rocknet\"\n",
+                Some("/var/lib/rocknet/admin/control.sock"),
+            ),
+            ("[server]\nmode = \"dev\"\n", None),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(socket_of(&file).as_deref(), expected.map(Path::new), "{text}");
+        }
     }
 }

@@ -42,6 +42,7 @@ impl Worker {
     /// Connects at once, whatever has failed before.
     pub(super) fn connect_again(&mut self) {
         self.absence = None;
+        self.looked_for = None;
         self.poll(true);
     }
 

@@ -7,11 +7,14 @@ use std::thread;
 use rocknet_control::ServerAddress;
 
 use super::*;
+use crate::ways::Ways;
 use crate::worker::connection::Places;
+use crate::worker::desktop::SchemeQuery;
 use crate::worker::launch::Launcher;
 use crate::worker::log_stream::LogStream;
 use crate::worker::options::Options;
 use crate::worker::service_state::ServiceState;
+use crate::worker::units::Systemd;
 
 /// Returns a worker for a server at an address, and its reports.
 fn worker(server: ServerAddress) -> (Worker, std::sync::mpsc::Receiver<Report>) {
@@ -19,6 +22,7 @@ fn worker(server: ServerAddress) -> (Worker, std::sync::mpsc::Receiver<Report>) 
     let options = Options {
         config: Some("/nonexistent/rocknet.toml".into()),
         program: Some("/nonexistent/rocknet".into()),
+        search_path: Some("/nonexistent".into()),
         ..Options::default()
     };
     let mut places = Places::new(&options);
@@ -32,6 +36,11 @@ fn worker(server: ServerAddress) -> (Worker, std::sync::mpsc::Receiver<Report>) 
         absence: None,
         watches_traffic: false,
         logs: LogStream::default(),
+        // There is no systemd and no desktop.
+        systemd: Systemd::new(options.search_path.clone()),
+        desktop: SchemeQuery::new(options.search_path),
+        ways: Ways::default(),
+        looked_for: None,
         services: ServiceState::default(),
     };
     (worker, reports)
