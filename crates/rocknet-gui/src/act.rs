@@ -63,6 +63,11 @@ pub enum FieldId {
     Address,
     Theme,
     Language,
+    /// Place of the server, and the fields for one elsewhere.
+    ServerPlace,
+    ServerSocket,
+    ServerAddress,
+    ServerToken,
     /// Name of the website that is edited.
     SiteName,
     /// Source of the responses of the website that is edited.
@@ -157,6 +162,8 @@ pub enum Act {
     /// Starts a server in the usual way.
     StartServer,
     StartBy(Starter),
+    /// Connects to the server again, after a failure.
+    ConnectAgain,
     StopServer,
     RestartServer,
     ReloadServer,

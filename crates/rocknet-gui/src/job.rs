@@ -13,8 +13,10 @@ use rocknet_control::route::RouteTraffic;
 use rocknet_control::site_form::SiteForm;
 use rocknet_control::{CertificateSummary, SiteSummary, Status};
 
+use crate::elsewhere::Elsewhere;
 use crate::theme::ColorScheme;
 use crate::ways::{Starter, Ways};
+
 pub use services::{
     Database, DatabaseKind, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, ServiceJob, SiteUse, Trust,
     TrustStore, UnitAction, UpstreamReport,
@@ -59,6 +61,8 @@ pub enum Query {
 pub enum Job {
     /// Looks for the server at once, without waiting for the next second.
     Connect,
+    /// Connects to another server from now on, and writes its place to the file.
+    UseServer(Elsewhere),
     /// Starts a server, and connects to it.
     Start(Starter),
     Stop,
@@ -114,6 +118,11 @@ pub enum Absence {
     Stopped(bool),
     /// The socket is not accessible to this account.
     NoAccess(PathBuf),
+    /// Nothing listens at the socket or address of a server elsewhere.
+    Unreachable(String),
+    /// The server at this address does not accept the token. It is not sent again until the user connects again,
+    /// because the server counts wrong tokens.
+    WrongToken(String),
     /// The server does not reply as it should.
     Failed(String),
 }
@@ -163,7 +172,9 @@ pub struct Poll {
 /// Report of the worker thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
-    /// A server was found at this control socket.
+    /// The place of the server, as the file has it.
+    Place(Elsewhere),
+    /// A server was found at this control socket, or at this address.
     Connected(PathBuf),
     Absent(Absence),
     /// A server is being started.
@@ -210,6 +221,8 @@ pub enum Report {
     Done(String),
     /// The own authority is trusted now.
     Trusted,
+    /// The token of this program does not permit the instruction.
+    NotPermitted,
     /// An instruction has failed, with its message.
     Failed(String),
 }

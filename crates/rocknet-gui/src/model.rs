@@ -12,8 +12,10 @@ mod links;
 mod log_origin;
 mod log_view;
 mod notice;
+mod places;
 mod questions;
 mod reports;
+mod request_line;
 mod service_acts;
 mod services;
 mod settings;
@@ -34,6 +36,7 @@ use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::samples::SampleHistory;
 
 use crate::act::{Act, CertificateView, PageName, Span};
+use crate::elsewhere::Elsewhere;
 use crate::job::{Job, Query};
 use crate::theme::{ColorScheme, Theme};
 use crate::ways::{Starter, Ways};
@@ -42,7 +45,7 @@ use crate::words::Words;
 pub use draft::{Draft, DraftStage, WebsiteKind};
 pub use fetched::Fetched;
 pub use links::Link;
-pub use log_view::{LogView, severity};
+pub use log_view::{KeptLine, LogView, severity};
 pub use notice::Notice;
 pub use questions::Question;
 pub use services::{SYSTEM_TRUST, Services, Upstream};
@@ -73,6 +76,9 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Model {
     pub settings: Settings,
+    /// Place of the server as the user has typed it, and the one in use.
+    pub elsewhere: Elsewhere,
+    used_place: Elsewhere,
     pub page: PageName,
     pub link: Link,
     /// Ways in which a server can be started and stopped.
@@ -124,6 +130,8 @@ impl Model {
     pub fn new(settings: Settings) -> Model {
         Model {
             settings,
+            elsewhere: Elsewhere::default(),
+            used_place: Elsewhere::default(),
             page: PageName::default(),
             link: Link::default(),
             ways: Ways::default(),
@@ -198,6 +206,18 @@ impl Model {
     /// Returns true if the last change of this window can be taken back.
     pub fn can_undo(&self) -> bool {
         self.undo.is_some() && self.link.is_online()
+    }
+
+    /// Forgets what a server has reported, because another one is used from now on.
+    fn forget_server(&mut self) {
+        self.websites.forget();
+        self.samples = SampleHistory::new(MAX_SAMPLES);
+        self.log.stop();
+        self.log.site = None;
+        self.status = None;
+        self.level = None;
+        self.undo = None;
+        self.services.forget_server();
     }
 
     /// Collects the facts about websites from the other lists.

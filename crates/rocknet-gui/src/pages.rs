@@ -11,6 +11,7 @@ mod edit_website;
 mod history;
 mod logs;
 mod php;
+mod place;
 mod questions;
 mod server;
 mod settings;
@@ -85,7 +86,8 @@ pub fn server_state(model: &Model) -> ServerState {
         Link::Starting => (Mark::Busy, words.starting, None),
         Link::Stopping => (Mark::Busy, words.stopping, None),
         Link::Absent(Absence::Stopped(_)) => (Mark::Off, words.stopped, start()),
-        Link::Absent(Absence::NoAccess(_)) => (Mark::Bad, words.no_access, None),
+        Link::Absent(Absence::NoAccess(_) | Absence::WrongToken(_)) => (Mark::Bad, words.no_access, None),
+        Link::Absent(Absence::Unreachable(_)) => (Mark::Bad, words.not_reachable, None),
         Link::Absent(Absence::Failed(_)) => (Mark::Bad, words.no_access, None),
         Link::StartFailed(_) => (Mark::Bad, words.failed, start()),
     };

@@ -312,6 +312,8 @@ pub enum FieldInput {
     Folder,
     /// One of these, each with the text of its value and its label.
     Choice(Vec<(String, String)>),
+    /// Text that is shown as dots.
+    Secret,
     /// `true` or `false`. The label is beside it.
     Switch,
     /// Text of several lines.

@@ -11,6 +11,8 @@ mod launch;
 mod log_stream;
 mod machine;
 mod options;
+mod place_file;
+mod place_jobs;
 mod programs;
 mod service_jobs;
 mod service_state;
@@ -66,6 +68,9 @@ pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Send
             looked_for: None,
             services: ServiceState::default(),
         };
+        if options.socket.is_none() && options.config.is_none() {
+            worker.read_place();
+        }
         worker.run(&jobs);
     });
     sender
@@ -137,7 +142,8 @@ impl Worker {
 
     fn carry_out(&mut self, job: Job) {
         match job {
-            Job::Connect => self.poll(true),
+            Job::Connect => self.connect_again(),
+            Job::UseServer(place) => self.use_server(&place),
             Job::Start(starter) => self.start(starter),
             Job::Stop => self.stop(),
             Job::Restart => self.restart(),
@@ -166,6 +172,7 @@ impl Worker {
             Job::Service(job) => self.serve(job),
             Job::SetLevel(level) => match self.call::<LogLevel>(&Request::SetLogLevel(LogLevelChange::new(level))) {
                 Ok(now) => (self.report)(Report::LevelChanged(now.level)),
+                Err(error) if error.status == 403 => (self.report)(Report::NotPermitted),
                 Err(error) => (self.report)(Report::Failed(error.error)),
             },
             Job::WatchTraffic(watches) => {
@@ -251,7 +258,9 @@ impl Worker {
             return;
         }
         let found = self.systemd.units();
-        let running = found.iter().find(|(_, main)| pid != 0 && *main == pid);
+        // The process of another computer may have the same number as one of this computer.
+        let is_here = pid != 0 && !self.places.is_elsewhere();
+        let running = found.iter().find(|(_, main)| is_here && *main == pid);
         let running_unit = running.map(|(unit, _)| unit.kind);
         let own = self.places.config().and_then(|file| file.canonicalize().ok());
         let served = status.and_then(|status| status.config_file.as_ref()?.canonicalize().ok());
@@ -272,9 +281,24 @@ impl Worker {
         }
     }
 
+    /// Reports why there is no server, once.
+    fn report_absence(&mut self, absence: Absence) {
+        if self.absence.as_ref() != Some(&absence) {
+            self.absence = Some(absence.clone());
+            (self.report)(Report::Absent(absence));
+        }
+    }
+
     fn connect(&mut self) -> bool {
+        if matches!(self.absence, Some(Absence::WrongToken(_))) {
+            return false;
+        }
         match self.places.connect() {
-            Ok((socket, client)) => {
+            Ok((socket, mut client)) => {
+                if let Some(absence) = self.refusal(&mut client) {
+                    self.report_absence(absence);
+                    return false;
+                }
                 self.server = Some(ServerLink {
                     client,
                     status: Status::default(),
@@ -286,10 +310,7 @@ impl Worker {
                 true
             }
             Err(absence) => {
-                if self.absence.as_ref() != Some(&absence) {
-                    self.absence = Some(absence.clone());
-                    (self.report)(Report::Absent(absence));
-                }
+                self.report_absence(absence);
                 false
             }
         }
@@ -379,6 +400,7 @@ impl Worker {
                 self.poll(true);
                 (self.report)(Report::Done(done.message));
             }
+            Err(error) if error.status == 403 => (self.report)(Report::NotPermitted),
             Err(error) => {
                 let text = match &error.details {
                     Some(details) => format!("{}\n{details}", error.error),
@@ -460,6 +482,11 @@ impl Worker {
             (self.report)(Report::Failed(error.error));
         }
         self.server = None;
+        if self.places.is_elsewhere() {
+            // SSH accepts connections even after the end of the server, so the next poll finds out.
+            self.absence = None;
+            return;
+        }
         self.launcher.wait_for_end(&self.places);
         self.absence = None;
         self.connect();

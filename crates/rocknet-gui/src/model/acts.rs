@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use rocknet_control::logs::LogEvent;
-
 use super::draft::{Draft, DraftStage};
 use super::links::Link;
 use super::{Effect, Fetched, Model};
@@ -45,13 +43,17 @@ impl Model {
                 self.websites.sort_by(key);
                 Vec::new()
             }
+            Act::ConnectAgain => self.connect_again(),
+            Act::StartServer | Act::StartBy(_) if self.is_elsewhere() => self.connect_again(),
             Act::StartServer => self.start(self.starter()),
             Act::StartBy(starter) => self.start(starter),
             Act::StopServer => self.stop(Job::Stop),
-            Act::RestartServer if self.ways.no_restart().is_some() => Vec::new(),
+            // This program could not start it again.
+            Act::RestartServer if self.is_elsewhere() || self.ways.no_restart().is_some() => Vec::new(),
             Act::RestartServer => self.stop(Job::Restart),
             Act::ReloadServer => self.while_online(Job::Reload),
             Act::OpenSite => self.open_site(),
+            Act::OpenFolder | Act::OpenEditor | Act::OpenConfig if self.is_elsewhere() => Vec::new(),
             Act::OpenFolder => {
                 let root = self
                     .websites
@@ -94,6 +96,7 @@ impl Model {
             }
             Act::ChooseFolder => vec![Effect::ChooseFolder],
             Act::Submit => match self.page {
+                PageName::Settings => self.use_place(),
                 PageName::EditWebsite => self.save_site(),
                 PageName::EditText => self.save_text(),
                 _ => self.submit(),
@@ -156,7 +159,7 @@ impl Model {
             Act::Refresh if self.page == PageName::Websites => self.act(Act::ReloadServer),
             Act::Refresh => self.query(),
             Act::CopyLines => {
-                let lines: Vec<String> = self.log.chosen().map(|LogEvent { line, .. }| line.clone()).collect();
+                let lines: Vec<String> = self.log.chosen().map(|line| line.event.line.clone()).collect();
                 self.tell(self.words().lines_copied.to_owned(), false);
                 vec![Effect::Copy(lines.join("\n"))]
             }
@@ -260,6 +263,7 @@ impl Model {
         let key = match field {
             FieldId::Theme => "theme",
             FieldId::Language => "language",
+            _ if self.set_place(field, text) => return Vec::new(),
             FieldId::File => return self.choose_text(PathBuf::from(text)),
             _ if self.page == PageName::EditWebsite => return self.set_site_field(field, text),
             _ => return self.set_draft(field, text),

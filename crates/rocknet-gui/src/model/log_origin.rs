@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rocknet_control::SiteSummary;
 use rocknet_control::logs::{LogEvent, LogKind};
-use serde::Deserialize;
+
+use super::request_line::RequestLine;
 
 /// Origin of a line, as far as the line has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,19 +18,13 @@ pub enum LogOrigin {
     Unknown,
 }
 
-/// The member of a line of the access log in JSON that is needed here.
-#[derive(Deserialize)]
-struct AccessLine {
-    host: String,
-}
-
 impl LogOrigin {
-    /// Reads the origin of a line.
-    pub fn of(event: &LogEvent) -> LogOrigin {
+    /// Reads the origin of a line. `request`: the same line, if it is one of the access log in JSON.
+    pub fn of(event: &LogEvent, request: Option<&RequestLine>) -> LogOrigin {
         match event.kind {
             LogKind::Error => site_field(&event.line).map_or(LogOrigin::Unknown, LogOrigin::Site),
-            LogKind::Access => match serde_json::from_str::<AccessLine>(&event.line) {
-                Ok(line) if !line.host.is_empty() => LogOrigin::Host(line.host.to_lowercase()),
+            LogKind::Access => match request {
+                Some(request) if !request.host.is_empty() => LogOrigin::Host(request.host.clone()),
                 _ => LogOrigin::Unknown,
             },
         }
@@ -124,11 +119,12 @@ mod tests {
     use super::*;
 
     fn origin(kind: LogKind, line: &str) -> LogOrigin {
-        LogOrigin::of(&LogEvent {
+        let event = LogEvent {
             kind,
             line: line.to_owned(),
             lost: 0,
-        })
+        };
+        LogOrigin::of(&event, RequestLine::parse(line).as_ref())
     }
 
     #[test]

@@ -6,6 +6,7 @@ use rocknet_control::api::Level;
 use rocknet_control::logs::{LogEvent, LogFilter, LogKind};
 
 use super::log_origin::{HostIndex, LogOrigin};
+use super::request_line::RequestLine;
 use crate::act::LogChoice;
 
 /// Maximum number of lines that are kept: more than a reader scrolls through.
@@ -16,8 +17,10 @@ const MAX_LINE: usize = 1_000;
 
 /// Line with its website.
 #[derive(Debug)]
-struct KeptLine {
-    event: LogEvent,
+pub struct KeptLine {
+    pub event: LogEvent,
+    /// The request, if the line is one of the access log in JSON.
+    pub request: Option<RequestLine>,
     origin: LogOrigin,
     /// Name of the website; `None` if it is not known.
     site: Option<String>,
@@ -90,13 +93,20 @@ impl LogView {
     /// Adds lines.
     pub fn push(&mut self, events: Vec<LogEvent>, hosts: &HostIndex) {
         for mut event in events {
-            let origin = LogOrigin::of(&event);
+            let is_access = event.kind == LogKind::Access;
+            let request = is_access.then(|| RequestLine::parse(&event.line)).flatten();
+            let origin = LogOrigin::of(&event, request.as_ref());
             if let Some((end, _)) = event.line.char_indices().nth(MAX_LINE) {
                 event.line.truncate(end);
                 event.line.push('…');
             }
             let site = hosts.site_of(&origin).map(str::to_owned);
-            self.lines.push_back(KeptLine { event, origin, site });
+            self.lines.push_back(KeptLine {
+                event,
+                request,
+                origin,
+                site,
+            });
         }
         while self.lines.len() > MAX_LINES {
             self.lines.pop_front();
@@ -105,7 +115,7 @@ impl LogView {
     }
 
     /// Returns the chosen lines, the oldest first.
-    pub fn chosen(&self) -> impl Iterator<Item = &LogEvent> {
+    pub fn chosen(&self) -> impl Iterator<Item = &KeptLine> {
         let kind = match self.choice {
             LogChoice::All => None,
             LogChoice::Errors => Some(LogKind::Error),
@@ -116,9 +126,9 @@ impl LogView {
             .lines
             .iter()
             .filter(|line| self.site.is_none() || line.site == self.site);
-        of_site.map(|line| &line.event).filter(move |event| {
-            kind.is_none_or(|kind| kind == event.kind)
-                && (wanted.is_empty() || event.line.to_lowercase().contains(&wanted))
+        of_site.filter(move |line| {
+            kind.is_none_or(|kind| kind == line.event.kind)
+                && (wanted.is_empty() || line.event.line.to_lowercase().contains(&wanted))
         })
     }
 
@@ -174,7 +184,7 @@ mod tests {
         view.push(vec![event(LogKind::Error, "time WARN slow")], &HostIndex::default());
         view.choice = LogChoice::Errors;
         assert_eq!(
-            view.chosen().map(|event| &*event.line).collect::<Vec<_>>(),
+            view.chosen().map(|line| &*line.event.line).collect::<Vec<_>>(),
             ["time WARN slow"]
         );
         view.choice = LogChoice::All;
@@ -186,7 +196,7 @@ mod tests {
             &HostIndex::default(),
         );
         view.filter = "ä".to_owned();
-        assert_eq!(view.chosen().next().unwrap().line.chars().count(), MAX_LINE + 1);
+        assert_eq!(view.chosen().next().unwrap().event.line.chars().count(), MAX_LINE + 1);
     }
 
     #[test]

@@ -15,6 +15,7 @@ impl Model {
     /// Takes a report of the worker, and returns what the window has to do.
     pub fn report(&mut self, report: Report) -> Vec<Effect> {
         match report {
+            Report::Place(place) => self.take_place(place),
             Report::Connected(socket) => return self.connect(socket),
             Report::Absent(absence) => self.lose(absence),
             Report::Starting => self.link = Link::Starting,
@@ -103,6 +104,7 @@ impl Model {
                 effects.extend(self.while_online(Job::Query(Query::Trust)));
                 return effects;
             }
+            Report::NotPermitted => self.complain(self.not_permitted()),
             Report::Failed(message) => self.complain(message),
             report => return self.report_service(report),
         }
@@ -155,6 +157,7 @@ impl Model {
             Ok(saved) => saved,
             Err(error) => {
                 let text = match &error.details {
+                    _ if error.status == 403 => self.not_permitted(),
                     Some(details) => format!("{}\n{details}", error.error),
                     None => error.error,
                 };

@@ -122,6 +122,16 @@ impl Websites {
         self.counters = Some((at, counts));
     }
 
+    /// Forgets everything but the chosen order, because another server is used.
+    pub fn forget(&mut self) {
+        let (sort, descending) = (self.sort, self.descending);
+        *self = Websites {
+            sort,
+            descending,
+            ..Websites::default()
+        };
+    }
+
     /// Forgets counters, because those of another server begin again.
     pub fn forget_rates(&mut self) {
         self.counters = None;

@@ -1,11 +1,11 @@
 //! Lines of the logs.
 
 use rocknet_control::api::Level;
-use rocknet_control::logs::{LogEvent, LogKind};
+use rocknet_control::logs::LogKind;
 
 use super::states;
 use crate::act::{Act, LogChoice};
-use crate::model::{Model, severity};
+use crate::model::{KeptLine, Model, severity};
 use crate::screen::{Body, Button, Choice, FilterBox, Lines, LogLine, Mark, Screen, Style};
 use crate::words::fill;
 
@@ -90,14 +90,19 @@ fn next(level: Level) -> Level {
     }
 }
 
-fn line(event: &LogEvent) -> LogLine {
+fn line(kept: &KeptLine) -> LogLine {
+    let event = &kept.event;
+    let mark = match (event.kind, severity(event), &kept.request) {
+        (LogKind::Access, _, Some(request)) if request.status >= 500 => Mark::Bad,
+        (LogKind::Access, _, Some(request)) if request.status >= 400 => Mark::Fair,
+        (LogKind::Access, ..) => Mark::Good,
+        (_, Some(Level::Error), _) => Mark::Bad,
+        (_, Some(Level::Warn), _) => Mark::Fair,
+        _ => Mark::Off,
+    };
+    let shown = kept.request.as_ref().map(|request| &request.shown);
     LogLine {
-        mark: match (event.kind, severity(event)) {
-            (LogKind::Access, _) => Mark::Good,
-            (_, Some(Level::Error)) => Mark::Bad,
-            (_, Some(Level::Warn)) => Mark::Fair,
-            _ => Mark::Off,
-        },
-        text: event.line.clone(),
+        mark,
+        text: shown.unwrap_or(&event.line).clone(),
     }
 }

@@ -22,7 +22,10 @@ pub fn screen(model: &Model) -> Screen {
     let is_failed = chosen.is_some_and(|pool| pool.state == PhpState::Failed);
     let restart = if is_failed { words.start_php } else { words.restart_php };
     Screen {
-        subtitle: report.map_or(String::new(), |report| installed(words, report)),
+        subtitle: match report {
+            Some(report) if !model.is_elsewhere() => installed(words, report),
+            _ => String::new(),
+        },
         banner: report.and_then(|report| missing(model, report)),
         actions: vec![
             Button::new(restart, Act::SwitchService).only_if(is_online && chosen.is_some()),

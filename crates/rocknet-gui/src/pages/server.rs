@@ -17,7 +17,7 @@ pub fn screen(model: &Model) -> Screen {
     let Some(status) = &model.status else {
         return Screen::default();
     };
-    let no_restart = model.ways.no_restart();
+    let can_restart = model.ways.no_restart().is_none() && !model.is_elsewhere();
     let rows = rows(words, status, model);
     let selected = model.selected.get(&(model.page as u8));
     Screen {
@@ -25,7 +25,7 @@ pub fn screen(model: &Model) -> Screen {
         actions: vec![
             button(words.reload, Act::ReloadServer),
             button(words.edit_as_text, Act::EditText).only_if(is_online && status.config_file.is_some()),
-            button(words.restart_server, Act::RestartServer).only_if(is_online && no_restart.is_none()),
+            button(words.restart_server, Act::RestartServer).only_if(is_online && can_restart),
             button(words.stop_server, Act::StopServer).style(Style::Danger),
         ],
         body: Body::Table(Table {

@@ -1,5 +1,6 @@
 //! Settings of the window.
 
+use super::place;
 use crate::act::FieldId;
 use crate::model::Model;
 use crate::screen::{Body, Field, FieldInput, Form, Screen};
@@ -29,28 +30,30 @@ pub fn screen(model: &Model) -> Screen {
         _ => "",
     };
     let languages = Language::ALL.map(|language| (language.code().to_owned(), language.name().to_owned()));
+    let mut form = Form {
+        fields: vec![
+            field(
+                FieldId::Theme,
+                words.appearance,
+                help,
+                themes.to_vec(),
+                model.settings.theme.name(),
+            ),
+            field(
+                FieldId::Language,
+                words.language,
+                words.shortcuts,
+                languages.to_vec(),
+                model.settings.language.code(),
+            ),
+        ],
+        ..Form::default()
+    };
+    place::add(model, &mut form);
     Screen {
         title: words.settings.to_owned(),
         subtitle: words.settings_help.to_owned(),
-        body: Body::Form(Form {
-            fields: vec![
-                field(
-                    FieldId::Theme,
-                    words.appearance,
-                    help,
-                    themes.to_vec(),
-                    model.settings.theme.name(),
-                ),
-                field(
-                    FieldId::Language,
-                    words.language,
-                    words.shortcuts,
-                    languages.to_vec(),
-                    model.settings.language.code(),
-                ),
-            ],
-            ..Form::default()
-        }),
+        body: Body::Form(form),
         ..Screen::default()
     }
 }

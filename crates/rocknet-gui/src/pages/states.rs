@@ -60,6 +60,24 @@ pub fn without_server(model: &Model) -> Message {
             text: fill(words.no_access_text, &[&socket.to_string_lossy()]),
             ..Message::default()
         },
+        Link::Absent(Absence::Unreachable(server)) => Message {
+            mark: Mark::Bad,
+            title: fill(words.unreachable_title, &[server]),
+            text: words.unreachable_text.to_owned(),
+            actions: elsewhere_buttons(words),
+            ..Message::default()
+        },
+        Link::Absent(Absence::WrongToken(server)) => Message {
+            mark: Mark::Bad,
+            title: words.wrong_token_title.to_owned(),
+            text: fill(words.wrong_token_text, &[server]),
+            actions: elsewhere_buttons(words),
+            ..Message::default()
+        },
+        Link::Absent(Absence::Failed(error)) if model.is_elsewhere() => Message {
+            actions: elsewhere_buttons(words),
+            ..failed(words, error)
+        },
         Link::Absent(Absence::Failed(error)) => failed(words, error),
         Link::StartFailed(StartFailure { reason, lines }) => Message {
             mark: Mark::Bad,
@@ -72,6 +90,14 @@ pub fn without_server(model: &Model) -> Message {
             actions: start_buttons(model, words.try_again),
         },
     }
+}
+
+/// Returns the buttons for a server elsewhere that cannot be used.
+fn elsewhere_buttons(words: &Words) -> Vec<Button> {
+    vec![
+        Button::new(words.try_again, Act::ConnectAgain).style(Style::Primary),
+        Button::new(words.settings, Act::Show(PageName::Settings)),
+    ]
 }
 
 /// Returns the buttons that start a server: in the usual way, with the label `usual`, and in the others.

@@ -12,6 +12,7 @@ use crate::screen::{Form, Message, Table};
 use crate::ways::{Obstacle, Starter, UnitKind, UnitState, Ways};
 use crate::words::Language;
 
+mod place;
 mod services;
 mod websites;
 
@@ -79,6 +80,8 @@ fn every_page_has_contents_in_every_state_and_language() {
         absent(Absence::Stopped(false)),
         absent(Absence::NoAccess("/run/x".into())),
         absent(Absence::Failed("broken".to_owned())),
+        absent(Absence::Unreachable("127.0.0.1:1".to_owned())),
+        absent(Absence::WrongToken("127.0.0.1:1".to_owned())),
         online(0),
         online(500),
     ];

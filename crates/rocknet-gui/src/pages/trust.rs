@@ -11,6 +11,11 @@ use crate::words::{Words, fill};
 pub fn body(model: &Model) -> Body {
     let words = model.words();
     states::of_list(words, &model.services.trust, |stores| match &stores[..] {
+        [] if model.is_elsewhere() => Body::Message(Message {
+            title: words.stores_elsewhere_title.to_owned(),
+            text: words.stores_elsewhere_text.to_owned(),
+            ..Message::default()
+        }),
         [] => Body::Message(Message {
             title: words.no_stores_title.to_owned(),
             text: words.no_stores_text.to_owned(),

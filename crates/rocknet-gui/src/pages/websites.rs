@@ -60,7 +60,7 @@ fn actions(model: &Model, selected: Option<&Website>, add: Button) -> Vec<Button
     let can = is_online && selected.is_some();
     let is_disabled = selected.is_some_and(|website| website.state() == WebsiteState::Disabled);
     let has_url = selected.is_some_and(|website| website.url().is_some());
-    let has_folder = selected.is_some_and(|website| website.summary.root.is_some());
+    let has_folder = selected.is_some_and(|website| website.summary.root.is_some()) && !model.is_elsewhere();
     vec![
         add.only_if(is_online),
         Button::new(words.open, Act::OpenSite).only_if(can && has_url),

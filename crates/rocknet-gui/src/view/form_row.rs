@@ -61,6 +61,7 @@ impl FieldRow {
         let shown = Rc::new(RefCell::new(field.clone()));
         let input = match &field.input {
             FieldInput::Text | FieldInput::Folder => RowInput::Text(inputs::text_input(shared, field.id)),
+            FieldInput::Secret => RowInput::Text(inputs::secret_input(shared, field.id)),
             FieldInput::Lines => RowInput::Lines(inputs::lines_input(shared, field.id)),
             FieldInput::Choice(choices) => RowInput::Choice(inputs::choice_input(shared, field.id, choices)),
             FieldInput::Switch => RowInput::Switch(inputs::switch_input(shared, field.id, &field.label)),
@@ -206,8 +207,10 @@ fn draw_field(shared: &SharedHandle, group: &Group, field: &Field) {
         let place = Area::new(area.x, area.y, area.w, label - 2);
         paint::text(&field.label, place, paint::BOLD, paint::BODY, theme.text, left);
     }
-    if matches!(field.input, FieldInput::Text | FieldInput::Folder | FieldInput::Lines)
-        && let Some(input) = group.child(0)
+    if matches!(
+        field.input,
+        FieldInput::Text | FieldInput::Secret | FieldInput::Folder | FieldInput::Lines
+    ) && let Some(input) = group.child(0)
     {
         let around = Area::new(input.x() - 11, input.y() - 3, input.w() + 22, height);
         paint::round(around, theme.card);

@@ -3,7 +3,7 @@
 use fltk::app;
 use fltk::button::CheckButton;
 use fltk::enums::{Align, CallbackTrigger, Event, FrameType, Key};
-use fltk::input::{Input, MultilineInput};
+use fltk::input::{Input, InputType, MultilineInput};
 use fltk::menu::MenuButton;
 use fltk::prelude::*;
 use fltk::valuator::Scrollbar;
@@ -31,6 +31,13 @@ pub fn text_input(shared: &SharedHandle, id: FieldId) -> Input {
         }
         _ => focus(&acts, input, event, id),
     });
+    input
+}
+
+/// Creates an input of one line that shows dots. Enter submits the form.
+pub fn secret_input(shared: &SharedHandle, id: FieldId) -> Input {
+    let mut input = text_input(shared, id);
+    input.set_type(InputType::Secret);
     input
 }
 

@@ -40,6 +40,7 @@ table! {
     stopped = "Stopped", "Angehalten";
     no_access = "No access", "Kein Zugriff";
     failed = "Not started", "Nicht gestartet";
+    not_reachable = "Not reachable", "Nicht erreichbar";
 
     // Messages in place of a page.
     connecting_title = "Looking for a server …", "Ein Server wird gesucht …";
@@ -60,9 +61,17 @@ table! {
     no_program_text = "The program `rocknet` is neither beside this program nor on the search path. Install RockNet Core.",
         "Das Programm `rocknet` liegt weder neben diesem Programm noch im Suchpfad. Installiere RockNet Core.";
     loading = "Loading …", "Wird geladen …";
+    unreachable_title = "No server replies at {0}", "Kein Server antwortet an {0}";
+    unreachable_text = "Check that SSH forwards it, and that the server runs on the other computer.",
+        "Prüfe, ob SSH weiterleitet und ob der Server auf dem anderen Computer läuft.";
+    wrong_token_title = "The server does not accept the token", "Der Server nimmt das Token nicht an";
+    wrong_token_text = "Copy it again from the file admin/token in the state folder of the server at {0}.",
+        "Kopiere es noch einmal aus der Datei admin/token im Zustandsordner des Servers an {0}.";
     denied_title = "The token does not permit this", "Das Token erlaubt dies nicht";
     denied_text = "The token of this connection only permits to read what is no secret. Enter the full token in the settings.",
         "Das Token dieser Verbindung erlaubt nur zu lesen, was nicht geheim ist. Trage in den Einstellungen das volle Token ein.";
+    denied_change = "It only permits to read. Enter the full token in the settings.",
+        "Es erlaubt nur zu lesen. Trage in den Einstellungen das volle Token ein.";
     query_failed = "This could not be loaded", "Das konnte nicht geladen werden";
     last_lines = "Last lines of the output", "Letzte Zeilen der Ausgabe";
     disconnected = "The server does not reply. These are the last known values.",
@@ -122,7 +131,7 @@ table! {
     php_elsewhere = "external", "extern";
     trusted = "Trusted", "Vertraut";
     not_yet = "Not yet", "Noch nicht";
-    trust_local = "Of this computer", "Dieses Computers";
+    trust_local = "Local", "Lokal";
     trust_files = "Your files", "Eigene Dateien";
     duplicate = "Duplicate", "Duplizieren";
     enable = "Enable", "Aktivieren";
@@ -384,6 +393,9 @@ table! {
     no_stores_title = "No browser was found", "Kein Browser wurde gefunden";
     no_stores_text = "No website has needed a certificate of this computer yet, or no browser of this account keeps certificates.",
         "Noch keine Website brauchte ein Zertifikat dieses Computers, oder kein Browser dieses Kontos speichert Zertifikate.";
+    stores_elsewhere_title = "The server is on another computer", "Der Server ist auf einem anderen Computer";
+    stores_elsewhere_text = "Open this window there to let its browsers trust its certificates.",
+        "Öffne dieses Fenster dort, damit die Browser dort den Zertifikaten vertrauen.";
     copy_command = "Copy command", "Befehl kopieren";
     copied = "Copied: {0}", "Kopiert: {0}";
     renewal = "Renewal", "Erneuerung";
@@ -407,6 +419,27 @@ table! {
     light = "Light", "Hell";
     dark = "Dark", "Dunkel";
     language = "Language", "Sprache";
+    server_place = "Server", "Server";
+    server_place_help = "The server that this window shows. Reach one elsewhere by ssh -L.",
+        "Der Server, den dieses Fenster zeigt. Einen anderswo erreichst du mit ssh -L.";
+    place_here = "On this computer", "Auf diesem Computer";
+    place_socket = "At a forwarded socket", "An einem weitergeleiteten Socket";
+    place_address = "At an address, with a token", "An einer Adresse, mit Token";
+    server_socket = "Socket", "Socket";
+    server_socket_help = "The local end: ssh -L /tmp/rocknet.sock:/var/lib/rocknet/admin/control.sock HOST",
+        "Das hiesige Ende: ssh -L /tmp/rocknet.sock:/var/lib/rocknet/admin/control.sock HOST";
+    server_address_help = "For example 127.0.0.1:7625, the local end of ssh -L 7625:127.0.0.1:7625 HOST",
+        "Zum Beispiel 127.0.0.1:7625, das hiesige Ende von ssh -L 7625:127.0.0.1:7625 HOST";
+    server_token = "Token", "Token";
+    server_token_help = "From the file admin/token in the state folder of the server. It is kept in a file that only you can read.",
+        "Aus der Datei admin/token im Zustandsordner des Servers. Es liegt in einer Datei, die nur du lesen kannst.";
+    not_a_path = "This is not an absolute path.", "Das ist kein absoluter Pfad.";
+    not_an_address = "This is not an address such as 127.0.0.1:7625.", "Das ist keine Adresse wie 127.0.0.1:7625.";
+    not_local = "The token would be sent unencrypted. Forward the port by ssh -L, and enter its local end.",
+        "Das Token würde unverschlüsselt gesendet. Leite den Port mit ssh -L weiter und trage das hiesige Ende ein.";
+    not_a_token = "A token has no spaces or quotes.", "Ein Token hat keine Leerzeichen oder Anführungszeichen.";
+    connect = "Connect", "Verbinden";
+    connected_to = "Connected to {0}", "Verbunden mit {0}";
     settings_help = "Saved at once, for this account.", "Wird sofort gespeichert, für dieses Konto.";
     settings_failed = "The settings could not be saved: {0}", "Die Einstellungen konnten nicht gespeichert werden: {0}";
     shortcuts = "Ctrl+N adds a website. F2 edits. Ctrl+F filters. Enter opens. Del removes. Ctrl+S saves. Ctrl+Z \

@@ -19,8 +19,10 @@ const SYSTEM_CONFIG: &str = "/etc/rocknet/rocknet.toml";
 
 /// Places where a server may be found.
 pub struct Places {
-    /// Socket that the user has named.
-    named: Option<PathBuf>,
+    /// Server that the user has named.
+    named: Option<ServerAddress>,
+    /// True if the settings name it, so that it may be on another computer.
+    is_elsewhere: bool,
     config: Option<PathBuf>,
     connected: Option<ServerAddress>,
 }
@@ -30,7 +32,12 @@ impl Places {
     pub fn new(options: &Options) -> Places {
         let variable = std::env::var_os(SOCKET_VARIABLE).filter(|value| !value.is_empty() && value != "off");
         Places {
-            named: options.socket.clone().or_else(|| variable.map(Into::into)),
+            named: options
+                .socket
+                .clone()
+                .or_else(|| variable.map(Into::into))
+                .map(ServerAddress::Socket),
+            is_elsewhere: false,
             config: options
                 .config
                 .clone()
@@ -43,6 +50,7 @@ impl Places {
     pub fn again(&self) -> Places {
         Places {
             named: self.named.clone(),
+            is_elsewhere: self.is_elsewhere,
             config: self.config.clone(),
             connected: None,
         }
@@ -53,9 +61,21 @@ impl Places {
         self.config.clone()
     }
 
-    /// Returns true if the user has named the socket.
+    /// Returns true if the user has named the server: on the command line, in the environment, or in the settings.
     pub fn is_named(&self) -> bool {
         self.named.is_some()
+    }
+
+    /// Returns true if the settings name the server.
+    pub fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
+    }
+
+    /// Uses the server of the settings from now on; `None`: that of this computer.
+    pub fn use_server(&mut self, server: Option<ServerAddress>) {
+        self.is_elsewhere = server.is_some();
+        self.named = server;
+        self.connected = None;
     }
 
     /// Returns the address of the last connection.
@@ -71,11 +91,15 @@ impl Places {
     pub fn connect(&mut self) -> Result<(PathBuf, Client), Absence> {
         let has_config = self.config.as_ref().is_some_and(|file| file.exists());
         let mut absence = Absence::Stopped(has_config || Path::new(SYSTEM_CONFIG).exists());
-        for socket in self.sockets() {
-            match Client::connect(&socket) {
+        for server in self.servers() {
+            match Client::connect_to(&server) {
                 Ok(client) => {
-                    self.connected = Some(ServerAddress::Socket(socket.clone()));
-                    return Ok((socket, client));
+                    let shown = server.shown();
+                    self.connected = Some(server);
+                    return Ok((shown, client));
+                }
+                Err(ClientError::NotRunning(server)) if self.is_elsewhere => {
+                    absence = Absence::Unreachable(server.to_string_lossy().into_owned());
                 }
                 Err(ClientError::NotRunning(_)) => {}
                 Err(ClientError::NoAccess(socket)) => {
@@ -90,10 +114,14 @@ impl Places {
         Err(absence)
     }
 
-    fn sockets(&self) -> Vec<PathBuf> {
-        if let Some(named) = &self.named {
-            return vec![named.clone()];
+    fn servers(&self) -> Vec<ServerAddress> {
+        match &self.named {
+            Some(named) => vec![named.clone()],
+            None => self.sockets().into_iter().map(ServerAddress::Socket).collect(),
         }
+    }
+
+    fn sockets(&self) -> Vec<PathBuf> {
         let mut sockets = Vec::new();
         if let Some(socket) = self.config.as_deref().and_then(socket_of) {
             return vec![socket];

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Options of the program.
+/// Options of the program. Without a socket and a configuration, the settings may name a server elsewhere.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Control socket; `None`: that of the configuration, or of the system.

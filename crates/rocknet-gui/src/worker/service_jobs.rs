@@ -31,6 +31,8 @@ impl Worker {
         let at = self.began.elapsed();
         let report = match query {
             Query::Databases => Report::Databases(self.services.machine.databases()),
+            // The browsers of this computer do not decide about the authority of another one.
+            Query::Trust if self.places.is_elsewhere() => Report::Trust(Ok(Vec::new())),
             Query::Trust => {
                 let config = self.present_config();
                 Report::Trust(trust::look(self.launcher.program(), config.as_deref()))
@@ -102,6 +104,9 @@ impl Worker {
             }
         };
         let result = self.call::<Done>(&request);
+        if matches!(&result, Err(error) if error.status == 403) {
+            return (self.report)(Report::NotPermitted);
+        }
         let result = result.map(|done| done.message).map_err(|error| error.error);
         self.query_service(query, false);
         (self.report)(Report::Served(job, result));

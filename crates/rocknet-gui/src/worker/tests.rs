@@ -24,7 +24,9 @@ fn absence_is_reported_once_and_jobs_fail_with_a_message() {
     let next = || reports.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(next(), Report::Desktop(None));
     assert_eq!(next(), Report::Absent(Absence::Stopped(false)));
+    // A user who connects again gets the reason again.
     jobs.send(Job::Connect).unwrap();
+    assert_eq!(next(), Report::Absent(Absence::Stopped(false)));
     jobs.send(Job::Reload).unwrap();
     assert_eq!(next(), Report::Failed("the server is stopped".to_owned()));
     jobs.send(Job::Query(Query::Doctor)).unwrap();
