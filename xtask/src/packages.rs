@@ -13,6 +13,8 @@ pub enum Purpose {
     Test,
     Bench,
     Conform,
+    /// The build of the desktop program.
+    Window,
     /// The steps of `conform` that need whole applications.
     Applications,
     /// The step of `conform` that scrapes the metrics.
@@ -47,7 +49,7 @@ const fn package(
     }
 }
 
-use Purpose::{Applications, Bench, Competitors, Conform, Machines, Metrics, Test};
+use Purpose::{Applications, Bench, Competitors, Conform, Machines, Metrics, Test, Window};
 
 /// Every program that a task runs, except the Rust toolchain and its linker, which every task needs.
 const PACKAGES: &[Package] = &[
@@ -110,11 +112,58 @@ const PACKAGES: &[Package] = &[
     package(
         "g++",
         "g++",
-        &[Test, Conform],
-        "builds the example of a controller in C++, and BoringSSL for the client h3i",
+        &[Test, Conform, Window],
+        "builds the toolkit of the window, the example of a controller in C++, and BoringSSL for the client h3i",
     ),
-    package("make", "make", &[Conform], "builds BoringSSL for the client h3i"),
-    package("cmake", "cmake", &[Conform], "builds BoringSSL for the client h3i"),
+    package(
+        "make",
+        "make",
+        &[Test, Conform, Window],
+        "builds the toolkit of the window, and BoringSSL for the client h3i",
+    ),
+    package(
+        "cmake",
+        "cmake",
+        &[Test, Conform, Window],
+        "builds the toolkit of the window, and BoringSSL for the client h3i",
+    ),
+    package(
+        "pkg-config",
+        "pkg-config",
+        &[Test, Window],
+        "finds the libraries of the window",
+    ),
+    package(
+        "/usr/include/pango-1.0/pango/pango.h",
+        "libpango1.0-dev",
+        &[Test, Window],
+        "draws the texts of the window",
+    ),
+    package(
+        "/usr/include/X11/extensions/Xinerama.h",
+        "libxinerama-dev",
+        &[Test, Window],
+        "finds the screens of the window",
+    ),
+    package(
+        "/usr/include/X11/Xcursor/Xcursor.h",
+        "libxcursor-dev",
+        &[Test, Window],
+        "draws the pointer of the window",
+    ),
+    package(
+        "Xvfb",
+        "xvfb",
+        &[Test],
+        "a display in memory, for the tests of the window",
+    ),
+    package("xdotool", "xdotool", &[Test], "types and clicks in the window"),
+    package(
+        "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+        "fonts-dejavu-core",
+        &[Test],
+        "the font of the window in tests",
+    ),
     package(
         "clang",
         "clang",

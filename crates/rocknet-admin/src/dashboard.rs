@@ -13,7 +13,6 @@ mod new_user;
 mod new_website;
 mod notice;
 mod pages;
-mod samples;
 mod session;
 mod site_form;
 

@@ -7,7 +7,9 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
+pub use rocknet_config::SYSTEM_STATE_FOLDER;
 use rocknet_config::model::{CertificateFiles, CertificateSource, Config, HostPattern, Listen, Mode, Site};
+use rocknet_config::user_state_folder;
 use rustls::ServerConfig;
 
 use super::acme::AcmeIssuer;
@@ -254,26 +256,17 @@ fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPatter
     }
 }
 
-/// State folder of servers that root starts.
-pub const SYSTEM_STATE_FOLDER: &str = "/var/lib/rocknet";
-
 /// Returns the state folder: `server.state`, or the default for the account of this process.
 ///
 /// Call this function once, before the process drops root privileges, and pass the result on. Afterwards the process
 /// runs under another account, but `HOME` still names the folder of the previous account.
 pub fn state_folder(config: &Config) -> PathBuf {
-    let below = |variable: &str, path: &str| {
-        let base = std::env::var_os(variable).filter(|value| !value.is_empty())?;
-        Some(PathBuf::from(base).join(path))
-    };
     let system = || PathBuf::from(SYSTEM_STATE_FOLDER);
     config.server.state.clone().unwrap_or_else(|| {
         if rocknet_io::privileges::is_root() {
             return system();
         }
-        below("XDG_STATE_HOME", "rocknet")
-            .or_else(|| below("HOME", ".local/state/rocknet"))
-            .unwrap_or_else(system)
+        user_state_folder().unwrap_or_else(system)
     })
 }
 

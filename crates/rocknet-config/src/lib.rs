@@ -60,6 +60,7 @@ mod include;
 mod local_name;
 mod message;
 mod source;
+mod state_folder;
 mod syntax;
 mod units;
 mod value;
@@ -78,6 +79,7 @@ pub use format::format;
 pub use local_name::is_local_name;
 pub use model::Config;
 pub use source::MAX_FILE_BYTES;
+pub use state_folder::{CONTROL_SOCKET, SYSTEM_STATE_FOLDER, user_state_folder};
 
 /// Valid configuration, with warnings for the operator.
 #[derive(Debug, Clone, PartialEq)]

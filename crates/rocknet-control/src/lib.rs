@@ -33,6 +33,7 @@ pub mod logs;
 pub mod openapi;
 pub mod php;
 pub mod route;
+pub mod samples;
 pub mod site;
 pub mod site_form;
 pub mod status;
@@ -43,7 +44,7 @@ pub mod text;
 
 pub use certificate::{CertificateList, CertificateSummary};
 #[cfg(unix)]
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, ServerAddress};
 pub use command::{Command, UnknownCommand};
 pub use listening_socket::ListeningSocket;
 pub use php::{PhpPoolList, PhpPoolSummary, PhpState};

@@ -1,5 +1,7 @@
 //! Form of a site: its common keys as fields, which a client shows and edits as text.
 
+pub mod content;
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,16 @@ pub struct SiteField {
     /// Value as TOML, if it has a form that the field cannot show. Such a value is edited as text of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
+}
+
+impl SiteField {
+    /// Returns the text of the field before it is filled in. A switch whose key is not in the file shows its default.
+    pub fn present(&self) -> &str {
+        match self.input {
+            FieldInput::Switch if self.text.is_empty() => &self.default,
+            _ => &self.text,
+        }
+    }
 }
 
 /// Input that suits a key.

@@ -10,18 +10,21 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rocknet_control::Status;
 use rocknet_control::api::{ApiError, Reply, Request};
+use rocknet_control::samples::{LoadSample, SampleHistory};
 use rocknet_handler::response::Stream;
 use rocknet_handler::services::Services;
 use rocknet_io::wheel::Deadline;
 use serde::Serialize;
 use tokio::sync::Mutex;
 
-use super::samples::{LoadSample, SampleHistory};
 use super::session::Sessions;
 use crate::Control;
 
 /// Maximum number of streams. A page that is hidden closes its stream, so few are open at a time.
 const MAX_STREAMS: usize = 16;
+
+/// Maximum number of samples that are kept: two minutes of seconds.
+const MAX_SAMPLES: usize = 120;
 
 /// Interval between two events.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -39,7 +42,6 @@ pub struct SharedSamples {
     latest: Mutex<Latest>,
 }
 
-#[derive(Default)]
 struct Latest {
     history: SampleHistory,
     /// Latest event; `None` before the first query of the server.
@@ -61,7 +63,11 @@ impl Default for SharedSamples {
         SharedSamples {
             began: Instant::now(),
             streams: Arc::default(),
-            latest: Mutex::default(),
+            latest: Mutex::new(Latest {
+                history: SampleHistory::new(MAX_SAMPLES),
+                event: None,
+                at: Duration::ZERO,
+            }),
         }
     }
 }

@@ -1,18 +1,16 @@
 //! Form of a website as it is filled in: the texts of its fields, the edits that they make, and the problems that the
 //! server has found.
 
-mod kind;
-
 use std::collections::BTreeMap;
 
 use form_urlencoded::parse;
 use rocknet_control::api::ApiError;
 use rocknet_control::config::{Edit, Edits, Finding};
+pub use rocknet_control::site_form::content::{ContentKind, shown_with};
+use rocknet_control::site_form::content::{KINDS, OF_KINDS};
 use rocknet_control::site_form::{FieldInput, SiteField, SiteForm};
 
 use super::new_website::{self, NewContent};
-pub use kind::{ContentKind, shown_with};
-use kind::{KINDS, OF_KINDS};
 
 /// Purpose of the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,13 +87,13 @@ impl FilledForm {
                     (field.text, field.other) = (String::new(), None);
                 }
                 FilledField {
-                    text: present(&field),
+                    text: field.present().to_owned(),
                     field,
                     problems: Vec::new(),
                 }
             })
             .collect();
-        let kind = kind(&fields);
+        let kind = ContentKind::of(&fields.iter().map(|filled| &filled.field).collect::<Vec<_>>());
         FilledForm {
             mode,
             name: match mode {
@@ -206,7 +204,7 @@ impl FilledForm {
             }
             let wanted = self.wanted(filled).filter(|_| filled.field.other.is_none());
             let Some(text) = wanted else { continue };
-            if text.trim() != present(&filled.field).trim() {
+            if text.trim() != filled.field.present().trim() {
                 edits.push(Edit::SetField {
                     site: self.name.clone(),
                     field: filled.field.name.clone(),
@@ -391,34 +389,6 @@ impl FilledForm {
 
 /// Problem of a required field that is empty.
 const FILL_IN: &str = "Fill in this field.";
-
-/// Returns the text of a field before it is filled in. A switch whose key is not in the file shows its default.
-fn present(field: &SiteField) -> String {
-    match field.input {
-        FieldInput::Switch if field.text.is_empty() => field.default.clone(),
-        _ => field.text.clone(),
-    }
-}
-
-/// Determines the kind of a website from the fields that are set in the file. The first match counts.
-fn kind(fields: &[FilledField]) -> ContentKind {
-    let is_set = |name: &str| {
-        let found = fields
-            .iter()
-            .map(|filled| &filled.field)
-            .find(|field| field.name == name);
-        found.is_some_and(|field| field.other.is_some() || !["", "false"].contains(&field.text.as_str()))
-    };
-    [
-        ("proxy", ContentKind::Proxy),
-        ("php", ContentKind::Php),
-        ("root", ContentKind::Files),
-        ("redirects", ContentKind::Redirects),
-    ]
-    .into_iter()
-    .find_map(|(name, kind)| is_set(name).then_some(kind))
-    .unwrap_or(ContentKind::Other)
-}
 
 #[cfg(test)]
 mod tests;

@@ -21,8 +21,8 @@ use rocknet::server::{Server, StartError, StartHooks};
 use rocknet::snapshot::{Mount, addresses};
 use rocknet::takeover::AdoptedSockets;
 use rocknet_admin::{AdminHandler, AllowedHosts, Control, Dashboard, ReplyFuture, TcpAccess, Tokens};
-use rocknet_config::Config;
 use rocknet_config::model::{Admin, CertificateSource, ControlSocket, Listen, Pattern, SiteTls, Tls};
+use rocknet_config::{CONTROL_SOCKET, Config};
 use rocknet_control::api::{ApiError, Request};
 use rocknet_control::logs::{LogFilter, LogKind};
 use rocknet_handler::response::Stream;
@@ -32,9 +32,6 @@ use tokio::sync::mpsc;
 use super::Failure;
 use super::event::{ControlRequest, Event};
 use super::log_feed::{FollowerCount, LogFeed};
-
-/// Path of the socket relative to the state folder.
-const SOCKET_NAME: &str = "admin/control.sock";
 
 /// Environment variable with the path of the socket, for servers and for commands. `off`: no socket.
 pub(super) const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
@@ -59,7 +56,7 @@ pub fn socket(config: &Config, state: &Path) -> Option<PathBuf> {
     }
     match &config.admin.socket {
         ControlSocket::Off => None,
-        ControlSocket::Auto => Some(state.join(SOCKET_NAME)),
+        ControlSocket::Auto => Some(state.join(CONTROL_SOCKET)),
         ControlSocket::File(path) => Some(path.clone()),
     }
 }
@@ -75,9 +72,9 @@ pub fn sockets(config: &Config) -> Result<Vec<PathBuf>, Failure> {
         let message = "the control socket is switched off: `admin.socket` or ROCKNET_SOCKET is \"off\"";
         return Err(Failure::Failed(message.to_owned()));
     };
-    let is_default = first == own.join(SOCKET_NAME) && config.server.state.is_none();
+    let is_default = first == own.join(CONTROL_SOCKET) && config.server.state.is_none();
     // A server that another account has started may use the state folder of the system.
-    let system = is_default.then(|| Path::new(SYSTEM_STATE_FOLDER).join(SOCKET_NAME));
+    let system = is_default.then(|| Path::new(SYSTEM_STATE_FOLDER).join(CONTROL_SOCKET));
     let system = system.filter(|system| *system != first);
     Ok(std::iter::once(first).chain(system).collect())
 }
@@ -388,7 +385,7 @@ fn no_random() -> io::Error {
 fn create_folder(socket: &Path) -> io::Result<()> {
     match socket.parent() {
         Some(folder) if !folder.exists() => {
-            let mode = if socket.ends_with(SOCKET_NAME) { 0o700 } else { 0o750 };
+            let mode = if socket.ends_with(CONTROL_SOCKET) { 0o700 } else { 0o750 };
             DirBuilder::new().recursive(true).mode(mode).create(folder)
         }
         _ => Ok(()),

@@ -3,11 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rocknet_control::{Status, durations};
 use serde::Serialize;
 
-/// Maximum number of samples that are kept: two minutes of seconds.
-const MAX_SAMPLES: usize = 120;
+use crate::{Status, durations};
 
 /// Maximum interval between the two states of a sample. Figures of a longer interval would average over time that no
 /// chart shows.
@@ -37,14 +35,25 @@ pub struct LoadSample {
 }
 
 /// The latest samples, and the state at which the interval of the next sample begins.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SampleHistory {
     /// The latest state with its time; `None` before the first state.
     last: Option<(Duration, Status)>,
     samples: VecDeque<LoadSample>,
+    /// Maximum number of samples that are kept.
+    max_samples: usize,
 }
 
 impl SampleHistory {
+    /// Creates a history that keeps the latest `max_samples` samples.
+    pub fn new(max_samples: usize) -> SampleHistory {
+        SampleHistory {
+            last: None,
+            samples: VecDeque::new(),
+            max_samples,
+        }
+    }
+
     /// Adds a state, and returns the sample since the previous state. Returns `None` for the first state, and if the
     /// interval is empty or longer than [`MAX_INTERVAL`]. `at`: time of the state, measured from the same start in all
     /// calls.
@@ -59,7 +68,7 @@ impl SampleHistory {
         }
         let sample = sample(at, interval, &before, now);
         self.samples.push_back(sample.clone());
-        if self.samples.len() > MAX_SAMPLES {
+        if self.samples.len() > self.max_samples {
             self.samples.pop_front();
         }
         Some(sample)
@@ -67,7 +76,12 @@ impl SampleHistory {
 
     /// Returns the kept samples, the oldest first.
     pub fn all(&self) -> Vec<LoadSample> {
-        self.samples.iter().cloned().collect()
+        self.iter().cloned().collect()
+    }
+
+    /// Iterates over the kept samples, the oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &LoadSample> {
+        self.samples.iter()
     }
 }
 
@@ -109,7 +123,7 @@ mod tests {
 
     #[test]
     fn rates_are_differences_per_second() {
-        let (mut history, second) = (SampleHistory::default(), Duration::from_secs(1));
+        let (mut history, second) = (SampleHistory::new(9), Duration::from_secs(1));
         assert_eq!(history.push(second, status(100, &[100, 100])), None);
         let sample = history.push(second * 3, status(300, &[100, 300])).unwrap();
         assert_eq!((sample.at_ms, sample.requests, sample.bytes), (3_000, 100.0, 10_000.0));
@@ -127,11 +141,11 @@ mod tests {
 
     #[test]
     fn the_history_is_bounded() {
-        let mut history = SampleHistory::default();
-        for second in 0..MAX_SAMPLES as u64 + 9 {
+        let mut history = SampleHistory::new(120);
+        for second in 0..129 {
             history.push(Duration::from_secs(second), status(second, &[]));
         }
         let all = history.all();
-        assert_eq!((all.len(), all[0].at_ms), (MAX_SAMPLES, 9_000));
+        assert_eq!((all.len(), all[0].at_ms), (120, 9_000));
     }
 }

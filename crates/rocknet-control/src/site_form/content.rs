@@ -1,19 +1,44 @@
 //! Kinds of websites, and the fields of the form that depend on a choice.
 
+use super::SiteField;
+
 /// Source of the responses of a website. The form shows the fields of this source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentKind {
+    /// Files of a folder.
     Files,
+    /// PHP scripts of a folder.
     Php,
+    /// Another server, to which requests are forwarded.
     Proxy,
+    /// Redirects only.
     Redirects,
     /// Source whose keys are not in the form.
     Other,
 }
 
+impl ContentKind {
+    /// Determines the kind of a website from the fields that are set in the file. The first match counts.
+    pub fn of(fields: &[&SiteField]) -> ContentKind {
+        let is_set = |name: &str| {
+            let found = fields.iter().find(|field| field.name == name);
+            found.is_some_and(|field| field.other.is_some() || !["", "false"].contains(&field.text.as_str()))
+        };
+        [
+            ("proxy", ContentKind::Proxy),
+            ("php", ContentKind::Php),
+            ("root", ContentKind::Files),
+            ("redirects", ContentKind::Redirects),
+        ]
+        .into_iter()
+        .find_map(|(name, kind)| is_set(name).then_some(kind))
+        .unwrap_or(ContentKind::Other)
+    }
+}
+
 /// Kinds, each with its value in the form, its label, and the names of its required fields. The order matches
 /// [`ContentKind`], so a kind is an index.
-pub(super) const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
+pub const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
     (ContentKind::Files, "files", "Files of a folder", &["root"]),
     (ContentKind::Php, "php", "PHP scripts of a folder", &["root", "php"]),
     (ContentKind::Proxy, "proxy", "Another server", &["proxy"]),
@@ -23,7 +48,7 @@ pub(super) const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
 
 /// Fields that are shown only with the kinds that need them, and with [`ContentKind::Other`]. The field `redirects`
 /// is shown with every kind.
-pub(super) const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
+pub const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
 
 /// Fields that are used only if the field `tls` is `files`.
 const OF_FILES: [&str; 2] = ["tls.cert", "tls.key"];

@@ -1,0 +1,228 @@
+//! Jobs for the worker thread, and its reports.
+
+mod services;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rocknet_control::api::{ApiError, Level};
+use rocknet_control::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
+use rocknet_control::doctor::DoctorCheck;
+use rocknet_control::logs::LogEvent;
+use rocknet_control::route::RouteTraffic;
+use rocknet_control::site_form::SiteForm;
+use rocknet_control::{CertificateSummary, SiteSummary, Status};
+
+use crate::elsewhere::Elsewhere;
+use crate::theme::ColorScheme;
+use crate::ways::{Starter, Ways};
+
+pub use services::{
+    Database, DatabaseKind, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, ServiceJob, SiteUse, Trust,
+    TrustStore, UnitAction, UpstreamReport,
+};
+
+/// Purpose of a change of the configuration. The window says it when the change is in effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Purpose {
+    Add(String),
+    Remove(String),
+    Enable(String),
+    Disable(String),
+    /// Copies a website: the name of the copy, then the original.
+    Duplicate(String, String),
+    Undo,
+    /// Changes the website that has this name afterwards.
+    Change(String),
+    /// Replaces the text of a file with this name.
+    Text(String),
+}
+
+/// List that a page shows, and that is queried when the page is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Query {
+    Certificates,
+    /// Servers that requests are forwarded to.
+    Upstreams,
+    Php,
+    /// Use of PHP and of other servers by websites.
+    Uses,
+    /// Trust stores of this account.
+    Trust,
+    /// Databases of this computer.
+    Databases,
+    Doctor,
+    History,
+    Level,
+}
+
+/// Job for the worker thread.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Job {
+    /// Looks for the server at once, without waiting for the next second.
+    Connect,
+    /// Connects to another server from now on, and writes its place to the file.
+    UseServer(Elsewhere),
+    /// Starts a server, and connects to it.
+    Start(Starter),
+    Stop,
+    /// Stops the server, and starts it again.
+    Restart,
+    Reload,
+    Edit(Purpose, Edits),
+    TakeBack(Undo),
+    /// Checks edits. The number is returned with the result, which is out of date if another check was sent meanwhile.
+    Check(u64, Edits),
+    /// Queries the form of a website.
+    SiteForm(String),
+    /// Reads a file of the configuration; `None`: the main file.
+    ReadText(Option<PathBuf>),
+    /// Checks a text of the configuration. The number is returned with the result, as for edits.
+    CheckText(u64, Candidate),
+    /// Replaces the text of a file of the configuration.
+    Replace(Purpose, Replacement),
+    Query(Query),
+    /// Repeats a query every two seconds, or ends that.
+    Watch(Option<Query>),
+    Service(ServiceJob),
+    SetLevel(Level),
+    /// Queries the counters of routes each second, or stops doing so.
+    WatchTraffic(bool),
+    /// Follows the logs from now on.
+    FollowLogs,
+    /// Looks for ways to start and stop a server.
+    FindWays,
+    /// Queries whether the desktop wishes dark or light windows.
+    QueryDesktop,
+    /// Looks into a folder.
+    Inspect(PathBuf),
+    /// Looks for development servers.
+    FindServers,
+    /// Requests the start page of the website with this name, and looks the name up on this machine.
+    Visit(String),
+    CreateStartPage(PathBuf),
+    /// Installs the certificate of the own authority in the stores of browsers.
+    Trust,
+    /// Opens a URL, a folder or a file with the program that the desktop has for it.
+    Open(String),
+    /// Opens a folder in the editor of the user.
+    OpenEditor(PathBuf),
+    /// Writes the file of settings.
+    SaveSettings(String),
+}
+
+/// Reason why there is no connection to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Absence {
+    /// No server is running. `true`: there is a configuration file.
+    Stopped(bool),
+    /// The socket is not accessible to this account.
+    NoAccess(PathBuf),
+    /// Nothing listens at the socket or address of a server elsewhere.
+    Unreachable(String),
+    /// The server at this address does not accept the token. It is not sent again until the user connects again,
+    /// because the server counts wrong tokens.
+    WrongToken(String),
+    /// The server does not reply as it should.
+    Failed(String),
+}
+
+/// Failed start of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StartFailure {
+    /// Reason; empty if the program was not found.
+    pub reason: String,
+    /// Last lines of its output.
+    pub lines: Vec<String>,
+}
+
+/// Contents of a folder, as far as they tell the kind of a website.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Inspection {
+    pub exists: bool,
+    pub readable: bool,
+    pub has_index_html: bool,
+    pub has_php: bool,
+    pub is_wordpress: bool,
+    pub is_laravel: bool,
+}
+
+/// Result of a visit to a website.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visit {
+    pub url: String,
+    /// Status and reason of the reply, or the error.
+    pub reply: Result<u16, String>,
+    /// Result of the lookup of the name on this machine.
+    pub name_resolves: bool,
+}
+
+/// State of a server at a moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Poll {
+    /// Time since the start of the program.
+    pub at: Duration,
+    pub status: Status,
+    /// The websites, if they were queried this time.
+    pub sites: Option<Vec<SiteSummary>>,
+    /// Counters of routes, if they are watched.
+    pub traffic: Option<Vec<RouteTraffic>>,
+}
+
+/// Report of the worker thread.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// The place of the server, as the file has it.
+    Place(Elsewhere),
+    /// A server was found at this control socket, or at this address.
+    Connected(PathBuf),
+    Absent(Absence),
+    /// A server is being started.
+    Starting,
+    StartFailed(StartFailure),
+    /// The system has not permitted to start, stop or restart a unit. The command does so with root's rights.
+    Refused(String),
+    /// Ways to start and stop a server, if they have changed.
+    Ways(Ways),
+    /// Wish of the desktop; `None` if it has none.
+    Desktop(Option<ColorScheme>),
+    /// The server of this program was started. A port of the first page that was taken, the program that holds it, and
+    /// the port in its place.
+    Started(Option<(u16, String, u16)>),
+    Polled(Box<Poll>),
+    Edited(Purpose, Result<Saved, ApiError>),
+    Checked(u64, Result<Checked, ApiError>),
+    /// The form of the website with this name.
+    SiteForm(String, Result<Box<SiteForm>, ApiError>),
+    ConfigText(Result<Box<ConfigText>, String>),
+    Certificates(Result<Vec<CertificateSummary>, String>),
+    Upstreams(Result<UpstreamReport, String>),
+    Php(Result<PhpReport, String>),
+    Uses(Result<Vec<SiteUse>, String>),
+    Trust(Result<Vec<TrustStore>, String>),
+    Databases(DatabaseReport),
+    /// The token of this program does not permit the query.
+    Denied(Query),
+    /// An instruction about a service was carried out, with the message of the server, or has failed.
+    Served(ServiceJob, Result<String, String>),
+    Doctor(Result<Vec<DoctorCheck>, String>),
+    History(Result<Vec<Change>, String>),
+    Level(Level),
+    /// The user has changed the level.
+    LevelChanged(Level),
+    Log(Vec<LogEvent>),
+    /// The server refuses to send its logs. `None`: the token of this program does not permit it.
+    LogsRefused(Option<String>),
+    Inspected(PathBuf, Inspection),
+    /// Addresses of development servers.
+    FoundServers(Vec<String>),
+    Visited(Visit),
+    /// An instruction was carried out, with its message.
+    Done(String),
+    /// The own authority is trusted now.
+    Trusted,
+    /// The token of this program does not permit the instruction.
+    NotPermitted,
+    /// An instruction has failed, with its message.
+    Failed(String),
+}

@@ -1,0 +1,223 @@
+//! `rocknet-gui`: the desktop program of RockNet.
+
+#![forbid(unsafe_code)]
+
+mod view;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use fltk::app;
+use fltk::dialog;
+use fltk::prelude::*;
+use rocknet_gui::act::{Act, FieldId};
+use rocknet_gui::job::{Job, Report};
+use rocknet_gui::model::{Effect, Model, Settings};
+use rocknet_gui::theme::ThemeChoice;
+use rocknet_gui::words::Language;
+use rocknet_gui::worker::{self, Options};
+use view::window::Window;
+
+/// Interval at which notices are checked for their end.
+const TICK: f64 = 1.0;
+
+/// Maximum time that the first window waits for the wish of the desktop. A later reply changes the colours.
+const DESKTOP_TIMEOUT: Duration = Duration::from_millis(100);
+
+const USAGE: &str = "\
+The desktop program of RockNet
+
+Usage: rocknet-gui [OPTIONS]
+
+Options:
+  --socket PATH   The control socket of the server; by default that of the configuration, or of the system
+  --config FILE   The configuration of a server that this program starts; by default rocknet/rocknet.toml in
+                  $XDG_CONFIG_HOME or ~/.config
+  --program PATH  The program `rocknet`; by default the one beside this program, or on the search path
+  --help          Print this help
+  --version       Print the version
+";
+
+fn main() -> ExitCode {
+    let options = match options(std::env::args().skip(1)) {
+        Ok(Some(options)) => options,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let began = Instant::now();
+    let app = app::App::default();
+    app::set_visible_focus(true);
+    // The folder chooser of GTK would need 75 MB of memory.
+    app::set_option(app::Option::FnfcUsesGtk, false);
+    app::set_option(app::Option::FnfcUsesZenity, false);
+    let (sender, reports) = channel();
+    let jobs = worker::start(options, move |report| {
+        if sender.send(report).is_ok() {
+            app::awake();
+        }
+    });
+    Program {
+        model: Model::new(settings()),
+        window: None,
+        jobs,
+        reports,
+        began,
+        is_active: true,
+    }
+    .run(app);
+    ExitCode::SUCCESS
+}
+
+/// Parses the command line. Returns `None` if it only requests a text.
+fn options(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+    let mut options = Options::default();
+    while let Some(argument) = arguments.next() {
+        let mut path = || {
+            arguments
+                .next()
+                .map(PathBuf::from)
+                .ok_or(format!("{argument} needs a path"))
+        };
+        match argument.as_str() {
+            "--socket" => options.socket = Some(path()?),
+            "--config" => options.config = Some(std::path::absolute(path()?).map_err(|error| error.to_string())?),
+            "--program" => options.program = Some(path()?),
+            "--help" => {
+                print!("{USAGE}");
+                return Ok(None);
+            }
+            "--version" => {
+                println!("rocknet-gui {}", env!("CARGO_PKG_VERSION"));
+                return Ok(None);
+            }
+            _ => return Err(format!("unknown option `{argument}`")),
+        }
+    }
+    Ok(Some(options))
+}
+
+/// Reads the settings of the user. Without a file, the language is that of the locale.
+fn settings() -> Settings {
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .find(|value| !value.is_empty())
+        .unwrap_or_default();
+    let defaults = Settings {
+        language: Language::of_locale(&locale.to_string_lossy()),
+        ..Settings::default()
+    };
+    let file = Settings::folder().map(|folder| folder.join("window.toml"));
+    let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+    Settings::parse(&text.unwrap_or_default(), defaults)
+}
+
+struct Program {
+    model: Model,
+    window: Option<Window>,
+    jobs: Sender<Job>,
+    reports: Receiver<Report>,
+    began: Instant,
+    /// True if the keyboard is that of this program.
+    is_active: bool,
+}
+
+impl Program {
+    fn run(mut self, app: app::App) {
+        self.wait_for_desktop();
+        let mut window = Window::new(self.model.theme());
+        window.show(&self.model);
+        window.window.show();
+        self.window = Some(window);
+        app::add_timeout3(TICK, |handle| app::repeat_timeout3(TICK, handle));
+        while app.wait() {
+            if !self.step() {
+                break;
+            }
+        }
+        app.quit();
+    }
+
+    /// Waits for the wish of the desktop, so that the window does not change its colours after it has appeared.
+    fn wait_for_desktop(&mut self) {
+        if self.model.settings.theme != ThemeChoice::Desktop {
+            return;
+        }
+        let deadline = self.began + DESKTOP_TIMEOUT;
+        while let Ok(report) = self
+            .reports
+            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            let is_awaited = matches!(report, Report::Desktop(_));
+            let effects = self.model.report(report);
+            self.carry_out(effects);
+            if is_awaited {
+                break;
+            }
+        }
+    }
+
+    /// Queries the wish of the desktop when the user returns to the window, because it may have been changed meanwhile.
+    fn notice_return(&mut self) {
+        let is_active = app::focus().is_some();
+        if is_active && !self.is_active {
+            drop(self.jobs.send(Job::QueryDesktop));
+        }
+        self.is_active = is_active;
+    }
+
+    /// Handles the acts of the user and the reports that have arrived. Returns false to quit.
+    fn step(&mut self) -> bool {
+        self.notice_return();
+        let now = Duration::from_secs(self.began.elapsed().as_secs());
+        self.model.tick(now);
+        while let Some(act) = self.window.as_ref().and_then(Window::next_act) {
+            let effects = self.model.act(act);
+            if !self.carry_out(effects) {
+                return false;
+            }
+        }
+        while let Ok(report) = self.reports.try_recv() {
+            let effects = self.model.report(report);
+            if !self.carry_out(effects) {
+                return false;
+            }
+        }
+        if let Some(window) = &mut self.window {
+            window.show(&self.model);
+        }
+        true
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) -> bool {
+        for effect in effects {
+            match effect {
+                // The worker ends only with this program.
+                Effect::Job(job) => drop(self.jobs.send(job)),
+                Effect::Copy(text) => app::copy2(&text),
+                Effect::ChooseFolder => {
+                    let words = self.model.words();
+                    if let Some(folder) = dialog::dir_chooser(words.folder, "", false) {
+                        let folder = folder.trim_end_matches('/').to_owned();
+                        let effects = self.model.act(Act::SetField(FieldId::Folder, folder));
+                        if !self.carry_out(effects) {
+                            return false;
+                        }
+                    }
+                }
+                Effect::FocusFilter => {
+                    if let Some(window) = &mut self.window {
+                        window.focus_filter();
+                    }
+                }
+                Effect::Quit => return false,
+            }
+        }
+        true
+    }
+}

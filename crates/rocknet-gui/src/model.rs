@@ -1,0 +1,296 @@
+//! The view-model: the state of the window, and what acts of the user and reports of the worker change in it.
+//!
+//! It uses no toolkit, starts no thread and reads no clock: times are arguments. The window calls [`Model::act`] and
+//! [`Model::report`], carries out the returned [`Effect`]s, and draws the screen of the [`pages`](crate::pages).
+
+mod acts;
+mod draft;
+mod edits;
+mod fetched;
+mod forms;
+mod links;
+mod log_origin;
+mod log_view;
+mod notice;
+mod places;
+mod questions;
+mod reports;
+mod request_line;
+mod service_acts;
+mod services;
+mod settings;
+mod site_edit;
+mod text_edit;
+mod texts;
+mod website_facts;
+mod websites;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rocknet_control::CertificateSummary;
+use rocknet_control::Status;
+use rocknet_control::api::Level;
+use rocknet_control::config::Change;
+use rocknet_control::doctor::DoctorCheck;
+use rocknet_control::samples::SampleHistory;
+
+use crate::act::{Act, CertificateView, PageName, Span};
+use crate::elsewhere::Elsewhere;
+use crate::job::{Job, Query};
+use crate::theme::{ColorScheme, Theme};
+use crate::ways::{Starter, Ways};
+use crate::words::Words;
+
+pub use draft::{Draft, DraftStage, WebsiteKind};
+pub use fetched::Fetched;
+pub use links::Link;
+pub use log_view::{KeptLine, LogView, severity};
+pub use notice::Notice;
+pub use questions::Question;
+pub use services::{SYSTEM_TRUST, Services, Upstream};
+pub use settings::Settings;
+pub use site_edit::SiteEdit;
+pub use text_edit::{TextEdit, TextPlace};
+pub use website_facts::{CertificateTrust, WebsiteFacts, kind_label, trust_label};
+pub use websites::{Website, WebsiteState, Websites};
+
+/// Number of samples that are kept: an hour of seconds.
+pub const MAX_SAMPLES: usize = 3_600;
+
+/// Something that the window does for the model.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Sends a job to the worker.
+    Job(Job),
+    /// Puts a text on the clipboard.
+    Copy(String),
+    /// Shows the chooser of folders, and reports the choice as the text of the field `folder`.
+    ChooseFolder,
+    /// Moves the focus to the filter of the page.
+    FocusFilter,
+    Quit,
+}
+
+/// State of the window.
+#[derive(Debug)]
+pub struct Model {
+    pub settings: Settings,
+    /// Place of the server as the user has typed it, and the one in use.
+    pub elsewhere: Elsewhere,
+    used_place: Elsewhere,
+    pub page: PageName,
+    pub link: Link,
+    /// Ways in which a server can be started and stopped.
+    pub ways: Ways,
+    /// Way of the last start.
+    starter: Option<Starter>,
+    /// Wish of the desktop for dark or light windows.
+    pub desktop: Option<ColorScheme>,
+    /// Latest state of the server; kept while the server is absent.
+    pub status: Option<Status>,
+    pub websites: Websites,
+    pub samples: SampleHistory,
+    pub span: Span,
+    pub log: LogView,
+    pub level: Option<Level>,
+    pub draft: Option<Draft>,
+    /// Form of the website that is edited.
+    pub site_edit: Fetched<SiteEdit>,
+    /// Name of that website in the file.
+    edited_site: String,
+    /// Text of the configuration that is edited.
+    pub text_edit: Fetched<TextEdit>,
+    /// Line that the text shows once it is loaded.
+    text_line: Option<usize>,
+    /// Page that the text was opened from.
+    page_before_text: PageName,
+    /// Act that would lose unsaved input, until the user confirms it.
+    leaving: Option<Act>,
+    pub certificates: Fetched<Vec<CertificateSummary>>,
+    pub certificate_view: CertificateView,
+    pub services: Services,
+    pub checks: Fetched<Vec<DoctorCheck>>,
+    pub history: Fetched<Vec<Change>>,
+    /// Number of the change whose differences are shown.
+    pub opened_change: Option<u64>,
+    pub notice: Option<Notice>,
+    /// Row that is selected on each page other than the websites.
+    pub selected: BTreeMap<u8, String>,
+    /// Revision after the last change of this window, which an undo takes back.
+    undo: Option<String>,
+    /// Number of the last check of a draft.
+    last_check: u64,
+    /// Time of the latest act or report, since the start of the program.
+    now: Duration,
+}
+
+impl Model {
+    /// Creates the model of a window that has just been opened.
+    pub fn new(settings: Settings) -> Model {
+        Model {
+            settings,
+            elsewhere: Elsewhere::default(),
+            used_place: Elsewhere::default(),
+            page: PageName::default(),
+            link: Link::default(),
+            ways: Ways::default(),
+            starter: None,
+            desktop: None,
+            status: None,
+            websites: Websites::default(),
+            samples: SampleHistory::new(MAX_SAMPLES),
+            span: Span::default(),
+            log: LogView::default(),
+            level: None,
+            draft: None,
+            site_edit: Fetched::Missing,
+            edited_site: String::new(),
+            text_edit: Fetched::Missing,
+            text_line: None,
+            page_before_text: PageName::default(),
+            leaving: None,
+            certificates: Fetched::Missing,
+            certificate_view: CertificateView::default(),
+            services: Services::default(),
+            checks: Fetched::Missing,
+            history: Fetched::Missing,
+            opened_change: None,
+            notice: None,
+            selected: BTreeMap::new(),
+            undo: None,
+            last_check: 0,
+            now: Duration::ZERO,
+        }
+    }
+
+    /// Returns the texts in the language of the user.
+    pub fn words(&self) -> &'static Words {
+        self.settings.language.words()
+    }
+
+    /// Returns the colours of the window.
+    pub fn theme(&self) -> Theme {
+        self.settings.theme.theme(self.desktop)
+    }
+
+    /// Returns the way in which a server is started, unless the user chooses another one.
+    pub fn starter(&self) -> Starter {
+        let starters = self.ways.starters();
+        let last = self.starter.filter(|starter| starters.contains(starter));
+        last.or(starters.first().copied()).unwrap_or_default()
+    }
+
+    /// Returns true while the system may ask for a password, because the server is being started or stopped.
+    pub fn may_ask(&self) -> bool {
+        match self.link {
+            Link::Starting => self.ways.may_ask(self.starter()),
+            Link::Stopping => {
+                let unit = self.ways.running_unit.map(Starter::Unit);
+                unit.is_some_and(|unit| self.ways.may_ask(unit)) && self.ways.no_restart().is_none()
+            }
+            _ => false,
+        }
+    }
+
+    /// Lets time pass. Returns true if something that is shown has changed.
+    pub fn tick(&mut self, now: Duration) -> bool {
+        self.now = now;
+        let expired = self.notice.as_ref().is_some_and(|notice| notice.is_over(now));
+        if expired {
+            self.notice = None;
+        }
+        expired
+    }
+
+    /// Returns true if the last change of this window can be taken back.
+    pub fn can_undo(&self) -> bool {
+        self.undo.is_some() && self.link.is_online()
+    }
+
+    /// Forgets what a server has reported, because another one is used from now on.
+    fn forget_server(&mut self) {
+        self.websites.forget();
+        self.samples = SampleHistory::new(MAX_SAMPLES);
+        self.log.stop();
+        self.log.site = None;
+        self.status = None;
+        self.level = None;
+        self.undo = None;
+        self.services.forget_server();
+    }
+
+    /// Collects the facts about websites from the other lists.
+    fn collect_facts(&mut self) {
+        let words = self.words();
+        let http3 = self.status.as_ref().map_or(&[][..], |status| &status.http3_ports);
+        let (services, certificates) = (&self.services, &self.certificates);
+        self.websites
+            .collect_facts(|site| WebsiteFacts::new(words, site, http3, services, certificates));
+    }
+
+    fn tell(&mut self, text: String, can_undo: bool) {
+        self.notice = Some(Notice::new(text, false, can_undo, self.now));
+    }
+
+    fn complain(&mut self, text: String) {
+        self.notice = Some(Notice::new(text, true, false, self.now));
+    }
+
+    /// Returns the jobs that query the lists from which facts about websites are read.
+    fn fact_queries() -> Vec<Effect> {
+        [Query::Certificates, Query::Trust, Query::Uses]
+            .map(|query| Effect::Job(Job::Query(query)))
+            .into()
+    }
+
+    /// Returns the job that fills the page, if it shows a list that is queried.
+    fn query(&mut self) -> Vec<Effect> {
+        if !self.link.is_online() && self.page != PageName::Databases {
+            return Vec::new();
+        }
+        let services = Model::service_queries(self.page);
+        if !services.is_empty() {
+            return services.iter().map(|query| Effect::Job(Job::Query(*query))).collect();
+        }
+        let query = match self.page {
+            PageName::Websites => return Model::fact_queries(),
+            PageName::Certificates => {
+                if !matches!(self.certificates, Fetched::Loaded(_)) {
+                    self.certificates = Fetched::Loading;
+                }
+                return [Query::Certificates, Query::Trust]
+                    .map(|query| Effect::Job(Job::Query(query)))
+                    .into();
+            }
+            PageName::CheckUp => {
+                self.checks = Fetched::Loading;
+                Query::Doctor
+            }
+            PageName::History => {
+                if !matches!(self.history, Fetched::Loaded(_)) {
+                    self.history = Fetched::Loading;
+                }
+                Query::History
+            }
+            PageName::EditWebsite => return self.while_online(Job::SiteForm(self.edited_site.clone())),
+            PageName::EditText => {
+                return match &self.text_edit {
+                    Fetched::Loaded(_) => self.watch_text(),
+                    _ => self.while_online(Job::ReadText(None)),
+                };
+            }
+            PageName::Logs => {
+                let follow = self.log.start();
+                let mut effects = vec![Effect::Job(Job::Query(Query::Level))];
+                effects.extend(follow.then_some(Effect::Job(Job::FollowLogs)));
+                return effects;
+            }
+            _ => return Vec::new(),
+        };
+        vec![Effect::Job(Job::Query(query))]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,318 @@
+//! Acts of the user.
+
+use std::path::PathBuf;
+
+use super::draft::{Draft, DraftStage};
+use super::links::Link;
+use super::{Effect, Fetched, Model};
+use crate::act::{Act, FieldId, Fix, PageName};
+use crate::job::Job;
+use crate::ways::Starter;
+use crate::words::fill;
+
+impl Model {
+    /// Carries out an act of the user, and returns what the window has to do.
+    pub fn act(&mut self, act: Act) -> Vec<Effect> {
+        if act == Act::Cancel && self.leaving.is_some() {
+            return self.act(Act::Stay);
+        }
+        if self.has_unsaved_input() && self.leaves(&act) {
+            self.leaving = Some(act);
+            return Vec::new();
+        }
+        match act {
+            Act::Show(page) => self.show(page),
+            Act::Select(key) => {
+                match self.page {
+                    PageName::Websites => self.websites.selected = Some(key),
+                    PageName::EditText => return self.select_finding(&key, false),
+                    page => drop(self.selected.insert(page as u8, key)),
+                }
+                Vec::new()
+            }
+            Act::OpenRow => self.open_row(),
+            Act::Filter(text) => {
+                match self.page {
+                    PageName::Logs => self.log.filter = text,
+                    _ => self.websites.filter = text,
+                }
+                Vec::new()
+            }
+            Act::FocusFilter => vec![Effect::FocusFilter],
+            Act::Sort(key) => {
+                self.websites.sort_by(key);
+                Vec::new()
+            }
+            Act::ConnectAgain => self.connect_again(),
+            Act::StartServer | Act::StartBy(_) if self.is_elsewhere() => self.connect_again(),
+            Act::StartServer => self.start(self.starter()),
+            Act::StartBy(starter) => self.start(starter),
+            Act::StopServer => self.stop(Job::Stop),
+            // This program could not start it again.
+            Act::RestartServer if self.is_elsewhere() || self.ways.no_restart().is_some() => Vec::new(),
+            Act::RestartServer => self.stop(Job::Restart),
+            Act::ReloadServer => self.while_online(Job::Reload),
+            Act::OpenSite => self.open_site(),
+            Act::OpenFolder | Act::OpenEditor | Act::OpenConfig if self.is_elsewhere() => Vec::new(),
+            Act::OpenFolder => {
+                let root = self
+                    .websites
+                    .selected()
+                    .and_then(|website| website.summary.root.clone());
+                root.map_or(Vec::new(), |root| open(root.to_string_lossy().into_owned()))
+            }
+            Act::OpenEditor => {
+                let selected = self.websites.selected();
+                let root = selected.and_then(|website| website.summary.root.clone());
+                root.map_or(Vec::new(), |root| vec![Effect::Job(Job::OpenEditor(root))])
+            }
+            Act::OpenConfig => {
+                let file = self.status.as_ref().and_then(|status| status.config_file.clone());
+                file.map_or(Vec::new(), |file| open(file.to_string_lossy().into_owned()))
+            }
+            Act::AddSite => self.add_site(),
+            Act::EditSite => self.edit_site(),
+            Act::EditText => self.edit_text(),
+            Act::DuplicateSite => self.duplicate_site(),
+            Act::RemoveSite => self.remove_site(),
+            Act::ToggleSite => self.toggle_site(),
+            Act::SwitchService => self.switch_service(),
+            Act::CopyService => self.copy_service(),
+            Act::ShowCertificates(view) => {
+                self.certificate_view = view;
+                Vec::new()
+            }
+            Act::Undo => self.take_back(),
+            Act::UndoNewest => self.take_newest_back(),
+            Act::SetField(field, text) => self.set_field(field, &text),
+            Act::LeaveField(field) => {
+                if let Some(draft) = &mut self.draft {
+                    draft.leave(field);
+                }
+                if self.page == PageName::EditWebsite {
+                    return self.leave_site_field(field);
+                }
+                Vec::new()
+            }
+            Act::ChooseFolder => vec![Effect::ChooseFolder],
+            Act::Submit => match self.page {
+                PageName::Settings => self.use_place(),
+                PageName::EditWebsite => self.save_site(),
+                PageName::EditText => self.save_text(),
+                _ => self.submit(),
+            },
+            Act::Cancel => {
+                self.draft = None;
+                self.opened_change = None;
+                match self.page {
+                    PageName::AddWebsite | PageName::EditWebsite => self.show(PageName::Websites),
+                    PageName::EditText => self.show(self.page_before_text),
+                    _ => Vec::new(),
+                }
+            }
+            Act::SetText(text, cursor) => self.set_text(text, cursor),
+            Act::Complete(cursor) => {
+                if let Fetched::Loaded(edit) = &mut self.text_edit {
+                    edit.complete(cursor);
+                }
+                Vec::new()
+            }
+            Act::EndCompletion => {
+                if let Fetched::Loaded(edit) = &mut self.text_edit {
+                    edit.completion = None;
+                }
+                Vec::new()
+            }
+            Act::Stay => {
+                self.leaving = None;
+                Vec::new()
+            }
+            Act::Discard => self.discard(),
+            Act::KeepInput => self.keep_input(),
+            Act::TakeOther => self.take_other(),
+            Act::Repair(fix) => self.repair(fix),
+            Act::ShowSpan(span) => {
+                self.span = span;
+                Vec::new()
+            }
+            Act::ShowLog(choice) => {
+                self.log.choice = choice;
+                Vec::new()
+            }
+            Act::ShowSiteLog => {
+                if self.page == PageName::Websites
+                    && let Some(website) = self.websites.selected()
+                {
+                    self.log.site = Some(website.summary.name.clone());
+                }
+                self.show(PageName::Logs)
+            }
+            Act::Choose(name) => {
+                self.log.site = Some(name).filter(|name| !name.is_empty());
+                Vec::new()
+            }
+            Act::FollowLog(follows) => {
+                self.log.follows = follows;
+                Vec::new()
+            }
+            Act::SetLevel(level) => self.while_online(Job::SetLevel(level)),
+            Act::Refresh if self.page == PageName::Websites => self.act(Act::ReloadServer),
+            Act::Refresh => self.query(),
+            Act::CopyLines => {
+                let lines: Vec<String> = self.log.chosen().map(|line| line.event.line.clone()).collect();
+                self.tell(self.words().lines_copied.to_owned(), false);
+                vec![Effect::Copy(lines.join("\n"))]
+            }
+            Act::DismissNotice => {
+                self.notice = None;
+                Vec::new()
+            }
+            Act::Help => {
+                self.tell(self.words().shortcuts.to_owned(), false);
+                Vec::new()
+            }
+            Act::Quit => vec![Effect::Quit],
+        }
+    }
+
+    /// Does the usual thing with the selected row of the page.
+    fn open_row(&mut self) -> Vec<Effect> {
+        let selected = self.selected.get(&(self.page as u8));
+        match self.page {
+            PageName::Websites => return self.open_site(),
+            PageName::History => self.opened_change = selected.and_then(|key| key.parse().ok()),
+            PageName::EditText => {
+                let selected = match &self.text_edit {
+                    Fetched::Loaded(edit) => edit.selected,
+                    _ => None,
+                };
+                return selected.map_or(Vec::new(), |at| self.select_finding(&at.to_string(), true));
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    pub(super) fn show(&mut self, page: PageName) -> Vec<Effect> {
+        if page != PageName::AddWebsite {
+            self.draft = None;
+        }
+        self.opened_change = None;
+        self.page = page;
+        let watched = Model::service_queries(page).first().copied();
+        let mut effects = vec![
+            Effect::Job(Job::WatchTraffic(page == PageName::Websites)),
+            Effect::Job(Job::Watch(watched)),
+        ];
+        match page {
+            PageName::Server => effects.push(Effect::Job(Job::FindWays)),
+            PageName::Settings => effects.push(Effect::Job(Job::QueryDesktop)),
+            _ => {}
+        }
+        effects.extend(self.query());
+        effects
+    }
+
+    fn start(&mut self, starter: Starter) -> Vec<Effect> {
+        self.starter = Some(starter);
+        self.link = Link::Starting;
+        vec![Effect::Job(Job::Start(starter))]
+    }
+
+    fn stop(&mut self, job: Job) -> Vec<Effect> {
+        if !self.link.is_online() {
+            return Vec::new();
+        }
+        self.link = Link::Stopping;
+        vec![Effect::Job(job)]
+    }
+
+    /// Returns the job as an effect if there is a server.
+    pub(super) fn while_online(&self, job: Job) -> Vec<Effect> {
+        if self.link.is_online() {
+            vec![Effect::Job(job)]
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn open_site(&mut self) -> Vec<Effect> {
+        if !self.link.is_online() {
+            return Vec::new();
+        }
+        let Some(url) = self.websites.selected().and_then(|website| website.url()) else {
+            return Vec::new();
+        };
+        let url = url.to_owned();
+        self.tell(fill(self.words().opened, &[&url]), false);
+        open(url)
+    }
+
+    fn add_site(&mut self) -> Vec<Effect> {
+        if !self.link.is_online() {
+            return Vec::new();
+        }
+        self.site_edit = Fetched::Missing;
+        self.page = PageName::AddWebsite;
+        self.draft = Some(Draft::default());
+        self.notice = None;
+        vec![Effect::Job(Job::FindServers)]
+    }
+
+    fn set_field(&mut self, field: FieldId, text: &str) -> Vec<Effect> {
+        let key = match field {
+            FieldId::Theme => "theme",
+            FieldId::Language => "language",
+            _ if self.set_place(field, text) => return Vec::new(),
+            FieldId::File => return self.choose_text(PathBuf::from(text)),
+            _ if self.page == PageName::EditWebsite => return self.set_site_field(field, text),
+            _ => return self.set_draft(field, text),
+        };
+        self.settings.set(key, text);
+        self.collect_facts();
+        vec![Effect::Job(Job::SaveSettings(self.settings.text()))]
+    }
+
+    fn set_draft(&mut self, field: FieldId, text: &str) -> Vec<Effect> {
+        let Some(draft) = self.draft.as_mut().filter(|draft| draft.stage == DraftStage::Filling) else {
+            return Vec::new();
+        };
+        draft.set(field, text, &self.websites);
+        if field == FieldId::Folder && !draft.folder.trim().is_empty() {
+            let folder = PathBuf::from(draft.folder.trim());
+            return vec![Effect::Job(Job::Inspect(folder))];
+        }
+        self.check_draft()
+    }
+
+    /// Returns the job that lets the server check the draft, once it is complete.
+    pub(super) fn check_draft(&mut self) -> Vec<Effect> {
+        let is_online = self.link.is_online();
+        let Some(draft) = &mut self.draft else {
+            return Vec::new();
+        };
+        if !is_online || draft.stage != DraftStage::Filling || !draft.is_complete(&self.websites) {
+            draft.checking = None;
+            return Vec::new();
+        }
+        self.last_check += 1;
+        draft.checking = Some(self.last_check);
+        vec![Effect::Job(Job::Check(self.last_check, draft.edits()))]
+    }
+
+    fn repair(&mut self, fix: Fix) -> Vec<Effect> {
+        match fix {
+            Fix::UseName(name) => self.set_draft(FieldId::Name, &name),
+            Fix::UseFolder(folder) => self.set_draft(FieldId::Folder, &folder),
+            Fix::CreateStartPage => match &self.draft {
+                Some(draft) => vec![Effect::Job(Job::CreateStartPage(draft.served_folder()))],
+                None => Vec::new(),
+            },
+            Fix::TrustCertificates => self.while_online(Job::Trust),
+        }
+    }
+}
+
+fn open(target: String) -> Vec<Effect> {
+    vec![Effect::Job(Job::Open(target))]
+}

@@ -1,0 +1,177 @@
+//! The form that edits a website: opening, checking, saving, and edits by other programs meanwhile.
+
+use rocknet_control::api::ApiError;
+use rocknet_control::config::{Checked, Saved};
+use rocknet_control::site_form::SiteForm;
+
+use super::site_edit::SiteEdit;
+use super::{Effect, Fetched, Model};
+use crate::act::{FieldId, PageName};
+use crate::job::{Job, Purpose};
+use crate::words::fill;
+
+/// Status of a change that was refused, because the file was edited meanwhile.
+pub(super) const CONFLICT: u16 = 409;
+
+impl Model {
+    pub(super) fn edit_site(&mut self) -> Vec<Effect> {
+        let Some(website) = self.websites.selected().filter(|_| self.page == PageName::Websites) else {
+            return Vec::new();
+        };
+        if !self.link.is_online() {
+            return Vec::new();
+        }
+        let name = website.summary.name.clone();
+        self.page = PageName::EditWebsite;
+        self.notice = None;
+        self.site_edit = Fetched::Loading;
+        self.edited_site.clone_from(&name);
+        vec![Effect::Job(Job::WatchTraffic(false)), Effect::Job(Job::SiteForm(name))]
+    }
+
+    /// Takes the form of a website, which was queried to open it, or to notice edits by other programs.
+    pub(super) fn take_site_form(&mut self, name: &str, result: Result<SiteForm, ApiError>) -> Vec<Effect> {
+        if self.page != PageName::EditWebsite || self.edited_site != name {
+            return Vec::new();
+        }
+        match (&mut self.site_edit, result) {
+            (Fetched::Loaded(edit), Ok(form)) => {
+                let had_changes = edit.has_changes();
+                if edit.merge(form) && edit.newer.is_none() {
+                    if had_changes {
+                        self.tell(self.words().edited_meanwhile.to_owned(), false);
+                    }
+                    return self.check_site_edit();
+                }
+                Vec::new()
+            }
+            // Input is kept, so that the user can copy it. Saving reports the same error.
+            (Fetched::Loaded(_), Err(error)) => {
+                self.complain(error.error);
+                Vec::new()
+            }
+            (_, Ok(form)) => {
+                self.site_edit = Fetched::Loaded(SiteEdit::new(form));
+                self.check_site_edit()
+            }
+            (_, Err(error)) => {
+                self.site_edit = Fetched::Failed(error.error);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns the job that notices edits of the website by other programs.
+    pub(super) fn watch_site(&self) -> Vec<Effect> {
+        match &self.site_edit {
+            Fetched::Loaded(edit) if self.page == PageName::EditWebsite && !edit.is_saving => {
+                self.while_online(Job::SiteForm(self.edited_site.clone()))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn set_site_field(&mut self, id: FieldId, text: &str) -> Vec<Effect> {
+        let Fetched::Loaded(edit) = &mut self.site_edit else {
+            return Vec::new();
+        };
+        if edit.is_saving {
+            return Vec::new();
+        }
+        // Text is checked after the field is left.
+        if edit.set(id, text) {
+            return self.check_site_edit();
+        }
+        Vec::new()
+    }
+
+    pub(super) fn leave_site_field(&mut self, id: FieldId) -> Vec<Effect> {
+        if let Fetched::Loaded(edit) = &mut self.site_edit {
+            edit.leave(id);
+        }
+        self.check_site_edit()
+    }
+
+    /// Returns the job that lets the server check the form, if it has changed since the last check.
+    pub(super) fn check_site_edit(&mut self) -> Vec<Effect> {
+        let Fetched::Loaded(edit) = &mut self.site_edit else {
+            return Vec::new();
+        };
+        if !self.link.is_online() {
+            return Vec::new();
+        }
+        let Some(edits) = edit.next_check() else {
+            return Vec::new();
+        };
+        self.last_check += 1;
+        edit.checking = Some(self.last_check);
+        vec![Effect::Job(Job::Check(self.last_check, edits))]
+    }
+
+    /// Takes the result of a check of the form. Results of earlier checks are out of date.
+    pub(super) fn take_site_check(&mut self, number: u64, result: &Result<Checked, ApiError>) {
+        if let Fetched::Loaded(edit) = &mut self.site_edit
+            && edit.checking == Some(number)
+        {
+            edit.checking = None;
+            match result {
+                Ok(checked) => edit.place(&checked.findings),
+                Err(error) => {
+                    edit.place(&[]);
+                    edit.refuse(error);
+                }
+            }
+        }
+    }
+
+    pub(super) fn save_site(&mut self) -> Vec<Effect> {
+        let is_online = self.link.is_online();
+        let Fetched::Loaded(edit) = &mut self.site_edit else {
+            return Vec::new();
+        };
+        let edits = edit.edits();
+        if !edit.leave_all() || edits.is_empty() || edit.is_saving || !is_online || edit.newer.is_some() {
+            return Vec::new();
+        }
+        edit.is_saving = true;
+        edit.checking = None;
+        let job = Job::Edit(Purpose::Change(edit.name.clone()), edit.request(edits, true));
+        vec![Effect::Job(job)]
+    }
+
+    /// Takes the result of saving the form.
+    pub(super) fn site_saved(&mut self, name: &str, result: Result<Saved, ApiError>) -> Vec<Effect> {
+        let saved = match result {
+            Ok(saved) => saved,
+            Err(error) => return self.site_refused(error),
+        };
+        let warnings = saved.findings.iter().map(|finding| format!("\n{finding}"));
+        let text = fill(self.words().changed, &[name]) + &warnings.collect::<String>();
+        self.undo = saved.can_undo.then_some(saved.revision);
+        self.tell(text, saved.can_undo);
+        self.websites.selected = Some(name.to_owned());
+        if self.page == PageName::EditWebsite {
+            self.site_edit = Fetched::Missing;
+            return self.show(PageName::Websites);
+        }
+        Vec::new()
+    }
+
+    fn site_refused(&mut self, error: ApiError) -> Vec<Effect> {
+        let Fetched::Loaded(edit) = &mut self.site_edit else {
+            self.complain(error.error);
+            return Vec::new();
+        };
+        edit.is_saving = false;
+        if error.status == CONFLICT {
+            let name = self.edited_site.clone();
+            return self.while_online(Job::SiteForm(name));
+        }
+        edit.refuse(&error);
+        // The findings are placed beside the fields.
+        if error.details.is_some() {
+            return self.check_site_edit();
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,170 @@
+//! Pages: the contents of the window for a state of the model. Each page has a file.
+
+mod activity;
+mod add_website;
+mod added;
+mod certificates;
+mod check_up;
+mod databases;
+mod edit_text;
+mod edit_website;
+mod history;
+mod logs;
+mod php;
+mod place;
+mod questions;
+mod server;
+mod settings;
+mod states;
+mod trust;
+mod upstreams;
+mod websites;
+
+use crate::act::{Act, PageName};
+use crate::job::Absence;
+use crate::model::{Link, Model};
+use crate::screen::{Banner, Body, Button, Mark, Screen};
+use crate::words::{Words, fill};
+
+/// Entry of the navigation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub page: PageName,
+    pub label: &'static str,
+    pub is_chosen: bool,
+}
+
+/// State of the server in the navigation: mark, word and button.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerState {
+    pub mark: Mark,
+    pub label: &'static str,
+    pub action: Option<Button>,
+}
+
+/// Returns the heading of a page.
+pub fn label(words: &'static Words, page: PageName) -> &'static str {
+    match page {
+        PageName::Websites => words.websites,
+        PageName::AddWebsite => words.add_website,
+        PageName::EditWebsite => words.edit_website,
+        PageName::EditText => words.config_file,
+        PageName::Activity => words.activity,
+        PageName::Logs => words.logs,
+        PageName::Server => words.server,
+        PageName::Upstreams => words.upstreams,
+        PageName::Php => words.php,
+        PageName::Databases => words.databases,
+        PageName::Certificates => words.certificates,
+        PageName::CheckUp => words.check_up,
+        PageName::History => words.history,
+        PageName::Settings => words.settings,
+    }
+}
+
+/// Returns the entries of the navigation.
+pub fn navigation(model: &Model) -> Vec<Entry> {
+    let entry = |page| Entry {
+        page,
+        label: label(model.words(), page),
+        is_chosen: model.page.entry() == page,
+    };
+    PageName::NAVIGATION.into_iter().map(entry).collect()
+}
+
+/// Returns the state of the server.
+pub fn server_state(model: &Model) -> ServerState {
+    let words = model.words();
+    let start = || Some(Button::new(words.start_server, Act::StartServer));
+    let (mark, label, action) = match &model.link {
+        Link::Connecting => (Mark::Busy, words.connecting, None),
+        Link::Online(_) => (
+            Mark::Good,
+            words.running,
+            Some(Button::new(words.stop_server, Act::StopServer)),
+        ),
+        Link::Starting => (Mark::Busy, words.starting, None),
+        Link::Stopping => (Mark::Busy, words.stopping, None),
+        Link::Absent(Absence::Stopped(_)) => (Mark::Off, words.stopped, start()),
+        Link::Absent(Absence::NoAccess(_) | Absence::WrongToken(_)) => (Mark::Bad, words.no_access, None),
+        Link::Absent(Absence::Unreachable(_)) => (Mark::Bad, words.not_reachable, None),
+        Link::Absent(Absence::Failed(_)) => (Mark::Bad, words.no_access, None),
+        Link::StartFailed(_) => (Mark::Bad, words.failed, start()),
+    };
+    ServerState { mark, label, action }
+}
+
+/// Returns the contents of the window for the present state.
+pub fn screen(model: &Model) -> Screen {
+    let screen = match model.page {
+        PageName::Settings => return settings::screen(model),
+        PageName::Databases => databases::screen(model),
+        _ if !shows_contents(model) => Screen {
+            body: Body::Message(states::without_server(model)),
+            ..Screen::default()
+        },
+        PageName::EditWebsite | PageName::EditText if model.question().is_some() => match model.question() {
+            Some(question) => questions::screen(model, &question),
+            None => Screen::default(),
+        },
+        PageName::EditWebsite => edit_website::screen(model),
+        PageName::EditText => edit_text::screen(model),
+        PageName::Websites => websites::screen(model),
+        PageName::AddWebsite => match &model.draft {
+            Some(draft) => add_website::screen(model, draft),
+            None => websites::screen(model),
+        },
+        PageName::Activity => activity::screen(model),
+        PageName::Logs => logs::screen(model),
+        PageName::Server => server::screen(model),
+        PageName::Upstreams => upstreams::screen(model),
+        PageName::Php => php::screen(model),
+        PageName::Certificates => certificates::screen(model),
+        PageName::CheckUp => check_up::screen(model),
+        PageName::History => history::screen(model),
+    };
+    let title = match screen.title.is_empty() {
+        true => label(model.words(), model.page).to_owned(),
+        false => screen.title,
+    };
+    let banner = banner(model).or(screen.banner);
+    Screen {
+        title,
+        banner,
+        ..screen
+    }
+}
+
+/// Returns true if the page shows its contents: the server replies, or it failed to reply a moment ago.
+fn shows_contents(model: &Model) -> bool {
+    match &model.link {
+        Link::Online(_) => model.status.is_some(),
+        Link::Absent(Absence::Failed(_)) => model.status.is_some(),
+        _ => false,
+    }
+}
+
+/// Returns the notice above the contents of all pages.
+fn banner(model: &Model) -> Option<Banner> {
+    let words = model.words();
+    if let Link::Absent(Absence::Failed(_)) = &model.link {
+        return Some(Banner {
+            mark: Mark::Bad,
+            text: words.disconnected.to_owned(),
+            action: None,
+        });
+    }
+    if !model.link.is_online() {
+        return None;
+    }
+    let error = model.status.as_ref()?.last_reload_error.as_ref()?;
+    let first = error.lines().next().unwrap_or_default();
+    Some(Banner {
+        mark: Mark::Bad,
+        text: fill(words.reload_failed, &[first]),
+        action: Some(Button::new(words.edit_as_text, Act::EditText)).filter(|_| model.page != PageName::EditText),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! The form that adds a website: a folder, what it shows, and a name.
+
+use rocknet_control::config::Finding;
+
+use super::added;
+use crate::act::{Act, FieldId, Fix};
+use crate::model::{Draft, DraftStage, Model, WebsiteKind};
+use crate::screen::{Body, Button, Check, Field, FieldInput, Form, Mark, Screen, Style};
+use crate::words::{Words, fill};
+
+/// Returns the page.
+pub fn screen(model: &Model, draft: &Draft) -> Screen {
+    let words = model.words();
+    if let DraftStage::Saved(file) = &draft.stage {
+        return added::screen(model, draft, file);
+    }
+    let mut fields = match draft.kind {
+        WebsiteKind::Proxy => vec![kind(words, draft), address(words, draft)],
+        _ => vec![folder(words, draft), kind(words, draft)],
+    };
+    fields.push(name(model, draft));
+    let is_saving = draft.stage == DraftStage::Saving;
+    let can_save = draft.is_complete(&model.websites) && !has_errors(draft) && !is_saving && model.link.is_online();
+    Screen {
+        title: words.add_website.to_owned(),
+        subtitle: words.add_subtitle.to_owned(),
+        body: Body::Form(Form {
+            fields,
+            checks: checks(model, draft),
+            actions: vec![
+                Button::new(words.add_website, Act::Submit)
+                    .style(Style::Primary)
+                    .only_if(can_save),
+                Button::new(words.cancel, Act::Cancel).only_if(!is_saving),
+            ],
+        }),
+        ..Screen::default()
+    }
+}
+
+fn has_errors(draft: &Draft) -> bool {
+    matches!(&draft.checked, Some(Ok(checked)) if !checked.is_valid)
+}
+
+fn field(id: FieldId, label: &str, help: &str, input: FieldInput, text: &str) -> Field {
+    Field {
+        id,
+        label: label.to_owned(),
+        help: help.to_owned(),
+        input,
+        text: text.to_owned(),
+        problem: String::new(),
+        fix: None,
+    }
+}
+
+fn folder(words: &Words, draft: &Draft) -> Field {
+    let problem = match draft.inspection {
+        _ if draft.folder.trim().is_empty() => words.fill_in.to_owned(),
+        Some(inspection) if !inspection.exists => words.not_a_folder.to_owned(),
+        Some(inspection) if !inspection.readable => words.not_readable.to_owned(),
+        _ => found(draft, FieldId::Folder),
+    };
+    Field {
+        problem: shown(draft, FieldId::Folder, problem),
+        ..field(
+            FieldId::Folder,
+            words.folder,
+            words.folder_help,
+            FieldInput::Folder,
+            &draft.folder,
+        )
+    }
+}
+
+fn kind(words: &Words, draft: &Draft) -> Field {
+    let label = |kind| match kind {
+        WebsiteKind::Files => words.kind_files,
+        WebsiteKind::Php => words.kind_php,
+        WebsiteKind::WordPress => words.kind_wordpress,
+        WebsiteKind::Laravel => words.kind_laravel,
+        WebsiteKind::Proxy => words.kind_proxy,
+    };
+    let detected = draft
+        .inspection
+        .filter(|inspection| inspection.exists)
+        .map(|inspection| fill(words.kind_found, &[label(WebsiteKind::of_folder(&inspection))]));
+    let choices = WebsiteKind::ALL
+        .into_iter()
+        .map(|kind| (kind.value().to_owned(), label(kind).to_owned()));
+    Field {
+        problem: shown(draft, FieldId::Kind, found(draft, FieldId::Kind)),
+        ..field(
+            FieldId::Kind,
+            words.kind,
+            detected.as_deref().unwrap_or(words.kind_help),
+            FieldInput::Choice(choices.collect()),
+            draft.kind.value(),
+        )
+    }
+}
+
+fn address(words: &Words, draft: &Draft) -> Field {
+    let problem = match draft.address.is_empty() {
+        true => words.fill_in.to_owned(),
+        false => found(draft, FieldId::Address),
+    };
+    let help = match &draft.servers[..] {
+        [] => words.proxy_help.to_owned(),
+        servers => fill(words.proxy_found, &[&servers.join(", ")]),
+    };
+    Field {
+        problem: shown(draft, FieldId::Address, problem),
+        ..field(
+            FieldId::Address,
+            words.proxy_address,
+            &help,
+            FieldInput::Text,
+            &draft.address,
+        )
+    }
+}
+
+fn name(model: &Model, draft: &Draft) -> Field {
+    let words = model.words();
+    let input = field(
+        FieldId::Name,
+        words.name,
+        words.name_help,
+        FieldInput::Text,
+        &draft.name,
+    );
+    if draft.name.is_empty() {
+        return Field {
+            problem: shown(draft, FieldId::Name, words.fill_in.to_owned()),
+            ..input
+        };
+    }
+    // A name that is taken is a problem at once, because the list is known.
+    if model.websites.find(&draft.name).is_some() && draft.stage == DraftStage::Filling {
+        let free = model.websites.copy_name(&draft.name);
+        return Field {
+            problem: words.name_taken.to_owned(),
+            fix: Some(Button::new(
+                fill(words.use_this, &[&free]),
+                Act::Repair(Fix::UseName(free)),
+            )),
+            ..input
+        };
+    }
+    Field {
+        problem: shown(draft, FieldId::Name, found(draft, FieldId::Name)),
+        ..input
+    }
+}
+
+/// Returns the problem of a field that the user has left; empty for others, and for a problem that a check has found,
+/// which is shown at once.
+fn shown(draft: &Draft, field: FieldId, problem: String) -> String {
+    let is_found = !draft.findings(field).is_empty();
+    if draft.is_left(field) || is_found {
+        problem
+    } else {
+        String::new()
+    }
+}
+
+fn found(draft: &Draft, field: FieldId) -> String {
+    draft
+        .findings(field)
+        .into_iter()
+        .map(sentence)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn sentence(finding: &Finding) -> String {
+    match &finding.help {
+        Some(help) => format!("{}: {help}", finding.message),
+        None => finding.message.clone(),
+    }
+}
+
+fn checks(model: &Model, draft: &Draft) -> Vec<Check> {
+    let words = model.words();
+    let mut checks = Vec::new();
+    let mut check = |mark, text: String, fix| checks.push(Check { mark, text, fix });
+    if draft.kind != WebsiteKind::Proxy
+        && let Some(inspection) = draft.inspection
+        && inspection.exists
+        && inspection.readable
+    {
+        check(Mark::Good, words.check_folder.to_owned(), None);
+        if draft.lacks_start_page() {
+            let fix = Button::new(words.create_start, Act::Repair(Fix::CreateStartPage));
+            check(Mark::Fair, words.check_no_start.to_owned(), Some(fix));
+        } else {
+            check(Mark::Good, words.check_start.to_owned(), None);
+        }
+    }
+    if !draft.name.is_empty() && model.websites.find(&draft.name).is_none() {
+        check(Mark::Good, words.check_name.to_owned(), None);
+    }
+    match &draft.checked {
+        _ if draft.checking.is_some() => check(Mark::Busy, words.check_config_busy.to_owned(), None),
+        Some(Ok(checked)) if checked.is_valid => check(Mark::Good, words.check_config.to_owned(), None),
+        Some(Ok(checked)) => {
+            // Errors of fields are beside their fields.
+            let others = checked
+                .findings
+                .iter()
+                .filter(|finding| finding.is_error && finding.key.get(1) != Some(&draft.name));
+            others.for_each(|finding| check(Mark::Bad, sentence(finding), None));
+        }
+        Some(Err(error)) => check(Mark::Bad, error.error.clone(), None),
+        None => {}
+    }
+    if let Some(failure) = &draft.failure {
+        check(Mark::Bad, failure.clone(), None);
+    }
+    checks
+}

@@ -1,0 +1,120 @@
+//! The page after a website was added: checks with ticks, each failure with a repair.
+
+use std::path::Path;
+
+use rocknet_control::doctor::DoctorVerdict;
+
+use crate::act::{Act, Fix};
+use crate::model::{Draft, Fetched, Model};
+use crate::screen::{Body, Button, Check, Form, Mark, Screen, Style};
+use crate::words::{Words, fill};
+
+/// Returns the page. `file`: configuration file with the website.
+pub fn screen(model: &Model, draft: &Draft, file: &Path) -> Screen {
+    let words = model.words();
+    let mut checks = vec![Check {
+        mark: Mark::Good,
+        text: words.check_config.to_owned(),
+        fix: None,
+    }];
+    checks.extend(reply(words, draft));
+    checks.extend(name(words, draft));
+    checks.extend(trust(model));
+    let has_url = model
+        .websites
+        .find(&draft.name)
+        .is_some_and(|website| website.url().is_some());
+    Screen {
+        title: fill(words.added_title, &[&draft.name]),
+        subtitle: fill(words.added_subtitle, &[&file.to_string_lossy()]),
+        body: Body::Form(Form {
+            fields: Vec::new(),
+            checks,
+            actions: vec![
+                Button::new(words.open_in_browser, Act::OpenSite)
+                    .style(Style::Primary)
+                    .only_if(has_url && model.link.is_online()),
+                Button::new(words.done, Act::Cancel),
+            ],
+        }),
+        ..Screen::default()
+    }
+}
+
+fn reply(words: &Words, draft: &Draft) -> Option<Check> {
+    let Some(visit) = &draft.visit else {
+        return Some(Check {
+            mark: Mark::Busy,
+            text: words.check_reply_busy.to_owned(),
+            fix: None,
+        });
+    };
+    // The status may be that of a redirect to HTTPS, so the folder tells whether there is a start page.
+    let is_without_start = draft.lacks_start_page();
+    Some(match &visit.reply {
+        Ok(status) if *status < 400 && !is_without_start => Check {
+            mark: Mark::Good,
+            text: match (300..400).contains(status) {
+                true => words.check_reply_secure.to_owned(),
+                false => words.check_reply.to_owned(),
+            },
+            fix: None,
+        },
+        Ok(_) if is_without_start => Check {
+            mark: Mark::Fair,
+            text: words.check_no_start.to_owned(),
+            fix: Some(Button::new(words.create_start, Act::Repair(Fix::CreateStartPage))),
+        },
+        reply => Check {
+            mark: Mark::Bad,
+            text: fill(
+                words.check_no_reply,
+                &[&reply.as_ref().map_or_else(Clone::clone, u16::to_string)],
+            ),
+            fix: None,
+        },
+    })
+}
+
+fn name(words: &Words, draft: &Draft) -> Option<Check> {
+    let visit = draft.visit.as_ref().filter(|_| !draft.name.starts_with(':'))?;
+    let (mark, text) = match visit.name_resolves {
+        true => (Mark::Good, words.check_resolves),
+        false if draft.name.ends_with(".localhost") => (Mark::Fair, words.check_resolves_browser),
+        false => (Mark::Bad, words.check_resolves_not),
+    };
+    Some(Check {
+        mark,
+        text: text.to_owned(),
+        fix: None,
+    })
+}
+
+/// Returns the check whether browsers trust the certificate; `None` without a certificate of the own authority.
+fn trust(model: &Model) -> Option<Check> {
+    let words = model.words();
+    let Fetched::Loaded(checks) = &model.checks else {
+        return None;
+    };
+    let of_authority = || checks.iter().filter(|check| check.check == "local CA");
+    let problems: Vec<&str> = of_authority()
+        .filter(|check| check.verdict != DoctorVerdict::Good)
+        .map(|check| check.found.split(": type").next().unwrap_or_default())
+        .map(|found| found.strip_prefix("not trusted by ").unwrap_or(found))
+        // Browsers have stores of their own.
+        .filter(|store| !store.starts_with("system "))
+        .collect();
+    of_authority().next()?;
+    Some(match problems.is_empty() {
+        true => Check {
+            mark: Mark::Good,
+            text: words.check_trust.to_owned(),
+            fix: None,
+        },
+        false => Check {
+            mark: Mark::Fair,
+            text: fill(words.check_trust_not, &[&problems.join(", ")]),
+            fix: Some(Button::new(words.trust, Act::Repair(Fix::TrustCertificates))),
+        },
+    })
+}

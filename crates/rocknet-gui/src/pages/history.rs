@@ -1,0 +1,110 @@
+//! Changes of the configuration by the control API, and the differences of one of them.
+
+use rocknet_control::config::Change;
+use rocknet_control::text;
+
+use super::states;
+use crate::act::Act;
+use crate::model::{Fetched, Model};
+use crate::screen::{Body, Button, Cell, Column, Lines, LogLine, Mark, Message, Screen, Table, TableRow};
+use crate::words::{Words, fill};
+
+/// Returns the page.
+pub fn screen(model: &Model) -> Screen {
+    let words = model.words();
+    let selected = model.selected.get(&(model.page as u8));
+    let changes = match &model.history {
+        Fetched::Loaded(changes) => &changes[..],
+        _ => &[],
+    };
+    let undo = |enabled: bool| {
+        Button::new(words.undo_last, Act::UndoNewest).only_if(enabled && !changes.is_empty() && model.link.is_online())
+    };
+    if let Some(change) = changes.iter().find(|change| Some(change.id) == model.opened_change) {
+        let is_newest = changes.first().is_some_and(|newest| newest.id == change.id);
+        return opened(words, change, undo(is_newest));
+    }
+    let is_selected = selected.is_some_and(|key| changes.iter().any(|change| change.id.to_string() == *key));
+    Screen {
+        actions: vec![
+            Button::new(words.show_change, Act::OpenRow).only_if(is_selected),
+            undo(true),
+        ],
+        body: states::of_list(words, &model.history, |changes| match &changes[..] {
+            [] => Body::Message(Message {
+                title: words.no_changes_title.to_owned(),
+                text: words.no_changes_text.to_owned(),
+                ..Message::default()
+            }),
+            changes => Body::Table(Table {
+                columns: vec![
+                    Column::new(words.change, 8),
+                    Column::new(words.lines_changed, 2),
+                    Column::new(words.time, 6),
+                ],
+                selected: selected.and_then(|key| changes.iter().position(|change| change.id.to_string() == *key)),
+                rows: changes.iter().map(row).collect(),
+                empty: String::new(),
+            }),
+        }),
+        ..Screen::default()
+    }
+}
+
+fn row(change: &Change) -> TableRow {
+    TableRow {
+        key: change.id.to_string(),
+        cells: vec![
+            Cell::new(text::sanitized(&change.what, 120)).detail(change.file.to_string_lossy()),
+            Cell::new(counted(change)),
+            Cell::new(text::http_date(change.unix_time)),
+        ],
+    }
+}
+
+/// Returns the numbers of lines that were added and removed.
+fn counted(change: &Change) -> String {
+    let lines = |sign: char| {
+        let header = String::from(sign).repeat(3);
+        let changed = change
+            .diff
+            .lines()
+            .filter(|line| line.starts_with(sign) && !line.starts_with(&header));
+        changed.count()
+    };
+    format!("+{} −{}", lines('+'), lines('-'))
+}
+
+/// Returns the page with the differences of a change.
+fn opened(words: &Words, change: &Change, undo: Button) -> Screen {
+    let lines: Vec<LogLine> = change.diff.lines().map(diff_line).collect();
+    let time = text::http_date(change.unix_time);
+    Screen {
+        title: text::sanitized(&change.what, 120),
+        subtitle: fill(
+            words.change_subtitle,
+            &[&time, &change.file.to_string_lossy(), &counted(change)],
+        ),
+        actions: vec![Button::new(words.all_changes, Act::Cancel), undo],
+        body: Body::Diff(Lines {
+            lines,
+            empty: words.no_diff.to_owned(),
+            ..Lines::default()
+        }),
+        ..Screen::default()
+    }
+}
+
+/// Returns a line of a diff with its mark: good for an added line, bad for a removed one, busy for a place.
+fn diff_line(line: &str) -> LogLine {
+    LogLine {
+        mark: match line.as_bytes() {
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Mark::Off,
+            [b'@', ..] => Mark::Busy,
+            [b'+', ..] => Mark::Good,
+            [b'-', ..] => Mark::Bad,
+            _ => Mark::Off,
+        },
+        text: line.replace('\t', "    "),
+    }
+}

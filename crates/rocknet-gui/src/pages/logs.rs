@@ -1,0 +1,108 @@
+//! Lines of the logs.
+
+use rocknet_control::api::Level;
+use rocknet_control::logs::LogKind;
+
+use super::states;
+use crate::act::{Act, LogChoice};
+use crate::model::{KeptLine, Model, severity};
+use crate::screen::{Body, Button, Choice, FilterBox, Lines, LogLine, Mark, Screen, Style};
+use crate::words::fill;
+
+/// Returns the page.
+pub fn screen(model: &Model) -> Screen {
+    let (words, log) = (model.words(), &model.log);
+    let choice = |label, choice| {
+        let style = if log.choice == choice {
+            Style::Chosen
+        } else {
+            Style::Plain
+        };
+        Button::new(label, Act::ShowLog(choice)).style(style)
+    };
+    let mut actions = vec![
+        choice(words.all_logs, LogChoice::All),
+        choice(words.errors_only, LogChoice::Errors),
+        choice(words.access_only, LogChoice::Access),
+        Button::new(words.follow, Act::FollowLog(!log.follows)).style(match log.follows {
+            true => Style::Chosen,
+            false => Style::Plain,
+        }),
+    ];
+    if let Some(level) = model.level {
+        actions.push(
+            Button::new(fill(words.level, &[level.name()]), Act::SetLevel(next(level))).only_if(model.link.is_online()),
+        );
+    }
+    let lines: Vec<LogLine> = log.chosen().map(line).collect();
+    actions.push(Button::new(words.copy, Act::CopyLines).only_if(!lines.is_empty()));
+    if let Some(refusal) = &log.refusal {
+        return Screen {
+            body: Body::Message(match refusal {
+                Some(error) => states::failed(words, error),
+                None => states::denied(words),
+            }),
+            ..Screen::default()
+        };
+    }
+    Screen {
+        subtitle: fill(words.lines_counted, &[&lines.len().to_string()]),
+        actions,
+        choice: Some(choice_of_site(model)),
+        filter: Some(FilterBox {
+            hint: words.filter_lines.to_owned(),
+            text: log.filter.clone(),
+        }),
+        body: Body::Lines(Lines {
+            lines,
+            removed: log.removed,
+            follows: log.follows,
+            empty: match log.is_empty() {
+                true => words.no_lines,
+                false if log.site.is_some() => words.no_line_of_site,
+                false => words.no_line_matches,
+            }
+            .to_owned(),
+        }),
+        ..Screen::default()
+    }
+}
+
+/// Returns the choice of the website. One that was removed stays in it as long as it is chosen.
+fn choice_of_site(model: &Model) -> Choice {
+    let chosen = model.log.site.clone().unwrap_or_default();
+    let own = |name: &str| (name.to_owned(), name.to_owned());
+    let mut options = vec![(String::new(), model.words().all_websites.to_owned())];
+    options.extend(model.websites.names().map(own));
+    if options.iter().all(|(name, _)| *name != chosen) {
+        options.push(own(&chosen));
+    }
+    Choice { value: chosen, options }
+}
+
+/// Returns the next level of the button, which goes through the levels that users need.
+fn next(level: Level) -> Level {
+    match level {
+        Level::Error => Level::Warn,
+        Level::Warn => Level::Info,
+        Level::Info => Level::Debug,
+        Level::Debug | Level::Trace => Level::Error,
+    }
+}
+
+fn line(kept: &KeptLine) -> LogLine {
+    let event = &kept.event;
+    let mark = match (event.kind, severity(event), &kept.request) {
+        (LogKind::Access, _, Some(request)) if request.status >= 500 => Mark::Bad,
+        (LogKind::Access, _, Some(request)) if request.status >= 400 => Mark::Fair,
+        (LogKind::Access, ..) => Mark::Good,
+        (_, Some(Level::Error), _) => Mark::Bad,
+        (_, Some(Level::Warn), _) => Mark::Fair,
+        _ => Mark::Off,
+    };
+    let shown = kept.request.as_ref().map(|request| &request.shown);
+    LogLine {
+        mark,
+        text: shown.unwrap_or(&event.line).clone(),
+    }
+}

@@ -1,0 +1,329 @@
+//! Pages in each state: their contents and their buttons.
+
+use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
+use rocknet_control::logs::{LogEvent, LogKind};
+use rocknet_control::{CertificateSummary, SiteSummary, Status};
+
+use super::*;
+use crate::act::FieldId;
+use crate::job::{Job, Poll, Report, StartFailure};
+use crate::model::{Effect, Settings};
+use crate::screen::{Form, Message, Table};
+use crate::ways::{Obstacle, Starter, UnitKind, UnitState, Ways};
+use crate::words::Language;
+
+mod place;
+mod services;
+mod websites;
+
+fn model() -> Model {
+    Model::new(Settings::default())
+}
+
+fn online(sites: usize) -> Model {
+    let mut model = model();
+    model.report(Report::Connected("/run/control.sock".into()));
+    let site = |number| SiteSummary {
+        name: format!("site-{number}.test"),
+        urls: vec![format!("https://site-{number}.test/")],
+        root: Some("/srv".into()),
+        ..SiteSummary::default()
+    };
+    model.report(Report::Polled(Box::new(Poll {
+        status: Status {
+            config_file: Some("/etc/rocknet.toml".into()),
+            ..Status::default()
+        },
+        sites: Some((0..sites).map(site).collect()),
+        ..Poll::default()
+    })));
+    model
+}
+
+fn message(model: &Model) -> Message {
+    match screen(model).body {
+        Body::Message(message) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn table(model: &Model) -> Table {
+    match screen(model).body {
+        Body::Table(table) => table,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn form(model: &Model) -> Form {
+    match screen(model).body {
+        Body::Form(form) => form,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_page_has_contents_in_every_state_and_language() {
+    let mut failed = model();
+    failed.report(Report::StartFailed(StartFailure {
+        reason: "port".to_owned(),
+        lines: vec!["line".to_owned()],
+    }));
+    let absent = |absence| {
+        let mut model = model();
+        model.report(Report::Absent(absence));
+        model
+    };
+    let states = [
+        model(),
+        failed,
+        absent(Absence::Stopped(true)),
+        absent(Absence::Stopped(false)),
+        absent(Absence::NoAccess("/run/x".into())),
+        absent(Absence::Failed("broken".to_owned())),
+        absent(Absence::Unreachable("127.0.0.1:1".to_owned())),
+        absent(Absence::WrongToken("127.0.0.1:1".to_owned())),
+        online(0),
+        online(500),
+    ];
+    for mut model in states {
+        for language in Language::ALL {
+            model.settings.language = language;
+            for page in PageName::NAVIGATION {
+                model.act(Act::Show(page));
+                let screen = screen(&model);
+                assert!(!screen.title.is_empty());
+                let has_contents = match &screen.body {
+                    Body::Message(message) => !message.title.is_empty(),
+                    Body::Table(table) => !table.rows.is_empty(),
+                    Body::Charts(charts) => !charts.is_empty(),
+                    Body::Lines(lines) | Body::Diff(lines) => !lines.empty.is_empty(),
+                    Body::Editor(editor) => !editor.text.is_empty(),
+                    Body::Form(form) => !form.fields.is_empty(),
+                };
+                assert!(has_contents, "{page:?} {:?}", model.link);
+                assert!(navigation(&model).iter().any(|entry| entry.is_chosen));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_missing_server_offers_to_start_one() {
+    let mut model = model();
+    assert_eq!(message(&model).mark, Mark::Busy);
+    model.report(Report::Absent(Absence::Stopped(false)));
+    let welcome = message(&model);
+    assert_eq!(welcome.actions[0].act, Act::StartServer);
+    model.report(Report::Absent(Absence::Stopped(true)));
+    assert_ne!(message(&model).title, welcome.title);
+    model.report(Report::Absent(Absence::NoAccess("/run/x".into())));
+    assert!(message(&model).actions.is_empty() && message(&model).text.contains("/run/x"));
+    model.report(Report::StartFailed(StartFailure::default()));
+    assert!(message(&model).text.contains("rocknet"));
+}
+
+#[test]
+fn buttons_of_websites_need_a_selected_one() {
+    let mut model = online(3);
+    let enabled = |model: &Model| {
+        let actions = screen(model).actions;
+        actions
+            .into_iter()
+            .filter(|button| button.enabled)
+            .map(|button| button.act)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(enabled(&model), [Act::AddSite]);
+    model.act(Act::Select("site-1.test".to_owned()));
+    assert_eq!(enabled(&model).len(), 9);
+    assert_eq!(table(&model).selected, Some(1));
+    model.act(Act::Filter("site-2".to_owned()));
+    assert_eq!((table(&model).rows.len(), table(&model).selected), (1, None));
+    assert_eq!(enabled(&model), [Act::AddSite]);
+    model.act(Act::Filter("nothing".to_owned()));
+    assert!(table(&model).rows.is_empty() && table(&model).empty.contains("nothing"));
+    model.report(Report::Absent(Absence::Failed("x".to_owned())));
+    assert_eq!(enabled(&model), []);
+    assert!(screen(&model).banner.is_some());
+}
+
+#[test]
+fn a_failed_reload_is_shown_on_every_page() {
+    let mut model = online(1);
+    model.report(Report::Polled(Box::new(Poll {
+        status: Status {
+            last_reload_error: Some("rocknet.toml:3: bad\n  more".to_owned()),
+            ..Status::default()
+        },
+        ..Poll::default()
+    })));
+    let banner = screen(&model).banner.unwrap();
+    assert!(banner.text.contains("rocknet.toml:3: bad") && !banner.text.contains("more"));
+}
+
+#[test]
+fn problems_are_shown_after_leaving_a_field() {
+    let mut model = online(1);
+    model.act(Act::AddSite);
+    let problems = |model: &Model| {
+        let fields = form(model).fields;
+        fields
+            .into_iter()
+            .filter(|field| !field.problem.is_empty())
+            .map(|field| field.id)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(problems(&model), []);
+    assert!(!form(&model).actions[0].enabled);
+    model.act(Act::LeaveField(FieldId::Folder));
+    assert_eq!(problems(&model), [FieldId::Folder]);
+    // A name that is taken is known at once, and has a repair.
+    model.act(Act::SetField(FieldId::Name, "site-0.test".to_owned()));
+    let name = form(&model).fields.remove(2);
+    let repair = name.fix.unwrap().act;
+    assert!(!name.problem.is_empty());
+    model.act(repair);
+    assert_eq!(form(&model).fields[2].text, "site-0-2.test");
+    assert_eq!(problems(&model), [FieldId::Folder]);
+    model.act(Act::SetField(FieldId::Kind, "proxy".to_owned()));
+    assert_eq!(form(&model).fields[1].id, FieldId::Address);
+}
+
+#[test]
+fn lists_are_loading_then_loaded_or_failed() {
+    let mut model = online(1);
+    model.act(Act::Show(PageName::Certificates));
+    assert_eq!(message(&model).mark, Mark::Busy);
+    model.report(Report::Certificates(Err("no".to_owned())));
+    assert_eq!((message(&model).mark, message(&model).actions.len()), (Mark::Bad, 1));
+    model.report(Report::Certificates(Ok(Vec::new())));
+    assert_eq!(message(&model).mark, Mark::Off);
+    let certificate = |days_left, names: &[&str]| CertificateSummary {
+        site: "a.test".to_owned(),
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        days_left,
+        ..CertificateSummary::default()
+    };
+    model.report(Report::Certificates(Ok(vec![
+        certificate(3, &["a.test"]),
+        certificate(-1, &["a.test"]),
+        certificate(0, &[]),
+    ])));
+    let marks: Vec<_> = table(&model).rows.iter().map(|row| row.cells[1].mark).collect();
+    assert_eq!(marks, [Some(Mark::Good), Some(Mark::Bad), Some(Mark::Bad)]);
+    model.act(Act::Show(PageName::CheckUp));
+    model.report(Report::Doctor(Ok(vec![DoctorCheck {
+        check: "local CA".to_owned(),
+        verdict: DoctorVerdict::Fair,
+        found: "not trusted by Chromium (/x): type `rocknet trust`".to_owned(),
+    }])));
+    let row = table(&model).rows.remove(0);
+    assert_eq!(row.cells[2].detail, "type `rocknet trust`");
+    assert_eq!(screen(&model).actions.len(), 2);
+}
+
+#[test]
+fn lines_of_logs_are_marked_by_severity() {
+    let mut model = online(1);
+    model.act(Act::Show(PageName::Logs));
+    let event = |kind, line: &str| LogEvent {
+        kind,
+        line: line.to_owned(),
+        lost: 0,
+    };
+    model.report(Report::Log(vec![
+        event(LogKind::Error, "2026-11-28T00:00:00 ERROR x"),
+        event(LogKind::Error, "2026-11-28T00:00:00 WARN  x"),
+        event(LogKind::Access, "GET /"),
+    ]));
+    let Body::Lines(lines) = screen(&model).body else {
+        panic!()
+    };
+    let marks: Vec<_> = lines.lines.iter().map(|line| line.mark).collect();
+    assert_eq!(marks, [Mark::Bad, Mark::Fair, Mark::Good]);
+
+    // A server that refuses says why, and is queried again by the button.
+    model.report(Report::LogsRefused(Some("too many".to_owned())));
+    assert_eq!(message(&model).text, "too many");
+    assert!(
+        model
+            .act(message(&model).actions[0].act.clone())
+            .contains(&Effect::Job(Job::FollowLogs))
+    );
+    model.report(Report::LogsRefused(None));
+    assert_eq!(message(&model).title, model.words().denied_title);
+}
+
+fn system_unit(is_active: bool, obstacle: Option<Obstacle>) -> Ways {
+    Ways {
+        units: vec![UnitState {
+            kind: UnitKind::System,
+            is_active,
+            may_ask: true,
+            obstacle,
+        }],
+        ..Ways::default()
+    }
+}
+
+#[test]
+fn a_stopped_service_and_a_server_of_the_user_are_offered() {
+    let mut model = model();
+    model.report(Report::Absent(Absence::Stopped(true)));
+    assert_eq!(message(&model).actions.len(), 1);
+    model.report(Report::Ways(system_unit(false, None)));
+    let offered = message(&model);
+    let acts: Vec<_> = offered.actions.iter().map(|button| button.act.clone()).collect();
+    assert_eq!(acts, [Act::StartServer, Act::StartBy(Starter::Program)]);
+    assert!(offered.text.contains("service rocknet of this computer"));
+    model.act(Act::StartServer);
+    assert!(message(&model).text.contains("password"));
+    // After a refusal, the other way is still there.
+    model.report(Report::Refused("sudo systemctl start rocknet".to_owned()));
+    let acts: Vec<_> = message(&model).actions.into_iter().map(|button| button.act).collect();
+    assert_eq!(acts, [Act::StartServer, Act::StartBy(Starter::Program)]);
+}
+
+#[test]
+fn a_closed_server_of_the_system_names_its_group() {
+    let mut model = model();
+    model.report(Report::Absent(Absence::Stopped(true)));
+    let obstacle = Obstacle::NoMember {
+        account: "ann".to_owned(),
+        group: "web".to_owned(),
+    };
+    model.report(Report::Ways(system_unit(true, Some(obstacle))));
+    let closed = message(&model);
+    assert!(closed.text.contains("sudo usermod -aG web ann"), "{}", closed.text);
+    assert_eq!((closed.mark, closed.actions.len()), (Mark::Fair, 1));
+}
+
+#[test]
+fn the_page_of_the_server_says_what_is_not_possible() {
+    let mut model = online(1);
+    model.act(Act::Show(PageName::Server));
+    let restart = |model: &Model| {
+        let actions = screen(model).actions;
+        let enabled = actions
+            .iter()
+            .any(|button| button.act == Act::RestartServer && button.enabled);
+        let rows = table(model).rows;
+        let reason = rows.into_iter().find(|row| row.key == model.words().restart_server);
+        (enabled, reason.map(|row| row.cells[1].text.clone()).unwrap_or_default())
+    };
+    let (enabled, reason) = restart(&model);
+    assert!(!enabled && reason.contains("another configuration"), "{reason}");
+    let mut ways = system_unit(true, Some(Obstacle::NoPolkit));
+    ways.running_unit = Some(UnitKind::System);
+    model.report(Report::Ways(ways.clone()));
+    let (enabled, reason) = restart(&model);
+    assert!(!enabled && reason.contains("polkit"), "{reason}");
+    ways.units[0].obstacle = None;
+    model.report(Report::Ways(ways));
+    assert_eq!(restart(&model), (true, String::new()));
+    let started_by = table(&model)
+        .rows
+        .into_iter()
+        .find(|row| row.key == model.words().started_by);
+    assert!(started_by.unwrap().cells[1].text.contains("service rocknet"));
+}

@@ -1,0 +1,239 @@
+//! Form: fields with label, help and problem, checks with their repairs, and buttons. It scrolls if it does not fit.
+
+use fltk::button;
+use fltk::draw;
+use fltk::enums::{Align, FrameType};
+use fltk::group::{Group, Scroll, ScrollType};
+use fltk::prelude::*;
+use rocknet_gui::screen::{Button, Check, Field, Form};
+
+use super::button::{Ground, HEIGHT, PushButton};
+use super::form_row::{FieldRow, LINE};
+use super::inputs;
+use super::paint::{self, Area};
+use super::shared::{SharedHandle, colour};
+
+/// Maximum width of the form.
+const MAX_WIDTH: i32 = 640;
+
+/// Height of a check.
+const CHECK: i32 = 40;
+
+/// Form view.
+pub struct FormView {
+    pub scroll: Scroll,
+    rows: Vec<FieldRow>,
+    checks: Vec<CheckRow>,
+    buttons: Vec<PushButton>,
+    /// Row that has the focus. It is scrolled into view when it gets the focus.
+    focused: Option<usize>,
+    shared: SharedHandle,
+}
+
+/// Row of a check.
+struct CheckRow {
+    group: Group,
+    shown: Check,
+    fix: Option<PushButton>,
+}
+
+impl FormView {
+    /// Creates the view in the present group.
+    pub fn new(shared: &SharedHandle) -> FormView {
+        let mut scroll = Scroll::new(0, 0, 100, 100, None);
+        scroll.end();
+        scroll.set_type(ScrollType::Vertical);
+        scroll.set_frame(FrameType::FlatBox);
+        scroll.make_resizable(false);
+        FormView {
+            scroll,
+            rows: Vec::new(),
+            checks: Vec::new(),
+            buttons: Vec::new(),
+            focused: None,
+            shared: SharedHandle::clone(shared),
+        }
+    }
+
+    /// Shows a form. `choose`: label of the button that opens the chooser of folders.
+    pub fn show(&mut self, form: &Form, choose: &str) {
+        let theme = self.shared.theme();
+        self.scroll.set_color(colour(theme.back));
+        inputs::show_scrollbar(&mut self.scroll.scrollbar(), &theme);
+        let shape = |field: &Field| (field.id, field.input.clone(), field.label.clone());
+        let had_focus = self.rows.iter().any(FieldRow::has_focus);
+        let is_same = self.rows.len() == form.fields.len()
+            && self
+                .rows
+                .iter()
+                .zip(&form.fields)
+                .all(|(row, field)| shape(&row.field.borrow()) == shape(field));
+        if !is_same {
+            let focused = self
+                .rows
+                .iter()
+                .find(|row| row.has_focus())
+                .map(|row| row.field.borrow().id);
+            for row in self.rows.drain(..) {
+                self.scroll.remove(&row.group);
+                fltk::app::delete_widget(row.group);
+            }
+            self.scroll.begin();
+            let fields = form.fields.iter();
+            self.rows = fields.map(|field| FieldRow::new(&self.shared, field, choose)).collect();
+            self.scroll.end();
+            let row = self.rows.iter_mut().find(|row| Some(row.field.borrow().id) == focused);
+            if let Some(row) = row {
+                row.take_focus();
+            }
+        }
+        for (row, field) in self.rows.iter_mut().zip(&form.fields) {
+            row.show(&self.shared, field);
+        }
+        if !self.checks.iter().map(|row| &row.shown).eq(&form.checks) {
+            for row in self.checks.drain(..) {
+                self.scroll.remove(&row.group);
+                fltk::app::delete_widget(row.group);
+            }
+            self.scroll.begin();
+            self.checks = form
+                .checks
+                .iter()
+                .map(|check| CheckRow::new(&self.shared, check))
+                .collect();
+            self.scroll.end();
+        }
+        let same = |button: &PushButton, wanted: &Button| {
+            (&button.shown.label, &button.shown.act) == (&wanted.label, &wanted.act)
+        };
+        if self.buttons.len() == form.actions.len()
+            && self
+                .buttons
+                .iter()
+                .zip(&form.actions)
+                .all(|(button, wanted)| same(button, wanted))
+        {
+            for (button, wanted) in self.buttons.iter_mut().zip(&form.actions) {
+                if button.shown.enabled != wanted.enabled {
+                    button.enable(wanted.enabled);
+                }
+            }
+        } else {
+            for old in self.buttons.drain(..) {
+                self.scroll.remove(&old.widget);
+                fltk::app::delete_widget(old.widget);
+            }
+            self.scroll.begin();
+            let new = form.actions.iter().cloned();
+            self.buttons = new
+                .map(|button| PushButton::new(&self.shared, button, Ground::Page))
+                .collect();
+            self.scroll.end();
+        }
+        if had_focus && self.rows.is_empty() {
+            self.take_focus();
+        }
+        self.scroll.redraw();
+    }
+
+    /// Moves the focus to the first field or button.
+    pub fn take_focus(&mut self) {
+        if self.rows.iter_mut().any(FieldRow::take_focus) {
+            return;
+        }
+        if let Some(button) = self.buttons.first_mut() {
+            let _ = button.widget.take_focus();
+        }
+    }
+
+    /// Returns the buttons, for tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn buttons(&self) -> Vec<button::Button> {
+        // The chooser of folders is left out, because pressing it opens another window.
+        let fixes = self.rows.iter().filter_map(|row| row.fix.as_ref());
+        let checks = self.checks.iter().filter_map(|row| row.fix.as_ref());
+        let all = self.buttons.iter().chain(fixes).chain(checks);
+        all.map(|button| button.widget.clone()).collect()
+    }
+
+    /// Places everything.
+    pub fn layout(&mut self, area: Area) {
+        self.scroll.resize(area.x, area.y, area.w, area.h);
+        let w = area.w.min(MAX_WIDTH) - 16;
+        let x = area.x + 1;
+        let mut y = area.y - self.scroll.yposition();
+        for row in &mut self.rows {
+            y += row.layout(Area::new(x, y, w, 0));
+        }
+        for row in &mut self.checks {
+            row.layout(Area::new(x, y, w, CHECK));
+            y += CHECK;
+        }
+        y += 10;
+        let mut left = x;
+        for button in &mut self.buttons {
+            left = button.place(left, y) + 8;
+        }
+        let focused = self.rows.iter().position(FieldRow::has_focus);
+        if focused != self.focused {
+            self.focused = focused;
+            self.reveal(area);
+        }
+    }
+
+    /// Scrolls until the row with the focus is in view.
+    fn reveal(&mut self, area: Area) {
+        let Some(row) = self.focused.and_then(|at| self.rows.get(at)) else {
+            return;
+        };
+        let (top, height, present) = (row.group.y(), row.group.h(), self.scroll.yposition());
+        let below = top + height - (area.y + area.h);
+        let by = match area.y - top {
+            above if above > 0 => -above,
+            _ => below.clamp(0, (top - area.y).max(0)),
+        };
+        if by != 0 {
+            self.scroll.scroll_to(self.scroll.xposition(), present + by);
+        }
+    }
+}
+
+impl CheckRow {
+    fn new(shared: &SharedHandle, check: &Check) -> CheckRow {
+        let mut group = Group::new(0, 0, 100, CHECK, None);
+        group.super_draw(false);
+        group.make_resizable(false);
+        let fix = check.fix.clone().map(|fix| PushButton::new(shared, fix, Ground::Page));
+        group.end();
+        let (colours, drawn) = (SharedHandle::clone(shared), check.clone());
+        let room = fix.as_ref().map_or(0, |fix| fix.width + 10);
+        group.draw(move |group| {
+            let theme = colours.theme();
+            let area = Area::new(group.x(), group.y(), group.w(), group.h());
+            paint::fill(area, theme.back);
+            paint::mark(&theme, drawn.mark, area.x + 4, area.y + area.h / 2 - 7, 14);
+            let left = Align::Left | Align::Inside;
+            let words = Area::new(area.x + 30, area.y, area.w - 30 - room, area.h);
+            draw::set_font(paint::REGULAR, paint::BODY);
+            let lines = paint::wrapped(&drawn.text, words.w);
+            let top = words.y + (words.h - lines.len().min(2) as i32 * LINE) / 2;
+            for (index, line) in lines.iter().take(2).enumerate() {
+                let place = Area::new(words.x, top + index as i32 * LINE, words.w, LINE);
+                paint::text(line, place, paint::REGULAR, paint::BODY, theme.text, left);
+            }
+            group.draw_children();
+        });
+        CheckRow {
+            group,
+            shown: check.clone(),
+            fix,
+        }
+    }
+
+    fn layout(&mut self, area: Area) {
+        self.group.resize(area.x, area.y, area.w, area.h);
+        if let Some(fix) = &mut self.fix {
+            fix.place(area.x + area.w - fix.width, area.y + (area.h - HEIGHT) / 2);
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Heading of a page with its buttons and its filter, and the banner below it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use fltk::button;
+use fltk::enums::{Align, CallbackTrigger, Event, FrameType};
+use fltk::group::Group;
+use fltk::input::Input;
+use fltk::menu::MenuButton;
+use fltk::prelude::*;
+use rocknet_gui::act::Act;
+use rocknet_gui::screen::{Banner, Button, Choice, FilterBox, Screen};
+
+use super::button::{Ground, HEIGHT, PushButton};
+use super::choice;
+use super::paint::{self, Area};
+use super::shared::{SharedHandle, colour};
+
+/// Space around the contents of the window.
+pub const MARGIN: i32 = 24;
+
+/// Height of title and subtitle.
+const HEADING: i32 = 62;
+
+/// Width of the filter.
+const FILTER: i32 = 230;
+
+/// Width of the choice.
+const CHOICE: i32 = 210;
+
+/// Height of the banner.
+const BANNER: i32 = 46;
+
+/// Texts that the group draws.
+#[derive(Default)]
+struct Texts {
+    title: String,
+    subtitle: String,
+    banner: Option<Banner>,
+    hint: String,
+}
+
+/// Heading of a page.
+pub struct Header {
+    pub group: Group,
+    texts: Rc<RefCell<Texts>>,
+    pub buttons: Vec<PushButton>,
+    banner_button: Option<PushButton>,
+    filter: Option<(Input, FilterBox)>,
+    choice: Option<(MenuButton, Choice)>,
+    shared: SharedHandle,
+}
+
+impl Header {
+    /// Creates the heading in the present group.
+    pub fn new(shared: &SharedHandle) -> Header {
+        let mut group = Group::new(0, 0, 100, 100, None);
+        group.end();
+        group.super_draw(false);
+        group.make_resizable(false);
+        let texts = Rc::new(RefCell::new(Texts::default()));
+        let (colours, drawn) = (SharedHandle::clone(shared), Rc::clone(&texts));
+        group.draw(move |group| {
+            draw_heading(&colours, group, &drawn.borrow());
+            group.draw_children();
+            draw_hint(&colours, group, &drawn.borrow());
+        });
+        Header {
+            group,
+            texts,
+            buttons: Vec::new(),
+            banner_button: None,
+            filter: None,
+            choice: None,
+            shared: SharedHandle::clone(shared),
+        }
+    }
+
+    /// Shows the heading of a screen.
+    pub fn show(&mut self, screen: &Screen) {
+        let same = |buttons: &[PushButton], wanted: &[Button]| {
+            buttons.len() == wanted.len()
+                && buttons.iter().zip(wanted).all(|(button, wanted)| {
+                    let shown = &button.shown;
+                    (&shown.label, &shown.act, shown.style) == (&wanted.label, &wanted.act, wanted.style)
+                })
+        };
+        if same(&self.buttons, &screen.actions) {
+            for (button, wanted) in self.buttons.iter_mut().zip(&screen.actions) {
+                if button.shown.enabled != wanted.enabled {
+                    button.enable(wanted.enabled);
+                    button.widget.redraw();
+                }
+            }
+        } else {
+            let focused = self.buttons.iter().position(|button| button.widget.has_focus());
+            for old in self.buttons.drain(..) {
+                self.group.remove(&old.widget);
+                fltk::app::delete_widget(old.widget);
+            }
+            self.group.begin();
+            let new = screen.actions.iter().cloned();
+            self.buttons = new
+                .map(|button| PushButton::new(&self.shared, button, Ground::Page))
+                .collect();
+            self.group.end();
+            if let Some(button) = focused.and_then(|index| self.buttons.get_mut(index)) {
+                let _ = button.widget.take_focus();
+            }
+        }
+        self.show_choice(screen.choice.as_ref());
+        self.show_filter(screen.filter.as_ref());
+        self.show_banner(screen.banner.as_ref());
+        let mut texts = self.texts.borrow_mut();
+        texts.title.clone_from(&screen.title);
+        texts.subtitle.clone_from(&screen.subtitle);
+        texts.hint = screen
+            .filter
+            .as_ref()
+            .map_or(String::new(), |filter| filter.hint.clone());
+        drop(texts);
+        self.group.redraw();
+    }
+
+    fn show_choice(&mut self, wanted: Option<&Choice>) {
+        let is_same = |shown: &Choice| wanted.is_some_and(|wanted| wanted.options == shown.options);
+        if let Some((old, _)) = self.choice.take_if(|(_, shown)| !is_same(shown)) {
+            self.group.remove(&old);
+            fltk::app::delete_widget(old);
+        }
+        let Some(wanted) = wanted else {
+            return;
+        };
+        if self.choice.is_none() {
+            self.group.begin();
+            let menu = choice::menu(&self.shared, &wanted.options, Act::Choose);
+            self.group.end();
+            self.choice = Some((menu, wanted.clone()));
+        }
+        if let Some((menu, shown)) = &mut self.choice {
+            choice::show(&self.shared, menu, &wanted.options, &wanted.value);
+            *shown = wanted.clone();
+        }
+    }
+
+    fn show_filter(&mut self, wanted: Option<&FilterBox>) {
+        let Some(wanted) = wanted else {
+            if let Some((old, _)) = self.filter.take() {
+                self.group.remove(&old);
+                fltk::app::delete_widget(old);
+            }
+            return;
+        };
+        if self.filter.is_none() {
+            self.group.begin();
+            let input = filter_input(&self.shared);
+            self.group.end();
+            self.filter = Some((input, wanted.clone()));
+        }
+        if let Some((input, shown)) = &mut self.filter {
+            // While the user types, the text of the model is that of the input.
+            if input.value() != wanted.text && (shown.hint != wanted.hint || !input.has_focus()) {
+                input.set_value(&wanted.text);
+            }
+            *shown = wanted.clone();
+            let theme = self.shared.theme();
+            input.set_color(colour(theme.card));
+            input.set_text_color(colour(theme.text));
+            input.set_cursor_color(colour(theme.text));
+            input.set_selection_color(colour(theme.accent));
+        }
+    }
+
+    fn show_banner(&mut self, wanted: Option<&Banner>) {
+        let action = wanted.and_then(|banner| banner.action.clone());
+        if self.banner_button.as_ref().map(|button| &button.shown) != action.as_ref() {
+            if let Some(old) = self.banner_button.take() {
+                self.group.remove(&old.widget);
+                fltk::app::delete_widget(old.widget);
+            }
+            self.group.begin();
+            self.banner_button = action.map(|action| PushButton::new(&self.shared, action, Ground::Card));
+            self.group.end();
+        }
+        self.texts.borrow_mut().banner = wanted.cloned();
+    }
+
+    /// Moves the focus to the filter, if the page has one.
+    pub fn focus_filter(&mut self) {
+        if let Some((input, _)) = &mut self.filter {
+            let _ = input.take_focus();
+        }
+    }
+
+    /// Returns the buttons, for tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn buttons(&self) -> Vec<button::Button> {
+        let all = self.buttons.iter().chain(&self.banner_button);
+        all.map(|button| button.widget.clone()).collect()
+    }
+
+    /// Places everything, and returns the height.
+    pub fn layout(&mut self, area: Area) -> i32 {
+        let h = self.arrange(area);
+        self.group.resize(area.x, area.y, area.w, h);
+        // The group has moved its children along.
+        self.arrange(area)
+    }
+
+    /// Places buttons in rows from the left below the heading, and returns the height of everything.
+    fn arrange(&mut self, area: Area) -> i32 {
+        let (left, right) = (area.x + MARGIN, area.x + area.w - MARGIN);
+        let mut top = area.y + HEADING + 12;
+        if let Some((input, _)) = &mut self.filter {
+            input.resize(right - FILTER + 9, area.y + 30, FILTER - 18, HEIGHT - 6);
+        }
+        if !self.buttons.is_empty() {
+            let mut x = left;
+            if let Some((menu, _)) = &mut self.choice {
+                menu.resize(left + 2, top + 2, CHOICE, HEIGHT - 4);
+                x += CHOICE + 10;
+            }
+            for button in &mut self.buttons {
+                let width = button.width;
+                if x > left && x + width > right {
+                    x = left;
+                    top += HEIGHT + 6;
+                }
+                x = button.place(x, top) + 6;
+            }
+            top += HEIGHT;
+        }
+        if self.texts.borrow().banner.is_some() {
+            top += 10;
+            if let Some(button) = &mut self.banner_button {
+                let width = button.width;
+                button.place(right - width - 8, top + (BANNER - HEIGHT) / 2);
+            }
+            top += BANNER;
+        }
+        top + 12 - area.y
+    }
+}
+
+fn filter_input(shared: &SharedHandle) -> Input {
+    let mut input = Input::new(0, 0, FILTER, HEIGHT, None);
+    input.set_frame(FrameType::FlatBox);
+    input.set_text_font(paint::REGULAR);
+    input.set_text_size(paint::BODY);
+    input.set_trigger(CallbackTrigger::Changed);
+    let acts = SharedHandle::clone(shared);
+    input.set_callback(move |input| acts.act(Act::Filter(input.value())));
+    input.handle(|input, event| {
+        if matches!(event, Event::Focus | Event::Unfocus)
+            && let Some(mut parent) = input.parent()
+        {
+            // The group draws the edge.
+            parent.redraw();
+        }
+        false
+    });
+    input
+}
+
+fn draw_heading(shared: &SharedHandle, group: &Group, texts: &Texts) {
+    let theme = shared.theme();
+    let area = Area::new(group.x(), group.y(), group.w(), group.h());
+    paint::fill(area, theme.back);
+    let (x, w) = (area.x + MARGIN, area.w - 2 * MARGIN);
+    let left = Align::Left | Align::Inside;
+    let room = if texts.hint.is_empty() { w } else { w - FILTER - 12 };
+    let title = Area::new(x, area.y + 18, room, 30);
+    paint::text(&texts.title, title, paint::BOLD, paint::TITLE, theme.text, left);
+    let below = Area::new(x, area.y + 48, room, 20);
+    paint::text(
+        &texts.subtitle,
+        below,
+        paint::REGULAR,
+        paint::SMALL + 1,
+        theme.dim,
+        left,
+    );
+    for input in inputs(group) {
+        let around = Area::new(input.x() - 9, input.y() - 1, input.w() + 18, input.h() + 2);
+        paint::round(around, theme.card);
+        let (edge, width) = if input.has_focus() {
+            (theme.accent, 2)
+        } else {
+            (theme.edge, 1)
+        };
+        paint::edge(around, edge, width);
+    }
+    if let Some(banner) = &texts.banner {
+        let around = Area::new(x, area.y + area.h - 12 - BANNER, w, BANNER);
+        paint::round(around, theme.card);
+        paint::edge(around, paint::mark_colour(&theme, banner.mark), 1);
+        paint::mark(&theme, banner.mark, x + 14, around.y + 17, 12);
+        let room = if banner.action.is_some() { 290 } else { 50 };
+        let words = Area::new(x + 38, around.y, w - room, BANNER);
+        paint::text(&banner.text, words, paint::REGULAR, paint::BODY, theme.text, left);
+    }
+}
+
+fn inputs(group: &Group) -> Vec<Input> {
+    let children = (0..group.children()).filter_map(|index| group.child(index));
+    children.filter_map(|child| Input::from_dyn_widget(&child)).collect()
+}
+
+/// Draws the words of an empty filter, which the input itself would cover.
+fn draw_hint(shared: &SharedHandle, group: &Group, texts: &Texts) {
+    let theme = shared.theme();
+    for input in inputs(group)
+        .iter()
+        .filter(|input| input.value().is_empty() && !input.has_focus())
+    {
+        let place = Area::new(input.x() + 3, input.y(), input.w() - 3, input.h());
+        paint::text(
+            &texts.hint,
+            place,
+            paint::REGULAR,
+            paint::SMALL + 1,
+            theme.dim,
+            Align::Left | Align::Inside,
+        );
+    }
+}

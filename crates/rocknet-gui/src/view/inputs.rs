@@ -1,0 +1,144 @@
+//! Inputs of forms. Each sends the act of its field.
+
+use fltk::app;
+use fltk::button::CheckButton;
+use fltk::enums::{Align, CallbackTrigger, Event, FrameType, Key};
+use fltk::input::{Input, InputType, MultilineInput};
+use fltk::menu::MenuButton;
+use fltk::prelude::*;
+use fltk::valuator::Scrollbar;
+use rocknet_gui::act::{Act, FieldId};
+use rocknet_gui::screen::Mark;
+use rocknet_gui::theme::Theme;
+
+use super::button::HEIGHT;
+use super::choice;
+use super::paint::{self, Area};
+use super::shared::{SharedHandle, colour};
+
+/// Side of the box of a switch.
+const BOX: i32 = 20;
+
+/// Creates an input of one line. Enter submits the form.
+pub fn text_input(shared: &SharedHandle, id: FieldId) -> Input {
+    let mut input = Input::new(0, 0, 100, HEIGHT, None);
+    prepare(&mut input, shared, id);
+    let acts = SharedHandle::clone(shared);
+    input.handle(move |input, event| match event {
+        Event::KeyDown if app::event_key() == Key::Enter => {
+            acts.act(Act::Submit);
+            true
+        }
+        _ => focus(&acts, input, event, id),
+    });
+    input
+}
+
+/// Creates an input of one line that shows dots. Enter submits the form.
+pub fn secret_input(shared: &SharedHandle, id: FieldId) -> Input {
+    let mut input = text_input(shared, id);
+    input.set_type(InputType::Secret);
+    input
+}
+
+/// Creates an input of several lines. Tab goes to the next field, as in other inputs.
+pub fn lines_input(shared: &SharedHandle, id: FieldId) -> MultilineInput {
+    let mut input = MultilineInput::new(0, 0, 100, HEIGHT, None);
+    prepare(&mut input, shared, id);
+    input.set_tab_nav(true);
+    let acts = SharedHandle::clone(shared);
+    input.handle(move |input, event| focus(&acts, input, event, id));
+    input
+}
+
+fn prepare<I: InputExt + WidgetExt + WidgetBase>(input: &mut I, shared: &SharedHandle, id: FieldId) {
+    input.set_frame(FrameType::FlatBox);
+    input.set_text_font(paint::REGULAR);
+    input.set_text_size(paint::BODY);
+    input.set_trigger(CallbackTrigger::Changed);
+    let acts = SharedHandle::clone(shared);
+    input.set_callback(move |input| acts.act(Act::SetField(id, input.value())));
+}
+
+/// Draws the edge around an input when its focus changes, and reports that the field was left.
+fn focus<W: WidgetExt>(shared: &SharedHandle, widget: &W, event: Event, id: FieldId) -> bool {
+    if matches!(event, Event::Focus | Event::Unfocus) {
+        if event == Event::Unfocus {
+            shared.act(Act::LeaveField(id));
+        }
+        if let Some(mut row) = widget.parent() {
+            row.redraw();
+        }
+    }
+    false
+}
+
+/// Creates a switch with its label beside it. Space turns it.
+pub fn switch_input(shared: &SharedHandle, id: FieldId, label: &str) -> CheckButton {
+    let mut switch = CheckButton::new(0, 0, 100, HEIGHT, None);
+    switch.set_label(label);
+    switch.super_draw(false);
+    let colours = SharedHandle::clone(shared);
+    switch.draw(move |switch| {
+        let theme = colours.theme();
+        let area = Area::new(switch.x(), switch.y(), switch.w(), switch.h());
+        paint::fill(area, theme.back);
+        let square = Area::new(area.x + 4, area.y + (area.h - BOX) / 2, BOX, BOX);
+        let (ground, edge) = match switch.value() {
+            true => (theme.accent, theme.accent),
+            false => (theme.card, theme.edge),
+        };
+        paint::round(square, ground);
+        paint::edge(square, edge, 1);
+        if switch.value() {
+            paint::mark_in(theme.on_accent, Mark::Good, square.x + 4, square.y + 4, BOX - 8);
+        }
+        if switch.has_focus() {
+            paint::edge(Area::new(square.x - 3, square.y - 3, BOX + 6, BOX + 6), theme.accent, 2);
+        }
+        let words = Area::new(square.x + BOX + 10, area.y, area.w - BOX - 12, area.h);
+        paint::text(
+            &switch.label(),
+            words,
+            paint::BOLD,
+            paint::BODY,
+            theme.text,
+            Align::Left | Align::Inside,
+        );
+    });
+    let acts = SharedHandle::clone(shared);
+    switch.set_callback(move |switch| acts.act(Act::SetField(id, switch.value().to_string())));
+    let acts = SharedHandle::clone(shared);
+    switch.handle(move |switch, event| focus(&acts, switch, event, id));
+    switch
+}
+
+/// Creates a choice of values, each with its label.
+pub fn choice_input(shared: &SharedHandle, id: FieldId, choices: &[(String, String)]) -> MenuButton {
+    let mut menu = choice::menu(shared, choices, move |value| Act::SetField(id, value));
+    let acts = SharedHandle::clone(shared);
+    menu.handle(move |menu, event| focus(&acts, menu, event, id));
+    menu
+}
+
+/// Gives a scroll bar the colours of the theme.
+pub fn show_scrollbar(bar: &mut Scrollbar, theme: &Theme) {
+    bar.set_frame(FrameType::FlatBox);
+    bar.set_slider_frame(FrameType::FlatBox);
+    bar.set_color(colour(theme.back));
+    bar.set_selection_color(colour(theme.edge));
+    bar.set_label_color(colour(theme.dim));
+}
+
+/// Gives an input the colours of the theme, and its text if it differs from what was typed.
+pub fn show_text<I: InputExt>(input: &mut I, shared: &SharedHandle, text: &str) {
+    let theme = shared.theme();
+    // Text that the user has just typed is in the model already, apart from spaces at its ends.
+    if input.value().trim() != text.trim() {
+        input.set_value(text);
+    }
+    input.set_color(colour(theme.card));
+    input.set_text_color(colour(theme.text));
+    input.set_cursor_color(colour(theme.text));
+    input.set_selection_color(colour(theme.accent));
+}

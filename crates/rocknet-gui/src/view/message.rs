@@ -1,0 +1,158 @@
+//! A message in the middle of the page, with its buttons.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use fltk::button;
+use fltk::draw;
+use fltk::enums::Align;
+use fltk::group::Group;
+use fltk::prelude::*;
+use rocknet_gui::screen::{Mark, Message};
+
+use super::button::{Ground, HEIGHT, PushButton};
+use super::paint::{self, Area};
+use super::shared::SharedHandle;
+
+/// Maximum width of the text.
+const TEXT_WIDTH: i32 = 460;
+
+/// Height of a line of the text.
+const LINE: i32 = 22;
+
+/// Message view.
+pub struct MessageView {
+    pub group: Group,
+    shown: Rc<RefCell<Message>>,
+    pub buttons: Vec<PushButton>,
+    shared: SharedHandle,
+}
+
+impl MessageView {
+    /// Creates the view in the present group.
+    pub fn new(shared: &SharedHandle) -> MessageView {
+        let mut group = Group::new(0, 0, 100, 100, None);
+        group.end();
+        group.super_draw(false);
+        group.make_resizable(false);
+        let shown = Rc::new(RefCell::new(Message::default()));
+        let (colours, drawn) = (SharedHandle::clone(shared), Rc::clone(&shown));
+        group.draw(move |group| {
+            draw_message(&colours, group, &drawn.borrow());
+            group.draw_children();
+        });
+        MessageView {
+            group,
+            shown,
+            buttons: Vec::new(),
+            shared: SharedHandle::clone(shared),
+        }
+    }
+
+    /// Shows a message.
+    pub fn show(&mut self, message: &Message) {
+        if *self.shown.borrow() != *message {
+            for old in self.buttons.drain(..) {
+                self.group.remove(&old.widget);
+                fltk::app::delete_widget(old.widget);
+            }
+            self.group.begin();
+            let new = message.actions.iter().cloned();
+            self.buttons = new
+                .map(|button| PushButton::new(&self.shared, button, Ground::Page))
+                .collect();
+            self.group.end();
+            self.shown.replace(message.clone());
+        }
+        self.group.redraw();
+    }
+
+    /// Returns the buttons, for tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn buttons(&self) -> Vec<button::Button> {
+        self.buttons.iter().map(|button| button.widget.clone()).collect()
+    }
+
+    /// Places everything.
+    pub fn layout(&mut self, area: Area) {
+        self.group.resize(area.x, area.y, area.w, area.h);
+        let places = places(area, &self.shown.borrow());
+        let total: i32 = self.buttons.iter().map(|button| button.width + 8).sum::<i32>() - 8;
+        let mut x = area.x + (area.w - total) / 2;
+        for button in &mut self.buttons {
+            x = button.place(x, places.buttons) + 8;
+        }
+    }
+}
+
+/// Vertical places of the parts.
+struct Places {
+    mark: i32,
+    title: i32,
+    text: i32,
+    buttons: i32,
+    lines: i32,
+}
+
+fn places(area: Area, message: &Message) -> Places {
+    draw::set_font(paint::REGULAR, paint::BODY);
+    let text = paint::wrapped(&message.text, TEXT_WIDTH.min(area.w - 48)).len() as i32 * LINE;
+    let buttons = if message.actions.is_empty() { 0 } else { HEIGHT + 20 };
+    let lines = message.lines.len() as i32 * 18 + if message.lines.is_empty() { 0 } else { 36 };
+    let total = 40 + 34 + text + buttons + lines;
+    // A little above the middle looks like the middle.
+    let mark = area.y + ((area.h - total) * 2 / 5).max(8);
+    let title = mark + 40;
+    let text_top = title + 36;
+    Places {
+        mark,
+        title,
+        text: text_top,
+        buttons: text_top + text + 16,
+        lines: text_top + text + buttons + 18,
+    }
+}
+
+fn draw_message(shared: &SharedHandle, group: &Group, message: &Message) {
+    let theme = shared.theme();
+    let area = Area::new(group.x(), group.y(), group.w(), group.h());
+    paint::fill(area, theme.back);
+    let places = places(area, message);
+    match message.mark {
+        Mark::Off => paint::sign(&theme, area.x + area.w / 2 - 15, places.mark - 4, 30),
+        mark => paint::mark(&theme, mark, area.x + area.w / 2 - 13, places.mark, 26),
+    }
+    let title = Area::new(area.x + 16, places.title, area.w - 32, 30);
+    paint::text(&message.title, title, paint::BOLD, 18, theme.text, Align::Center);
+    draw::set_font(paint::REGULAR, paint::BODY);
+    for (index, line) in paint::wrapped(&message.text, TEXT_WIDTH.min(area.w - 48))
+        .iter()
+        .enumerate()
+    {
+        let place = Area::new(area.x + 16, places.text + index as i32 * LINE, area.w - 32, LINE);
+        paint::text(line, place, paint::REGULAR, paint::BODY, theme.dim, Align::Center);
+    }
+    if message.lines.is_empty() {
+        return;
+    }
+    let w = (area.w - 48).min(760);
+    let card = Area::new(
+        area.x + (area.w - w) / 2,
+        places.lines,
+        w,
+        message.lines.len() as i32 * 18 + 20,
+    );
+    paint::round(card, theme.card);
+    paint::edge(card, theme.soft, 1);
+    for (index, line) in message.lines.iter().enumerate() {
+        let place = Area::new(card.x + 12, card.y + 10 + index as i32 * 18, card.w - 24, 18);
+        paint::text(
+            line,
+            place,
+            paint::MONO,
+            paint::SMALL,
+            theme.text,
+            Align::Left | Align::Inside,
+        );
+    }
+}

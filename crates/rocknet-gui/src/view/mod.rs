@@ -1,0 +1,21 @@
+//! The window, drawn with FLTK: a thin layer that shows a [`Screen`](rocknet_gui::screen::Screen) and collects the acts
+//! of the user. One file per part.
+
+mod button;
+mod charts;
+mod choice;
+mod editor;
+mod form;
+mod form_row;
+mod header;
+pub mod icon;
+mod inputs;
+mod lines;
+mod message;
+mod navigation;
+mod notice;
+mod paint;
+mod proposals;
+pub mod shared;
+mod table;
+pub mod window;

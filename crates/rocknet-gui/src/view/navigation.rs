@@ -1,0 +1,222 @@
+//! Navigation at the left: the pages, and the state of the server.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use fltk::button;
+use fltk::enums::{Align, Event, FrameType, Key};
+use fltk::group::Group;
+use fltk::prelude::*;
+use rocknet_gui::act::Act;
+use rocknet_gui::pages::{Entry, ServerState};
+
+use super::button::{Ground, HEIGHT, PushButton};
+use super::paint::{self, Area};
+use super::shared::SharedHandle;
+
+/// Width of the navigation in pixels.
+pub const WIDTH: i32 = 190;
+
+/// Height of an entry in pixels, and its minimum in a low window.
+const ENTRY: i32 = 36;
+const MIN_ENTRY: i32 = 24;
+
+/// Space between two entries.
+const SPACE: i32 = 2;
+
+/// Height of the name of the program above the entries.
+const BRAND: i32 = 64;
+
+/// Height of the state of the server below the entries.
+const STATE: i32 = 92;
+
+/// Navigation of the window.
+pub struct Navigation {
+    pub group: Group,
+    entries: Vec<button::Button>,
+    shown: Vec<Entry>,
+    state: Rc<RefCell<Option<ServerState>>>,
+    action: Option<PushButton>,
+    shared: SharedHandle,
+}
+
+impl Navigation {
+    /// Creates the navigation in the present group.
+    pub fn new(shared: &SharedHandle) -> Navigation {
+        let mut group = Group::new(0, 0, WIDTH, 100, None);
+        group.end();
+        group.super_draw(false);
+        group.make_resizable(false);
+        let state = Rc::new(RefCell::new(None));
+        let (colours, server) = (SharedHandle::clone(shared), Rc::clone(&state));
+        group.draw(move |group| {
+            draw_side(&colours, group, server.borrow().as_ref());
+            group.draw_children();
+        });
+        Navigation {
+            group,
+            entries: Vec::new(),
+            shown: Vec::new(),
+            state,
+            action: None,
+            shared: SharedHandle::clone(shared),
+        }
+    }
+
+    /// Shows entries and the state of the server.
+    pub fn show(&mut self, entries: Vec<Entry>, state: ServerState) {
+        if self.shown != entries {
+            let pages = |entries: &[Entry]| {
+                entries
+                    .iter()
+                    .map(|entry| (entry.page, entry.label))
+                    .collect::<Vec<_>>()
+            };
+            let is_same = pages(&self.shown) == pages(&entries);
+            self.shown = entries;
+            if is_same {
+                for (button, entry) in self.entries.iter_mut().zip(&self.shown) {
+                    button.set_value(entry.is_chosen);
+                    button.redraw();
+                }
+            } else {
+                self.build();
+            }
+        }
+        if self.action.as_ref().map(|action| &action.shown) != state.action.as_ref() {
+            if let Some(old) = self.action.take() {
+                self.group.remove(&old.widget);
+                fltk::app::delete_widget(old.widget);
+            }
+            self.group.begin();
+            self.action = state
+                .action
+                .clone()
+                .map(|action| PushButton::new(&self.shared, action, Ground::Side));
+            self.group.end();
+        }
+        if self.state.borrow().as_ref() != Some(&state) {
+            *self.state.borrow_mut() = Some(state);
+            self.group.redraw();
+        }
+        self.layout();
+    }
+
+    fn build(&mut self) {
+        for old in self.entries.drain(..) {
+            self.group.remove(&old);
+            fltk::app::delete_widget(old);
+        }
+        self.group.begin();
+        self.entries = self
+            .shown
+            .iter()
+            .map(|entry| entry_button(&self.shared, entry))
+            .collect();
+        self.group.end();
+        self.group.redraw();
+    }
+
+    /// Returns the buttons, for tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn buttons(&self) -> Vec<button::Button> {
+        let entries = self.entries.iter().cloned();
+        entries
+            .chain(self.action.iter().map(|action| action.widget.clone()))
+            .collect()
+    }
+
+    /// Places everything for the height of the window.
+    pub fn layout(&mut self) {
+        let (x, y, h) = (self.group.x(), self.group.y(), self.group.h());
+        let mut top = y + BRAND;
+        let count = (self.entries.len() as i32).max(1);
+        let height = ((h - BRAND - STATE) / count - SPACE).clamp(MIN_ENTRY, ENTRY);
+        for entry in &mut self.entries {
+            entry.resize(x + 10, top, WIDTH - 20, height);
+            top += height + SPACE;
+        }
+        if let Some(action) = &mut self.action {
+            action.widget.resize(x + 14, y + h - HEIGHT - 14, WIDTH - 28, HEIGHT);
+        }
+    }
+}
+
+fn entry_button(shared: &SharedHandle, entry: &Entry) -> button::Button {
+    let mut button = button::Button::new(0, 0, 10, ENTRY, None);
+    button.set_label(entry.label);
+    button.set_value(entry.is_chosen);
+    button.set_frame(FrameType::NoBox);
+    button.super_draw(false);
+    let hovered = Rc::new(Cell::new(false));
+    let (colours, below) = (SharedHandle::clone(shared), Rc::clone(&hovered));
+    button.draw(move |button| {
+        let theme = colours.theme();
+        let area = Area::new(button.x(), button.y(), button.w(), button.h());
+        paint::fill(area, theme.side);
+        let is_chosen = button.value();
+        if is_chosen || below.get() {
+            paint::round(area, if is_chosen { theme.selected } else { theme.hover });
+        }
+        if is_chosen {
+            paint::fill(Area::new(area.x, area.y + 9, 3, area.h - 18), theme.accent);
+        }
+        if button.has_focus() {
+            paint::edge(area.inset(1), theme.accent, 2);
+        }
+        let font = if is_chosen { paint::BOLD } else { paint::REGULAR };
+        let label = Area::new(area.x + 14, area.y, area.w - 20, area.h);
+        paint::text(
+            &button.label(),
+            label,
+            font,
+            paint::BODY,
+            theme.text,
+            Align::Left | Align::Inside,
+        );
+    });
+    button.handle(move |button, event| match event {
+        Event::Enter | Event::Leave => {
+            hovered.set(event == Event::Enter);
+            button.redraw();
+            true
+        }
+        Event::KeyDown if fltk::app::event_key() == Key::Enter && button.has_focus() => {
+            button.do_callback();
+            true
+        }
+        _ => false,
+    });
+    let (acts, page) = (SharedHandle::clone(shared), entry.page);
+    button.set_callback(move |_| acts.act(Act::Show(page)));
+    button
+}
+
+fn draw_side(shared: &SharedHandle, group: &Group, state: Option<&ServerState>) {
+    let theme = shared.theme();
+    let area = Area::new(group.x(), group.y(), group.w(), group.h());
+    paint::fill(area, theme.side);
+    paint::sign(&theme, area.x + 20, area.y + 21, 24);
+    let brand = Area::new(area.x + 54, area.y + 16, area.w - 60, 34);
+    paint::text(
+        "RockNet",
+        brand,
+        paint::BOLD,
+        18,
+        theme.text,
+        Align::Left | Align::Inside,
+    );
+    if let Some(state) = state {
+        let top = area.y + area.h - STATE;
+        paint::mark(&theme, state.mark, area.x + 18, top + 17, 12);
+        let label = Area::new(area.x + 40, top + 10, area.w - 46, 26);
+        paint::text(
+            state.label,
+            label,
+            paint::REGULAR,
+            paint::BODY,
+            theme.text,
+            Align::Left | Align::Inside,
+        );
+    }
+}

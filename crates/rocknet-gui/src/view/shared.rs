@@ -1,0 +1,55 @@
+//! State that all widgets share: the colours, and the queue of the user's acts.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use fltk::enums::Color;
+use rocknet_gui::act::Act;
+use rocknet_gui::theme::{Rgb, Theme};
+
+/// State that all widgets share. Callbacks only add acts, so that no widget changes while another one is drawn.
+pub struct Shared {
+    theme: Cell<Theme>,
+    acts: RefCell<VecDeque<Act>>,
+}
+
+/// Handle of the shared state.
+pub type SharedHandle = Rc<Shared>;
+
+impl Shared {
+    /// Creates the state with the colours of a theme.
+    pub fn new(theme: Theme) -> SharedHandle {
+        Rc::new(Shared {
+            theme: Cell::new(theme),
+            acts: RefCell::default(),
+        })
+    }
+
+    /// Returns the colours.
+    pub fn theme(&self) -> Theme {
+        self.theme.get()
+    }
+
+    /// Changes the colours.
+    pub fn set_theme(&self, theme: Theme) {
+        self.theme.set(theme);
+    }
+
+    /// Adds an act of the user.
+    pub fn act(&self, act: Act) {
+        self.acts.borrow_mut().push_back(act);
+        // The loop of the program handles it as soon as the present event is done.
+        fltk::app::awake();
+    }
+
+    /// Takes the oldest act.
+    pub fn next(&self) -> Option<Act> {
+        self.acts.borrow_mut().pop_front()
+    }
+}
+
+/// Returns a colour of the toolkit.
+pub fn colour(rgb: Rgb) -> Color {
+    Color::from_rgb(rgb.0, rgb.1, rgb.2)
+}

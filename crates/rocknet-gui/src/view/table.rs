@@ -1,0 +1,343 @@
+//! Table of rows. Only the rows in view are drawn, so that a thousand of them cost no more than ten.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use fltk::app;
+use fltk::draw;
+use fltk::enums::{Align, Event, Key};
+use fltk::prelude::*;
+use fltk::widget::Widget;
+use rocknet_gui::act::Act;
+use rocknet_gui::screen::{Cell, Column, Table};
+
+use super::paint::{self, Area};
+use super::shared::{SharedHandle, colour};
+
+/// Height of the headings.
+const HEAD: i32 = 36;
+
+/// Width of the bar that shows the place in the list.
+const BAR: i32 = 8;
+
+/// State of the view.
+#[derive(Default)]
+struct TableState {
+    table: Table,
+    /// Distance in pixels that the rows are scrolled by.
+    offset: i32,
+    hovered: Option<usize>,
+    /// True while the bar is dragged.
+    drags: bool,
+}
+
+/// Table view.
+pub struct TableView {
+    pub widget: Widget,
+    state: Rc<RefCell<TableState>>,
+}
+
+impl TableView {
+    /// Creates the view in the present group.
+    pub fn new(shared: &SharedHandle) -> TableView {
+        let mut widget = Widget::new(0, 0, 100, 100, None);
+        let state = Rc::new(RefCell::new(TableState::default()));
+        let (colours, drawn) = (SharedHandle::clone(shared), Rc::clone(&state));
+        widget.draw(move |widget| draw_table(&colours, widget, &drawn.borrow()));
+        let (acts, handled) = (SharedHandle::clone(shared), Rc::clone(&state));
+        widget.handle(move |widget, event| handle(&acts, widget, &mut handled.borrow_mut(), event));
+        TableView { widget, state }
+    }
+
+    /// Shows a table. The selected row is brought into view when the selection changes.
+    pub fn show(&mut self, table: &Table) {
+        let mut state = self.state.borrow_mut();
+        let has_moved = key(&state.table, state.table.selected) != key(table, table.selected);
+        state.table.clone_from(table);
+        if has_moved {
+            reveal(&mut state, self.widget.h());
+        }
+        clamp(&mut state, self.widget.h());
+        self.widget.redraw();
+    }
+
+    /// Places the view.
+    pub fn layout(&mut self, area: Area) {
+        self.widget.resize(area.x, area.y, area.w, area.h);
+        clamp(&mut self.state.borrow_mut(), area.h);
+    }
+}
+
+fn key(table: &Table, row: Option<usize>) -> Option<&str> {
+    Some(&table.rows.get(row?)?.key)
+}
+
+/// Returns the height of a row: more if some rows have a second line.
+fn row_height(table: &Table) -> i32 {
+    let has_detail = |cell: &Cell| !cell.detail.is_empty();
+    match table.rows.iter().any(|row| row.cells.iter().any(has_detail)) {
+        true => 52,
+        false => 36,
+    }
+}
+
+fn clamp(state: &mut TableState, height: i32) {
+    let total = state.table.rows.len() as i32 * row_height(&state.table);
+    state.offset = state.offset.clamp(0, (total - (height - HEAD)).max(0));
+}
+
+/// Scrolls until the selected row is in view.
+fn reveal(state: &mut TableState, height: i32) {
+    let Some(selected) = state.table.selected else {
+        return;
+    };
+    let row = row_height(&state.table);
+    let top = selected as i32 * row;
+    state.offset = state.offset.clamp((top + row - (height - HEAD)).min(top), top);
+}
+
+/// Returns left edge and width of each column; the width is 0 for a column that is left out.
+fn columns(table: &Table, width: i32) -> Vec<(i32, i32)> {
+    let share = |column: &Column| if column.from <= width { column.share } else { 0 };
+    let shares: u32 = table.columns.iter().map(share).sum();
+    let mut places = Vec::new();
+    let mut x = 0;
+    for column in &table.columns {
+        let w = width * share(column) as i32 / shares.max(1) as i32;
+        places.push((x, w));
+        x += w;
+    }
+    places
+}
+
+fn row_at(state: &TableState, widget: &Widget, y: i32) -> Option<usize> {
+    let inside = y - widget.y() - HEAD;
+    if inside < 0 || y >= widget.y() + widget.h() {
+        return None;
+    }
+    let row = ((inside + state.offset) / row_height(&state.table)) as usize;
+    (row < state.table.rows.len()).then_some(row)
+}
+
+fn handle(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, event: Event) -> bool {
+    let (x, y) = app::event_coords();
+    let visible = widget.h() - HEAD;
+    let total = state.table.rows.len() as i32 * row_height(&state.table);
+    match event {
+        Event::Focus | Event::Unfocus => {
+            if event == Event::Focus && state.table.selected.is_none() {
+                select(shared, state, 0);
+            }
+            widget.redraw();
+            true
+        }
+        Event::Enter => true,
+        Event::Move | Event::Leave => {
+            let hovered = row_at(state, widget, y).filter(|_| event == Event::Move);
+            if hovered != state.hovered {
+                state.hovered = hovered;
+                widget.redraw();
+            }
+            true
+        }
+        Event::Push => {
+            let _ = widget.take_focus();
+            state.drags = total > visible && x >= widget.x() + widget.w() - BAR - 6;
+            if state.drags {
+                return true;
+            }
+            if y < widget.y() + HEAD {
+                let place = x - widget.x();
+                let column = columns(&state.table, widget.w() - BAR)
+                    .iter()
+                    .position(|(left, w)| (*left..left + w).contains(&place));
+                if let Some(sort) = column.and_then(|column| state.table.columns[column].sort.clone()) {
+                    shared.act(sort);
+                }
+                return true;
+            }
+            if let Some(row) = row_at(state, widget, y) {
+                select(shared, state, row);
+                if app::event_clicks() {
+                    shared.act(Act::OpenRow);
+                }
+            }
+            true
+        }
+        Event::Drag if state.drags => {
+            let share = f64::from(y - widget.y() - HEAD) / f64::from(visible.max(1));
+            state.offset = (share * f64::from(total)) as i32 - visible / 2;
+            clamp(state, widget.h());
+            widget.redraw();
+            true
+        }
+        Event::Released => {
+            state.drags = false;
+            true
+        }
+        Event::MouseWheel => {
+            state.offset += app::event_dy_value() * row_height(&state.table);
+            clamp(state, widget.h());
+            widget.redraw();
+            true
+        }
+        Event::KeyDown => press(shared, widget, state, visible),
+        _ => false,
+    }
+}
+
+fn press(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, visible: i32) -> bool {
+    let count = state.table.rows.len();
+    if count == 0 {
+        return false;
+    }
+    if app::is_event_ctrl() {
+        return sort_by_key(shared, widget, &state.table);
+    }
+    let page = (visible / row_height(&state.table)).max(1) as usize;
+    let present = state.table.selected.unwrap_or(0);
+    let row = match app::event_key() {
+        Key::Up => present.saturating_sub(1),
+        Key::Down if state.table.selected.is_none() => 0,
+        Key::Down => present + 1,
+        Key::PageUp => present.saturating_sub(page),
+        Key::PageDown => present + page,
+        Key::Home => 0,
+        Key::End => count - 1,
+        Key::Enter | Key::KPEnter => {
+            shared.act(Act::OpenRow);
+            return true;
+        }
+        _ => return false,
+    };
+    select(shared, state, row.min(count - 1));
+    reveal(state, widget.h());
+    widget.redraw();
+    true
+}
+
+/// Sorts by the column whose number among those that are shown was pressed. Returns false for another key.
+fn sort_by_key(shared: &SharedHandle, widget: &Widget, table: &Table) -> bool {
+    let pressed = ('1'..='9').position(|digit| app::event_key() == Key::from_char(digit));
+    let places = columns(table, widget.w() - BAR);
+    let mut shown = table.columns.iter().zip(places).filter(|(_, (_, w))| *w > 0);
+    let Some((column, _)) = pressed.and_then(|number| shown.nth(number)) else {
+        return false;
+    };
+    if let Some(sort) = &column.sort {
+        shared.act(sort.clone());
+    }
+    true
+}
+
+fn select(shared: &SharedHandle, state: &TableState, row: usize) {
+    if let Some(row) = state.table.rows.get(row) {
+        shared.act(Act::Select(row.key.clone()));
+    }
+}
+
+fn draw_table(shared: &SharedHandle, widget: &Widget, state: &TableState) {
+    let theme = shared.theme();
+    let area = Area::new(widget.x(), widget.y(), widget.w(), widget.h());
+    paint::fill(area, theme.back);
+    paint::round(area, theme.card);
+    let table = &state.table;
+    let places = columns(table, area.w - BAR);
+    for (column, (left, w)) in table.columns.iter().zip(&places).filter(|(_, (_, w))| *w > 0) {
+        let arrow = match column.order {
+            Some(true) => " ▲",
+            Some(false) => " ▼",
+            None => "",
+        };
+        let label = format!("{}{arrow}", column.label);
+        let cell = Area::new(area.x + left + 14, area.y, w - 20, HEAD);
+        let font = if column.order.is_some() {
+            paint::BOLD
+        } else {
+            paint::REGULAR
+        };
+        paint::text(&label, cell, font, paint::SMALL, theme.dim, align(column.is_number));
+    }
+    draw::set_draw_color(colour(theme.soft));
+    draw::draw_xyline(area.x + 1, area.y + HEAD - 1, area.x + area.w - 2);
+    let row_height = row_height(table);
+    let body = Area::new(area.x + 1, area.y + HEAD, area.w - 2, area.h - HEAD - 1);
+    draw::push_clip(body.x, body.y, body.w, body.h);
+    let first = (state.offset / row_height).max(0) as usize;
+    for (index, row) in table.rows.iter().enumerate().skip(first) {
+        let y = body.y + index as i32 * row_height - state.offset;
+        if y >= body.y + body.h {
+            break;
+        }
+        let line = Area::new(body.x, y, body.w, row_height);
+        let is_selected = table.selected == Some(index);
+        if is_selected {
+            paint::fill(line, theme.selected);
+        } else if state.hovered == Some(index) {
+            paint::fill(line, theme.hover);
+        }
+        let cells = row.cells.iter().zip(&table.columns).zip(&places);
+        for ((cell, column), (left, w)) in cells.filter(|(_, (_, w))| *w > 0) {
+            let place = Area::new(area.x + left + 14, y, w - 20, row_height);
+            draw_cell(&theme, cell, place, column.is_number, *left == 0);
+        }
+        draw::set_draw_color(colour(theme.soft));
+        draw::draw_xyline(line.x, y + row_height - 1, line.x + line.w);
+        if is_selected && widget.has_focus() {
+            paint::edge(Area::new(line.x + 1, y, line.w - 2, row_height - 1), theme.accent, 2);
+        }
+    }
+    draw::pop_clip();
+    if table.rows.is_empty() {
+        let place = Area::new(body.x, body.y + 16, body.w, 30);
+        paint::text(
+            &table.empty,
+            place,
+            paint::REGULAR,
+            paint::BODY,
+            theme.dim,
+            Align::Center,
+        );
+    }
+    let total = table.rows.len() as i32 * row_height;
+    if total > body.h {
+        let length = (body.h * body.h / total).max(24);
+        let top = body.y + (body.h - length) * state.offset / (total - body.h).max(1);
+        paint::round(Area::new(area.x + area.w - BAR - 2, top, BAR - 2, length), theme.edge);
+    }
+    paint::edge(area, theme.soft, 1);
+}
+
+fn align(is_number: bool) -> Align {
+    match is_number {
+        true => Align::Right | Align::Inside,
+        false => Align::Left | Align::Inside,
+    }
+}
+
+fn draw_cell(theme: &rocknet_gui::theme::Theme, cell: &Cell, place: Area, is_number: bool, is_first: bool) {
+    let mut words = place;
+    let mut rgb = theme.text;
+    if let Some(mark) = cell.mark {
+        paint::mark(theme, mark, place.x, place.y + place.h / 2 - 6, 12);
+        words.x += 20;
+        words.w -= 20;
+        rgb = paint::mark_colour(theme, mark);
+    }
+    let font = if is_first { paint::BOLD } else { paint::REGULAR };
+    if cell.detail.is_empty() {
+        paint::text(&cell.text, words, font, paint::BODY, rgb, align(is_number));
+        return;
+    }
+    let upper = Area::new(words.x, words.y + 7, words.w, 20);
+    paint::text(&cell.text, upper, font, paint::BODY, rgb, align(is_number));
+    let lower = Area::new(words.x, words.y + 27, words.w, 17);
+    paint::text(
+        &cell.detail,
+        lower,
+        paint::REGULAR,
+        paint::SMALL,
+        theme.dim,
+        align(is_number),
+    );
+}

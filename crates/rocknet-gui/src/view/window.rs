@@ -1,0 +1,301 @@
+//! The window: navigation, heading, contents and notice, and the shortcuts.
+
+use fltk::app;
+use fltk::enums::{Event, Key};
+use fltk::prelude::*;
+use fltk::window::DoubleWindow;
+use rocknet_gui::act::{Act, PageName};
+use rocknet_gui::model::Model;
+use rocknet_gui::pages;
+use rocknet_gui::screen::{Body, Screen};
+use rocknet_gui::theme::Theme;
+
+use super::charts::ChartsView;
+use super::editor::EditorView;
+use super::form::FormView;
+use super::header::{Header, MARGIN};
+use super::icon;
+use super::lines::LinesView;
+use super::message::MessageView;
+use super::navigation::{self, Navigation};
+use super::notice::NoticeView;
+use super::paint::Area;
+use super::shared::{Shared, SharedHandle, colour};
+use super::table::TableView;
+
+/// Size of the window at the first start, and its minimum.
+const SIZE: (i32, i32) = (1_000, 680);
+const MIN_SIZE: (i32, i32) = (720, 480);
+
+/// Contents of the page.
+enum BodyView {
+    Message(MessageView),
+    Table(TableView),
+    Charts(ChartsView),
+    Lines(LinesView),
+    Diff(LinesView),
+    Form(FormView),
+    Editor(Box<EditorView>),
+}
+
+/// The window.
+pub struct Window {
+    pub window: DoubleWindow,
+    shared: SharedHandle,
+    navigation: Navigation,
+    header: Header,
+    body: Option<BodyView>,
+    notice: NoticeView,
+    /// Screen, page and colours that are shown.
+    shown: Option<(Screen, PageName, Theme)>,
+}
+
+impl Window {
+    /// Creates the window, without showing it.
+    pub fn new(theme: Theme) -> Window {
+        let shared = Shared::new(theme);
+        let mut window = DoubleWindow::new(0, 0, SIZE.0, SIZE.1, "RockNet");
+        window.set_xclass("rocknet-gui");
+        window.set_icon(icon::icon());
+        let navigation = Navigation::new(&shared);
+        let header = Header::new(&shared);
+        let notice = NoticeView::new(&shared);
+        window.end();
+        window.make_resizable(true);
+        window.size_range(MIN_SIZE.0, MIN_SIZE.1, 0, 0);
+        let acts = SharedHandle::clone(&shared);
+        window.set_callback(move |_| {
+            if app::event() == Event::Close {
+                acts.act(Act::Quit);
+            }
+        });
+        let acts = SharedHandle::clone(&shared);
+        window.handle(move |_, event| match event {
+            Event::KeyDown | Event::Shortcut => shortcut(app::event_key(), app::is_event_ctrl())
+                .map(|act| acts.act(act))
+                .is_some(),
+            _ => false,
+        });
+        Window {
+            window,
+            shared,
+            navigation,
+            header,
+            body: None,
+            notice,
+            shown: None,
+        }
+    }
+
+    /// Returns the oldest act of the user that was not handled.
+    pub fn next_act(&self) -> Option<Act> {
+        self.shared.next()
+    }
+
+    /// Moves the focus to the filter of the page.
+    #[allow(dead_code, reason = "the test of the window does not use it")]
+    pub fn focus_filter(&mut self) {
+        self.header.focus_filter();
+    }
+
+    /// Presses every button that can be pressed, and returns their number. For tests.
+    #[allow(dead_code, reason = "the test of the window includes this file")]
+    pub fn press_all(&mut self) -> usize {
+        let mut buttons = self.navigation.buttons();
+        buttons.extend(self.header.buttons());
+        buttons.extend(self.notice.buttons());
+        match &self.body {
+            Some(BodyView::Message(view)) => buttons.extend(view.buttons()),
+            Some(BodyView::Form(view)) => buttons.extend(view.buttons()),
+            _ => {}
+        }
+        buttons.retain(WidgetExt::active);
+        buttons.iter_mut().for_each(WidgetExt::do_callback);
+        buttons.len()
+    }
+
+    /// Shows the state of the model. Only what differs is drawn.
+    pub fn show(&mut self, model: &Model) {
+        let theme = model.theme();
+        let screen = pages::screen(model);
+        let words = model.words();
+        self.shared.set_theme(theme);
+        let state = pages::server_state(model);
+        let title = format!("{} – RockNet – {}", screen.title, state.label);
+        if self.window.label() != title {
+            self.window.set_label(&title);
+        }
+        self.navigation.show(pages::navigation(model), state);
+        self.notice.show(model.notice.as_ref(), words);
+        let shown = (screen, model.page, theme);
+        if self.shown.as_ref() == Some(&shown) {
+            self.layout();
+            return;
+        }
+        let before = self.shown.as_ref().map(|(_, page, theme)| (*page, *theme));
+        // The button of a message is the next step, so it gets the focus that the buttons before it had.
+        let is_new_message = matches!(&shown.0.body, Body::Message(message) if !message.actions.is_empty())
+            && self
+                .shown
+                .as_ref()
+                .is_none_or(|(before, ..)| before.body != shown.0.body);
+        let (screen, page, _) = self.shown.insert(shown);
+        let (page, is_new_page) = (*page, before.is_none_or(|(page, _)| page != model.page));
+        self.header.show(screen);
+        let is_other = !matches!(
+            (&self.body, &screen.body),
+            (Some(BodyView::Message(_)), Body::Message(_))
+                | (Some(BodyView::Table(_)), Body::Table(_))
+                | (Some(BodyView::Charts(_)), Body::Charts(_))
+                | (Some(BodyView::Lines(_)), Body::Lines(_))
+                | (Some(BodyView::Diff(_)), Body::Diff(_))
+                | (Some(BodyView::Form(_)), Body::Form(_))
+                | (Some(BodyView::Editor(_)), Body::Editor(_))
+        );
+        if is_other || is_new_page {
+            if let Some(old) = self.body.take() {
+                old.delete(&mut self.window);
+            }
+            self.window.begin();
+            self.body = Some(BodyView::new(&self.shared, &screen.body));
+            self.window.end();
+            // The notice is above the contents.
+            self.window.remove(&self.notice.group);
+            self.window.add(&self.notice.group);
+        }
+        if let Some(body) = &mut self.body {
+            body.show(&screen.body, words.choose_folder);
+        }
+        self.layout();
+        let takes_focus = matches!(
+            page,
+            PageName::Websites | PageName::EditWebsite | PageName::EditText | PageName::History
+        );
+        if is_new_message || is_new_page && page == PageName::AddWebsite || is_other && takes_focus {
+            self.focus_body();
+        }
+        if before.is_none_or(|(_, before)| before != theme) {
+            self.window.set_color(colour(theme.back));
+            self.window.redraw();
+        }
+    }
+
+    /// Moves the focus to the contents of the page.
+    fn focus_body(&mut self) {
+        match &mut self.body {
+            Some(BodyView::Form(form)) => form.take_focus(),
+            Some(BodyView::Editor(editor)) => editor.take_focus(),
+            Some(BodyView::Diff(lines)) => drop(lines.widget.take_focus()),
+            Some(BodyView::Table(table)) => drop(table.widget.take_focus()),
+            Some(BodyView::Message(message)) => {
+                if let Some(button) = message.buttons.first_mut() {
+                    let _ = button.widget.take_focus();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Places everything for the size of the window.
+    pub fn layout(&mut self) {
+        let (w, h) = (self.window.w(), self.window.h());
+        self.navigation.group.resize(0, 0, navigation::WIDTH, h);
+        self.navigation.layout();
+        let content = Area::new(navigation::WIDTH, 0, w - navigation::WIDTH, h);
+        let top = self.header.layout(content);
+        let room = Area::new(
+            content.x + MARGIN,
+            top,
+            content.w - 2 * MARGIN,
+            (h - top - MARGIN).max(40),
+        );
+        let notice = self.notice.layout(room);
+        let body = match self.notice.is_shown() {
+            true => Area {
+                h: (room.h - notice - 10).max(40),
+                ..room
+            },
+            false => room,
+        };
+        match &mut self.body {
+            Some(BodyView::Message(view)) => view.layout(body),
+            Some(BodyView::Table(view)) => view.layout(body),
+            Some(BodyView::Charts(view)) => view.layout(body),
+            Some(BodyView::Lines(view)) => view.layout(body),
+            Some(BodyView::Diff(view)) => view.layout(body),
+            Some(BodyView::Form(view)) => view.layout(body),
+            Some(BodyView::Editor(view)) => view.layout(body),
+            None => {}
+        }
+    }
+}
+
+impl BodyView {
+    fn new(shared: &SharedHandle, body: &Body) -> BodyView {
+        match body {
+            Body::Message(_) => BodyView::Message(MessageView::new(shared)),
+            Body::Table(_) => BodyView::Table(TableView::new(shared)),
+            Body::Charts(_) => BodyView::Charts(ChartsView::new(shared)),
+            Body::Lines(_) => BodyView::Lines(LinesView::new(shared)),
+            Body::Diff(_) => BodyView::Diff(LinesView::of_diff(shared)),
+            Body::Form(_) => BodyView::Form(FormView::new(shared)),
+            Body::Editor(_) => BodyView::Editor(Box::new(EditorView::new(shared))),
+        }
+    }
+
+    fn show(&mut self, body: &Body, choose: &str) {
+        match (self, body) {
+            (BodyView::Message(view), Body::Message(message)) => view.show(message),
+            (BodyView::Table(view), Body::Table(table)) => view.show(table),
+            (BodyView::Charts(view), Body::Charts(charts)) => view.show(charts),
+            (BodyView::Lines(view), Body::Lines(lines)) => view.show(lines),
+            (BodyView::Diff(view), Body::Diff(lines)) => view.show(lines),
+            (BodyView::Editor(view), Body::Editor(editor)) => view.show(editor),
+            (BodyView::Form(view), Body::Form(form)) => view.show(form, choose),
+            _ => {}
+        }
+    }
+
+    fn delete(self, window: &mut DoubleWindow) {
+        match self {
+            BodyView::Message(view) => remove(window, view.group),
+            BodyView::Table(view) => remove(window, view.widget),
+            BodyView::Charts(view) => remove(window, view.widget),
+            BodyView::Lines(view) => remove(window, view.widget),
+            BodyView::Diff(view) => remove(window, view.widget),
+            BodyView::Form(view) => remove(window, view.scroll),
+            BodyView::Editor(mut view) => {
+                view.detach();
+                remove(window, view.group);
+            }
+        }
+        window.redraw();
+    }
+}
+
+fn remove<W: WidgetExt + WidgetBase>(window: &mut DoubleWindow, widget: W) {
+    window.remove(&widget);
+    app::delete_widget(widget);
+}
+
+/// Returns the act of a shortcut; `None` if the key has none.
+fn shortcut(key: Key, with_ctrl: bool) -> Option<Act> {
+    let letter = |wanted: char| key == Key::from_char(wanted);
+    Some(match key {
+        Key::F1 => Act::Help,
+        Key::F2 => Act::EditSite,
+        Key::F5 => Act::Refresh,
+        Key::Delete if !with_ctrl => Act::RemoveSite,
+        Key::Escape => Act::Cancel,
+        _ if !with_ctrl => return None,
+        _ if letter('n') => Act::AddSite,
+        _ if letter('f') => Act::FocusFilter,
+        _ if letter('s') => Act::Submit,
+        _ if letter('e') => Act::EditText,
+        _ if letter('l') => Act::ShowSiteLog,
+        _ if letter(',') => Act::Show(PageName::Settings),
+        _ if letter('z') => Act::Undo,
+        _ if letter('q') => Act::Quit,
+        _ => return None,
+    })
+}

@@ -1,0 +1,173 @@
+//! Places where a server may be found: the control socket of the configuration, and that of the system.
+
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::ProcessEnvironment;
+use rocknet_config::model::ControlSocket;
+use rocknet_config::{CONTROL_SOCKET, SYSTEM_STATE_FOLDER, user_state_folder};
+use rocknet_control::{Client, ClientError, ServerAddress};
+
+use super::options::Options;
+use crate::job::Absence;
+use crate::model::Settings;
+
+/// Environment variable with the path of the control socket, for servers and their clients.
+const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
+
+/// Configuration of a server that systemd starts.
+const SYSTEM_CONFIG: &str = "/etc/rocknet/rocknet.toml";
+
+/// Places where a server may be found.
+pub struct Places {
+    /// Server that the user has named.
+    named: Option<ServerAddress>,
+    /// True if the settings name it, so that it may be on another computer.
+    is_elsewhere: bool,
+    config: Option<PathBuf>,
+    connected: Option<ServerAddress>,
+}
+
+impl Places {
+    /// Creates the places of the options.
+    pub fn new(options: &Options) -> Places {
+        let variable = std::env::var_os(SOCKET_VARIABLE).filter(|value| !value.is_empty() && value != "off");
+        Places {
+            named: options
+                .socket
+                .clone()
+                .or_else(|| variable.map(Into::into))
+                .map(ServerAddress::Socket),
+            is_elsewhere: false,
+            config: options
+                .config
+                .clone()
+                .or_else(|| Some(Settings::folder()?.join("rocknet.toml"))),
+            connected: None,
+        }
+    }
+
+    /// Returns the same places, for attempts that do not change the last connection.
+    pub fn again(&self) -> Places {
+        Places {
+            named: self.named.clone(),
+            is_elsewhere: self.is_elsewhere,
+            config: self.config.clone(),
+            connected: None,
+        }
+    }
+
+    /// Returns the configuration file of a server that this program starts; `None` without a home folder.
+    pub fn config(&self) -> Option<PathBuf> {
+        self.config.clone()
+    }
+
+    /// Returns true if the user has named the server: on the command line, in the environment, or in the settings.
+    pub fn is_named(&self) -> bool {
+        self.named.is_some()
+    }
+
+    /// Returns true if the settings name the server.
+    pub fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
+    }
+
+    /// Uses the server of the settings from now on; `None`: that of this computer.
+    pub fn use_server(&mut self, server: Option<ServerAddress>) {
+        self.is_elsewhere = server.is_some();
+        self.named = server;
+        self.connected = None;
+    }
+
+    /// Returns the address of the last connection.
+    pub fn connected(&self) -> Option<&ServerAddress> {
+        self.connected.as_ref()
+    }
+
+    /// Connects to the first server that is found.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if there is no server. A socket without access counts more than a missing one.
+    pub fn connect(&mut self) -> Result<(PathBuf, Client), Absence> {
+        let has_config = self.config.as_ref().is_some_and(|file| file.exists());
+        let mut absence = Absence::Stopped(has_config || Path::new(SYSTEM_CONFIG).exists());
+        for server in self.servers() {
+            match Client::connect_to(&server) {
+                Ok(client) => {
+                    let shown = server.shown();
+                    self.connected = Some(server);
+                    return Ok((shown, client));
+                }
+                Err(ClientError::NotRunning(server)) if self.is_elsewhere => {
+                    absence = Absence::Unreachable(server.to_string_lossy().into_owned());
+                }
+                Err(ClientError::NotRunning(_)) => {}
+                Err(ClientError::NoAccess(socket)) => {
+                    // The folder of a server of the system is closed to others, whether a server runs or not.
+                    if self.named.is_some() {
+                        absence = Absence::NoAccess(socket);
+                    }
+                }
+                Err(error) => absence = Absence::Failed(error.to_string()),
+            }
+        }
+        Err(absence)
+    }
+
+    fn servers(&self) -> Vec<ServerAddress> {
+        match &self.named {
+            Some(named) => vec![named.clone()],
+            None => self.sockets().into_iter().map(ServerAddress::Socket).collect(),
+        }
+    }
+
+    fn sockets(&self) -> Vec<PathBuf> {
+        let mut sockets = Vec::new();
+        if let Some(socket) = self.config.as_deref().and_then(socket_of) {
+            return vec![socket];
+        }
+        sockets.extend(user_state_folder().map(|state| state.join(CONTROL_SOCKET)));
+        sockets.extend(socket_of(Path::new(SYSTEM_CONFIG)));
+        sockets.push(Path::new(SYSTEM_STATE_FOLDER).join(CONTROL_SOCKET));
+        sockets
+    }
+}
+
+/// Returns the control socket that a configuration file names, itself or by its state folder.
+fn socket_of(file: &Path) -> Option<PathBuf> {
+    if !file.exists() {
+        return None;
+    }
+    let config = rocknet_config::load_despite_errors(file, &ProcessEnvironment).ok()?;
+    match (&config.admin.socket, &config.server.state) {
+        (ControlSocket::File(path), _) => Some(path.clone()),
+        (_, Some(state)) => Some(state.join(CONTROL_SOCKET)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_names_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rocknet.toml");
+        assert_eq!(socket_of(&file), None);
+        for (text, expected) in [
+            (
+                "[admin]\nsocket = \"/run/rocknet/control.sock\"\n",
+                Some("/run/rocknet/control.sock"),
+            ),
+            (
+                "[server]\nstate = \"/var/lib/rocknet\"\n",
+                Some("/var/lib/rocknet/admin/control.sock"),
+            ),
+            ("[server]\nmode = \"dev\"\n", None),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(socket_of(&file).as_deref(), expected.map(Path::new), "{text}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Folders of websites: their contents, start pages, and development servers that run beside them.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::job::Inspection;
+
+/// Maximum number of entries of a folder that are looked at.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Ports that development servers use by default: Node, Vite, Angular, Flask, Django and PHP, Astro, Hugo, Jekyll.
+const DEVELOPMENT_PORTS: [u16; 10] = [3000, 5173, 4200, 5000, 8000, 4321, 1313, 4000, 3001, 8888];
+
+/// Maximum time for a connection to one of these ports. On the own machine, a connection takes microseconds.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Looks into a folder.
+pub fn inspect(folder: &Path) -> Inspection {
+    let mut inspection = Inspection {
+        exists: folder.is_absolute() && folder.is_dir(),
+        ..Inspection::default()
+    };
+    let Ok(entries) = folder.read_dir() else {
+        return inspection;
+    };
+    inspection.readable = inspection.exists;
+    let mut has_artisan = false;
+    for entry in entries.flatten().take(MAX_ENTRIES) {
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        match &*name {
+            "index.html" | "index.htm" => inspection.has_index_html = true,
+            "wp-login.php" | "wp-config.php" | "wp-config-sample.php" => inspection.is_wordpress = true,
+            "artisan" => has_artisan = true,
+            _ => {}
+        }
+        inspection.has_php |= name.ends_with(".php");
+    }
+    inspection.is_laravel = has_artisan && folder.join("public/index.php").is_file();
+    inspection
+}
+
+/// Returns the addresses of development servers that accept connections. `own`: addresses of the server itself.
+pub fn development_servers(own: &[String]) -> Vec<String> {
+    let is_own = |port: u16| {
+        let ends = [format!(":{port}"), format!(":{port}/")];
+        own.iter().any(|address| ends.iter().any(|end| address.ends_with(end)))
+    };
+    DEVELOPMENT_PORTS
+        .into_iter()
+        .filter(|port| !is_own(*port))
+        .filter(|port| {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+            TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok()
+        })
+        .map(|port| format!("http://127.0.0.1:{port}"))
+        .collect()
+}
+
+/// Writes a start page into a folder that has none.
+///
+/// # Errors
+///
+/// Returns a message if the file exists or cannot be written.
+pub fn create_start_page(folder: &Path) -> Result<(), String> {
+    let path = folder.join("index.html");
+    let written = File::options().write(true).create_new(true).open(&path);
+    let title = folder
+        .file_name()
+        .map_or("Website".to_owned(), |name| name.to_string_lossy().into_owned());
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    written
+        .and_then(|mut file| {
+            file.write_all(page(&title, "This page is <code>index.html</code> in its folder.").as_bytes())
+        })
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Creates the folder of the first page, and returns it.
+///
+/// # Errors
+///
+/// Fails without a home folder, or if the folder cannot be written.
+pub fn first_page() -> io::Result<PathBuf> {
+    let below = |variable: &str, path: &str| {
+        let base = std::env::var_os(variable).filter(|value| !value.is_empty())?;
+        Some(PathBuf::from(base).join(path))
+    };
+    let folder = below("XDG_DATA_HOME", "rocknet/first-page")
+        .or_else(|| below("HOME", ".local/share/rocknet/first-page"))
+        .ok_or(io::ErrorKind::NotFound)?;
+    fs::create_dir_all(&folder)?;
+    let file = folder.join("index.html");
+    if !file.exists() {
+        fs::write(
+            file,
+            page(
+                "It works",
+                "RockNet serves this page. Add your own website in the RockNet window.",
+            ),
+        )?;
+    }
+    Ok(folder)
+}
+
+fn page(title: &str, text: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width\">\n<title>{title}</title>\n<style>\n:root {{ color-scheme: light dark }}\nbody {{ \
+         font: 1.1rem/1.6 system-ui, sans-serif; max-width: 40rem; margin: 20vh auto; padding: 0 1rem; text-align: \
+         center }}\n</style>\n<h1>{title}</h1>\n<p>{text}</p>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_recognised_by_their_files() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        assert!(!inspect(&root.join("missing")).exists);
+        assert!(!inspect(Path::new("relative")).exists);
+        let empty = inspect(root);
+        assert!(empty.exists && empty.readable && !empty.has_php && !empty.has_index_html);
+        create_start_page(root).unwrap();
+        assert!(inspect(root).has_index_html);
+        assert!(create_start_page(root).is_err());
+        fs::write(root.join("Index.PHP"), "").unwrap();
+        assert!(inspect(root).has_php);
+        fs::write(root.join("artisan"), "").unwrap();
+        assert!(!inspect(root).is_laravel);
+        fs::create_dir(root.join("public")).unwrap();
+        fs::write(root.join("public/index.php"), "").unwrap();
+        assert!(inspect(root).is_laravel);
+        fs::write(root.join("wp-config-sample.php"), "").unwrap();
+        assert!(inspect(root).is_wordpress);
+    }
+}

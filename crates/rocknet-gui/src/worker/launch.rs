@@ -1,0 +1,310 @@
+//! Starting a server as a child process. It goes on when the window is closed, because its websites are in use.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rocknet_config::edit::{self, Editor};
+
+use super::connection::Places;
+use super::folders;
+use super::options::Options;
+use crate::job::StartFailure;
+
+/// Maximum time until a started server replies. Certificates are created at the first start.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Maximum time until a stopped server has ended: requests in progress are completed first.
+const STOP_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Pause between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Port of the first page, unless another program holds it.
+const FIRST_PORT: u16 = 8080;
+
+/// Maximum number of ports that are tried for the first page.
+const MAX_PORTS: u16 = 50;
+
+/// Number of lines of the output that a failure shows.
+const LINES_SHOWN: usize = 5;
+
+/// Starts servers.
+pub struct Launcher {
+    program: Option<PathBuf>,
+    child: Option<Child>,
+}
+
+/// Port of the first page that was taken, the program that holds it, and the port in its place.
+type MovedPort = (u16, String, u16);
+
+impl Launcher {
+    /// Finds the program.
+    pub fn new(options: &Options) -> Launcher {
+        let beside = || {
+            let own = std::env::current_exe().ok()?;
+            Some(own.parent()?.join("rocknet")).filter(|path| path.is_file())
+        };
+        let on_path = || {
+            let folders = std::env::var_os("PATH")?;
+            std::env::split_paths(&folders)
+                .map(|folder| folder.join("rocknet"))
+                .find(|path| path.is_file())
+        };
+        Launcher {
+            program: options.program.clone().or_else(beside).or_else(on_path),
+            child: None,
+        }
+    }
+
+    /// Returns the program `rocknet`; `None` if it was not found.
+    pub fn program(&self) -> Option<&Path> {
+        self.program.as_deref()
+    }
+
+    /// Collects the end of a child process, so that no zombie is left.
+    pub fn reap(&mut self) {
+        if let Some(child) = &mut self.child
+            && !matches!(child.try_wait(), Ok(None))
+        {
+            self.child = None;
+        }
+    }
+
+    /// Starts a server with the configuration of the user. A missing configuration is written first. If another program
+    /// holds the port of the first page, the next free port is used.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason, with the last lines of the output.
+    pub fn start(&mut self, places: &Places) -> Result<Option<MovedPort>, StartFailure> {
+        let failure = |reason: String| StartFailure {
+            reason,
+            lines: Vec::new(),
+        };
+        let Some(program) = self.program.clone() else {
+            return Err(StartFailure::default());
+        };
+        let config = places
+            .config()
+            .ok_or_else(|| failure("there is no home folder".to_owned()))?;
+        let is_first = !config.exists();
+        if is_first {
+            write_first_config(&config).map_err(|error| failure(format!("{}: {error}", config.display())))?;
+        }
+        let mut moved = None;
+        let mut port = FIRST_PORT;
+        loop {
+            match self.attempt(&program, &config, places) {
+                Ok(()) => return Ok(moved),
+                Err(failure) => {
+                    let Some(holder) = holder_of(&failure, port).filter(|_| is_first) else {
+                        return Err(failure);
+                    };
+                    let Some(free) = next_free(port) else {
+                        return Err(failure);
+                    };
+                    if move_first_page(&config, port, free).is_err() {
+                        return Err(failure);
+                    }
+                    let first = moved.map_or((FIRST_PORT, holder), |(first, holder, _)| (first, holder));
+                    moved = Some((first.0, first.1, free));
+                    port = free;
+                }
+            }
+        }
+    }
+
+    /// Starts the program, and waits until it replies or has ended.
+    fn attempt(&mut self, program: &Path, config: &Path, places: &Places) -> Result<(), StartFailure> {
+        let (mut output, path) = output_file(config).map_err(|error| StartFailure {
+            reason: error.to_string(),
+            lines: Vec::new(),
+        })?;
+        let failure = |reason: String| {
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            StartFailure {
+                reason,
+                lines: lines[lines.len().saturating_sub(LINES_SHOWN)..].to_vec(),
+            }
+        };
+        let spawned = output.flush().and_then(|()| output.try_clone()).and_then(|errors| {
+            Command::new(program)
+                .args(["run", "--config"])
+                .arg(config)
+                .stdin(Stdio::null())
+                .stdout(output)
+                .stderr(errors)
+                // Ctrl+C in the terminal of the window does not end the server.
+                .process_group(0)
+                .spawn()
+        });
+        let mut child = spawned.map_err(|error| failure(format!("{}: {error}", program.display())))?;
+        let mut places = places.again();
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            if let Ok(Some(_)) = child.try_wait() {
+                let mut failure = failure(String::new());
+                failure.reason = reason(&failure.lines);
+                return Err(failure);
+            }
+            if places.connect().is_ok() {
+                self.child = Some(child);
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                self.child = Some(child);
+                return Err(failure("the server does not reply".to_owned()));
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Waits until a server that was started by other means replies.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it does not reply in time.
+    pub fn wait_for_reply(&self, places: &Places) -> Result<(), StartFailure> {
+        let mut places = places.again();
+        let deadline = Instant::now() + START_TIMEOUT;
+        while places.connect().is_err() {
+            if Instant::now() >= deadline {
+                return Err(StartFailure {
+                    reason: "the server does not reply".to_owned(),
+                    lines: Vec::new(),
+                });
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Waits until the server that is stopping has ended.
+    pub fn wait_for_end(&mut self, places: &Places) {
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        let mut places = places.again();
+        while Instant::now() < deadline {
+            self.reap();
+            if self.child.is_none() && places.connect().is_err() {
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Returns the message of the first error in the output, or its last line.
+fn reason(lines: &[String]) -> String {
+    let error = lines.iter().find_map(|line| line.strip_prefix("error: "));
+    let last = lines.last().map(String::as_str);
+    error.or(last).unwrap_or("the program has ended").to_owned()
+}
+
+/// Returns the program that holds the port, if that is why the start has failed.
+fn holder_of(failure: &StartFailure, port: u16) -> Option<String> {
+    let (_, rest) = failure.reason.split_once(&format!("port {port} is in use"))?;
+    let named = rest.strip_prefix(" by ").and_then(|rest| rest.split(';').next());
+    Some(named.unwrap_or("another program").to_owned())
+}
+
+/// Returns the next port that no other program holds.
+fn next_free(port: u16) -> Option<u16> {
+    (port + 1..port + MAX_PORTS).find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+}
+
+/// Writes the configuration of the first start: the first page, in development mode.
+fn write_first_config(config: &Path) -> io::Result<()> {
+    let folder = folders::first_page()?;
+    let text = format!(
+        "# Configuration of RockNet. The RockNet window edits this file and keeps your comments.\n[server]\nmode = \
+         \"dev\"\n\n# The first page. Remove it when you have websites of your own.\n[site.\":{FIRST_PORT}\"]\nroot = \
+         {}\n",
+        edit::text(&folder.to_string_lossy())
+    );
+    if let Some(folder) = config.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    replace(config, &text)
+}
+
+/// Gives the first page another port.
+fn move_first_page(config: &Path, from: u16, to: u16) -> io::Result<()> {
+    let text = fs::read_to_string(config)?;
+    let mut editor = Editor::new(&text).map_err(|_| io::ErrorKind::InvalidData)?;
+    editor
+        .rename_site(&format!(":{from}"), &format!(":{to}"))
+        .map_err(|_| io::ErrorKind::NotFound)?;
+    replace(config, &editor.to_string())
+}
+
+/// Replaces a file as a whole: a crash leaves the old text or the new one.
+pub fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let beside = file.with_extension("toml.new");
+    let mut new = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)?;
+    new.write_all(text.as_bytes())?;
+    new.sync_all()?;
+    fs::rename(&beside, file)
+}
+
+/// Creates the file for the output of the server, beside its configuration, and returns its path.
+fn output_file(config: &Path) -> io::Result<(File, PathBuf)> {
+    let path = config.with_file_name("server-output.log");
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&path)?;
+    Ok((file, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(line: &str) -> StartFailure {
+        let lines = vec![
+            "warning: x".to_owned(),
+            line.to_owned(),
+            "2026 INFO stopping".to_owned(),
+        ];
+        StartFailure {
+            reason: reason(&lines),
+            lines,
+        }
+    }
+
+    #[test]
+    fn the_holder_of_a_port_is_read_from_the_message() {
+        let taken = failure("error: cannot start: port 8080 is in use by nginx (pid 7); stop it or choose another");
+        assert_eq!(holder_of(&taken, 8080).as_deref(), Some("nginx (pid 7)"));
+        assert_eq!(holder_of(&taken, 808), None);
+        let unknown = failure("error: cannot start: port 8080 is in use; stop it");
+        assert_eq!(holder_of(&unknown, 8080).as_deref(), Some("another program"));
+        assert_eq!(holder_of(&failure("error: other"), 8080), None);
+    }
+
+    #[test]
+    fn the_first_page_moves_and_comments_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rocknet.toml");
+        fs::write(&file, "# mine\n[site.\":8080\"] # first\nroot = \"/x\"\n").unwrap();
+        move_first_page(&file, 8080, 8099).unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text, "# mine\n[site.\":8099\"] # first\nroot = \"/x\"\n");
+        assert!(move_first_page(&file, 1, 2).is_err());
+    }
+}

@@ -1,0 +1,239 @@
+//! The first minutes of a user, by keyboard alone, against the real program and the real server.
+
+#[path = "display/mod.rs"]
+mod display;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rocknet_control::api::{Done, Request};
+use rocknet_control::{Client, SiteSummary};
+use rocknet_testing::{Need, skip};
+
+/// Maximum wait for anything. A debug build on a busy machine is slow.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Maximum resident memory of the program.
+const MAX_MEMORY: u64 = 45 << 20;
+
+/// Waits until `done` returns a value, and panics with `what` after [`TIMEOUT`].
+fn wait<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        if let Some(value) = done() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "timeout: {what}");
+        thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// A program that is killed if the test fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The server that the window has started. It goes on when the window is closed, so the test stops it.
+struct StartedServer(PathBuf);
+
+impl Drop for StartedServer {
+    fn drop(&mut self) {
+        if let Ok(mut client) = Client::connect(&self.0) {
+            let _ = client.call::<Done>(&Request::Stop);
+            let deadline = Instant::now() + TIMEOUT;
+            while Client::connect(&self.0).is_ok() && Instant::now() < deadline {
+                thread::park_timeout(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+struct Keyboard {
+    display: String,
+    window: String,
+}
+
+impl Keyboard {
+    fn xdotool(display: &str, arguments: &[&str]) -> Option<String> {
+        let output = Command::new("xdotool")
+            .env("DISPLAY", display)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some(text)
+    }
+
+    /// Waits for the window of the program.
+    fn of_program(display: &str) -> Keyboard {
+        let window = wait("the window appears", || {
+            let found = Keyboard::xdotool(display, &["search", "--onlyvisible", "--name", "RockNet"])?;
+            found
+                .lines()
+                .next()
+                .map(str::to_owned)
+                .filter(|window| !window.is_empty())
+        });
+        let keyboard = Keyboard {
+            display: display.to_owned(),
+            window,
+        };
+        keyboard.run(&["windowfocus", "--sync", &keyboard.window]);
+        keyboard
+    }
+
+    fn run(&self, arguments: &[&str]) {
+        assert!(
+            Keyboard::xdotool(&self.display, arguments).is_some(),
+            "xdotool {arguments:?}"
+        );
+    }
+
+    fn press(&self, keys: &[&str]) {
+        self.run(&[&["key", "--clearmodifiers"], keys].concat());
+    }
+
+    fn type_text(&self, text: &str) {
+        self.run(&["type", "--delay", "8", text]);
+    }
+
+    /// Waits until the title of the window begins with a text.
+    fn title(&self, beginning: &str) {
+        wait(&format!("the page {beginning:?}"), || {
+            let title = Keyboard::xdotool(&self.display, &["getwindowname", &self.window])?;
+            title.starts_with(beginning).then_some(())
+        });
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn names(socket: &Path) -> Option<Vec<String>> {
+    let sites: Vec<SiteSummary> = Client::connect(socket).ok()?.call(&Request::Sites).ok()?;
+    Some(sites.into_iter().map(|site| site.name).collect())
+}
+
+fn get(port: u16) -> String {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let request = format!("GET / HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+#[test]
+fn a_website_is_added_and_taken_back_by_keyboard() {
+    let program = Path::new(env!("CARGO_BIN_EXE_rocknet-gui")).with_file_name("rocknet");
+    if !program.is_file() {
+        skip(
+            Need::Program("rocknet"),
+            "the server is not built: cargo build -p rocknet",
+        );
+        return;
+    }
+    let Some(display) = display::Display::start(&["xdotool"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (first, port) = (free_port(), free_port());
+    for name in ["first", "shop", "bin"] {
+        fs::create_dir(path(name)).unwrap();
+    }
+    fs::write(path("shop/index.html"), "<h1>The shop</h1>").unwrap();
+    let config = path("rocknet.toml");
+    fs::write(
+        &config,
+        format!(
+            "# kept\n[server]\nmode = \"dev\"\nstate = \"state\"\n\n[site.\":{first}\"] # first\nroot = \"first\"\n"
+        ),
+    )
+    .unwrap();
+    // The browser of this desktop writes the URL to a file.
+    let opened = path("opened");
+    let browser = path("bin/xdg-open");
+    fs::write(&browser, format!("#!/bin/sh\necho \"$1\" >> '{}'\n", opened.display())).unwrap();
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    let search = format!("{}:{}", path("bin").display(), std::env::var("PATH").unwrap());
+
+    let began = Instant::now();
+    let window = Command::new(env!("CARGO_BIN_EXE_rocknet-gui"))
+        .arg("--config")
+        .arg(&config)
+        .arg("--program")
+        .arg(&program)
+        .env("DISPLAY", &display.name)
+        .env("HOME", folder.path())
+        .env("PATH", search)
+        .env("LC_ALL", "C")
+        .env_remove("ROCKNET_SOCKET")
+        .env_remove("XDG_CONFIG_HOME")
+        .spawn()
+        .unwrap();
+    let mut window = Running(window);
+    let keys = Keyboard::of_program(&display.name);
+    println!("first window after {} ms", began.elapsed().as_millis());
+
+    // The button that starts the server has the focus.
+    keys.title("Websites – RockNet – Stopped");
+    let socket = path("state/admin/control.sock");
+    let _server = StartedServer(socket.clone());
+    keys.press(&["Return"]);
+    wait("the server runs", || names(&socket));
+
+    keys.title("Websites – RockNet – Running");
+    keys.press(&["ctrl+n"]);
+    keys.title("Add website");
+    keys.type_text(&path("shop").to_string_lossy());
+    // The button that chooses a folder, the kind, and the name.
+    keys.press(&["Tab", "Tab", "Tab", "ctrl+a"]);
+    keys.type_text(&format!(":{port}"));
+    let name = format!(":{port}");
+    // Enter does nothing until the folder was looked into.
+    wait("the website is added", || {
+        keys.press(&["Return"]);
+        names(&socket)?.contains(&name).then_some(())
+    });
+    keys.title(&format!("{name} is ready"));
+    assert!(get(port).contains("The shop"));
+    let url = wait("the browser opens", || {
+        fs::read_to_string(&opened).ok().filter(|url| url.ends_with('\n'))
+    });
+    assert_eq!(url, format!("http://localhost:{port}/\n"));
+    let text = fs::read_to_string(&config).unwrap();
+    assert!(text.starts_with("# kept\n") && text.contains("# first"), "{text}");
+
+    keys.press(&["ctrl+z"]);
+    wait("the website is gone", || {
+        (!names(&socket)?.contains(&name)).then_some(())
+    });
+    keys.title("Websites");
+    assert!(path("shop/index.html").exists());
+
+    let status = fs::read_to_string(format!("/proc/{}/status", window.0.id())).unwrap();
+    let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let memory = memory.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024;
+    println!("resident memory: {} MiB", memory >> 20);
+    assert!(memory <= MAX_MEMORY, "{memory}");
+
+    keys.press(&["ctrl+q"]);
+    let ended = wait("the window closes", || window.0.try_wait().unwrap());
+    assert!(ended.success());
+    // The websites are served on.
+    assert!(names(&socket).is_some());
+}
