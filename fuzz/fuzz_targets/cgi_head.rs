@@ -1,4 +1,4 @@
-//! Parses any bytes as the response of a CGI program: no panic, and the same head in every split.
+//! Parses any bytes as the response of a CGI program: no panic, and the same head however the bytes are split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Parses any bytes as the records of a FastCGI application: no panic, and the same response in every split.
+//! Parses any bytes as the records of a FastCGI application: no panic, and the same response however the bytes are
+//! split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

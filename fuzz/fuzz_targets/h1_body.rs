@@ -1,4 +1,4 @@
-//! Parses any bytes as a chunked request body: no panic, and the same events in every split.
+//! Parses any bytes as a chunked request body: no panic, and the same events however the bytes are split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Parses any bytes as a response to a client: no panic, and the same events in every split.
+//! Parses any bytes as a response of an upstream: no panic, and the same events however the bytes are split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Turns any bytes into mostly valid HTTP/2 frames and parses them: no panic, and the same events in every split.
+//! Turns any bytes into mostly valid HTTP/2 frames and parses them: no panic, and the same events however the bytes are
+//! split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

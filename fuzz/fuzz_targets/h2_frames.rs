@@ -1,4 +1,5 @@
-//! Parses any bytes as HTTP/2 frames, sent to a server or by an upstream: no panic, and the same events in every split.
+//! Parses any bytes as HTTP/2 frames, sent to a server or by an upstream: no panic, and the same events however the
+//! bytes are split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

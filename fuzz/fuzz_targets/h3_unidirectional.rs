@@ -1,4 +1,4 @@
-//! Parses any bytes as a unidirectional stream of HTTP/3: no panic, and the same result in every split.
+//! Parses any bytes as a unidirectional stream of HTTP/3: no panic, and the same result however the bytes are split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Parses any bytes as a PROXY protocol header: no panic, the same client in every split, and no byte is read beyond
-//! the header.
+//! Parses any bytes as a PROXY protocol header: no panic, the same client however the bytes are split, and no byte is
+//! read beyond the header.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

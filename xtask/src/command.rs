@@ -41,7 +41,7 @@ pub fn run(command: &mut Command) -> Result<(), Failure> {
 
 /// Runs `command` with its output shown, and passes each line of stdout to `line`. An error contains the command.
 ///
-/// A program that `command` has left behind may keep its output open. It is not waited for.
+/// `command` may leave behind a program that keeps the output open. The function does not wait for that program.
 pub fn run_by_lines(command: &mut Command, mut line: impl FnMut(&str)) -> Result<(), Failure> {
     let failed = |command: &Command, error| format!("{}: {error}", shown(command));
     let mut child = command

@@ -80,7 +80,7 @@ enum Step {
     Push,
     /// Field blocks exchanged with Python's HPACK
     Hpack,
-    /// Clients of others over HTTP/3: aioquic, h3i, pylsqpack, quic-go and Chromium
+    /// Clients of other projects over HTTP/3: aioquic, h3i, pylsqpack, quic-go and Chromium
     H3,
     /// WordPress over HTTP/2 with its own MariaDB
     Wordpress,

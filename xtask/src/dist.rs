@@ -98,7 +98,7 @@ impl Options {
         if let Some(maintainer) = &self.maintainer {
             release.maintainer = maintainer.clone();
         }
-        // A program that was built elsewhere may contain any path.
+        // No paths are searched for, because a program that was built elsewhere may contain any path.
         check_program(&release.bytes, libc, &[])?;
         Ok(release)
     }
@@ -201,7 +201,7 @@ mod tests {
         assert!(error.contains("b.tar.gz") && !error.contains("a.deb"), "{error}");
     }
 
-    /// Plays the program: prints what packages contain.
+    /// Stands in for the program, and prints the pages that packages contain.
     const PROGRAM: &str = "#!/bin/sh\necho \"$@\"; echo '.TP'; echo 'rocknet\\-run(1)'\n";
 
     #[test]

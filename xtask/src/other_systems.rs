@@ -39,7 +39,8 @@ const LINUX_ONLY: &[&str] = &["io-uring"];
 /// linked and the output of build scripts is not used.
 const TOOLCHAIN_VARIABLES: &[&str] = &["CC", "CXX", "AR", "RANLIB"];
 
-/// Checks all targets whose standard library is installed or can be installed. The remark names the other targets.
+/// Checks all targets whose standard library is installed or can be installed. Returns a remark that names the other
+/// targets, if there are any.
 pub fn run() -> Result<Option<String>, Failure> {
     let (here, missing): (Vec<_>, Vec<_>) = ALL.iter().partition(|system| is_ready(system.target));
     for system in &here {

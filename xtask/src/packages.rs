@@ -404,6 +404,7 @@ pub fn is_root() -> bool {
 
 /// While this value exists, newly installed services are not started, because a server on port 80 would disturb tests.
 struct NoServices {
+    /// True if this value has written the policy file, and therefore removes it.
     written: bool,
 }
 

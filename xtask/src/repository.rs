@@ -11,7 +11,8 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Returns the target folder of cargo. `bench/floor`, a workspace of its own, is built into a folder below it.
+/// Returns the target folder of cargo. `bench/floor`, a separate workspace, is built into a folder below the target
+/// folder.
 pub fn target() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),

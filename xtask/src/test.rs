@@ -17,7 +17,7 @@ pub struct Options {
 
 /// Target without an operating system, which proves that the protocol crate needs none.
 const BARE_TARGET: &str = "wasm32-unknown-unknown";
-/// Requirement of the second test run. Continuous integration must meet it.
+/// Requirement of the tests on io_uring. Continuous integration must meet it.
 const NO_IO_URING: &str = "a kernel with io_uring, and kernel.io_uring_disabled = 0";
 /// Workspaces beside the main one, which `cargo fmt --all` does not format.
 const NEIGHBOURS: &[&str] = &[

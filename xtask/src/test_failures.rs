@@ -17,7 +17,8 @@ pub struct TestFailures {
 impl TestFailures {
     /// Takes a line of the output of `cargo test`.
     pub fn take(&mut self, line: &str) {
-        // libtest prints the output of each failed test after such a line, and then the list of their names.
+        // libtest prints the output of each failed test after a line `---- NAME stdout ----`, and then the list of the
+        // names.
         let begins = line.starts_with("---- ") && line.ends_with(" stdout ----");
         if begins {
             self.of_test = Some(0);

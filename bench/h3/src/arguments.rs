@@ -36,6 +36,7 @@ pub struct Options {
     /// HEADERS frame of the request that each connection sends before the load.
     pub first_request: Vec<u8>,
     pub connections: u32,
+    /// Concurrent requests on each connection.
     pub streams: u32,
     pub duration: Duration,
     pub requests: Option<u64>,

@@ -120,6 +120,7 @@ impl<S> EventLoop<S> {
     /// Runs one iteration. It waits for a datagram, a timer or `until`. Returns true if the watched descriptor is
     /// readable.
     pub fn run_once(&mut self, program: &mut impl Program<State = S>, until: Option<Instant>) -> io::Result<bool> {
+        // Connections may have been opened or marked since the last iteration.
         self.process(program, Instant::now())?;
         let next = self.timers.peek().map(|Reverse((moment, _))| *moment);
         let timeout = next.into_iter().chain(until).min();
@@ -150,6 +151,8 @@ impl<S> EventLoop<S> {
                 // One allocation for all datagrams of a batch.
                 let mut copy = BytesMut::from(bytes);
                 while !copy.is_empty() {
+                    // All datagrams but the last have the length `stride`. At least one byte is split off, so that the
+                    // loop ends.
                     let datagram = copy.split_to(meta.stride.min(copy.len()).max(1));
                     self.handle(program, socket, meta, datagram, now)?;
                 }
@@ -226,9 +229,10 @@ impl<S> EventLoop<S> {
             let Some(Some(slot)) = self.slots.get_mut(index) else {
                 continue;
             };
-            // If the moments differ, this one was replaced.
+            // If the moments differ, an earlier one has replaced this one.
             if slot.timer == Some(moment) {
                 slot.timer = None;
+                // The timeout may have moved to a later moment. `flush` then sets the timer again.
                 if slot.connection.poll_timeout().is_some_and(|timeout| timeout <= now) {
                     slot.connection.handle_timeout(now);
                 }

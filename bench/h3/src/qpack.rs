@@ -113,7 +113,8 @@ fn decimal(value: &[u8]) -> Option<u16> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Decodes three digits in the Huffman code of RFC 7541, appendix B: 0, 1 and 2 have five bits, the others six.
+/// Decodes three digits in the Huffman code of RFC 7541, appendix B: 0, 1 and 2 have five bits, the others six. The
+/// code of a digit with six bits is the digit plus 0x16.
 fn huffman(value: &[u8]) -> Option<u16> {
     let mut bits = value.iter().fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte));
     let mut left = 8 * u32::try_from(value.len()).ok().filter(|&length| length <= 3)?;

@@ -43,6 +43,7 @@ impl Response {
         self.frame.is_none() && self.partial.is_empty() && self.status.is_some()
     }
 
+    /// Reads a frame header or a piece of it, and returns the bytes after it.
     fn header<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Malformed> {
         if self.partial.is_empty() {
             if let Some((kind, length, rest)) = read_header(bytes) {
@@ -63,6 +64,7 @@ impl Response {
         Ok(&bytes[1..])
     }
 
+    /// Begins the payload of a frame with this type and length.
     fn begin(&mut self, kind: u64, length: u64) -> Result<(), Malformed> {
         let is_wrong = match kind {
             HEADERS => length == 0 || length > MAX_SECTION,
@@ -76,6 +78,7 @@ impl Response {
         Ok(())
     }
 
+    /// Reads the payload of a frame, of which `missing` bytes have not arrived, and returns the bytes after it.
     fn payload<'b>(&mut self, kind: u64, missing: u64, bytes: &'b [u8]) -> Result<&'b [u8], Malformed> {
         let available = usize::try_from(missing).unwrap_or(usize::MAX).min(bytes.len());
         let (payload, rest) = bytes.split_at(available);
@@ -96,6 +99,7 @@ impl Response {
         Ok(rest)
     }
 
+    /// Reads the status from the field section of a head.
     fn head(&mut self, section: &[u8]) -> Result<(), Malformed> {
         // A head after the final one is a trailer section.
         if self.status.is_none() {

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Maximum number of datagrams in one send, which is the limit of the kernel.
 pub const MAX_SEGMENTS: usize = 64;
-/// Maximum number of bytes in one send.
+/// Maximum number of bytes in one send, a little less than a UDP datagram may have (65,507).
 pub const MAX_BYTES: usize = 65_000;
 /// Number of batches that one call receives, each of up to 64 datagrams.
 const BATCHES: usize = 16;

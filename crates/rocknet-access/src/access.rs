@@ -16,6 +16,7 @@ use crate::users::{User, UserLookup, Users};
 /// Access control of one route, shared by all workers.
 pub struct Access {
     addresses: Addresses,
+    /// `None` if requests need no password.
     auth: Option<Arc<Basic>>,
 }
 
@@ -78,6 +79,7 @@ impl Access {
     /// blocks.
     ///
     /// # Errors
+    ///
     /// Returns an error if authentication has no users.
     pub fn new(settings: &Settings, state: &Arc<State>) -> Result<Option<Access>, AccessError> {
         if settings.is_open() {
@@ -90,8 +92,8 @@ impl Access {
         }))
     }
 
-    /// Checks a request. `now_ms` is the current time in milliseconds from any fixed point. `authorization` is the
-    /// value of its `Authorization` field; `None` unless the request has exactly one such field.
+    /// Checks a request. `now_ms` is the current time of a monotonic clock in milliseconds. `authorization` is the
+    /// value of the `Authorization` field; `None` unless the request has exactly one such field.
     pub fn check(&self, now_ms: u64, client: Client, authorization: Option<&[u8]>) -> Check {
         if !self.addresses.admit(client) {
             return Check::Decided(Decision::Forbidden);

@@ -4,6 +4,9 @@
 //! page has made one guess. The guesses of a client are counted in a window of one minute, which begins with the first
 //! guess. Credentials that failed are not verified again within this window. A success does not reset the count;
 //! otherwise an attacker with an account could log in between guesses and never be throttled.
+//!
+//! Credentials are identified by a tag: 64 bits of a keyed hash. Times are in milliseconds of a monotonic clock, which
+//! the caller reads.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -4,8 +4,8 @@
 //! password occupies a core for a few milliseconds up to about a second. [`Access::check`] therefore returns a
 //! [`Pending`] for the verification, which the caller runs in its blocking pool.
 //!
-//! The crate starts no thread, opens no socket and reads no clock: times are arguments, in milliseconds from any fixed
-//! point. Verified credentials and attempts are stored in a [`State`], which all routes of a server share.
+//! The crate starts no thread, opens no socket and reads no clock: times are arguments, in milliseconds of a monotonic
+//! clock. Verified credentials and attempts are stored in a [`State`], which all routes of a server share.
 #![forbid(unsafe_code)]
 
 pub mod addresses;

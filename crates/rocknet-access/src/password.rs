@@ -80,6 +80,7 @@ pub fn verify(hash: &PasswordHash, password: &str) -> bool {
 /// Returns the argon2id hash of a new password. The salt must be random.
 ///
 /// # Errors
+///
 /// Returns an error if the argon2 library rejects the parameters.
 pub fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, argon2::Error> {
     let mut digest = [0; 32];

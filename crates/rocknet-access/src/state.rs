@@ -19,6 +19,7 @@ pub struct State {
     pub(crate) verified: Verified,
     pub(crate) attempts: Attempts,
     pub(crate) files: UserFiles,
+    /// Number of permits in use.
     pending: AtomicUsize,
 }
 

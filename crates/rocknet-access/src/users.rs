@@ -53,7 +53,7 @@ struct UserFile {
     path: PathBuf,
     /// Users of the last valid version of the file; `None` before the first one.
     table: ArcSwapOption<Table>,
-    /// Time from which the next request checks the file.
+    /// Time from which the next request checks the file, in milliseconds of the monotonic clock that callers read.
     next_check_ms: AtomicU64,
     /// Stamp of the file at the last check; an unchanged file is not read again. `None` if the file was not readable.
     seen: Mutex<Option<Stamp>>,

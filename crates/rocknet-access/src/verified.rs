@@ -1,4 +1,5 @@
-//! Cache of verified credentials, so that a page with fifty images costs one verification.
+//! Cache of verified credentials, so that a page with fifty images costs one verification. Times are in milliseconds of
+//! a monotonic clock, which the caller reads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -187,7 +187,10 @@ impl Dashboard {
                     Err(error) => failed(&error),
                 }
             }
-            (PageKind::Events, _) => failed(&ApiError::new(401, "the page is not signed in")),
+            (PageKind::Events, _) => failed(&ApiError::new(
+                401,
+                "the events are only for pages of the dashboard that are signed in",
+            )),
             (_, None) => match arrival::target(&view) {
                 Some(target) => self.html(Status::OK, pages::arrival(self.assets(), &target)),
                 None => see_other("/login"),

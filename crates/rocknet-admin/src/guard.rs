@@ -31,7 +31,7 @@ pub enum Origin {
 /// Hosts by which clients may address the server, and the scheme of its URLs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedHosts {
-    /// Names in lower case, beside those of this machine.
+    /// Names in lower case, in addition to the names of this machine (`LOCAL_HOSTS`).
     pub names: Vec<String>,
     /// Accepts every IP address, for a server that other machines can reach. A page that a browser has loaded by a name
     /// cannot send requests with an address as host.
@@ -126,7 +126,8 @@ fn check_site(
     takes_links: bool,
 ) -> Result<Origin, ApiError> {
     if !hosts.contain(request.authority) {
-        let message = "the host of the request is not this machine; `hosts` below [admin] names others";
+        let message = "the host of the request is not a name of this server; to permit it, add it to `hosts` below \
+                       [admin] and start the server again";
         return Err(ApiError::new(403, message));
     }
     let scheme: &[u8] = if hosts.is_secure { b"https://" } else { b"http://" };

@@ -19,7 +19,7 @@ use crate::heartbeat::Heartbeat;
 use crate::tcp_access::TcpAccess;
 use crate::{Control, guard, metrics_text};
 
-/// Responds to the requests of the API, and over TCP to those of the dashboard.
+/// Responds to requests of the API and, over TCP, also to requests of the dashboard.
 pub struct AdminHandler<C> {
     shared: Arc<Shared<C>>,
 }
@@ -144,7 +144,7 @@ impl<C: Control> Shared<C> {
         let permission = self.permission(&exchange, origin).await?;
         let endpoint = find(method, &exchange.path)?;
         if permission < endpoint.permission {
-            return Err(ApiError::new(403, "this token does not permit this request").into());
+            return Err(ApiError::new(403, "the read token does not permit this request").into());
         }
         let body = read(&mut exchange.body).await?;
         let input = Input {

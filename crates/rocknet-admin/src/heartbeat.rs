@@ -11,8 +11,8 @@ use rocknet_handler::response::Stream;
 use rocknet_handler::services::Services;
 use rocknet_io::wheel::Deadline;
 
-/// Silence after which a comment is sent. The silence must be shorter than `limits.answer_timeout` (60 s by default),
-/// because the server then cuts off a response without a new chunk.
+/// Silence after which a comment is sent. It must be shorter than `limits.answer_timeout` (60 s by default), because
+/// the server cuts off a response that has no new chunk for that time.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// A comment of server-sent events, which clients ignore.

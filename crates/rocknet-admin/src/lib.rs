@@ -10,7 +10,8 @@
 //!   └─▶ dashboard (dashboard.rs): cookie (dashboard/session.rs), except for assets and the login
 //!         └─▶ view or events ─▶ Control::execute ─▶ HTML or server-sent events
 //! ```
-//! The requests and replies are those of `rocknet-control`. The program implements [`Control`].
+//! The crate `rocknet-control` defines the requests and replies. The program that runs the server implements
+//! [`Control`].
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 

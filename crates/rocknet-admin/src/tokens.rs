@@ -51,7 +51,7 @@ struct Window {
 
 impl Failures {
     /// Counts a request without valid credentials, and returns the error to send: 401, or 429 above the limit. Valid
-    /// tokens are accepted even above the limit. `now_ms`: time in milliseconds from any fixed moment.
+    /// tokens are accepted even above the limit. `now_ms`: current uptime of the server in milliseconds.
     pub fn count(&self, now_ms: u64) -> ApiError {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now_ms.saturating_sub(window.began_ms) >= WINDOW_MS {
@@ -62,9 +62,9 @@ impl Failures {
         }
         window.count = window.count.saturating_add(1);
         if window.count > MAX_FAILURES {
-            ApiError::new(429, "too many requests with a wrong token; wait a minute")
+            ApiError::new(429, "too many requests without valid credentials; wait a minute")
         } else {
-            ApiError::new(401, "the request needs a token: `Authorization: Bearer TOKEN`")
+            ApiError::new(401, "the request needs a valid token: `Authorization: Bearer TOKEN`")
         }
     }
 }

@@ -100,7 +100,7 @@ impl fmt::Display for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             JobError::Panicked => "the job panicked",
-            JobError::Rejected => "the job queue is full",
+            JobError::Rejected => "the job queue is full, or the pool has no threads",
             JobError::Stopped => "the pool has stopped",
         })
     }

@@ -37,6 +37,7 @@ impl<T> OneshotSlot<T> {
     /// Waits for the value. Returns `None` if the deadline passes first.
     pub async fn wait(&self, deadline: &Deadline) -> Option<T> {
         poll_fn(|context| {
+            // The waker is stored first, so that a value that is set after `take` wakes the task.
             *lock(&self.waker) = Some(context.waker().clone());
             if let Some(value) = self.take() {
                 return Poll::Ready(Some(value));

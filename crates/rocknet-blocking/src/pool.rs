@@ -218,6 +218,7 @@ struct PoolState {
     missing: Vec<usize>,
     /// True once the threads for low priority have been requested.
     has_low_threads: bool,
+    /// Number of threads that run or are being started.
     alive: usize,
     restarts: u64,
 }
@@ -287,7 +288,7 @@ impl Shared {
         }
     }
 
-    /// Priorities that the thread with this number serves.
+    /// Returns the priorities that the thread with this number serves.
     fn priorities_of(&self, number: usize) -> &'static [Priority] {
         match number < self.threads {
             true if self.low_threads() > 0 => &[Priority::High, Priority::Normal],

@@ -41,7 +41,9 @@ pub struct Ticket {
 /// value is more urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Urgency {
+    /// Level that the job has reached; 0 is the highest.
     level: usize,
+    /// Time at which the job was queued.
     since: Duration,
     /// Priority with which the job was queued.
     pub priority: Priority,

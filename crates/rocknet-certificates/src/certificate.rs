@@ -141,7 +141,7 @@ impl CertificateSet {
         &self.0
     }
 
-    /// Returns the first certificate whose key can sign with one of the offered schemes.
+    /// Returns the first certificate whose key can sign with one of the offered schemes; `None` if no key can.
     pub fn choose(&self, offered: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.0
             .iter()

@@ -71,12 +71,12 @@ impl FileSet {
         set
     }
 
-    /// Returns the certificates of the last successful read.
+    /// Returns the certificates of the last successful read; `None` if no read has succeeded.
     pub fn set(&self) -> Option<Arc<CertificateSet>> {
         self.set.load_full()
     }
 
-    /// Returns the first error of the last read. The files are then unusable, and a previous set stays in use.
+    /// Returns the first error of the last read, if any. The files are then unusable, and a previous set stays in use.
     pub fn error(&self) -> Option<String> {
         let read = self.read();
         read.findings.iter().find(|finding| is_error(finding)).map(text)
@@ -104,6 +104,7 @@ impl FileSet {
     /// stays in use. Returns `None` if nothing has changed.
     pub fn reload_if_changed(&self, now: SystemTime) -> Option<Reload> {
         let mut read = self.read();
+        // Taken before the files are read, so that the next call detects a change during the read.
         let stamps: Vec<_> = self.paths().map(stamp).collect();
         let is_unchanged = read.stamps == stamps;
         if is_unchanged && read.expiry.is_none_or(|expiry| now <= expiry) {
@@ -125,8 +126,8 @@ impl FileSet {
         if let Some(all) = loaded {
             self.set.store(Some(Arc::new(CertificateSet::new(all))));
         } else if is_denied && self.set.load().is_some() {
-            // The server read the files at start with privileges that it has dropped since, so the missing permission
-            // does not mean that the files are broken.
+            // The server read the files when it started, with privileges that it has dropped since. The missing
+            // permission therefore does not mean that the files are broken.
             for finding in &mut findings {
                 finding.severity = Severity::Warning;
                 finding.help = KEPT.to_owned();

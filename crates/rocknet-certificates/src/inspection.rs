@@ -1,6 +1,7 @@
 //! Inspects certificate files: loads them as a site would and lists errors and warnings.
 //!
-//! The commands `check` and `doctor`, the start, reloads and the check for changed files share this code.
+//! The commands `check` and `doctor`, the start of the server, its reloads, and its check for changed files share this
+//! code.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;

@@ -51,11 +51,11 @@ pub trait Issuer: Send {
     fn authority(&self) -> Authority;
 
     /// Stores the settings of the `[tls]` table, which apply from the next call of [`Issuer::set_requests`]. Called at
-    /// start and at each reload, before the requests are set.
+    /// server start and at each reload, before the requests are set.
     fn configure(&mut self, _: &Tls) {}
 
-    /// Replaces all requests of this authority. Called at start and at each reload. Certificates of sites without a
-    /// request are no longer renewed.
+    /// Replaces all requests of this authority. Called at server start and at each reload. Certificates of sites
+    /// without a request are no longer renewed.
     ///
     /// Runs on the main thread. The local CA may sign missing certificates in this call, but the call must not wait for
     /// the network.

@@ -51,8 +51,8 @@ struct ManagerState {
 }
 
 impl CertificateManager {
-    /// Creates a manager with the issuers for the local CA and for ACME. Starts no thread. `secrets`: those of the
-    /// session tickets of a previous process; `None` to create new ones.
+    /// Creates a manager with the issuers for the local CA and for ACME. Starts no thread. `secrets`: session ticket
+    /// secrets of a previous process; `None` to create new ones.
     ///
     /// # Errors
     /// Returns a message if the TLS library cannot be set up. The state folder is not accessed yet.
@@ -123,8 +123,8 @@ impl CertificateManager {
         self.tls_configs.ticket_secrets()
     }
 
-    /// Prepares the TLS side of a site; `None` if the site is served only in clear text. `mode` is the mode
-    /// of the server. `remembered`: settings that clients remember for early data.
+    /// Prepares the TLS side of a site; `None` if the site is served only in clear text. `mode` is the mode of the
+    /// server. `remembered`: settings that clients remember for early data.
     pub fn secure_site(&self, site: &Site, mode: Mode, remembered: &[u8]) -> Option<SecureSite> {
         let tls = site.tls.as_ref()?;
         let certificates = match &tls.source {

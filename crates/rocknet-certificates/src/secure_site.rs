@@ -155,8 +155,8 @@ impl SecureSite {
         has_set && self.config.is_ok()
     }
 
-    /// Returns the certificates of the site: those of its files, or the issued ones of its default name and of `names`.
-    /// A certificate of several names is returned once.
+    /// Returns the certificates of the site: the certificates in its files, or those issued for its default name and
+    /// for `names`. A certificate for several names is returned once.
     pub fn certificates(&self, store: &CertificateStore, names: &[String]) -> Vec<Certificate> {
         let mut sets: Vec<Arc<CertificateSet>> = Vec::new();
         let found: Vec<_> = match &self.certificates {
@@ -195,7 +195,8 @@ impl SecureSite {
         !has_set || self.config.is_err()
     }
 
-    /// Returns the certificate set for a name; for issued certificates, that of the default name if there is no other.
+    /// Returns the certificate set for a name. If no certificate was issued for the name, returns the set of the site's
+    /// default name.
     fn set(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<CertificateSet>> {
         let default_name = match &self.certificates {
             SiteCertificates::Files(files) => return files.set(),

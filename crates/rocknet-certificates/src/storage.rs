@@ -70,7 +70,7 @@ impl Lock {
 /// Returns the item name for a host name, wildcard or address. The item name is a valid file name on every system.
 pub fn file_name(name: &str) -> String {
     match name.parse::<std::net::IpAddr>() {
-        // No host name contains `+`, so the result is unique.
+        // No host name contains `+`, and the result for a wildcard begins with `+.`, so the result is unique.
         Ok(address) => format!("+{}", address.to_string().replace(':', "-")),
         Err(_) => name.replace('*', "+"),
     }
@@ -147,7 +147,8 @@ impl FileStorage {
         )))
     }
 
-    /// Checks that this process can write to the folder. Leaves no file in the folder.
+    /// Checks that this process can write to the folder. Creates the folder if it does not exist, and leaves no file in
+    /// it.
     ///
     /// # Errors
     /// Returns the error of the file system.

@@ -60,7 +60,7 @@ impl CertificateStore {
     }
 
     /// Returns the set for a name in lower case: the set of the name itself, or else the set of the wildcard of its
-    /// parent domain.
+    /// parent domain; `None` if neither exists.
     pub fn find(&self, name: &str) -> Option<Arc<CertificateSet>> {
         let table = self.sets.load();
         if let Some(set) = table.get(name) {
@@ -83,13 +83,14 @@ impl CertificateStore {
         self.change(&self.http_challenges, |table| drop(table.remove(token)));
     }
 
-    /// Returns the key authorization for a token.
+    /// Returns the key authorization for a token, if its challenge is pending.
     pub fn http_challenge(&self, token: &str) -> Option<Arc<str>> {
         self.http_challenges.load().get(token).map(Arc::clone)
     }
 
-    /// Publishes the challenge certificate for a name. A client that offers only `acme-tls/1` receives this certificate
-    /// (RFC 8737 §3). A new name is dropped when `MAX_CHALLENGES` are pending.
+    /// Publishes the challenge certificate for a name. A client that offers the protocol `acme-tls/1`, as a CA does for
+    /// the validation, receives this certificate (RFC 8737 §3). A new name is dropped when `MAX_CHALLENGES` are
+    /// pending.
     pub fn insert_tls_alpn_challenge(&self, name: &str, key: Arc<CertifiedKey>) {
         self.change(&self.tls_alpn_challenges, |table| insert(table, name, key));
     }
@@ -99,7 +100,7 @@ impl CertificateStore {
         self.change(&self.tls_alpn_challenges, |table| drop(table.remove(name)));
     }
 
-    /// Returns the challenge certificate for a name.
+    /// Returns the challenge certificate for a name, if a challenge is pending.
     pub fn tls_alpn_challenge(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         self.tls_alpn_challenges.load().get(name).map(Arc::clone)
     }

@@ -141,6 +141,7 @@ fn ticket_context(roots: Option<&ClientAuthRoots>) -> Vec<u8> {
     let Some((required, roots)) = roots else {
         return b"no client authentication".to_vec();
     };
+    // The first text is for `required == false`.
     let mut context =
         vec![b"optional client certificate".as_slice(), b"client certificate"][usize::from(*required)].to_vec();
     for root in roots {

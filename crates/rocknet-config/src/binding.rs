@@ -120,8 +120,8 @@ impl<'p> SettingRows<'p> {
         let is_default = defaults.is_some_and(|defaults| (binding.render)(defaults, key.kind) == shown);
         let name = format!("{}{}", self.prefix, key.name);
         match shown {
-            // An empty prefix stands for a key of the site or route itself. The entries of such a map have rows of
-            // their own, because each entry has its own position.
+            // A map of the site or route itself (the prefix is empty) has a row for each entry, because each entry has
+            // its own position.
             Rendered::Entries(entries) if self.prefix.is_empty() => {
                 for (entry, value) in entries {
                     self.push(format!("{name}.{entry}"), value);

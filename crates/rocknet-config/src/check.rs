@@ -72,7 +72,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     }
     passwords::warn_without_tls(check, &config.server, &sites);
     let http3 = root.table("server").and_then(|table| table.node("http3"));
-    // If `tls` of a site is invalid, its TLS listeners are unknown, so exceptions are not checked.
+    // If `tls` of a site is invalid, its TLS listeners are unknown, so the exceptions of `http3` are not checked.
     if sites.iter().all(|site| site.tls_is_known) {
         let secure: Vec<_> = sites.iter().flat_map(|site| site.site.secure.clone()).collect();
         http3::check_server(check, http3, &config.server.http3, &secure);

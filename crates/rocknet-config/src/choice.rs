@@ -1,7 +1,7 @@
 //! Enums of configuration words, declared once with their words, documentation and default.
 //!
-//! The macro [`choice!`] generates the enum, the parser of its words, and the table of words for the check, the
-//! reference and the JSON Schema.
+//! The macro [`choice!`] generates the enum, the parser of its words, and the table of words. The table is used by the
+//! check of a configuration, the reference and the JSON Schema.
 
 /// Word of the configuration.
 #[derive(Debug)]

@@ -60,9 +60,12 @@ impl fmt::Display for EditError {
             }
             EditError::NotAValue(text) => write!(f, "{text} is not a TOML value; strings need quotes"),
             EditError::SiteExists(name) => write!(f, "site \"{name}\" already exists"),
-            EditError::NotAField(value) => write!(f, "the value is edited as text: {value}"),
+            EditError::NotAField(value) => write!(
+                f,
+                "the value cannot be edited in a form field; edit it as text: {value}"
+            ),
             EditError::NotAnEntry(line) => write!(f, "`{line}` is not `name = value`"),
-            EditError::Repeated(name) => write!(f, "two lines have the name `{name}`; write one of them"),
+            EditError::Repeated(name) => write!(f, "two lines have the name `{name}`; keep only one of them"),
             EditError::NoSite(name) => write!(f, "there is no site \"{name}\""),
         }
     }
@@ -198,8 +201,8 @@ impl Editor {
         path.len()
     }
 
-    /// Returns the value of a key as TOML; `None` if the key does not exist, or if headers or dotted keys define it
-    /// instead of a value.
+    /// Returns the value of a key as TOML; `None` if the key does not exist, or if it is a table that is written with a
+    /// header (`[a.b]`) or with dotted keys, not as a value.
     pub fn value(&self, path: &[&str]) -> Option<String> {
         let mut item = self.document.as_item();
         for part in path {

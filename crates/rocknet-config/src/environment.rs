@@ -280,6 +280,7 @@ mod tests {
                 .map(|p| p.strip_prefix(dir.path()).unwrap().display().to_string())
                 .collect()
         };
+        // As in a shell, `*` does not match the leading dot of `.hidden.toml`.
         assert_eq!(names("*.toml"), ["a.toml", "b.toml"]);
         assert_eq!(names("*/?.toml"), ["sub/e.toml"]);
         assert_eq!(names("none/*.toml"), [""; 0]);

@@ -31,8 +31,8 @@ pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str
 }
 
 /// Returns the site of a host name: the site with that name, else the site with the longest matching wildcard, else a
-/// site for every name. If `host` is an IP address, a site for every name that listens on this address is preferred to
-/// the other sites for every name. If a port is given, only sites that listen on it are considered.
+/// catch-all site, which has no host names. If `host` is an IP address, a catch-all site that listens on this address
+/// is preferred to the other catch-all sites. If a port is given, only sites that listen on it are considered.
 pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c Site> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let address = host.trim_matches(['[', ']']).parse().ok();
@@ -45,12 +45,12 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
             HostPattern::Exact(name) if *name == host => Some(usize::MAX),
             HostPattern::Wildcard(name) => {
                 let below = host.strip_suffix(name.as_str())?;
-                // Sites for every name have the ranks 0 and 1.
+                // Catch-all sites have the ranks 0 and 1.
                 (below.len() > 1 && below.ends_with('.')).then_some(name.len() + 2)
             }
             HostPattern::Exact(_) => None,
         });
-        // Among the sites for every name, a site that listens on the address `host` takes precedence.
+        // Among the catch-all sites, one that listens on the address `host` takes precedence.
         let listens_on_it =
             |listen: &Listen| matches!(listen, Listen::Tcp { address: Some(bound), .. } if Some(*bound) == address);
         let unnamed = site

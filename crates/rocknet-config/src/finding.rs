@@ -180,7 +180,7 @@ impl Location {
     }
 }
 
-/// Findings of one check of a configuration, ordered by position.
+/// Findings of one check of a configuration. They are sorted by position at the end of the check.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Report {
     /// The findings, at most [`MAX_FINDINGS`].

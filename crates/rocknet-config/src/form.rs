@@ -37,6 +37,7 @@ pub const OWN_FILES: Word = Word {
     later: None,
 };
 
+// Headings of the groups.
 const CONTENT: &str = "Content";
 const SITE: &str = "Names and ports";
 const HTTPS: &str = "HTTPS";

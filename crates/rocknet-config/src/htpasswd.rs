@@ -184,7 +184,7 @@ impl PasswordFileError {
     /// Returns the remedy.
     fn help(&self) -> &'static str {
         match self {
-            PasswordFileError::Unreadable(_) => "give the server's user permission to read it",
+            PasswordFileError::Unreadable(_) => "create the file, or give the server's user permission to read it",
             PasswordFileError::NotRegular => "name a file with user:hash on each line",
             PasswordFileError::TooLarge => "split it: routes can have files of their own",
             PasswordFileError::Lines(_) => "write user:hash on each line, as rocknet hash-password --user prints it",

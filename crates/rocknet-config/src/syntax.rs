@@ -43,19 +43,18 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     // One mistake often causes several errors. Only the first on each line is reported, because it is the most helpful.
     // Errors inside a broken value are skipped, because the value has a finding of its own. The number of findings is
     // bounded, because a report does not store more than `MAX_FINDINGS`.
-    // Lines on which an error has been reported.
-    let mut lines = Vec::new();
+    let mut reported_lines = Vec::new();
     for error in &errors {
         let (start, end) = position(error);
         let span = Span::new(file, start + offset, end + offset);
         let line = sources.line(span);
         let inside = |broken: &BrokenValue| broken.open.start <= span.start && span.start <= broken.end;
-        if lines.contains(&line) || broken.iter().any(inside) {
+        if reported_lines.contains(&line) || broken.iter().any(inside) {
             continue;
         }
         findings.push(hint::finding(sources, span, error));
-        lines.push(line);
-        if lines.len() >= MAX_FINDINGS {
+        reported_lines.push(line);
+        if reported_lines.len() >= MAX_FINDINGS {
             break;
         }
     }

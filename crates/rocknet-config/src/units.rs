@@ -175,6 +175,7 @@ mod tests {
             ("1.5s", Err("whole number")),
             ("", Err("whole number")),
             ("s", Err("whole number")),
+            // Too large for 64 bits: the first number itself, the second one in milliseconds.
             ("99999999999999999999s", Err("whole number")),
             ("9999999999999999999s", Err("whole number")),
         ];

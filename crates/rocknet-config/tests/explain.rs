@@ -72,6 +72,7 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
                 _ => config_with(*section, example),
             };
             let config = parse(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
+            // The rules of these configurations are for `/a/*`, and their routes for `/x/*`.
             let path = if row == "rule 1" || key.name == "rule" {
                 "/a/x"
             } else {

@@ -58,7 +58,7 @@ fn site(keys: &str) -> String {
 
 #[test]
 fn forty_thousand_entries_are_checked_in_linear_time() {
-    // Both return a site with a map whose entries are in an inline table, or below a header.
+    // Return a site with a map: `table` with the entries in an inline table, `below` with the entries below a header.
     let table = |name: &str, entries: String| site(&format!("{name} = {{ {entries} }}"));
     let below = |name: &str, entries: String| site(&format!("[site.\"example.com\".{name}]\n{entries}"));
     // Returns a site with fields in `headers`, and with a route that has these entries in its own `headers`.
@@ -123,7 +123,7 @@ fn forty_thousand_entries_are_checked_in_linear_time() {
 
 #[test]
 fn forty_thousand_mistakes_are_reported_in_linear_time() {
-    // Both return a site with a map whose entries are in an inline table, or below a header.
+    // Return a site with a map: `table` with the entries in an inline table, `below` with the entries below a header.
     let table = |name: &str, entries: String| site(&format!("{name} = {{ {entries} }}"));
     let below = |name: &str, entries: String| site(&format!("[site.\"example.com\".{name}]\n{entries}"));
     for (what, text, message) in [

@@ -41,6 +41,7 @@ fn a_default_written_out_changes_nothing() {
             // `bare` has no value for some tables, so the expected value is taken from `config`, or from the
             // configuration `short`, which has the table without the key.
             expected.sites[0].span.line = config.sites[0].span.line;
+            // The default status of redirects is 308.
             if *section == Section::Redirect {
                 expected.sites[0].settings.redirects = config.sites[0].settings.redirects.clone();
                 assert_eq!(config.sites[0].settings.redirects[0].status, 308);

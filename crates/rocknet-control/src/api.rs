@@ -16,8 +16,8 @@ pub use error::{ApiError, TAKEN_OVER};
 pub use reply::{Done, Reply};
 pub use request::Request;
 
-/// Maximum size in bytes of the body of a request: a configuration of the maximum size, in which JSON escapes half of
-/// the characters.
+/// Maximum size in bytes of the body of a request: a configuration of the maximum size (256 KiB), in which JSON escapes
+/// half of the characters, and the other fields.
 pub const MAX_REQUEST_BODY: usize = 512 * 1024;
 
 /// Media type of the metrics (OpenMetrics 1.0).

@@ -27,7 +27,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 const MAX_REPLY: usize = 32 << 20;
 
 /// Maximum number of times that a request is sent. A process that ends after an upgrade closes connections that it has
-/// accepted, or replies with [`TAKEN_OVER`]; its successor serves the next one.
+/// accepted, or replies with [`TAKEN_OVER`]; its successor serves the next connection.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// Pause before a request is repeated after [`TAKEN_OVER`]. The old process stops accepting connections meanwhile.
@@ -252,6 +252,7 @@ impl Client {
                     self.unread.drain(..consumed);
                     return Ok(status);
                 }
+                // Neither should occur: no request contains `Upgrade`, and `Blocked` means that no reply is expected.
                 ClientEvent::Switched { .. } | ClientEvent::Blocked => {
                     return Err(ClientError::Invalid("the server has switched protocols".to_owned()));
                 }
@@ -259,6 +260,7 @@ impl Client {
                     self.unread.drain(..consumed);
                     let mut buffer = [0; 16 * 1024];
                     match self.stream.read(&mut buffer).map_err(ClientError::Io)? {
+                        // `Ok(true)`: the reply has no length, so the end of the connection ends it.
                         0 if self.engine.closed() == Ok(true) => return Ok(status),
                         0 => return Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into())),
                         count => {

@@ -234,6 +234,7 @@ mod tests {
         ] {
             check(line, expected);
         }
+        // The message quotes only the beginning of a long line.
         let pasted = "word ".repeat(10_000);
         assert!(Command::parse(&pasted).unwrap_err().to_string().len() < 100);
         assert_eq!("".parse::<Command>().unwrap_err().suggestions, []);

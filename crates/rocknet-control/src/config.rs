@@ -27,7 +27,7 @@ impl ConfigFileName {
     ///
     /// # Errors
     ///
-    /// Returns a message for the client if the query has another key.
+    /// Returns a message for the client if the query has another key, or an empty or second `file`.
     pub fn from_query(query: &[u8]) -> Result<ConfigFileName, String> {
         let mut file = None;
         for (name, value) in form_urlencoded::parse(query) {

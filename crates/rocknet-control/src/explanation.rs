@@ -8,11 +8,10 @@ use serde::{Deserialize, Serialize};
 /// Maximum length of a URL in bytes.
 const MAX_URL: usize = 16 * 1024;
 
-/// URL that a request asks about.
+/// URL whose explanation a request queries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplainUrl {
-    /// URL: `http://example.com:8080/path`, `example.com/path` for any port, or `/path` for the site that serves every
-    /// name.
+    /// URL: `http://example.com:8080/path`, `example.com/path` for any port, or `/path` for the catch-all site.
     pub url: String,
 }
 

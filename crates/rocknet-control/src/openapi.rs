@@ -40,7 +40,7 @@ pub fn document() -> String {
         path[endpoint.method.name().to_ascii_lowercase()] = operation(endpoint, &mut requests, &mut replies, &error);
     }
     let mut schemas = requests.take_definitions(true);
-    // A type of requests and replies has the schema of the reply, which lists the same fields.
+    // A type that occurs in requests and in replies has the schema of the reply, which lists the same fields.
     schemas.extend(replies.take_definitions(true));
     let mut document = json!({
         "openapi": "3.1.0",
@@ -212,7 +212,7 @@ fn parameters(endpoint: &Endpoint) -> Vec<Parameter> {
         ],
         "/api/explain" => vec![(
             "url",
-            "URL such as `http://example.com/path`, or a path for the site that serves every name.",
+            "URL such as `http://example.com/path`, or a path for the catch-all site.",
             json!({ "type": "string" }),
         )],
         "/api/site" => vec![(

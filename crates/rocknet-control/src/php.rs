@@ -62,7 +62,7 @@ pub struct PhpPoolSummary {
     pub fault: Option<String>,
 }
 
-/// Pool that an instruction is about.
+/// Pool that a request concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

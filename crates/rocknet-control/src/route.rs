@@ -35,7 +35,7 @@ pub struct RouteTraffic {
     pub duration_counts: Vec<u64>,
 }
 
-/// Site that a request asks about.
+/// Site that a request queries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteName {
     /// Name as in the configuration.

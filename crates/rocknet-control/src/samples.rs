@@ -37,7 +37,7 @@ pub struct LoadSample {
 /// The latest samples, and the state at which the interval of the next sample begins.
 #[derive(Debug)]
 pub struct SampleHistory {
-    /// The latest state with its time.
+    /// The latest state with its time; `None` before the first state.
     last: Option<(Duration, Status)>,
     samples: VecDeque<LoadSample>,
     /// Maximum number of samples that are kept.
@@ -55,7 +55,8 @@ impl SampleHistory {
     }
 
     /// Adds a state, and returns the sample since the previous state. Returns `None` for the first state, and if the
-    /// interval is empty or longer than [`MAX_INTERVAL`]. `at`: time of the state, from any fixed moment.
+    /// interval is empty or longer than [`MAX_INTERVAL`]. `at`: time of the state, measured from the same start in all
+    /// calls.
     pub fn push(&mut self, at: Duration, status: Status) -> Option<LoadSample> {
         let before = self.last.replace((at, status));
         let (Some((began, before)), Some((_, now))) = (before, &self.last) else {

@@ -38,7 +38,7 @@ pub struct Status {
     pub sockets: Vec<ListeningSocket>,
     /// Number of workers of all listeners.
     pub workers: usize,
-    /// Number of restarts of workers that failed.
+    /// Number of restarts of workers after failures.
     pub worker_restarts: u64,
     /// Number of connections that are open now.
     pub connections_open: u64,
@@ -54,8 +54,8 @@ pub struct Status {
     pub tunnels_open: u64,
     /// Number of received requests.
     pub requests: u64,
-    /// Load of the last 10 seconds and of the last minute. If the server runs for a shorter time, there is one
-    /// interval, which begins with its start.
+    /// Load of the last 10 seconds and of the last minute. An interval longer than the running time begins with the
+    /// start of the server. If both begin there, only one is listed.
     pub load: Vec<IntervalLoad>,
     /// Number of bytes sent to clients, including header sections.
     pub bytes_sent: u64,

@@ -16,7 +16,7 @@ pub enum UpstreamState {
     Up,
     /// Fails its health checks, and gets no requests.
     Down,
-    /// Has failed several requests in a row. It gets one request at a time until one succeeds.
+    /// Is out of rotation after failures; after a pause, it gets one trial request.
     Paused,
     /// Was drained by an operator: it gets only requests of clients that are bound to it.
     Drained,
@@ -52,13 +52,13 @@ pub struct UpstreamSummary {
     pub in_flight: u64,
 }
 
-/// Upstreams that an instruction is about.
+/// Upstreams to drain or to enable again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamAddress {
-    /// Address as in the configuration, such as `http://10.0.0.2:3000`. `http://` or `https://` may be left out. All
-    /// upstreams with this address are meant, if routes use it with different settings.
+    /// Address as in the configuration, such as `http://10.0.0.2:3000`. `http://` or `https://` may be left out.
+    /// Routes that use an address with different settings have an upstream each; all of them are meant.
     pub address: String,
 }
 

@@ -134,8 +134,8 @@ impl LoadedController {
         })
     }
 
-    /// Calls `give` to write more of the response body into `room`. Returns the number of bytes: 0 at the end, and for
-    /// a controller without `give`.
+    /// Calls `give` to write more of the response body into `room`. Returns the number of bytes: 0 at the end of the
+    /// body, and for a controller without `give`.
     ///
     /// # Errors
     ///

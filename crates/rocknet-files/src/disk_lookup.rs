@@ -18,7 +18,9 @@ use crate::tree::Tree;
 
 /// Access to the disk that either blocks or fails instead of blocking.
 pub struct DiskLookup {
+    /// True if the lookup may block on the disk.
     blocks: bool,
+    /// Data that a non-blocking lookup has found missing so far.
     pending: RefCell<Vec<PendingRead>>,
 }
 
@@ -137,7 +139,7 @@ impl DiskLookup {
 
 impl PendingRead {
     /// Starts reading the data ahead on the event loop of this thread. Returns `None` if this is impossible, so that a
-    /// thread of the pool has to read the data.
+    /// thread of the blocking pool has to read the data.
     pub fn read_ahead(&self) -> Option<ReadAhead> {
         match self {
             PendingRead::Names {

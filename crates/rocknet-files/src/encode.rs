@@ -18,8 +18,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use crate::coding::encode;
 
-/// Number of bytes that a job of the pool reads and encodes at a time. It is large enough that the cost of starting a
-/// job does not matter, and small enough not to delay other jobs.
+/// Number of bytes that a job of the blocking pool reads and encodes at a time. It is large enough that the cost of
+/// starting a job does not matter, and small enough not to delay other jobs.
 const PIECE: usize = 128 * 1024;
 
 /// Maximum number of files that one server encodes while it sends them. Between two pieces, a Brotli encoder holds up

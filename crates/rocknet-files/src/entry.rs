@@ -99,6 +99,7 @@ pub struct Asset {
 /// One variant of an asset.
 pub struct Variant {
     pub coding: Coding,
+    /// Entity tag; `None` for an error page, which has no validators.
     pub etag: Option<FileTag>,
     /// Head of the response with the whole content.
     pub full: PreparedHeads,
@@ -133,6 +134,7 @@ impl Entry {
     }
 
     /// Returns the time since the last check on disk in milliseconds; 0 if the worker's clock lags behind the check.
+    /// `now_ms` is the uptime.
     #[inline]
     pub fn age_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.checked_ms.load(Ordering::Relaxed))

@@ -26,8 +26,9 @@ fn cause<'c>(tree: &'c Tree, level: Level, what: &'static str) -> Cause<'c> {
     }
 }
 
-/// Logs 403 for a file that this process has no permission to read, because of the mode or owner of the file or of a
-/// folder on its path.
+/// Logs 403 for a file or folder that this process has no permission to read, because of its mode or owner, or those
+/// of a folder above it. Also logs 403 for a symbolic link to a file of another owner, if `symlinks` forbids such
+/// links.
 pub fn forbidden(tree: &Tree, relative: &[u8]) {
     if cause(tree, Level::WARN, FORBIDDEN).may_be_logged() {
         let file = tree.folder().join(&*String::from_utf8_lossy(relative));
@@ -35,8 +36,9 @@ pub fn forbidden(tree: &Tree, relative: &[u8]) {
         tracing::warn!(
             site = %tree.route.label.site,
             file = %file.display(),
-            help = "chmod o+r the file and o+x the folders above it, or change their owner",
-            "403 Forbidden: the user of the server (uid {user}) has no permission to read the file"
+            help = "chmod o+r the file (o+rx if it is a folder) and o+x the folders above it, or change their owner",
+            "403 Forbidden: the user of the server (uid {user}) has no permission to read the file, or a symbolic \
+             link leads to a file of another owner"
         );
     }
 }

@@ -233,7 +233,8 @@ fn latest_modification() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-/// Returns the fields that all variants of a file share.
+/// Returns the fields that all variants of a file share. `modified`: time of modification in seconds since 1970; `None`
+/// for an error page. `negotiates`: true if the response depends on `Accept-Encoding`.
 fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldList {
     let mut fields = FieldList::default();
     fields.add("Content-Type", media.value);
@@ -268,6 +269,7 @@ pub fn variant(
     short.remove("Accept-Ranges");
     if coding != Coding::Identity {
         fields.add("Content-Encoding", coding.name());
+        // Ranges always apply to the plain variant.
         fields.remove("Accept-Ranges");
     }
     apply_to_head(&tree.filters, &tree.route, status, &mut fields);

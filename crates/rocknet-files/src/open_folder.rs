@@ -15,9 +15,9 @@ use rocknet_handler::clock::uptime_ms;
 
 /// Divisor of the process's descriptor limit: open folders use at most 1/16, half of the share of cached files.
 const DESCRIPTOR_SHARE: u64 = 16;
-/// Maximum number of open folders regardless of the descriptor limit. A lookup on a thread of the pool opens a closed
-/// folder again, and cached responses need no open folder. Therefore only folders that are used continuously are worth
-/// a descriptor.
+/// Maximum number of open folders regardless of the descriptor limit. A lookup on a thread of the blocking pool opens a
+/// closed folder again, and cached responses need no open folder. Therefore only folders that are used continuously are
+/// worth a descriptor.
 const MAX_OPEN_FOLDERS: u64 = 2048;
 /// Minimum number of open folders, enough for the sites of a small server.
 const MIN_OPEN_FOLDERS: u64 = 16;
@@ -36,6 +36,7 @@ pub struct Folder {
 /// Part of a folder that [`OpenFolders`] uses too, to close the folder.
 #[derive(Default)]
 struct FolderState {
+    /// `None` while the folder is closed.
     root: Mutex<Option<OpenRoot>>,
     /// Set when the folder is used, and cleared when it is the oldest open folder and another folder is opened.
     used: AtomicBool,
@@ -130,6 +131,7 @@ pub fn most_open_folders() -> usize {
 /// were closed after an error.
 pub struct OpenFolders {
     order: Mutex<VecDeque<Weak<FolderState>>>,
+    /// Maximum number of open folders.
     most: usize,
 }
 

@@ -22,7 +22,7 @@ use rocknet_proto::PreparedHeads;
 
 /// Response to a request for an asset.
 pub enum Choice<'a> {
-    /// Sends this head and the content of the variant, if there is one.
+    /// Sends this head, and the content of the variant. `None` for a 304 response, which has no content.
     Send(&'a PreparedHeads, Option<&'a Variant>),
     /// Sends this response.
     Respond(Box<Response>),

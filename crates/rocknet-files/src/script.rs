@@ -103,7 +103,7 @@ mod tests {
             ("uploads/x.jpg", NameClass::File),
             ("php", NameClass::File),
             ("index.php.txt", NameClass::File),
-            // The Kelvin sign, whose lower case is an ASCII letter.
+            // The extension has a letter that is not ASCII: the Kelvin sign.
             ("index.p\u{212a}p", NameClass::File),
             ("x.php/y", NameClass::File),
             ("", NameClass::File),

@@ -34,7 +34,7 @@ pub struct Tree {
     pub symlinks: confined_fs::Symlinks,
     /// True if scripts are run. Otherwise they are ordinary files.
     pub runs_scripts: bool,
-    /// Path of the folder of CGI programs, below the root, without a trailing slash.
+    /// Path of the folder of CGI programs below the root, with a leading and without a trailing slash.
     programs: Option<Box<str>>,
     /// Maximum size of a file whose content is cached in memory, in bytes.
     pub max_cached_file: u64,
@@ -108,6 +108,7 @@ impl Tree {
 
     /// Like [`Tree::is_program`], for a path below the root without a leading slash.
     pub fn contains_program(&self, relative: &[u8]) -> bool {
+        // `relative` has no leading slash.
         let programs = self.programs().map(|folder| &folder.as_bytes()[1..]);
         let rest = programs.and_then(|programs| relative.strip_prefix(programs));
         rest.is_some_and(|rest| rest.starts_with(b"/"))

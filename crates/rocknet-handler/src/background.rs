@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Future that handles messages until the last sender is dropped.
+/// Function whose future handles messages until the last sender is dropped.
 pub type Run<T> = fn(UnboundedReceiver<T>) -> Pin<Box<dyn Future<Output = ()>>>;
 
 /// A background thread and the channel to it.
@@ -22,7 +22,8 @@ pub struct Background<T> {
     /// Maximum number of threads for blocking calls, such as DNS lookups.
     max_blocking: usize,
     run: Run<T>,
-    /// Set by the first message, so that later messages need no lock. `None` if the thread could not be started.
+    /// Set by the first message, so that later messages need no lock. `None` if the thread was stopped before, or
+    /// could not be started.
     messages: OnceLock<Option<UnboundedSender<T>>>,
     state: Mutex<ThreadState>,
 }

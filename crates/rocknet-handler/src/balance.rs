@@ -177,6 +177,7 @@ mod tests {
             .collect()
     }
 
+    /// Returns a linear congruential generator of pseudo-random numbers.
     fn dice(seed: u64) -> impl FnMut() -> u64 {
         let mut state = seed;
         move || {
@@ -196,6 +197,7 @@ mod tests {
         shares
     }
 
+    /// Asserts that each number differs from the expected one by at most `off`.
     #[track_caller]
     fn near(found: &[usize], expected: &[usize], off: usize) {
         assert!(

@@ -24,6 +24,7 @@ const MAX_DOUBLINGS: u32 = 3;
 /// The circuit of one server.
 #[derive(Debug, Default)]
 pub struct Breaker {
+    /// Number of failures in the current window.
     fails: u32,
     /// Time of the first failure that `fails` counts, in milliseconds of uptime.
     first_failure_ms: u64,
@@ -67,7 +68,8 @@ impl Breaker {
             return false;
         }
         if self.open_until_ms != 0 {
-            // Failures of requests that were sent before the circuit opened are no new information.
+            // Failures during the pause are no new information, because these requests were sent before the circuit
+            // opened.
             if now_ms >= self.open_until_ms {
                 self.failed_trials = (self.failed_trials + 1).min(MAX_DOUBLINGS);
                 self.open_until_ms = now_ms + (rules.window_ms << self.failed_trials);
@@ -100,10 +102,12 @@ mod tests {
         Fail,
         Succeed,
         Begin,
+        Pass,
     }
-    use Event::{Begin, Fail, Succeed};
+    use Event::{Begin, Fail, Pass, Succeed};
 
-    /// Applies events at their times, and checks after each whether a request is admitted.
+    /// Applies events at their times, and checks after each whether a request is admitted. A row is the time in
+    /// milliseconds, the event, and the expected answer.
     #[track_caller]
     fn check(rules: Rules, rows: &[(u64, Event, bool)]) {
         let mut breaker = Breaker::default();
@@ -116,6 +120,7 @@ mod tests {
                     breaker.succeeded();
                 }
                 Begin => breaker.begin(*now_ms, rules),
+                Pass => {}
             }
             assert_eq!(breaker.admits(*now_ms), *admits, "row {number}: {breaker:?}");
         }
@@ -165,7 +170,7 @@ mod tests {
                 (10_501, Fail, true),
             ],
         );
-        // A failed trial request doubles the pause; failures of requests sent before it change nothing.
+        // A failed trial request doubles the pause; failures during the pause change nothing.
         check(
             RULES,
             &[
@@ -187,6 +192,8 @@ mod tests {
                 (0, Fail, true),
                 (0, Fail, false),
                 (10_000, Begin, false),
+                (19_999, Pass, false),
+                (20_000, Pass, true),
                 (20_000, Begin, false),
                 (30_000, Succeed, true),
             ],

@@ -27,7 +27,7 @@ pub enum TimeSource {
     #[default]
     /// The clocks of the system.
     System,
-    /// Milliseconds of uptime, set by a test. The file cache and the log still use the clocks of the system.
+    /// Milliseconds of uptime, set by a test. The date, the file cache and the log still use the clocks of the system.
     Virtual(Arc<AtomicU64>),
 }
 
@@ -88,9 +88,9 @@ impl Clock {
     }
 }
 
-/// Number of immediate responses of which one is timed. Timing needs two readings of the clock. They cost 45 ns with
-/// `clocksource=tsc` (measured on a Xeon), and two system calls with other clock sources. An immediate response takes
-/// less than a microsecond.
+/// Number of requests of which one is timed, if its response is immediate (sent without waiting). Timing needs two
+/// readings of the clock. They cost 45 ns with `clocksource=tsc` (measured on a Xeon), and two system calls with other
+/// clock sources. An immediate response takes less than a microsecond.
 const SAMPLE_EVERY: u8 = 64;
 
 /// Measures the duration of immediate responses by sampling. Responses between two samples get the duration of the last
@@ -99,6 +99,7 @@ const SAMPLE_EVERY: u8 = 64;
 pub struct ReadyLatency {
     /// Number of requests until the next sample.
     left: Cell<u8>,
+    /// Duration of the last sample in microseconds.
     duration_us: Cell<u64>,
 }
 

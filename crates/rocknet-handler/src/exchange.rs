@@ -38,7 +38,7 @@ pub struct Exchange {
     pub is_file_path: bool,
     /// Route of the path.
     pub route: Arc<Route>,
-    /// Key of the request's path in the worker cache.
+    /// Identifies the site under which the worker cache looks the request's path up.
     pub cache_key: CacheKey,
     /// Client: the one that a trusted proxy reports, else the peer.
     pub client: Client,

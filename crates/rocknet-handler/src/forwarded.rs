@@ -131,6 +131,8 @@ mod tests {
 
     #[test]
     fn lists_are_read_from_the_end_while_proxies_are_trusted() {
+        // Peer, fields of the request, and the client that is found. The trusted field is `X-Forwarded-For`; trusted
+        // proxies are those in 10.0.0.0/8 and at Unix sockets.
         for (peer, lines, expected) in [
             ("10.0.0.1", &[][..], "10.0.0.1"),
             ("10.0.0.1", &["X-Forwarded-For: 192.0.2.1"], "192.0.2.1"),
@@ -159,6 +161,7 @@ mod tests {
             ),
             ("10.0.0.1", &["X-Forwarded-For: 2001:db8::1"], "2001:db8::1"),
             ("10.0.0.1", &["X-Forwarded-For: [2001:db8::1]:80"], "2001:db8::1"),
+            // The other field is ignored.
             ("10.0.0.1", &["Forwarded: for=192.0.2.1"], "10.0.0.1"),
         ] {
             assert_eq!(
@@ -167,6 +170,7 @@ mod tests {
                 "{peer} {lines:?}"
             );
         }
+        // The same, with `Forwarded` as the trusted field.
         for (peer, lines, expected) in [
             ("10.0.0.1", &["Forwarded: for=192.0.2.1"][..], "192.0.2.1"),
             ("192.0.2.9", &["Forwarded: for=192.0.2.1"], "192.0.2.9"),

@@ -45,7 +45,7 @@ pub trait Guard: Send + Sync {
     /// Decides about a request.
     fn check(&self, context: &GuardContext<'_>) -> Check;
 
-    /// Admits a request for which the worker cache has a response, and returns its user, if that takes no work. Returns
-    /// `None` if the caller has to use [`Guard::check`]. Has no side effects.
+    /// Admits a request for which the worker cache has a response, if that takes no work. Returns the user as in
+    /// [`Admission`], or `None` if the caller has to use [`Guard::check`]. Has no side effects.
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>>;
 }

@@ -61,7 +61,7 @@ fn permits_caching(name: &str, value: &str) -> bool {
     })
 }
 
-/// Adds `Server` unless it is set. Used for responses whose site is unknown.
+/// Adds `Server` unless it is set. Called instead of the filters for a response whose route is unknown.
 pub fn apply_server(fields: &mut FieldList) {
     if !fields.contains(KnownField::Server) {
         fields.add_const(&SERVER_LINE);

@@ -34,15 +34,18 @@ pub struct InterimSender(Rc<InterimChannel>);
 pub struct InterimChannel {
     /// Boxed, because each request has this field and few have interim responses.
     response: RefCell<Option<Box<InterimResponse>>>,
+    /// Wakes the handler when the protocol has taken the response.
     waker: RefCell<Option<Waker>>,
+    /// Number of responses that the channel has accepted.
     sent: Cell<u8>,
 }
 
 impl InterimResponse {
     /// Adds an interim response of an upstream to the one that has not been sent yet.
     ///
-    /// Early hints are combined, and replace any other response. Of all other responses, only the latest is kept,
-    /// because they indicate little more than that the upstream is working. 100 is dropped.
+    /// Early hints are combined, and take precedence over every other response, earlier or later. Of all other
+    /// responses, only the latest is kept, because they indicate little more than that the upstream is working. 100 is
+    /// dropped.
     pub fn merge(waiting: &mut Option<Box<InterimResponse>>, status: Status, fields: FieldList) {
         match waiting {
             Some(response) if response.status == Status::EARLY_HINTS => {
@@ -85,6 +88,7 @@ impl InterimSender {
                     channel.sent.set(channel.sent.get() + 1);
                     *channel.response.borrow_mut() = Some(response);
                 }
+                // The connection has taken the response, or the response exceeds a limit and is dropped.
                 _ => return Poll::Ready(()),
             }
         }
@@ -149,6 +153,7 @@ mod tests {
 
     #[test]
     fn large_responses_and_framing_fields_are_dropped() {
+        // Name and value of a field, and whether the response is sent. The name `link` has 4 bytes.
         for (name, value, sent) in [
             ("link", "x".repeat(MAX_INTERIM_BYTES - 4), true),
             ("link", "x".repeat(MAX_INTERIM_BYTES - 3), false),
@@ -178,6 +183,7 @@ mod tests {
                 )
             })
         };
+        // Status and `Link` value of the next response, and the status and values that wait after it.
         for (status, value, expected) in [
             (100, "a", None),
             (102, "b", Some((102, "b"))),

@@ -15,7 +15,8 @@ pub struct OpenFile {
     pub file: Arc<File>,
     /// Length in bytes when the file was opened.
     pub length: u64,
-    /// Time of the last check that found the whole file in memory, in milliseconds of uptime, plus 1. 0: never.
+    /// Time of the last check that found the whole file in memory: the lower 32 bits of the milliseconds of uptime,
+    /// which repeat after 49 days, plus 1. 0: never.
     resident_ms: AtomicU32,
 }
 

@@ -38,7 +38,7 @@ pub async fn connect<T>(address: SocketAddr, connect: impl Future<Output = io::R
     PAUSED.connect(address, connect, uptime_ms).await
 }
 
-/// Returns true if `connect` failed because no local port or address was left.
+/// Returns true if `connect` failed because no local port or address was available.
 pub fn is_exhausted(error: &io::Error) -> bool {
     error.kind() == ErrorKind::AddrNotAvailable
 }
@@ -127,6 +127,8 @@ mod tests {
     fn a_destination_without_a_local_port_is_paused_and_tried_again() {
         const NONE: Option<ErrorKind> = Some(ErrorKind::AddrNotAvailable);
         let all = Destinations::new();
+        // Time, port of the destination, result of the system call, and the expected error, with true if the system
+        // call was made.
         for (now_ms, port, system, expected) in [
             (1_000, 1, Ok(()), (None, true)),
             (

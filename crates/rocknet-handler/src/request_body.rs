@@ -81,13 +81,18 @@ pub struct BodyChannel {
     chunk: RefCell<Option<Bytes>>,
     /// Boxed, because few requests have trailers.
     trailers: RefCell<Option<Box<FieldList>>>,
+    /// Result of the body; `None` until it has ended.
     end: Cell<Option<Result<(), BodyError>>>,
+    /// True if the handler has requested a chunk that was not put in yet.
     is_requested: Cell<bool>,
+    /// True if the client may pause; see [`RequestBody::allow_pauses`].
     may_pause: Cell<bool>,
     /// True if the handler has read from the spool since the last [`BodyChannel::take_progress`].
     has_progressed: Cell<bool>,
+    /// Wakes the handler when a chunk or the end was put in.
     consumer_waker: RefCell<Option<Waker>>,
-    /// Wakes the protocol: a handler whose response has begun may request a chunk from another task.
+    /// Wakes the protocol when the handler requests a chunk. Needed because a handler whose response has begun may do
+    /// so from a task other than that of the connection.
     producer_waker: RefCell<Option<Waker>>,
 }
 
@@ -121,7 +126,7 @@ impl RequestBody {
         !has_buffered && self.channel.as_ref().is_none_or(is_over)
     }
 
-    /// Waits for the next chunk. Returns `None` at the end.
+    /// Waits for the next chunk. Returns `None` at the end of the body.
     ///
     /// # Errors
     ///

@@ -149,7 +149,7 @@ pub enum Part {
 /// A body that is produced while it is sent. Each piece is requested only when there is room for it, which limits the
 /// stream to the speed of the client.
 pub trait Stream {
-    /// Returns the next piece; `None` at the end. An error aborts the response so that the client notices.
+    /// Returns the next piece; `None` at the end of the body. An error aborts the response so that the client notices.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<std::io::Result<Bytes>>> + '_>>;
 
     /// Returns the length of the whole body in bytes, if it is known in advance. The stream then yields exactly this
@@ -158,8 +158,8 @@ pub trait Stream {
         None
     }
 
-    /// Returns the trailer fields (RFC 9110 §6.5). Called once, at the end. Trailers are dropped where the framing has
-    /// no place for them, such as after a body with `Content-Length` in HTTP/1.1.
+    /// Returns the trailer fields (RFC 9110 §6.5). Called once, at the end of the body. Trailers are dropped where the
+    /// framing has no place for them, such as after a body with `Content-Length` in HTTP/1.1.
     fn trailers(&mut self) -> Option<FieldList> {
         None
     }

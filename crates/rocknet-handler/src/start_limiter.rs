@@ -24,7 +24,9 @@ pub struct StartLimiter(Rc<LimiterState>);
 
 struct LimiterState {
     per_iteration: u32,
+    /// Number of callers admitted in this iteration.
     started: Cell<u32>,
+    /// Waiting callers, the first to be woken at the front.
     waiters: RefCell<VecDeque<Rc<Waiter>>>,
     /// True while a task is scheduled that resets the count in the next iteration.
     is_scheduled: Cell<bool>,

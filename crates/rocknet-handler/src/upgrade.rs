@@ -53,6 +53,7 @@ mod tests {
     fn a_response_that_does_not_fit_the_upgrade_is_replaced() {
         let tunnel = || Response::tunnel("echo", EmptyTunnel);
         let plain = |code| Response::new(Status::new(code).unwrap());
+        // Method, whether the request has an upgrade, response of the handler, and status that is sent.
         for (method, upgrade, response, expected) in [
             (Method::Get, true, tunnel(), 101),
             (Method::Get, true, plain(200), 200),

@@ -26,8 +26,9 @@ pub(crate) fn covers(route: &str, pattern: &str) -> bool {
     route != pattern && prefix.is_some_and(|prefix| pattern.starts_with(prefix))
 }
 
-/// Adds access control to the routes that it covers. `base`: settings of the site that all routes inherit, whose lists
-/// are combined with those of the routes. `restricted`: patterns with their access control.
+/// Adds the access control of restricted places to the routes that their patterns cover. `base`: settings of the site
+/// that all routes inherit, whose lists are combined with those of the routes. `restricted`: patterns with their access
+/// control.
 pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(String, Settings)]) {
     let own = access_of(base);
     let mut closed = Vec::new();
@@ -42,18 +43,20 @@ pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(
         }
     }
     for directive in closed {
-        let message = "two lists of allowed clients apply here, so `deny = \"all\"` closes the place: write `allow` with \
-             the clients in both";
+        let message = "two lists of allowed clients apply here, so `deny = \"all\"` denies every client here: write \
+             `allow` with the clients in both";
         site.skip(&directive, message);
     }
 }
 
-/// Adds the restrictions of another place to settings, so that both apply. `adds`: also the keys that the settings do
-/// not have. Returns false if two lists cannot be combined, and the place is closed.
+/// Adds the restrictions of another place, a site or a route, to settings, so that both apply. `adds`: true to add also
+/// the keys that the settings do not have. If two lists cannot be combined, denies every client (`deny = "all"`) and
+/// returns false.
 pub(crate) fn combine(settings: &mut Settings, access: &Settings, adds: bool) -> bool {
     let mut is_combined = true;
     for (key, setting) in access.in_order() {
         match settings.get(key).filter(|value| !is_open(key, value)).cloned() {
+            // The settings have no value, or one that permits every client.
             None if adds || settings.has(key) => settings.set(key, setting.value.clone(), setting.line),
             Some(value) if key == "deny" => {
                 settings.set(key, union(&value, &setting.value), setting.line);
@@ -99,7 +102,7 @@ fn union(left: &Value, right: &Value) -> Value {
     }
 }
 
-/// Notes the routes for prefixes, which take precedence over routes for names with restrictions.
+/// Notes that routes for prefixes take precedence over restricted routes for file names, whose patterns begin with `*`.
 pub(crate) fn note_shadowed(site: &mut Site) {
     let prefixes: Vec<String> = site
         .routes

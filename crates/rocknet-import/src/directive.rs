@@ -64,6 +64,7 @@ impl Directive {
     /// Returns the directive on one line, shortened, for messages.
     pub fn text(&self) -> String {
         let mut text = self.name.clone();
+        // `shown` shortens the text, so thousands of arguments need not be copied.
         for argument in self.arguments.iter().take(16) {
             text.push(' ');
             text.push_str(argument);

@@ -18,7 +18,7 @@ pub(crate) struct Document {
     pub sites: Vec<Site>,
     /// Notes that belong to no site.
     pub notes: Vec<Note>,
-    /// Files of the lines that settings and notes refer to.
+    /// Files of the lines that settings and notes refer to. The lines of all files are numbered one after the other.
     pub sources: SourceMap,
 }
 
@@ -97,7 +97,7 @@ impl Site {
         &mut self.routes[index].settings
     }
 
-    /// Removes a route. Patterns are no longer looked up afterwards.
+    /// Removes a route. Afterwards, routes are no longer found by their patterns, because their indices have changed.
     pub fn remove_route(&mut self, index: usize) -> SiteRoute {
         self.by_pattern.clear();
         self.routes.remove(index)
@@ -132,6 +132,7 @@ pub(crate) trait Notes {
     fn list(&mut self) -> &mut Vec<Note>;
 
     fn note(&mut self, kind: NoteKind, directive: &Directive, message: &str) {
+        // The writer sets the file, and replaces the line by the line in that file.
         self.list().push(Note {
             kind,
             file: String::new(),
@@ -153,7 +154,7 @@ pub(crate) trait Notes {
         self.note(NoteKind::NotTranslated, directive, &message);
     }
 
-    /// Notes that a restriction was not translated, although the place is open in the result.
+    /// Notes that a restriction was not translated, so the result permits more requests.
     fn skip_restriction(&mut self, directive: &Directive, message: &str) {
         self.note(
             NoteKind::NotTranslated,
@@ -196,8 +197,8 @@ impl Notes for Vec<Note> {
     }
 }
 
-/// Cancels in a route what the place for all other paths sets. Routes inherit from the site, but `location` and
-/// `handle` blocks only inherit the settings outside of them, `base`.
+/// Cancels in a route the settings of the block for all other paths, `root`, such as `location /`. Routes inherit from
+/// the site, but `location` and `handle` blocks only inherit the settings outside of them, `base`.
 pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
     const HANDLERS: [&str; 4] = ["proxy", "fastcgi", "uwsgi", "scgi"];
     const FILES: [&str; 3] = ["try", "fallback", "browse"];

@@ -1,7 +1,7 @@
-//! Virtual hosts of nginx and Apache, and their assembly to sites: names, listeners, TLS, and redirects to HTTPS.
+//! Virtual hosts of other servers, and their assembly to sites: names, listeners, TLS, and redirects to HTTPS.
 //!
-//! nginx and Apache have one host for each port, RockNet has one site for all its ports. A host that only redirects to
-//! HTTPS becomes a part of the site that it redirects to.
+//! nginx and Apache have one host for each port, but RockNet has one site for all ports of a name. A host that only
+//! redirects to HTTPS becomes a part of the site that it redirects to.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -27,6 +27,7 @@ pub(crate) struct HostDraft {
     pub site: Site,
     /// The directive, for notes.
     pub directive: String,
+    /// Host names in lower case. The first one becomes the name of the site, the others become aliases.
     pub names: Vec<String>,
     pub listeners: BTreeSet<HostListener>,
     /// Settings of the key `tls`: `cert`, `key`, `min` and so on.
@@ -35,7 +36,8 @@ pub(crate) struct HostDraft {
     pub tls_word: Option<&'static str>,
     /// Host that all requests are redirected to by HTTPS, with their path; empty for the host of the request.
     pub https_redirect: Option<String>,
-    /// True if the host has names, and none of them is in `names`. Its site would serve every name, so it is left out.
+    /// Used only if `names` is empty. True if the host has names, but RockNet can express none of them. Its site would
+    /// serve every name, so it is left out.
     pub has_only_unknown_names: bool,
     /// True if RockNet does without a site what the host does.
     pub is_needless: bool,
@@ -240,7 +242,7 @@ fn redirect_all(kept: &mut [HostDraft], host: &mut HostDraft) -> bool {
     true
 }
 
-/// Sets name, listeners and TLS of a site, and adds it to the document.
+/// Sets name, listeners and TLS of a site, and adds it to the document. `used`: lines of the sites by name.
 fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<String, usize>) {
     if host.listeners.is_empty() {
         host.listeners.insert(HostListener {
@@ -272,6 +274,7 @@ fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<Strin
         }
         None => {
             let name = default_name(&host, used);
+            // Any other name contains the listener, so `listen` is not needed.
             has_listen = name == "default";
             name
         }
@@ -294,7 +297,8 @@ fn finish(document: &mut Document, mut host: HostDraft, used: &mut HashMap<Strin
     document.sites.push(host.site);
 }
 
-/// Returns the name of a site for every host name: `default`, or its only listener if there is such a site already.
+/// Returns the name of a catch-all site: `ADDRESS:PORT` or `:PORT` if that is its only listener, otherwise `default`. A
+/// site with only `:80` is also called `default`, unless that name is taken.
 fn default_name(host: &HostDraft, used: &HashMap<String, usize>) -> String {
     let only = match host.listeners.iter().collect::<Vec<_>>()[..] {
         [only] if only.port != 0 => Some(format!("{}:{}", only.address, only.port)),
@@ -306,10 +310,12 @@ fn default_name(host: &HostDraft, used: &HashMap<String, usize>) -> String {
     }
 }
 
+/// Sets `tls` of the site `name` by the listeners and TLS settings of its host.
 fn set_tls(host: &mut HostDraft, name: &str) {
     let line = host.site.line;
     let has_name = name != "default" && !name.contains(':') && name.parse::<std::net::IpAddr>().is_err();
     if !host.is_tls() {
+        // A site with a host name uses TLS by default.
         if has_name {
             host.site.settings.set("tls", Value::text("off"), line);
         }
@@ -317,6 +323,7 @@ fn set_tls(host: &mut HostDraft, name: &str) {
     }
     let is_clear_too = host.listeners.iter().any(|listener| !listener.tls);
     let is_given = host.tls.iter().any(|(key, _)| key == "redirect");
+    // If all listeners use TLS, `redirect` has no effect.
     if !is_clear_too && is_given {
         host.tls.retain(|(key, _)| key != "redirect");
     }
@@ -354,6 +361,7 @@ fn listen(host: &HostDraft) -> Option<Value> {
         return None;
     }
     let values = host.listeners.iter().map(|listener| {
+        // Without a scheme, a site with TLS uses it on every port except 80, and not on Unix sockets.
         let scheme = match (listener.tls, listener.port) {
             (true, 80 | 0) => "https://",
             (false, port) if host.is_tls() && port != 80 && port != 0 => "http://",

@@ -22,7 +22,7 @@ const MAX_INSERTED: usize = 100_000;
 
 /// A directive that includes files.
 pub(crate) struct IncludeRequest {
-    /// Path of a file or folder, or a pattern. Relative paths are relative to the folder of the reader.
+    /// Path of a file or folder, or a pattern. Relative paths are relative to [`IncludeRules::folder`].
     pub path: String,
     /// True if the directive has another meaning when no file matches, so that it is kept.
     pub is_uncertain: bool,
@@ -55,7 +55,9 @@ pub(crate) struct IncludeReader<'a> {
     known: Vec<Vec<Directive>>,
     /// Files that are being read, from the outermost to the innermost.
     open: Vec<PathBuf>,
+    /// Size of the files that have been read.
     bytes: usize,
+    /// Number of directives that have been inserted.
     inserted: usize,
 }
 
@@ -90,6 +92,7 @@ impl<'a> IncludeReader<'a> {
         expanded
     }
 
+    /// Replaces the directives that include files by the directives of these files.
     fn expand(&mut self, tree: Vec<Directive>, file: &Path) -> Result<Vec<Directive>, ImportError> {
         self.known.push(Vec::with_capacity(tree.len()));
         for mut directive in tree {
@@ -126,6 +129,7 @@ impl<'a> IncludeReader<'a> {
         let path = self.rules.folder(file).join(&request.path);
         let found = match self.environment.kind(&path) {
             Some(FileKind::File) => Ok(vec![path.clone()]),
+            // A folder is included with its files and those of two levels of folders below it.
             Some(FileKind::Directory) => {
                 let levels = ["*", "*/*", "*/*/*"].map(|below| self.environment.matching(&path.join(below)));
                 levels
@@ -201,8 +205,7 @@ impl<'a> IncludeReader<'a> {
     }
 }
 
-/// Returns the nearest folder above a file that contains one of the files; otherwise the folder of the
-/// file.
+/// Returns the nearest folder above `file` that contains one of the files `markers`; otherwise the folder of `file`.
 pub(crate) fn root_folder(environment: &dyn Environment, file: &Path, markers: &[&str]) -> PathBuf {
     let is_root = |folder: &&Path| {
         markers

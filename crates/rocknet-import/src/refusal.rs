@@ -1,6 +1,7 @@
 //! Removes the values of a document that the check of the configuration refuses, with a note for each.
 //!
-//! Access stays restricted: a table that loses a restriction is closed, or the note says that the result is more open.
+//! Access stays restricted: a table that loses a restriction denies every client instead, or the note says that the
+//! result is more open.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use crate::document::{Document, SiteRule};
 use crate::note::{Note, NoteKind, RESTRICTS_ACCESS, shown};
 use crate::value::Value;
 
-/// Origin of a line of the result.
+/// Origin of a line of the result. The numbers are the index of the site, and the index of the route or rule in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Comment,
@@ -26,7 +27,8 @@ pub(crate) enum Origin {
 /// Removes the values that a report refuses. Returns false if no finding concerns a value.
 pub(crate) fn refuse(document: &mut Document, origins: &[Origin], report: &Report) -> bool {
     let mut refused: Vec<(Origin, String)> = Vec::new();
-    // Files of the configuration need not exist on this machine.
+    // Files of the configuration need not exist on this machine. For the check, every path is an existing folder, so a
+    // path of a file is reported as a folder.
     let is_about_file = |finding: &&Finding| finding.code == Code::Missing && finding.message.ends_with(" is a folder");
     for finding in report
         .findings
@@ -52,7 +54,8 @@ pub(crate) fn refuse(document: &mut Document, origins: &[Origin], report: &Repor
     removed
 }
 
-/// Returns the position of an origin: site, whether it is the whole site, and the index of a route or rule.
+/// Returns the position of an origin in the document: the index of the site, the part of the site (0 for the whole
+/// site), and the position of a route or rule among the others. A route comes before its keys.
 fn position(origin: &Origin) -> (usize, u8, usize) {
     match origin {
         Origin::Comment | Origin::Global(..) => (0, 0, 0),
@@ -64,6 +67,8 @@ fn position(origin: &Origin) -> (usize, u8, usize) {
     }
 }
 
+/// Removes what an origin names, and adds a note with the message of its finding. Returns false if there is nothing to
+/// remove.
 fn remove(document: &mut Document, origin: &Origin, message: &str) -> bool {
     let note = |line: usize, directive: String| Note {
         kind: NoteKind::NotTranslated,

@@ -214,7 +214,8 @@ mod tests {
 
     #[test]
     fn expressions_become_patterns() {
-        // Expression, its patterns (empty if it has none), and true if they match exactly the same paths.
+        // Expression, its patterns (empty if it has none), and true if they match exactly the same paths (ignored
+        // without patterns).
         let rows: &[(&str, &[&str], bool)] = &[
             (r"\.php$", &["*.php"], true),
             (r"\.(js|css)$", &["*.js", "*.css"], true),

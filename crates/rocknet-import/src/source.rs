@@ -18,12 +18,13 @@ struct SourceFile {
 }
 
 impl SourceMap {
-    /// Adds a file. Returns the number of lines before it, which its line numbers begin after.
+    /// Adds a file. Returns the number of lines before it, which is added to its line numbers.
     pub fn add(&mut self, name: impl Into<String>, text: &str) -> usize {
         let offset = self.files.last().map_or(0, |last| last.offset + last.lines);
         self.files.push(SourceFile {
             name: name.into(),
             offset,
+            // `lines` does not count the empty line after a newline at the end of the text, at which an error can be.
             lines: text.lines().count() + 1,
         });
         offset

@@ -95,3 +95,16 @@ fn every_translation_is_a_valid_configuration() {
         assert_eq!(rocknet_config::format(&translated.toml).as_ref(), Ok(&translated.toml));
     }
 }
+
+#[test]
+fn a_default_server_with_a_name_is_noted() {
+    for directives in [
+        "listen 80 default_server; server_name a.test;",
+        "server_name a.test; listen 80 default_server;",
+    ] {
+        let text = format!("server {{ {directives} root /srv; }}\n");
+        let translated = import(Language::Nginx, "site.conf", &text).unwrap();
+        let is_noted = |note: &rocknet_import::Note| note.message.contains("only [site.default] serves");
+        assert!(translated.notes.iter().any(is_noted), "{}", translated.toml);
+    }
+}

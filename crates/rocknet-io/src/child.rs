@@ -77,7 +77,8 @@ pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_s
     let _ = prepare(command, setup);
 }
 
-/// Sends a signal to all processes of a group created by [`prepare`] or [`bind_to_thread`].
+/// Sends a signal to all processes of a group created by [`prepare`] or [`bind_to_thread`]. `leader` is the process ID
+/// of the started program, which leads the group.
 ///
 /// # Errors
 ///
@@ -255,9 +256,12 @@ mod tests {
         let (_, mut reader) = line(&mut child);
         signal_group(child.id(), Signal::KILL).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
-        // The pipe ends only after the second program, which has its writing end open too.
+        // The pipe ends only after the second program, which also holds the writing end.
         assert_eq!(reader.read_line(&mut String::new()).unwrap(), 0);
-        assert!(signal_group(u32::MAX, Signal::KILL).is_err());
+        assert!(
+            signal_group(u32::MAX, Signal::KILL).is_err(),
+            "no process ID is this large"
+        );
     }
 
     #[test]

@@ -159,7 +159,8 @@ impl Root {
         self.lookup.has_cached()
     }
 
-    /// Starts loading the names that `open_cached` needs into the kernel's cache, on the event loop of this thread.
+    /// Starts loading the names that `open_cached` needs into the kernel's cache, on the event loop of this thread. The
+    /// returned future ends when the names are loaded or cannot be loaded.
     ///
     /// Returns `None` if the event loop cannot load names or has too many operations in progress, if `relative` is
     /// invalid, or if `open_cached` never succeeds below this root or with this policy.

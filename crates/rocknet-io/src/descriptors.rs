@@ -20,8 +20,8 @@ pub fn limit() -> u64 {
 pub fn raise() -> DescriptorLimit {
     let before = limit();
     let maximum = getrlimit(Resource::Nofile).maximum;
-    // Some systems report no hard limit and yet refuse an unlimited soft limit, so a second value is tried. A value
-    // that is not above the present limit is skipped.
+    // Some systems report no hard limit and yet refuse an unlimited soft limit, so a second value is tried. The
+    // loop also ends at a value that is not above the present limit, because there is nothing to raise.
     for requested in [maximum, Some(FALLBACK_LIMIT)] {
         if requested.unwrap_or(u64::MAX) <= before
             || setrlimit(

@@ -255,8 +255,9 @@ pub fn stream_pair() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair()
 }
 
-/// Maximum number of descriptors in one message: the account helper is passed a description of a program, the three
-/// standard streams of the program, a file, and a listening socket.
+/// Maximum number of descriptors in one message. The account helper, the process that starts programs under other
+/// accounts, is passed six: a description of a program, the three standard streams of the program, a file whose path
+/// becomes an argument, and a listening socket.
 pub const MAX_FDS: usize = 6;
 
 /// Lowest number for the duplicate of the standard input, so that the numbers of the standard streams remain free.

@@ -66,7 +66,7 @@ impl From<FileError> for io::Error {
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Truncated { at } => write!(f, "the file was cut short at byte {at} while it was being sent"),
+            Self::Truncated { at } => write!(f, "the file was cut short at byte {at} while it was being read or sent"),
             Self::System(errno) => errno.fmt(f),
         }
     }
@@ -186,7 +186,7 @@ fn some_if_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
 /// The result is false if the file system cannot tell or reports an error. The caller then reads the file where
 /// blocking is allowed, and the error occurs again there.
 pub fn is_resident(file: &File, offset: u64) -> bool {
-    // Reading beyond the end never blocks.
+    // Reading beyond the end of the file never blocks.
     check_resident(file, offset).unwrap_or(true)
 }
 

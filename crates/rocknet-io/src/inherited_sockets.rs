@@ -20,8 +20,8 @@ pub struct InheritedSockets {
 }
 
 impl InheritedSockets {
-    /// Adds a listening socket for TCP or at a file, or a bound UDP socket. Other sockets are closed and reported by
-    /// [`InheritedSockets::unused`]. `name`: name of the socket for messages.
+    /// Adds a listening TCP or Unix socket, or a bound UDP socket. Other sockets are closed and reported by
+    /// [`InheritedSockets::unused`]. `name` is the name of the socket in messages.
     pub fn add(&mut self, socket: OwnedFd, name: &str) {
         let added = match SockRef::from(&socket).r#type() {
             Ok(Type::DGRAM) => {

@@ -1,4 +1,5 @@
-//! Trait for a connected byte transport to one peer: TCP, a Unix socket, TLS over either, or a stream of HTTP/2.
+//! Trait for a connected byte transport to one peer: TCP, a Unix socket, TLS over either, or a stream of HTTP/2 or
+//! HTTP/3.
 //!
 //! The trait suits back ends of both kinds: readiness (epoll) and completion (io_uring). A receive fills the caller's
 //! buffer or returns a buffer of the link. A send is passed the whole queue and removes the sent bytes from its front.
@@ -61,8 +62,9 @@ pub trait Link {
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;
 
     /// Moves the available bytes into an empty pipe, so that they never enter the memory of this process. Returns their
-    /// number, or 0 if nothing was moved. After 0 the caller calls `poll_recv`, which receives the data, the end or the
-    /// error, or waits for it. Links for which [`Link::is_zero_copy`] returns false always return 0.
+    /// number, or 0 if nothing was moved. After 0 the caller calls `poll_recv`, which receives data, the end of the
+    /// stream or an error, or waits for one of them. Links for which [`Link::is_zero_copy`] returns false always return
+    /// 0.
     ///
     /// # Errors
     ///
@@ -81,8 +83,9 @@ pub trait Link {
     }
 
     /// Removes and returns the part of a batched write that the socket did not accept. The task is woken when there is
-    /// such a part; with io_uring, only if it also waits to receive or to send. Until the part has been taken, the link
-    /// sends nothing more, and receiving may remain pending. The caller must send the part before all other output.
+    /// such a part; with io_uring, only if the task also waits to receive or to send. Until the part has been taken,
+    /// the link sends nothing more, and receiving may remain pending. The caller must send the part before all other
+    /// output.
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         None
     }
@@ -117,8 +120,9 @@ pub trait Link {
     fn limit_unsent(&mut self, _: Option<u32>) {}
 
     /// Returns the number of bytes passed to the kernel that the peer has not acknowledged; 0 where the number is
-    /// unknown. TLS adds the records that its inner link has not accepted, and a stream of HTTP/2 counts only bytes
-    /// that wait to be framed. The number shows the progress of a slow peer long before the socket has room again.
+    /// unknown. TLS adds the records that its inner link has not accepted, and a stream of HTTP/2 or HTTP/3 counts only
+    /// the bytes that wait in its connection. The number shows the progress of a slow peer long before the socket has
+    /// room again.
     fn in_flight(&self) -> u64;
 
     /// Returns true if `sendfile` and `splice` work on this link. [`Link::fill_pipe`] can then move data, and files and

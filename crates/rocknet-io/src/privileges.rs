@@ -54,7 +54,7 @@ pub fn keep_process_capabilities() -> Result<(), PrivilegeError> {
 
 /// Removes all capabilities from the ambient and inheritable sets, so that programs started by this process do not
 /// inherit them. The process itself keeps its capabilities, such as the one to bind ports below 1024. Call this
-/// function before any thread starts, because each thread has its own sets. Other systems than Linux have no such sets.
+/// function before any thread starts, because each thread has its own sets. Systems other than Linux have no such sets.
 ///
 /// # Errors
 ///

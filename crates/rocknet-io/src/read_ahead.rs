@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// operation. The caller then has to load the data where blocking is allowed.
 pub type ReadAhead = Pin<Box<dyn Future<Output = bool>>>;
 
-/// Loads `length` bytes of a file from `offset` into the page cache without a thread. Returns `None` if the event loop
-/// does not support read-ahead, or has too many operations in progress. The caller then has to load the range where
-/// blocking is allowed.
+/// Loads `length` bytes of a file from `offset` into the page cache through the event loop of this thread, without
+/// blocking it and without a helper thread. Returns `None` if the event loop does not support read-ahead, or has too
+/// many operations in progress. The caller then has to load the range where blocking is allowed.
 #[cfg(target_os = "linux")]
 pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhead> {
     Some(Box::pin(crate::io_uring::read_ahead(file, offset, length)?))

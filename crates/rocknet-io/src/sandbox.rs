@@ -38,8 +38,8 @@ pub(crate) fn apply_to_program() {
 /// `clone3` fails with `ENOSYS` instead, so that the C library uses `clone`, whose flags the filter can read. Binaries
 /// of another architecture, such as 32-bit programs on a 64-bit system, can make no system call at all.
 ///
-/// To be called before any thread starts, because threads inherit the limits from the thread that starts them.
-/// `has_io_uring`: false to deny io_uring too.
+/// To be called before any thread starts, because threads inherit the limits from the thread that starts them. If
+/// `has_io_uring` is false, io_uring is denied, too.
 ///
 /// # Errors
 ///
@@ -74,7 +74,8 @@ pub fn can_deny_system_calls() -> bool {
     system::can_deny_system_calls()
 }
 
-/// Returns true if the kernel can limit writes to folders, and moves between them.
+/// Returns true if the kernel can keep this process from changing files outside of given folders, and from moving files
+/// between folders.
 #[must_use]
 pub fn can_limit_writes() -> bool {
     system::can_limit_writes()

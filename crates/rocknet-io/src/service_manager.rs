@@ -20,12 +20,12 @@ mod system;
 #[path = "service_manager/portable.rs"]
 mod system;
 
-/// The means by which the service manager that started this process can be reached.
+/// Settings and sockets that the service manager has passed to this process.
 #[derive(Debug, Default)]
 pub struct ServiceEnvironment {
     /// Socket for notifications; `None` without a service manager that expects them.
     pub notify: Option<NotifySocket>,
-    /// Maximum time between two signs of life; `None` if none are expected.
+    /// Maximum time between two signs of life (notifications `WATCHDOG=1`); `None` if none are expected.
     pub watchdog: Option<Duration>,
     /// Sockets that the service manager has opened.
     pub sockets: InheritedSockets,
@@ -34,7 +34,7 @@ pub struct ServiceEnvironment {
 impl ServiceEnvironment {
     /// Reads the environment variables of the service manager and removes them, so that started programs do not
     /// inherit them. Takes over the passed sockets. To be called first in `main`: before a thread starts, and before a
-    /// descriptor is opened. The variables stay if other threads run already.
+    /// descriptor is opened. If other threads run already, the variables stay, because a thread could be reading them.
     ///
     /// Systems other than Linux have no such service manager, and the result is empty.
     #[must_use]
@@ -136,11 +136,11 @@ impl fmt::Display for MonotonicMicroseconds {
     }
 }
 
-/// Values of the variables.
+/// Values of the environment variables that the service manager sets.
 struct Variables {
     /// Path or name of the socket for notifications.
     notify: Option<OsString>,
-    /// Maximum time between two keep-alive notifications, in microseconds.
+    /// Maximum time between two signs of life, in microseconds.
     watchdog: Option<OsString>,
     /// ID of the process to which the watchdog applies.
     watchdog_process: Option<OsString>,

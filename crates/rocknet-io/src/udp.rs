@@ -160,7 +160,7 @@ pub struct UdpSocket {
     /// True while the kernel segments the bytes of a send. If the network device does not support that, datagrams are
     /// sent one by one.
     kernel_segments: AtomicBool,
-    /// True if IPv4 addresses have to be passed in their IPv6-mapped form.
+    /// True if IPv4 addresses have to be passed as IPv4-mapped IPv6 addresses.
     maps_ipv4: bool,
 }
 

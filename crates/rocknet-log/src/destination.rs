@@ -62,8 +62,8 @@ pub(super) struct Destination {
 struct WriteFailure {
     reason: String,
     retry_at: Instant,
-    /// True while the output is a pipe, socket or terminal that is full. This is not a failure yet. Ends when the
-    /// output becomes writable.
+    /// True while the output is a pipe, socket or terminal that is full. This is not a failure yet. The value
+    /// becomes false when the output is writable again.
     reader_is_slow: bool,
 }
 
@@ -304,7 +304,7 @@ impl Destination {
             .is_none_or(|failure| failure.reader_is_slow || failure.retry_at <= now.instant)
     }
 
-    /// Writes until the end or the first error. Returns the number of bytes written.
+    /// Writes until all bytes are written or an error occurs. Returns the number of bytes written.
     fn write(&mut self, bytes: &[u8], now: Now) -> usize {
         let mut done = 0;
         while done < bytes.len() {

@@ -95,7 +95,8 @@ impl ErrorLog {
         is_set
     }
 
-    /// Gives a module the level of all others again. Returns false if the module has no level of its own.
+    /// Removes the level of a module. The level of a module that contains it, or else the general one, applies again.
+    /// Returns false if the module has no level of its own.
     pub fn remove_module_level(&self, module: &str) -> bool {
         let is_removed = self.logger.shared.levels.remove_module(module);
         self.logger.renew_interest();

@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_new_follower_gets_the_recent_errors_without_colours() {
         let mut followers = Followers::default();
-        followers.push(FollowedLog::Access, b"nobody follows\n");
+        followers.push(FollowedLog::Access, b"not followed\n");
         for number in 0..MAX_RECENT + 1 {
             followers.push(FollowedLog::Error, format!("\x1B[2m{number}\x1B[0m\n").as_bytes());
         }

@@ -63,6 +63,7 @@ enum Message {
 /// Log for access records, with the format of its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SinkId {
+    /// Number of the log in the table of the log thread.
     destination: u32,
     format: AccessFormat,
 }

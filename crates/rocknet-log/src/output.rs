@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(
             std::fs::metadata(&path).expect("is there").mode() & 0o7137,
             0,
-            "other users may neither read nor write it"
+            "the file has more permissions than `MODE`"
         );
     }
 

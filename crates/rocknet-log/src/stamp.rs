@@ -123,6 +123,7 @@ mod tests {
     #[test]
     fn stamps_show_local_time_and_offset() {
         let zone = |minutes: i32| Offset::from_seconds(minutes * 60).expect("an offset").to_time_zone();
+        // Offset of the zone in minutes, Unix time in milliseconds, and the stamps of the access log and the error log.
         for (minutes, unix_ms, clf, millis) in [
             (
                 -420,

@@ -209,6 +209,7 @@ mod tests {
     #[test]
     fn each_cause_logs_a_line_a_second_and_counts_the_rest() {
         let mut table = Table::default();
+        // Time in milliseconds, site and subject of a line, and whether the line may be logged.
         for (at, site, subject, admitted) in [
             (0, "a", "/x", true),
             (0, "a", "/y", true),

@@ -27,6 +27,7 @@ const ACTIVE_MAX: usize = 64;
 
 /// Lines of one log, on their way to the log thread.
 pub(super) struct Chunk {
+    /// Number of the log in the table of the log thread.
     pub(super) destination: u32,
     pub(super) bytes: Vec<u8>,
     pub(super) lines: u64,
@@ -92,7 +93,7 @@ impl AccessWriter {
         }
     }
 
-    /// Sends all buffers. Called at each tick of the worker and at its end.
+    /// Sends all buffers. Called at each tick of the worker, and when the worker ends.
     pub fn flush(&mut self) {
         for at in (0..self.active.len()).rev() {
             if self.hand_over(self.active[at] as usize) {

@@ -145,7 +145,7 @@ pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Loads eight bytes as a little-endian word; `None` if fewer than eight follow `at`.
+/// Loads the eight bytes that begin at `at` as a little-endian word; `None` if fewer than eight are left.
 #[inline(always)]
 pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes
@@ -159,9 +159,9 @@ const LOW: u64 = 0x0101_0101_0101_0101;
 /// Highest bit of each byte of a word.
 const HIGH: u64 = LOW << 7;
 
-// `below` and `equal` set the high bit of each byte that matches. A borrow may set false bits, but only after a byte
-// that matches, so the lowest set bit is always correct. `first` uses the lowest set bit alone; no other code may use
-// the higher bits.
+// `below` and `equal` set the high bit of each byte that matches. A borrow may also mark bytes that do not match, but
+// only bytes after a match, so the lowest set bit is always correct. `first` uses the lowest set bit alone; no other
+// code may use the higher bits.
 
 /// Marks the bytes of `word` that are less than `bound`, which must be at most 0x80.
 #[inline(always)]

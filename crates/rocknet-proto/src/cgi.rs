@@ -54,7 +54,7 @@ pub enum VariableError {
 impl fmt::Display for VariableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            VariableError::TooLong => "the fields of the request are longer than the application's protocol allows",
+            VariableError::TooLong => "the variables of the request are longer than the application's protocol allows",
             VariableError::Nul => "a variable contains a NUL byte",
         })
     }
@@ -101,7 +101,7 @@ impl fmt::Display for CgiHeadError {
         f.write_str(match self {
             CgiHeadError::Line => "a line before the body is not a header field",
             CgiHeadError::Value => "the value of a header field contains a control character",
-            CgiHeadError::Status => "the status is repeated, or is not a number from 200 to 999",
+            CgiHeadError::Status => "the status is malformed or repeated, or is not a number from 200 to 999",
             CgiHeadError::TooManyFields => "there are too many header fields",
         })
     }

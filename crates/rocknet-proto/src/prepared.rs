@@ -49,6 +49,7 @@ fn render_h2(status: Status, fields: &FieldList, length: u64) -> h2::PreparedHea
             let valid = all().filter(|field| h2::PreparedHead::new(status, None, [*field]).is_ok());
             h2::PreparedHead::new(status, length, valid)
         })
+        // Never reached, because all remaining fields are valid.
         .unwrap_or_else(|_| h2::PreparedHead::bare(status, length))
 }
 
@@ -61,5 +62,6 @@ fn render_h3(status: Status, fields: &FieldList, length: u64) -> h3::PreparedHea
             let valid = all().filter(|field| h3::PreparedHead::new(status, None, [*field]).is_ok());
             h3::PreparedHead::new(status, length, valid)
         })
+        // Never reached, because all remaining fields are valid.
         .unwrap_or_else(|_| h3::PreparedHead::bare(status, length))
 }

@@ -84,7 +84,9 @@ impl FramingError {
             Self::LengthRepeated => "more than one Content-Length",
             Self::LengthInvalid => "a malformed Content-Length",
             Self::CodingInHttp10 => "Transfer-Encoding in HTTP/1.0",
-            Self::CodingInvalid => "a Transfer-Encoding that does not end with one chunked",
+            Self::CodingInvalid => {
+                "a Transfer-Encoding that has an empty member, or does not end with exactly one chunked"
+            }
             Self::CodingUnknown => "an unknown transfer coding",
         }
     }
@@ -121,12 +123,12 @@ impl ChunkError {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Size => "a chunk without a size",
-            Self::SizeTooLong => "a chunk size of more than 16 digits",
+            Self::SizeTooLong => "a chunk size of more than 16 digits, or chunk sizes whose sum exceeds 64 bits",
             Self::AfterSize => "unexpected bytes after a chunk size",
             Self::Extension => "a control character in a chunk extension",
             Self::ExtensionsTooLarge => "too many bytes of chunk extensions",
             Self::BareLf => "a bare LF after a chunk size",
-            Self::End => "chunk data longer than its size",
+            Self::End => "chunk data that does not match its size",
             Self::Trailer(error) => error.reason(),
             Self::ForbiddenTrailer => "a field that is forbidden in trailers",
         }
@@ -232,12 +234,12 @@ impl Refusal {
             Self::VersionSyntax => "a malformed version",
             Self::UnknownProtocol => "a line of an unknown protocol",
             Self::TargetByte => "a forbidden byte in the request target",
-            Self::TargetForm => "a request target in a form that its method does not allow",
+            Self::TargetForm => "a request target of an unknown form, or of a form that its method does not allow",
             Self::TargetFragment => "a fragment in the request target",
             Self::TargetScheme => "a request target with a scheme other than http and https",
             Self::TargetTooLong => "a request target that is too long",
             Self::Field(error) => error.reason(),
-            Self::HostMissing => "no Host field",
+            Self::HostMissing => "a request without a host",
             Self::HostRepeated => "more than one Host field",
             Self::HostInvalid => "a malformed host",
             Self::HostMismatch => "a Host field that differs from the request target",

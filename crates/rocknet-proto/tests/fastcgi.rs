@@ -148,8 +148,8 @@ fn requests_have_the_format_of_the_specification() {
 
 #[test]
 fn a_variable_may_fill_one_record() {
-    // A record has at most 65,535 bytes. Here, the length of the name takes one byte, the length of the value four
-    // bytes, and the name one byte. The value takes the rest.
+    // The content of a record has at most 65,535 bytes. Here, the length of the name takes one byte, the length of the
+    // value four bytes, and the name one byte. The value takes the rest.
     let most = 65_535 - 1 - 4 - 1;
     let mut out = Vec::new();
     let mut params = Params::new(&mut out);

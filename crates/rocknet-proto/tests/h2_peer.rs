@@ -213,6 +213,7 @@ impl Server {
             }
         } else {
             let trailers = flags.contains('t');
+            // The head has no Content-Length and does not end the response.
             assert_eq!(connection.respond(stream, Status::OK, None, fields, false, out), Ok(()));
             self.sending.insert(stream, (0, trailers));
             assert_eq!(connection.queue_body(stream, length as u64, !trailers, out), Ok(()));
@@ -289,6 +290,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
             let Server {
                 connection, head, out, ..
             } = &mut server;
+            // The time is always 0.
             let received = connection.receive(&limits, 0, &unread, head, out);
             server.handle(received.event, &unread);
             unread.drain(..received.consumed);

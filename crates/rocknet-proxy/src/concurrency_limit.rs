@@ -47,7 +47,8 @@ pub trait WaitQueue: Send + Sync {
     fn grant(&self, upstream_id: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>>;
 }
 
-/// Requests in flight at an upstream. Several routes may share the upstream, each with its own limit.
+/// Requests in flight at an upstream. Several routes may share the upstream, each with its own limit. In all methods,
+/// `now_ms` is the uptime in milliseconds.
 pub struct ConcurrencyLimit {
     /// Id of the upstream.
     id: u32,

@@ -41,8 +41,8 @@ pub async fn connect(
     Ok(Box::new(H1Connection::new(transport)))
 }
 
-/// Connects to the first address of the upstream that accepts a connection, or through the dialer of the proxy if it
-/// has one. Then completes the TLS handshake if the upstream uses TLS.
+/// Connects to the first address of the upstream that accepts a connection. If the proxy has a dialer, which replaces
+/// sockets, connects through the dialer instead. Then completes the TLS handshake if the upstream uses TLS.
 ///
 /// The timeout `connect` of the proxy covers both connecting and the handshake.
 pub async fn open_transport(

@@ -30,7 +30,7 @@ pub enum ProxyError {
     /// All upstreams are at their limit, and the queue was full or the wait in it timed out. Alternatively, the worker
     /// has no free stream on its HTTP/2 connections to the upstream, and may open no more connections.
     NoCapacity,
-    /// No upstream passes its health checks.
+    /// Each upstream fails its health checks or is drained.
     NoHealthyUpstream,
     /// The response, or its next piece, did not arrive in time.
     Timeout,
@@ -109,22 +109,26 @@ impl ProxyError {
                 format!("{upstream} does not respond. Check the address, and the firewalls in between.")
             }
             ProxyError::Connect(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
-            ProxyError::Connect(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
+            ProxyError::Connect(error) if is_resource_shortage(error) => {
+                "This machine has no file descriptor or memory for the connection. Raise the limit of open files, or \
+                 find out what uses the memory."
+                    .to_owned()
+            }
             ProxyError::Connect(_) => {
-                format!("Nothing listens at {upstream}. Start that server, or correct `proxy` in the configuration.")
+                format!("{upstream} cannot be reached. Start that server, or correct `proxy` in the configuration.")
             }
             ProxyError::Resolve(_) => {
                 format!("The name in {upstream} cannot be resolved. Correct `proxy` in the configuration, or the DNS.")
             }
             ProxyError::Handshake(error) => tls_error::hint(error, upstream),
             ProxyError::NoCapacity => {
-                "All upstreams have as many requests as `connections` of the proxy permits. Raise \
-                 that limit, add upstreams, or find out why they are slow."
+                "All upstreams have as many requests as `connections` of the proxy or their HTTP/2 connections permit. \
+                 Raise `connections`, add upstreams, or find out why they are slow."
                     .to_owned()
             }
             ProxyError::NoHealthyUpstream => {
-                "No upstream passes its health checks. Request `path` of `health` from an \
-                 upstream by hand, and compare the status."
+                "Each upstream fails its health checks or is drained. Request `path` of `health` from an upstream by \
+                 hand, and compare the status. `rocknet upstreams` lists the drained ones."
                     .to_owned()
             }
             ProxyError::Timeout => format!(
@@ -228,7 +232,7 @@ impl fmt::Display for ProxyError {
             ProxyError::Resolve(error) => write!(f, "cannot resolve the name: {error}"),
             ProxyError::Handshake(error) => write!(f, "the TLS handshake failed: {}", tls_error::reason(error)),
             ProxyError::NoCapacity => f.write_str("all upstreams are at their limit of requests"),
-            ProxyError::NoHealthyUpstream => f.write_str("no upstream passes its health checks"),
+            ProxyError::NoHealthyUpstream => f.write_str("each upstream fails its health checks or is drained"),
             ProxyError::Timeout => f.write_str("the upstream did not respond in time"),
             ProxyError::ReusedConnectionClosed => f.write_str("the upstream closed a reused connection"),
             ProxyError::ConnectionLost(error) => write!(f, "the connection failed: {error}"),
@@ -238,7 +242,7 @@ impl fmt::Display for ProxyError {
             ProxyError::Refused => f.write_str("the upstream refused the request"),
             ProxyError::StreamReset(reason) => write!(f, "the upstream reset the stream: {}", reason.description()),
             ProxyError::Encode(error) => write!(f, "the request cannot be encoded for the upstream: {error}"),
-            ProxyError::RequestBody(error) => write!(f, "the request body is incomplete: {error:?}"),
+            ProxyError::RequestBody(error) => write!(f, "the request body was not received: {error:?}"),
         }
     }
 }

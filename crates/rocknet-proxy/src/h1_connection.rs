@@ -38,6 +38,7 @@ impl H1Connection {
 
     /// Prepares the connection for another request. Returns false if it cannot be reused.
     pub fn prepare_for_reuse(&mut self) -> bool {
+        // Sends a batched write now, so that `take_unsent` returns what the socket did not accept of it.
         self.link.flush();
         let is_reusable = self.engine.is_reusable()
             && self.out.is_empty()

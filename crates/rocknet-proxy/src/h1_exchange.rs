@@ -81,8 +81,8 @@ impl H1Exchange {
         }
     }
 
-    /// Encodes the request head and takes the body out of `body`. `sent` is the request as it is sent to the
-    /// upstream.
+    /// Encodes the request head and takes the body out of `body`. `sent` is the request as it is sent to the upstream.
+    /// Sets `deadline` to the timeout of the response head.
     pub fn start(
         &mut self,
         upstream: &Upstream,
@@ -339,7 +339,7 @@ impl H1Exchange {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(received)) => received,
             Poll::Ready(Err(_)) if is_unused_since_idle => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
-            // In TLS 1.3 the upstream checks our certificate only after the handshake is complete on our side.
+            // In TLS 1.3 the upstream checks the client certificate only after the handshake is complete on this side.
             Poll::Ready(Err(error)) if !self.has_received && tls_error::is_client_rejected(&error) => {
                 return Poll::Ready(Err(ProxyError::Handshake(error)));
             }

@@ -18,8 +18,8 @@ const TRUSTED_FIELDS: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::XRealIp,
 ]);
 
-/// Returns true if the name differs from that of a trusted field, but a CGI-like gateway maps both names to the same
-/// variable.
+/// Returns true if the name differs from the name of a trusted field, but a CGI-like gateway maps both names to the
+/// same variable.
 pub fn is_spoofed(name: &[u8]) -> bool {
     if memchr::memchr(b'_', name).is_none() {
         return false;

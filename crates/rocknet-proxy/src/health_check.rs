@@ -153,6 +153,7 @@ async fn request_status<S: AsyncRead + AsyncWrite + Unpin>(
             {
                 ClientEvent::Response { .. } => return Ok(index.status.code()),
                 ClientEvent::Interim { consumed } => at += consumed,
+                // The head is incomplete.
                 _ => break,
             }
         }

@@ -95,6 +95,7 @@ enum ForwardResult {
 /// Error of a request that got no response, with the upstream that was tried last.
 struct ForwardError {
     error: ProxyError,
+    /// `None` if the error occurred before the first try.
     upstream: Option<Arc<Upstream>>,
 }
 

@@ -17,7 +17,7 @@ pub struct Permit {
 
 impl Upstream {
     /// Returns a permit if fewer than `max` requests are in flight. Low priority may not use the reserve while requests
-    /// of higher priority arrive. Waiting requests are not considered.
+    /// of higher priority arrive. Waiting requests are not considered. `now_ms` is the uptime in milliseconds.
     pub fn try_acquire(self: &Arc<Upstream>, max: usize, priority: Priority, now_ms: u64) -> Option<Permit> {
         let kind = self.limit.try_acquire(max, priority, now_ms)?;
         Some(Permit {

@@ -39,7 +39,7 @@ struct IdleConnections {
 
 impl ConnectionPool {
     /// Takes an idle connection that the upstream is not known to have closed. A request that is not idempotent gets
-    /// only a connection that was idle for less than [`SAFE_IDLE_MS`].
+    /// only a connection that was idle for less than [`SAFE_IDLE_MS`]. `now_ms` is the uptime in milliseconds.
     pub(super) fn take(&self, upstream: &Upstream, is_idempotent: bool, now_ms: u64) -> Option<Box<H1Connection>> {
         let mut by_upstream = self.by_upstream.borrow_mut();
         let idle = by_upstream.get_mut(&upstream.id)?;
@@ -58,7 +58,8 @@ impl ConnectionPool {
     }
 
     /// Adds a connection whose response is complete. Closes it instead if it cannot be reused or the pool is full. With
-    /// the PROXY protocol a connection is never reused, because its header names one client.
+    /// the PROXY protocol a connection is never reused, because its header names one client. `now_ms` is the uptime,
+    /// and `idle_ms` the idle timeout, both in milliseconds.
     pub(super) fn keep(&self, upstream: &Arc<Upstream>, mut connection: Box<H1Connection>, now_ms: u64, idle_ms: u64) {
         if upstream.proxy_protocol.is_some() || !connection.prepare_for_reuse() {
             return;

@@ -64,7 +64,9 @@ pub struct Proxy {
     max_requests: usize,
     /// True if the configuration sets the limit. Tunnels then count against it.
     counts_tunnels: bool,
+    /// Requests that wait for a permit.
     queue: Arc<UpstreamQueue>,
+    /// Maximum wait for a permit.
     queue_timeout: Duration,
     /// Timeout of connecting and of the TLS handshake.
     pub(super) connect: Duration,
@@ -184,7 +186,12 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
         (None, Host::Address(ip, _)) => ip.to_string(),
         (None, Host::Unix(_)) => "localhost".to_owned(),
     };
-    ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" cannot be the name in a certificate"))
+    ServerName::try_from(name.clone()).map_err(|_| {
+        format!(
+            "\"{name}\" cannot be the name in a certificate; set `server_name` of the proxy to the name in the \
+             certificate of the upstream"
+        )
+    })
 }
 
 impl Member {

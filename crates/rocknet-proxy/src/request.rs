@@ -211,7 +211,7 @@ impl<'p> UpstreamRequest<'p> {
         } else {
             Vec::new()
         };
-        // Key that RockNet has generated for extended CONNECT; empty if the client sends its own.
+        // Key that RockNet has generated for extended CONNECT; otherwise empty.
         let key = self.upgrade.as_ref().and_then(|upgrade| upgrade.key.as_ref());
         let key = key.map_or(&b""[..], WebSocketKey::as_bytes);
         let is_passed = |field: &Field<'_>| match field.known {

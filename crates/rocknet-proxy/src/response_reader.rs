@@ -23,7 +23,7 @@ pub struct ResponseReader {
     pub interim: Option<Box<InterimResponse>>,
     /// Protocol switch that the request offers.
     pub upgrade: Option<Rc<UpgradeRequest>>,
-    /// Trailer fields. Boxed, like the next field, because few responses have trailers and each `ResponseReader` is
+    /// Trailer fields. Boxed, like the next field, because few responses have them and each `ResponseReader` is
     /// moved.
     pub trailers: Option<Box<FieldList>>,
     /// Protocol that the upstream switched to.

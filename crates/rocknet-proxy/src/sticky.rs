@@ -23,6 +23,7 @@ pub fn from_cookies(fields: Fields<'_>, cookie: &str) -> Option<u64> {
 }
 
 /// Returns the value of `Set-Cookie` for an upstream. `cookie`: name of the cookie. `name`: name hash of the upstream.
+/// `is_secure`: true if the client uses TLS.
 ///
 /// The cookie is `HttpOnly`, because scripts need no access to it, and `SameSite=Lax`, so that requests embedded in
 /// other sites do not send it.

@@ -105,7 +105,8 @@ mod tests {
         }
     }
 
-    /// Checks all paths of up to six of the segments below whose last segment is not empty.
+    /// Checks all paths of up to six segments from `SEGMENTS` whose last segment is not empty. The digits of `number`
+    /// in base 7 are the indexes of the segments.
     #[test]
     fn the_forwarded_path_is_the_path_that_rules_matched() {
         const SEGMENTS: [&str; 7] = ["", ".", "..", "%2e", ".%2E", "a", "b"];
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_contain_dots_are_not_dot_segments() {
+    fn leading_dots_and_encoded_bytes_may_be_dot_segments() {
         for path in ["/", "/a.html", "/a/b..c/d.", "/a...", ""] {
             assert!(!may_have_dots(path.as_bytes()), "{path}");
         }
@@ -169,6 +170,7 @@ mod tests {
             ("/a//..", "/"),
             ("/./a/.//b", "/a//b"),
         ] {
+            // `write` appends to the text before it.
             let mut out = b"x".to_vec();
             write(raw.as_bytes(), &mut out);
             assert_eq!(String::from_utf8_lossy(&out), format!("x{expected}"), "{raw}");

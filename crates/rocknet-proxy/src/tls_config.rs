@@ -52,7 +52,8 @@ pub struct TlsClientConfigs {
 }
 
 impl TlsClientConfigs {
-    /// Returns the configuration for these settings. Upstreams with the same settings share it.
+    /// Returns the configuration for these settings. Upstreams with the same settings share it. `http2`: true to offer
+    /// HTTP/2, false to offer HTTP/1.1.
     ///
     /// The system's certificate store is read for each new configuration that needs it.
     ///

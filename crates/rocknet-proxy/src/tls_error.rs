@@ -74,7 +74,7 @@ pub fn hint(error: &io::Error, upstream: &str) -> String {
             _ => "The upstream needs another certificate.",
         },
         Some(Error::AlertReceived(alert)) if is_about_client_certificate(*alert) => {
-            "Set `cert` and `key` of the proxy."
+            "Set `cert` and `key` of the proxy to a client certificate that the upstream accepts."
         }
         Some(Error::AlertReceived(AlertDescription::UnrecognisedName)) => {
             "Set `server_name` of the proxy to a name that the upstream knows."
@@ -90,8 +90,8 @@ pub fn hint(error: &io::Error, upstream: &str) -> String {
     format!("{upstream} was reached, but the TLS handshake failed: {reason}. {advice}")
 }
 
-/// Returns true if the upstream rejected our client certificate, or requires one. In both cases, the upstream has not
-/// processed any request.
+/// Returns true if the upstream rejected the client certificate of this server, or requires one. In both cases, the
+/// upstream has not processed any request.
 pub fn is_client_rejected(error: &io::Error) -> bool {
     matches!(rustls_error(error), Some(Error::AlertReceived(alert)) if is_about_client_certificate(*alert))
 }

@@ -18,9 +18,9 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// Maximum number of bytes of [`RESOLV_CONF`] that are parsed. It is generous: lists of search domains traditionally
 /// have at most 256 characters.
 const MAX_CONF: usize = 16 * 1024;
-/// Maximum number of name servers, equal to that of the system resolver (`MAXNS`).
+/// Maximum number of name servers, equal to the maximum of the system resolver (`MAXNS`).
 const MAX_SERVERS: usize = 3;
-/// Maximum number of search domains, equal to that of glibc before 2.26.
+/// Maximum number of search domains, equal to the maximum of glibc before 2.26.
 const MAX_SEARCH: usize = 6;
 /// Timeout of one query. It is short, because the system has just queried the name server, which has cached the result.
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -277,6 +277,7 @@ mod tests {
         other_id[0] ^= 1;
         let mut query = good.clone();
         query[2] &= !0x80;
+        // The first letter of the name is at 13, after the header and the length of the label.
         let mut other_question = good.clone();
         other_question[13] ^= 0x40;
         for wrong in [&other_id, &query, &other_question] {
@@ -324,7 +325,7 @@ mod tests {
             at in 0..600_usize,
         ) {
             let request = dns::query(7, "app.test", A).expect("a name");
-            // The head matches the question, so that the bytes after it are parsed.
+            // The header and the question match the request, so that the bytes after them are parsed.
             let mut message = response(&request, &[]);
             message[7] = records;
             message.extend(&bytes);

@@ -13,7 +13,7 @@ use rocknet_proto::request::Request;
 pub struct UpgradeRequest {
     /// Value of `Upgrade`.
     pub protocols: Vec<u8>,
-    /// Key that the proxy generated for extended CONNECT; `None` if the client sends its own key.
+    /// Key that the proxy generated for a WebSocket requested by extended CONNECT; otherwise `None`.
     pub key: Option<WebSocketKey>,
 }
 

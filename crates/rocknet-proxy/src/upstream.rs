@@ -14,7 +14,7 @@ use rocknet_handler::balance;
 use rocknet_handler::breaker::{Breaker, Rules};
 use rocknet_handler::clock::TimeSource;
 
-/// Server that requests are forwarded to.
+/// Server that requests are forwarded to. In all methods, `now_ms` is the uptime in milliseconds.
 pub struct Upstream {
     /// Identifies the upstream within a server.
     pub id: u32,
@@ -178,10 +178,11 @@ impl Upstream {
         self.limit.load() as u64
     }
 
-    /// Drains the upstream, or ends that.
+    /// Drains the upstream, or ends its drain if `is_drained` is false.
     pub fn set_drained(&self, is_drained: bool) {
         self.is_drained.store(is_drained, Ordering::SeqCst);
-        // Waiting requests may now use one upstream more. If none is left, they receive a permit and then an error.
+        // Waiting requests may now use this upstream, or, if it is drained, a backup. If all upstreams are drained, the
+        // requests receive a permit and then an error.
         self.limit.grant_to_waiting();
     }
 

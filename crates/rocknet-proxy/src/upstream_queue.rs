@@ -473,7 +473,7 @@ mod tests {
             }
             late.wheel.advance();
         };
-        // The test waits six ticks in two parts, each of which may end a tick late.
+        // The request waits six ticks in two parts (four and two), each of which may end a tick late.
         assert!(permit.is_none() && (6..=8).contains(&ticks), "{ticks}");
         drop(held);
         assert!(shared.limit.has_capacity(1, Low, uptime_ms()));

@@ -81,6 +81,7 @@ impl Upstreams {
     }
 
     /// Returns the upstream with these properties. All routes with an equal upstream share it, also across reloads.
+    /// `tls`: TLS configuration, and the name for which the certificate must be valid.
     pub fn get(
         &self,
         model: &model::Upstream,
@@ -115,8 +116,9 @@ impl Upstreams {
         all
     }
 
-    /// Drains the upstreams with an address, or ends that. The drain also applies to upstreams with this address that
-    /// a later configuration adds. Returns false if neither an upstream nor a drain has this address.
+    /// Drains the upstreams with an address, or ends their drain if `is_drained` is false. The drain also applies to
+    /// upstreams with this address that a later configuration adds. Returns false if neither an upstream nor a drain
+    /// has this address.
     pub fn set_drained(&self, address: &str, is_drained: bool) -> bool {
         let all = lock(&self.all);
         let upstreams = all.values().filter_map(Weak::upgrade);
@@ -137,7 +139,7 @@ impl Upstreams {
         true
     }
 
-    /// Returns the TLS configuration for handshakes.
+    /// Returns the TLS configuration for handshakes. `http2`: true to offer HTTP/2, false to offer HTTP/1.1.
     ///
     /// # Errors
     ///

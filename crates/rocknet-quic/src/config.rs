@@ -22,7 +22,7 @@ pub const SECRET_LENGTH: usize = 32;
 /// Idle timeout (RFC 9000 §10.1). Browsers and other servers use the same value.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time after which a connection with an exchange in progress sends PING (RFC 9000 §10.1.2), so that the idle timeout
-/// does not end an exchange that is silent. Two PING frames may be lost.
+/// does not end an exchange that is silent. A lost PING can be repeated before the timeout.
 pub const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Receive window of a stream in bytes, the same as for HTTP/2.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -127,7 +127,8 @@ pub fn remembered_parameters() -> Vec<u8> {
         .collect()
 }
 
-/// Returns the settings that an endpoint keeps for its whole life. `forwarding`: inboxes of the workers of the process.
+/// Returns the settings that an endpoint keeps for its whole life. `forwarding` has the inboxes of the workers of the
+/// process. `misrouted` gets the owner that the connection ID of a rejected datagram names.
 pub(crate) fn endpoint_config(
     keys: &SharedKeys,
     owner: Owner,
@@ -180,6 +181,7 @@ pub(crate) fn transport_config(trace: Option<QlogStream>) -> TransportConfig {
         .crypto_buffer_size(CRYPTO_BUFFER)
         .initial_mtu(INITIAL_MTU)
         .mtu_discovery_config(Some(discovery))
+        // Without a buffer, unreliable datagrams (RFC 9221) are turned off.
         .datagram_receive_buffer_size(None)
         .qlog_stream(trace)
         .congestion_controller_factory(Arc::new(CubicFactory));
@@ -206,6 +208,7 @@ mod tests {
         let keys = SharedKeys::random().expect("keys");
         let crypto = Arc::new(SelectingConfig::new(Arc::new(NoSite)).expect("a configuration"));
         let log = Arc::clone(&keys.token_log);
+        // Each configuration holds a reference to the log.
         let references = Arc::strong_count(&log);
         let _configs = [server_config(&keys, &crypto), server_config(&keys.clone(), &crypto)];
         assert_eq!(Arc::strong_count(&log), references + 2);

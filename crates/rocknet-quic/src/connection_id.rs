@@ -31,7 +31,7 @@ pub struct Owner {
     /// Generation of the process. Processes that serve a port at the same time need different generations. Connections
     /// of generations without a process are reset.
     pub generation: u16,
-    /// Number of the worker among those of the process that have a UDP socket.
+    /// Number of the worker among the workers of the process that have a UDP socket.
     pub worker: u16,
 }
 
@@ -125,7 +125,8 @@ impl ConnectionIdGenerator for Generator {
     /// Called only for a short header whose connection ID belongs to no connection of this worker. An accepted ID makes
     /// `quinn-proto` send a stateless reset. If the ID names another owner, it is rejected, and the owner is recorded,
     /// so that the datagram can be forwarded instead. The ID of a worker or process that no longer exists is accepted,
-    /// because nothing could receive the datagram. Datagrams for processes that exist do not get here.
+    /// because nothing could receive the datagram. Datagrams for older processes that still run do not get here,
+    /// because the endpoint passes them on before.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {
             Some(owner) if owner == self.owner => Ok(()),

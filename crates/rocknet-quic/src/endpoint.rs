@@ -65,8 +65,8 @@ pub struct QuicEndpoint {
 }
 
 impl QuicEndpoint {
-    /// Creates the endpoint of a worker. `generation`: number of the process for its connection IDs. `selector` chooses
-    /// the TLS configuration of each connection.
+    /// Creates the endpoint of a worker. `generation` is the number of this process in its connection IDs. `selector`
+    /// chooses the TLS configuration of each connection.
     ///
     /// # Errors
     ///
@@ -275,7 +275,7 @@ impl QuicEndpoint {
                 segment: bytes.len(),
             };
             let acceptor = self.handle(context.waker(), now, &meta, BytesMut::from(&bytes[..]), has_room);
-            // This worker stopped after the datagram was passed to it. The next worker still accepts connections.
+            // This worker has stopped since the datagram was passed to it, and another worker accepts the connection.
             if let Some(worker) = acceptor {
                 self.forward(worker, &meta, &bytes);
             }
@@ -294,8 +294,8 @@ impl QuicEndpoint {
             for datagram in datagrams {
                 // A handshake that belongs to another worker would look like a new connection. `misrouted` finds the
                 // remaining datagrams of other workers.
-                let is_foreign = !self.relays.is_empty() || has_long_header(datagram);
-                if is_foreign && self.pass_on(meta, datagram) {
+                let may_be_foreign = !self.relays.is_empty() || has_long_header(datagram);
+                if may_be_foreign && self.pass_on(meta, datagram) {
                     continue;
                 }
                 copy.extend_from_slice(datagram);

@@ -89,8 +89,8 @@ impl Forwarding {
     }
 
     /// Returns a worker that accepts connections from `client` at the address `to`; `None` if no worker does. The
-    /// result stays the same while the workers do. As in the kernel, a worker of the address itself has precedence
-    /// over a worker of an address that covers it.
+    /// result stays the same as long as the workers stay the same. As in the kernel, a worker of the address itself has
+    /// precedence over a worker of an address that covers it, such as `*`.
     fn acceptor(&self, to: &Address, client: SocketAddr) -> Option<u16> {
         let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
         let accepting = |matches: &dyn Fn(&Address) -> bool| {

@@ -1,7 +1,8 @@
 //! Passes datagrams to an older process of the same server, which still serves the connections that it began.
 //!
 //! During an upgrade, the new process reads the UDP sockets. A datagram whose connection ID has the generation of an
-//! older process is sent to that process, which passes it to its worker and answers from its own copy of the socket.
+//! older process is sent to that process. The older process passes the datagram to the worker of the connection. That
+//! worker sends through its own copy of the socket.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +23,7 @@ const MAX_MESSAGE: usize = 65_536 + 256;
 #[derive(Clone)]
 pub struct Relay {
     generation: u16,
-    /// `None` once the process has ended, so that its end costs no descriptor.
+    /// `None` once the process has ended, so that a process that no longer exists costs no descriptor.
     channel: Arc<RwLock<Option<FdChannel>>>,
 }
 
@@ -40,7 +41,7 @@ impl Relay {
     pub fn check(&self) -> bool {
         let channel = self.channel.read().unwrap_or_else(PoisonError::into_inner);
         let is_open = match &*channel {
-            // The process sends nothing, so only its end is readable.
+            // The process sends nothing, so the channel becomes readable only when the process ends.
             Some(channel) => !channel.wait_readable(Duration::ZERO),
             None => return false,
         };
@@ -143,7 +144,8 @@ impl RelayReceiver {
 /// Line of text before the bytes of a datagram in a message. Spaces separate its values.
 #[derive(Debug, PartialEq, Eq)]
 struct Head<'a> {
-    /// Name of the listening address. Programs of earlier versions number the workers of each address separately.
+    /// Name of the listening address, for processes of earlier versions, which number the workers of each address
+    /// separately.
     listener: &'a str,
     /// Number of the worker in the older process.
     worker: u16,
@@ -198,8 +200,8 @@ pub(crate) fn has_long_header(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|first| first & 0x80 != 0)
 }
 
-/// Returns the destination connection ID of the first packet of a datagram, if it has the length of the IDs that a
-/// server issues.
+/// Returns the destination connection ID of the first packet of a datagram. Returns `None` if the datagram is too
+/// short, or if the ID in a long header has another length than the IDs of this server.
 pub(crate) fn destination_id(datagram: &[u8]) -> Option<&[u8]> {
     // A short header has one byte of flags before the ID. A long header has flags, a version of four bytes, and the
     // length of the ID in one byte (RFC 8999 §5).
@@ -236,7 +238,7 @@ impl Relays {
         self.all.retain(Relay::is_open);
     }
 
-    /// Removes the processes that have ended. Queries the kernel about those that are not known to have ended.
+    /// Removes the processes that have ended. Queries the kernel about each process that is not known to have ended.
     pub(crate) fn retain_running(&mut self) {
         self.all.retain(Relay::check);
     }

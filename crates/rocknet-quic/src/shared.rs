@@ -54,7 +54,8 @@ impl Mailbox {
 
 impl Shared {
     /// Sends datagrams. Returns true if the socket has accepted them all; otherwise the task is woken when the socket
-    /// may accept more. Datagrams that cannot be sent are treated as lost.
+    /// may accept more. Datagrams that cannot be sent because of an error count as accepted, as if the network had lost
+    /// them.
     pub fn send(&self, waker: &Waker, transmit: &mut Transmit<'_>) -> bool {
         match self.socket.borrow().try_send(transmit) {
             Ok(true) => true,
@@ -75,6 +76,7 @@ impl Shared {
     /// Passes an event of a connection to the endpoint, and returns the event in reply, if any.
     pub fn handle_event(&self, handle: ConnectionHandle, event: EndpointEvent) -> Option<ConnectionEvent> {
         let core = &mut *self.core.borrow_mut();
+        // The draining period of the connection is over (RFC 9000 §10.2.2), so no datagram can belong to it any more.
         if event.is_drained()
             && let Some(mailbox) = core.connections.get_mut(handle.0).and_then(Option::take)
         {

@@ -287,7 +287,7 @@ fn a_client_that_has_proven_nothing_receives_at_most_three_times_its_bytes() {
         }
         assert!(
             largest_ratio > 1.0,
-            "seed {seed}: the server has answered, {largest_ratio}"
+            "seed {seed}: the server has sent too little to test the limit, {largest_ratio}"
         );
     }
 }

@@ -47,6 +47,7 @@ impl Timers {
 
     /// Removes each moment that has passed, and calls `wake` with its slot.
     pub fn poll(&mut self, context: &mut Context<'_>, mut wake: impl FnMut(usize)) {
+        // Each alarm that is set here has to be polled, too, so that it wakes the task.
         while self.alarm.poll(context) {
             let now = Instant::now();
             while let Some(&(moment, slot)) = self.moments.first()
@@ -60,8 +61,8 @@ impl Timers {
         }
     }
 
-    /// Sets the alarm. Without a further moment, the old alarm stays set: it goes off once too often, but this saves a
-    /// call here.
+    /// Sets the alarm, unless there is no further moment. In this case the last alarm has gone off, so there is nothing
+    /// to clear.
     fn arm(&mut self, moment: Option<Instant>, now: Instant) {
         self.armed = moment;
         if moment.is_some() {

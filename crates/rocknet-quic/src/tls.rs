@@ -185,7 +185,7 @@ impl Selected {
 }
 
 impl Session {
-    /// Returns the handshake between the choice of the configuration and the end of the handshake.
+    /// Returns the handshake if its configuration was chosen and its state has not been dropped.
     fn selected(&self) -> Option<&Selected> {
         match &self.stage {
             Stage::Selected(selected) => Some(selected),
@@ -328,6 +328,7 @@ impl crypto::Session for Session {
         }
     }
 
+    /// Returns true once, when `handshake_data` has a value for the first time.
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
         match &mut self.stage {
             Stage::ClientHello { .. } => {
@@ -360,12 +361,14 @@ impl crypto::Session for Session {
         )?))
     }
 
+    /// Appends handshake bytes. Returns keys if the following bytes belong to the next level of encryption.
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
         let Stage::Selected(selected) = &mut self.stage else {
             return None;
         };
         let before = out.len();
         let Some(change) = selected.tls.write_hs(out) else {
+            // Nothing is left to send.
             if out.len() == before {
                 self.drop_handshake();
             }

@@ -72,6 +72,7 @@ impl Write for PendingTrace {
                 Ok(bytes.len())
             }
             State::Open(writer) => writer.write(bytes),
+            // Records above the limit, and those of an untraced connection, are dropped.
             State::Pending(_) | State::Untraced => Ok(bytes.len()),
         }
     }

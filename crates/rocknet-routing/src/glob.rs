@@ -238,6 +238,7 @@ pub(super) mod tests {
             folders.extend(path.match_indices('/').map(|(slash, _)| slash + 1));
             folders.retain(|&start| path[start..].matches('/').count() == pattern.matches('/').count());
             return folders.first().and_then(|&start| {
+                // The `/` added before the path shifts all positions by one.
                 naive(&format!("/{pattern}"), &format!("/{}", &path[start..]))
                     .map(|found| found.start + start - 1..found.end + start - 1)
             });

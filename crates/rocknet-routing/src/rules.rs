@@ -247,6 +247,7 @@ impl PathPattern {
         }
     }
 
+    /// Returns the range of the path that the first star matched: empty, at the end of the path, for an exact pattern.
     fn matches(&self, path: &str) -> Option<Range<usize>> {
         match self {
             PathPattern::Exact(exact) => (**exact == *path).then_some(path.len()..path.len()),

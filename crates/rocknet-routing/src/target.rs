@@ -92,12 +92,12 @@ impl Target {
         if stars > MAX_STARS {
             return Err(TargetError::TooManyStars);
         }
-        let authority = authority_length(to)?;
+        let origin = origin_length(to)?;
         let mut pieces = Vec::new();
-        if authority > 0 {
-            pieces.push(Piece::Literal(to[..authority].to_ascii_lowercase().into_bytes().into()));
+        if origin > 0 {
+            pieces.push(Piece::Literal(to[..origin].to_ascii_lowercase().into_bytes().into()));
         }
-        let (rest, fragment) = split_at_mark(&to[authority..], '#');
+        let (rest, fragment) = split_at_mark(&to[origin..], '#');
         let (path, query) = split_at_mark(rest, '?');
         push_part(&mut pieces, path, UrlPart::Path);
         match query {
@@ -109,7 +109,7 @@ impl Target {
         }
         Ok(Target {
             pieces: pieces.into(),
-            is_local: authority == 0,
+            is_local: origin == 0,
         })
     }
 
@@ -141,7 +141,7 @@ impl Target {
 }
 
 /// Returns the length of scheme, host and port; 0 for a path.
-fn authority_length(to: &str) -> Result<usize, TargetError> {
+fn origin_length(to: &str) -> Result<usize, TargetError> {
     if let Some(rest) = to.strip_prefix('/') {
         return if rest.starts_with(['/', '\\']) {
             Err(TargetError::SchemeRelative)

@@ -17,9 +17,9 @@ use super::glob::Glob;
 /// Matching is case-sensitive. The structure is a compressed trie over bytes, so a lookup visits the root and at most
 /// one further node for each byte of the path. Globs are attached to the node where their literal prefix ends. A path
 /// is compared with globs only if no exact or prefix pattern matched, and only with globs whose literal prefix begins
-/// the path. These nodes are then visited a second time, and the cost is the number of *these* globs times the length
-/// of the path. A glob without a leading `/` (`*.zip`) is attached to the root, so every path without an exact or
-/// prefix match can be compared with it.
+/// the path. The nodes along the path are then visited a second time, and the cost is the number of compared globs
+/// times the length of the path. A glob without a leading `/` (`*.zip`) is attached to the root, so every path without
+/// an exact or prefix match can be compared with it.
 #[derive(Debug, Clone)]
 pub struct RouteTrie<T> {
     nodes: Vec<Node>,

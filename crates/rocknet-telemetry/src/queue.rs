@@ -9,7 +9,7 @@ use rocknet_config::model::Tracing;
 
 use crate::span::Span;
 
-/// Numbers of spans since the start.
+/// Numbers of spans since the start of the server.
 #[derive(Debug, Default)]
 pub struct SpanCounters {
     exported: AtomicU64,

@@ -35,9 +35,9 @@ pub struct StopTimes {
 }
 
 impl StopTimes {
-    /// Returns the times of a worker whose sockets another worker or process takes over. A client that is sending its
-    /// next request on an idle connection gets its response. Idle connections stay open for two seconds, but at most
-    /// for half of `within`.
+    /// Returns the times of a worker whose sockets another worker or process takes over. Idle connections stay open for
+    /// two seconds, but at most for half of `within`, so that a client that is just sending its next request on one of
+    /// them still gets the response.
     pub fn of_drain(within: Duration) -> StopTimes {
         StopTimes {
             within,
@@ -67,7 +67,7 @@ pub enum LoopExit {
 /// Accepts the connections of one worker and advances its time.
 pub struct AcceptLoop<'w> {
     worker: &'w Rc<Worker>,
-    /// Sockets of this worker; none once the worker is stopping.
+    /// Listening sockets of this worker; empty once the worker is stopping.
     acceptors: Vec<Acceptor>,
     /// QUIC endpoint of the same address, if the address accepts QUIC connections.
     quic: Option<QuicEndpoint>,
@@ -75,11 +75,11 @@ pub struct AcceptLoop<'w> {
     max_connections: usize,
     /// Runs only while connections are open, while accepting is paused, or while the worker stops.
     ticker: Ticker,
-    /// End of the pause after a shortage of descriptors or memory.
+    /// End of the pause after a shortage of descriptors or memory; `None` if accepting is not paused.
     paused_until: Option<Tick>,
     /// End of the pause after a failure of the UDP socket.
     quic_paused_until: Option<Tick>,
-    /// Tick at which the remaining connections are cut.
+    /// Tick at which the remaining connections are cut; `None` until the worker is stopping.
     stop_deadline: Option<Tick>,
     /// True while the worker is stopping but its server or a successor continues. QUIC connections of older processes
     /// then still depend on the UDP socket.
@@ -225,6 +225,7 @@ impl<'w> AcceptLoop<'w> {
 
     /// Advances the clock and the timer wheel by the ticks that have passed. Stops the ticker of an idle worker.
     fn tick(&mut self, context: &mut Context<'_>) {
+        // Repeated until no tick has passed, because only then does the ticker wake this task at the next tick.
         loop {
             let ticks = self.ticker.poll_ticks(context);
             if ticks == 0 {

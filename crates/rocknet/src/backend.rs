@@ -11,8 +11,8 @@ pub const VARIABLE: &str = "ROCKNET_BACKEND";
 /// I/O back end of the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// Readiness: the kernel reports that a socket is ready, and the worker performs the operation. The calls are epoll
-    /// on Linux, and kqueue on macOS and BSD.
+    /// Readiness: the kernel reports that a socket is ready, and the worker performs the operation. Despite its name,
+    /// this back end uses kqueue on macOS and BSD.
     Epoll,
     /// Completion: the worker submits an operation, and the kernel performs it.
     Ring,
@@ -76,7 +76,7 @@ impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Backend::Epoll if cfg!(target_os = "linux") => "epoll",
-            Backend::Epoll => "the events of this system",
+            Backend::Epoll => "kqueue",
             Backend::Ring => "io_uring",
         })
     }

@@ -13,8 +13,8 @@ use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 
 /// Binds a socket for each of the `workers` workers of each address. The kernel lets a socket share a port only with
-/// sockets of the same user. All sockets of an address are therefore created together, at start before privileges are
-/// dropped.
+/// sockets of the same user. All sockets of an address are therefore created together; at server start, before
+/// privileges are dropped.
 ///
 /// `held` contains the listening sockets that this server already has. An address that overlaps with one of them, as
 /// `*:80` does with `127.0.0.1:80`, is shared until the held socket is closed. `adopted` contains inherited sockets.
@@ -46,7 +46,9 @@ pub fn bind_all(
             .filter(|other| *other != address && quic.contains(other));
         // True if UDP sockets of an overlapping address use the same port. The port is then shared.
         let has_neighbour = others.any(|other| other.overlaps(address)) || adopted.has_udp_neighbour(address);
-        // The first call takes over the inherited UDP sockets. Each call binds more until each TCP socket has one.
+        // Returns a UDP socket for each TCP socket, or fewer if some cannot be bound. The first call takes over the
+        // inherited UDP sockets and binds only the missing ones. A further call, for a TCP socket on another port,
+        // binds all of them.
         let mut quic_sockets = move |tcp: &[Listener]| {
             let (keys, bound) = (quic_keys.get()?, tcp[0].address());
             let mut sockets = QuicSocket::adopt(bound, std::mem::take(&mut udp), &keys, &relays)?;
@@ -114,9 +116,9 @@ pub fn bind_all(
     Ok(all)
 }
 
-/// Returns `count` further sockets of the address of a listening socket, for more workers. Each has a queue of its own.
-/// The kernel may permit no further queue, because another user or the service manager has bound the first socket. The
-/// further sockets then share its queue. Returns fewer sockets if no descriptor is free.
+/// Returns `count` further sockets of the address of a listening socket, for more workers. Each has an accept queue of
+/// its own, unless the kernel refuses that because another user or the service manager has bound the first socket. The
+/// further sockets then share the queue of the first. Returns fewer sockets if no descriptor is free.
 pub fn siblings(address: &Address, first: &Listener, count: usize) -> Vec<Listener> {
     let own_queue = || {
         let mut first = first.try_clone().ok()?;
@@ -128,7 +130,7 @@ pub fn siblings(address: &Address, first: &Listener, count: usize) -> Vec<Listen
         match own_queue().map_or_else(|| first.try_clone(), Ok) {
             Ok(sibling) => siblings.push(sibling),
             Err(error) => {
-                tracing::warn!(%address, "the number of workers is not raised: {error}");
+                tracing::warn!(%address, "cannot create a listening socket for each additional worker: {error}");
                 break;
             }
         }
@@ -154,7 +156,7 @@ impl QuicFailure {
 }
 
 /// Returns the UDP sockets of an address. If the port could not be bound, the address is served without HTTP/3, and the
-/// failure is added to `failures`. At the start, it is logged once the logs are open.
+/// failure is added to `failures` instead of being logged, because at server start the logs are not open yet.
 pub fn quic_or_none(
     bound: io::Result<Vec<QuicSocket>>,
     address: &Address,
@@ -180,8 +182,8 @@ fn bind_with_retry(address: &Address, options: ListenOptions, held: &[&Listener]
     let start = Instant::now();
     loop {
         match Listener::bind_overlapping(address, options, held) {
-            // At server start, `held` is empty, so no socket of this server can linger. `InUse(None)` means that no
-            // other process was found to hold the address.
+            // If `held` is empty, this server has no socket yet, so none can linger. `InUse(None)` means that no other
+            // process was found to hold the address.
             Err(error)
                 if !held.is_empty()
                     && matches!(error.kind, BindErrorKind::InUse(None))

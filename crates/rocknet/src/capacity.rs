@@ -35,8 +35,8 @@ fn check_limit(limit: u64, threads: usize) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the process may open {limit} files only, and its {threads} workers alone need {needed}: raise the limit by \
-         `ulimit -n`, or LimitNOFILE= in the unit"
+        "the process may open only {limit} files, but with {threads} workers it needs at least {needed}: raise the \
+         limit by `ulimit -n`, or LimitNOFILE= in the unit"
     ))
 }
 
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(check_limit(26, 2), Ok(()));
         let error = check_limit(25, 2).unwrap_err();
         assert!(
-            error.contains("open 25 files only") && error.contains("need 26"),
+            error.contains("open only 25 files") && error.contains("at least 26"),
             "{error}"
         );
     }

@@ -78,8 +78,8 @@ impl Read for TerminalInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let input = io::stdin();
         loop {
-            // A signal interrupts `poll`, which is then repeated. Other errors are ignored, because reading may still
-            // work.
+            // Waits until input is ready, so that the job state is checked immediately before the read. A signal
+            // interrupts `poll`, which is then repeated. Other errors are ignored, because reading may still work.
             if poll(&mut [PollFd::new(&input, PollFlags::IN)], None) == Err(Errno::INTR) {
                 continue;
             }

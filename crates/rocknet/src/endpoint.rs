@@ -27,7 +27,7 @@ pub struct Endpoint {
     pub entry: &'static HandlerEntry,
     /// Handler of every path that does not lead to a CGI program.
     handler: Arc<dyn Handler>,
-    /// Handler of CGI programs, if the route has a folder of programs.
+    /// Handler of CGI programs, if the route has some.
     programs: Option<Arc<dyn Handler>>,
     /// Directory tree that is served; `None` if the handler serves no files.
     pub tree: Option<Arc<Tree>>,
@@ -48,7 +48,7 @@ pub struct EndpointContext<'a> {
     pub max_cached_file: u64,
     /// Registries of the server.
     pub registries: &'a Registries,
-    /// Main file of the configuration.
+    /// Main file of the configuration; `None` if the configuration was built in memory.
     pub config_file: Option<&'a Path>,
     /// True if no route of the site has a guard.
     pub is_unguarded: bool,
@@ -67,8 +67,9 @@ impl Endpoint {
         headers: BTreeMap<String, String>,
         context: &EndpointContext<'_>,
     ) -> Result<Endpoint, Box<dyn Error>> {
+        // CGI programs, and scripts of the PHP that the server starts, run under an account.
         if settings.runs_programs() {
-            // `user` is checked here once instead of for each script. If the route runs no scripts, `user` has no
+            // The account is checked here once instead of for each request. If the route has neither, `user` has no
             // effect and is not checked.
             let user = settings.user.as_deref();
             let subject = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));
@@ -161,7 +162,7 @@ impl Endpoint {
         handlers.into_iter().any(|handler| handler.buffers_request_body())
     }
 
-    /// Returns the directory trees of the endpoint, including that of the error pages.
+    /// Returns the directory trees of the endpoint, including the tree of its error pages.
     pub fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
         // If files are served, `pages` is the same tree.
         self.tree.as_ref().or(self.pages.as_ref()).into_iter()

@@ -13,7 +13,8 @@ use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, Status, Upst
 use self::page::Page;
 use crate::metrics::{Counter, Histogram, RouteCounters, RouteLabel};
 
-/// Maximum number of upstreams, of certificates, and of pools of PHP, that have samples, so that the output is bounded.
+/// Maximum number of upstreams that have samples, so that the output is bounded. The same maximum applies to
+/// certificates and to pools of PHP.
 const MAX_LISTED: usize = 1000;
 
 /// State of a server that the metrics show.

@@ -55,7 +55,7 @@ pub struct HandlerContext<'a> {
     pub tree: Option<&'a Arc<Tree>>,
     /// Registries of the server.
     pub registries: &'a Registries,
-    /// Main file of the configuration.
+    /// Main file of the configuration; `None` if the configuration was built in memory.
     pub config_file: Option<&'a Path>,
 }
 

@@ -111,9 +111,9 @@ impl ActiveListener {
         wanted.max(self.quic.len()).max(1)
     }
 
-    /// Changes the number of workers. No connection is lost: removed workers serve their connections for at most
-    /// `times`, and the remaining workers accept from the sockets of the removed ones. `added`: new sockets. If there
-    /// are fewer sockets than `wanted`, each socket gets one worker.
+    /// Changes the number of workers. Removed workers serve their connections for at most `times.within`, and the
+    /// remaining workers accept from the sockets of the removed ones, so no waiting connection is lost. `added`: new
+    /// sockets. If there are fewer sockets than `wanted`, each socket gets one worker.
     ///
     /// # Errors
     ///
@@ -251,7 +251,7 @@ impl ActiveListener {
         }
     }
 
-    /// Stops accepting. Connections that have not finished at the end of `times` are cut.
+    /// Stops accepting. Connections that have not finished within `times.within` are cut.
     pub fn stop(self, times: StopTimes) -> StoppingListener {
         let address = self.bound().clone();
         StoppingListener::new(address, self.workers.into_iter().chain(self.retired), &self.quic, times)
@@ -465,7 +465,7 @@ impl WorkerSlot {
                     Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                     Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
                     None => {
-                        // The channel of a stopping worker is closed too.
+                        // The server has dropped the sender. A worker that is already stopping keeps its times.
                         if !accept_loop.is_stopping() {
                             accept_loop.stop(context, Duration::ZERO.into());
                         }

@@ -26,7 +26,7 @@ pub use self::local::LocalCounters;
 pub use self::route_counters::{CountedResponse, RouteCounters};
 pub use self::worker_counters::{HandshakeCounters, WorkerCounters};
 
-/// The counters of all workers since the start, including those that have ended, so that totals never decrease.
+/// The counters of all workers since the start of the server, including ended workers, so that totals never decrease.
 /// Counters of ended workers are merged into one set, because every reload may start new workers.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -77,8 +77,8 @@ impl Metrics {
         self.add_up(|worker| &worker.upstreams)
     }
 
-    /// Records the counters, so that [`Metrics::recent_load`] reports intervals. To be called at each
-    /// [`SAMPLE_INTERVAL`]. Without such calls, the only interval is the time since the start.
+    /// Records the counters, so that [`Metrics::recent_load`] reports intervals. The server calls this at intervals of
+    /// [`SAMPLE_INTERVAL`]. Without these calls, the only interval is the time since the start.
     pub fn sample_load(&self) {
         self.load.push(self.load_sample());
     }

@@ -29,7 +29,7 @@ pub struct QlogWriter {
     thread: Mutex<Option<(SyncSender<Record>, OwnedThread)>>,
     /// Number of connections that are traced.
     traces: Arc<AtomicUsize>,
-    /// Number of traces since the start.
+    /// Number of traces since the start of the server.
     files: AtomicUsize,
 }
 
@@ -96,7 +96,7 @@ impl OpenTrace for QlogFolder {
             0..MAX_FILES => {}
             // Only the first refused trace is logged.
             MAX_FILES => {
-                tracing::warn!("qlog: {MAX_FILES} traces were written; no more are until the next start");
+                tracing::warn!("qlog: {MAX_FILES} traces were opened; no more are written until the server restarts");
                 return None;
             }
             _ => return None,

@@ -124,7 +124,7 @@ fn protocols(metrics: &Metrics) -> Protocols {
 /// Maximum number of sites with durations: `status` is a short overview, and a server may have ten thousand sites.
 const MAX_TIMED_SITES: usize = 32;
 
-/// Returns the response durations since the start, by name of the site.
+/// Returns the response durations since the start of the server, by name of the site.
 fn durations_by_site(metrics: &Metrics, labels: &RouteLabels) -> HashMap<Arc<str>, Histogram> {
     let mut sums: HashMap<Arc<str>, Histogram> = HashMap::new();
     for (number, counters) in metrics.routes() {
@@ -251,7 +251,7 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
         let what = if is_unavailable {
             "no TLS"
         } else {
-            "the certificate in use cannot be renewed"
+            "the changed certificate files cannot be used, and the certificate in use stays"
         };
         return Some(format!("{what}: {error}"));
     }
@@ -259,11 +259,16 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
         return Some(format!("its folder {} cannot be opened: {error}", folder.display()));
     }
     let is_idle = kind(built) == SiteKind::Nothing;
-    is_idle.then(|| "it serves nothing: write root = \"FOLDER\" below it".to_owned())
+    is_idle.then(|| {
+        format!(
+            "it serves nothing: write root = \"FOLDER\" below [site.\"{}\"]",
+            site.name
+        )
+    })
 }
 
 /// Maximum number of sites of a server whose folders are opened for a check; with more sites, no folder is checked.
-/// Each check costs a descriptor and a disk access, and the start must be fast.
+/// Each check costs a descriptor and a disk access, and a start of the server, which includes the checks, must be fast.
 pub const MAX_FOLDERS_CHECKED: usize = 256;
 
 /// Returns a URL for each of the first `limit` sites, for a client whose request to the listener `configured` names

@@ -46,6 +46,7 @@ fn alt_svc(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> 
 /// Returns the first port at which each address with TLS of the site serves HTTP/3. One port is announced, because the
 /// same responses are sent at all listeners. `None` if there is no such port, or if the kernel chooses it.
 fn announced_port(site: &model::Site, serves_http3: impl Fn(&model::Listen) -> bool) -> Option<u16> {
+    // `address`: `None` for a listener on all addresses.
     let serves = |address: Option<IpAddr>, port: u16| serves_http3(&model::Listen::Tcp { address, port });
     let mut ports = site.secure.iter().filter_map(|listen| match listen {
         model::Listen::Tcp { port, .. } => Some(*port).filter(|port| *port != 0),

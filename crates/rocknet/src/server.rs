@@ -119,7 +119,8 @@ impl Server {
         self.state().reload_failed(error);
     }
 
-    /// Restores the result of an earlier reload, after a failed change of the configuration was undone.
+    /// Restores the result of an earlier reload, after a failed change of the configuration was undone. `error`: `None`
+    /// if that reload succeeded.
     pub fn restore_reload_error(&self, error: Option<String>) {
         self.state().last_reload_error = error;
     }
@@ -250,7 +251,7 @@ impl Server {
             let missing = workers.saturating_sub(listener.sockets().len());
             let added = siblings(address, &listener.sockets()[0], missing);
             if let Err(error) = listener.resize(address, workers, added, times, &worker_start) {
-                tracing::error!(%address, "the number of workers is not raised: {error}");
+                tracing::error!(%address, "the number of workers cannot be changed: {error}");
             }
         }
         for listener in &state.stopping {

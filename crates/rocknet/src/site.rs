@@ -35,7 +35,7 @@ pub struct Site {
     /// that must not be sent without TLS (see [`secure_fields`]). Otherwise `None`: `routes` then has the endpoints for
     /// all connections.
     cleartext_routes: Option<SiteRoutes>,
-    /// Access log of the site.
+    /// Access log of the site, if it has one.
     pub access_log: Option<SinkId>,
 }
 
@@ -59,7 +59,8 @@ pub struct SiteContext<'a> {
 }
 
 impl Site {
-    /// Prepares a site.
+    /// Prepares a site. `access_log`: its access log, if it has one. `secure`: its certificates and TLS policy; `None`
+    /// without TLS.
     ///
     /// # Errors
     ///
@@ -237,7 +238,7 @@ impl SiteRoutes {
         }
     }
 
-    /// Returns the endpoint of the route whose pattern is this path, with or without a `*` after it.
+    /// Returns the endpoint of the route whose pattern is this path, with or without a `*` after it, if there is one.
     fn by_pattern(&self, path: &str) -> Option<&Arc<Endpoint>> {
         let (endpoint, matched) = self.trie.find(path)?;
         let is_named = match matched.kind {

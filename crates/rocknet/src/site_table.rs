@@ -1,4 +1,5 @@
-//! Sites of one listening address: by host name, and by the address of the machine.
+//! Sites of one listener, found by host name and, if the listener accepts connections on every address of the machine,
+//! also by the local IP address of the connection. The catch-all site serves every name that no other site has.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -10,11 +11,11 @@ use crate::snapshot::ListenerSites;
 
 /// Table of the sites that a listener serves. A site is represented by its number in the configuration.
 pub struct SiteTable {
-    /// Sites by host name, for every address of the machine.
+    /// Sites by host name, whatever the local IP address of the connection is.
     hosts: HostTable<u32>,
-    /// Sites that listen on a single address of the machine, by that address.
+    /// Sites for connections to a single local IP address, by that address.
     by_ip: Vec<(IpAddr, HostTable<u32>)>,
-    /// First site of the listening address, in the order of names.
+    /// First site of the listening address, in the order of names; `None` if no site listens on it.
     first: Option<u32>,
     /// Sites that are served by HTTP/3.
     http3: BTreeSet<u32>,
@@ -36,14 +37,14 @@ impl SiteTable {
         self.http3.contains(&site)
     }
 
-    /// Returns true if the site of a request depends on the address of the machine that the connection reached.
+    /// Returns true if the site of a request depends on the local IP address of the connection.
     pub fn has_address_sites(&self) -> bool {
         !self.by_ip.is_empty()
     }
 
     /// Returns the site of a TLS server name (SNI), and true if the name is one of the site's own. Without such a site,
-    /// returns the site for every name and false; `None` if there is no such site either. `local`: address of the
-    /// machine that the connection reached.
+    /// returns the catch-all site and false; `None` if there is no catch-all site either. `local`: local IP address of
+    /// the connection, if sites are selected by it.
     pub fn site_of_server_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
         let own = local.and_then(|local| self.by_ip.iter().find(|(ip, _)| *ip == local));
         let tables = own.map(|(_, hosts)| hosts).into_iter().chain([&self.hosts]);
@@ -54,9 +55,9 @@ impl SiteTable {
             .or_else(|| default().map(|site| (site, false)))
     }
 
-    /// Returns the site of an authority (`Host` or `:authority`). Without a site with this host, returns the site for
-    /// every name; `None` if there is no such site either. `local`: address of the machine that the connection reached,
-    /// if sites are selected by it.
+    /// Returns the site of an authority (`Host` or `:authority`). Without a site with this host, returns the catch-all
+    /// site; `None` if there is no catch-all site either. `local`: local IP address of the connection, if sites are
+    /// selected by it.
     #[inline]
     pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
         if let Some(local) = local
@@ -68,8 +69,8 @@ impl SiteTable {
         find(&self.hosts, authority)
     }
 
-    /// Returns the default site, for requests that have no host or cannot be parsed: the site for every name, or the
-    /// first site.
+    /// Returns the default site, for requests that have no host or cannot be parsed: the catch-all site, or the first
+    /// site if there is no catch-all site. `local`: local IP address of the connection, if sites are selected by it.
     pub fn default_site(&self, local: Option<IpAddr>) -> Option<u32> {
         let own = self.by_ip.iter().find(|(ip, _)| Some(*ip) == local);
         own.and_then(|(_, hosts)| hosts.default_value())
@@ -78,9 +79,11 @@ impl SiteTable {
     }
 }
 
-/// Returns the site of an authority in one table: the site with this host, or the site for every name.
+/// Returns the site of an authority in one table: the site with this host, or the catch-all site; `None` if the table
+/// has neither.
 #[inline]
 fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
+    // Without host names, the authority need not be parsed.
     if hosts.is_empty() {
         return hosts.default_value();
     }

@@ -119,7 +119,8 @@ impl Snapshot {
             }
             sites.push(built);
         }
-        // The only site of a port serves every name, because a request cannot be for another site.
+        // The only site of a listener also serves all names that it does not list, because a request cannot be for
+        // another site.
         for listener in listeners.values_mut() {
             if listener.sites.len() == 1 && listener.any.default_value().is_none() && listener.by_ip.is_empty() {
                 listener.sites.first().map(|only| listener.any.set_default(*only));
@@ -232,7 +233,7 @@ fn wildcard_ports(config: &Config) -> HashSet<u16> {
 pub struct ListenerSites {
     /// Sites by host name, for every address of the socket.
     pub any: HostTable<u32>,
-    /// Sites that listen on a single address of the machine, if the socket is bound to all addresses.
+    /// Sites for connections to a single local IP address, if the socket is bound to all addresses.
     pub by_ip: BTreeMap<IpAddr, HostTable<u32>>,
     /// True if connections use TLS.
     pub secure: bool,
@@ -258,7 +259,8 @@ fn wildcard_port(listen: &Listen) -> Option<u16> {
     }
 }
 
-/// Returns the address to bind for `listen`, and the address of the machine by which its site is selected, if any.
+/// Returns the address to bind for `listen`. Also returns the local IP address by which connections are assigned to its
+/// site, if the bound socket is for all addresses and `listen` for one of them.
 fn bind_address(listen: &Listen, wildcards: &HashSet<u16>) -> (Address, Option<IpAddr>) {
     match listen {
         Listen::Tcp {

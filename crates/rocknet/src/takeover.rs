@@ -9,13 +9,15 @@
 //!   each socket, end ─────────────────────────────▶ loads the configuration, adopts the sockets (adopted.rs),
 //!                                                   binds new addresses
 //!                       ◀── unused UDP, prepared    everything but the workers has started
-//!   leaves the socket files, stops reading UDP
+//!   gives up the socket files, stops reading UDP
 //!   sessions of early data, go ───────────────────▶ starts the workers
 //!   notifies the service manager ◀───────── ready
 //!   closes the channel ───────────────────────────▶ notifies the service manager
 //!   stops accepting, drains
 //! ```
 //! Unused UDP: the addresses whose UDP sockets the new process does not read. The old process continues to read them.
+//! The old process no longer removes the socket files that it gave up, because clients reach the new process through
+//! them.
 //!
 //! Both processes refer to the same listening sockets, so a connection that waits in the queue of a socket is accepted
 //! by one of them. If the new process fails before it is ready, the old one continues.

@@ -38,7 +38,8 @@ pub struct TracedResponse<'r> {
     pub is_secure: bool,
     /// Time since the request.
     pub duration: Duration,
-    /// Upstream that the request was sent to, and the time at which the head of its response arrived.
+    /// Upstream that the request was sent to, and the time at which the head of its response arrived. `None` if the
+    /// request was sent to no upstream.
     pub upstream: Option<(&'r UpstreamTiming, Instant)>,
 }
 

@@ -57,8 +57,8 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
     Ok(())
 }
 
-/// Starts serving a connection whose client is known. `open` counts the connection as open. `local`: the server's
-/// address, set only if sites are selected by it.
+/// Starts serving a connection whose client is known. `open` counts the connection as open. `local`: local IP address
+/// of the connection, set only if sites are selected by it.
 fn begin(open: OpenConnection, link: Stream, client: Client, local: Option<IpAddr>) {
     let config = open.worker().config();
     if config.is_secure {

@@ -125,6 +125,7 @@ impl Worker {
         snapshot: &Arc<Snapshot>,
     ) -> Rc<Worker> {
         let Events { wait, connections, .. } = snapshot.config.server.events;
+        // The wheel reserves memory for one deadline per connection.
         let wheel = Wheel::new(wait.min(MAX_TICK), connections);
         let config = WorkerConfig::new(snapshot, &address, &wheel);
         let clock = Clock::new(shared.registries.time.clone());

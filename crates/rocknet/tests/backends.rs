@@ -43,7 +43,7 @@ const NO_RING: &[(&str, &str)] = &[
     ("io_uring_setup:error=ENOSYS", "kernel has no io_uring"),
     ("io_uring_setup:error=EPERM", "kernel.io_uring_disabled"),
     ("io_uring_setup:error=ENOMEM", "LimitMEMLOCK"),
-    ("io_uring_register:error=EINVAL", "io_uring needs Linux 6.1"),
+    ("io_uring_register:error=EINVAL", "RockNet needs Linux 6.1 for io_uring"),
 ];
 
 #[test]
@@ -117,6 +117,7 @@ fn connections_continue_on_epoll_after_the_ring_fails() {
                 }
             }
         }
+        // The requests are sent one after the other, so at most one response was under way.
         assert!(
             cut <= 1,
             "{cut} connections were cut by call {when}: {}",

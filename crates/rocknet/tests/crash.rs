@@ -171,7 +171,7 @@ fn a_log_pipe_that_is_not_read_delays_no_request() {
         0,
     )
     .expect("a FIFO");
-    // A FIFO that is opened for reading alone would wait for a writer.
+    // Opening a FIFO only for reading would wait for a writer.
     let reader = std::fs::OpenOptions::new()
         .read(true)
         .write(true)

@@ -33,6 +33,7 @@ impl Environment for AllFilesExist {
         .to_owned())
     }
 
+    /// Returns no file for a pattern with `*`, so that an `include` in an example needs no contents.
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
         let is_pattern = pattern.to_string_lossy().contains('*');
         Ok(if is_pattern {
@@ -42,8 +43,8 @@ impl Environment for AllFilesExist {
         })
     }
 
-    /// Guesses the kind by the name: the examples name folders without a dot or by a host name, and files with an
-    /// extension, except the two files in the list.
+    /// Guesses the kind from the name. In the examples, the name of a folder has no dot, is a host name, or ends with
+    /// `.d`. The name of a file has an extension, except the two names in the list.
     fn kind(&self, path: &Path) -> Option<FileKind> {
         let name = path.file_name()?.to_string_lossy();
         let is_folder = !name.contains('.') || [".com", ".test", ".d"].iter().any(|end| name.ends_with(end));

@@ -127,7 +127,8 @@ fn rows_and_readme_cover_every_example_and_every_url() {
 #[test]
 fn each_port_of_an_example_has_its_own_threads() {
     let running = Example::start("ports");
-    let workers: Vec<usize> = running.server().listeners().iter().map(|listener| listener.2).collect();
+    let listeners = running.server().listeners();
+    let workers: Vec<usize> = listeners.into_iter().map(|(_, _, workers)| workers).collect();
     assert_eq!(workers.len(), 2);
     assert!(workers.iter().all(|&workers| workers >= 1), "{workers:?}");
 }
@@ -170,20 +171,20 @@ impl ExampleProgram {
             .spawn()
             .expect("python3, which `cargo xtask test` installs");
         let output = child.stdout.take().expect("a pipe");
-        let beside = ExampleProgram(child);
+        let process = ExampleProgram(child);
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).expect("a line");
         let port = line.trim().rsplit(' ').next().expect("a port").to_owned();
         let written = text(&file(example));
         assert!(written.contains(address));
         let running = Example::of(example, &written.replace(address, &format!("127.0.0.1:{port}")));
-        (beside, running)
+        (process, running)
     }
 }
 
 #[test]
 fn the_application_is_reached_over_scgi() {
-    let (_beside, running) = ExampleProgram::start("application", "app.py", "127.0.0.1:9002");
+    let (_process, running) = ExampleProgram::start("application", "app.py", "127.0.0.1:9002");
     let mut client = Client::to(running.ports[&8080]);
     for (path, status, content) in [
         ("/moorings/", 200, "<a href=\"/moorings/heron\">heron</a>"),
@@ -198,7 +199,7 @@ fn the_application_is_reached_over_scgi() {
 
 #[test]
 fn the_websocket_example_echoes() {
-    let (_beside, running) = ExampleProgram::start("websocket", "echo.py", "127.0.0.1:9001");
+    let (_process, running) = ExampleProgram::start("websocket", "echo.py", "127.0.0.1:9001");
     let mut client = Client::to(running.ports[&8080]);
     let response = client.fetch(
         "GET /echo",
@@ -281,6 +282,7 @@ impl Example {
             other => panic!("{name}: port {port} became {other:?}"),
         });
         let ports: BTreeMap<u16, SocketAddr> = ports.collect();
+        // The ports are known only now, so proxies to sites of the example are redirected by a reload.
         if redirect_proxies(&mut again, &ports) {
             server.reload(again).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
@@ -330,7 +332,8 @@ impl Drop for Example {
 }
 
 /// Replaces every port of the configuration by port 0 of a loopback address, so that the kernel chooses a free port.
-/// Each configured port gets its own loopback address. Returns the new address of each port.
+/// Each configured port gets its own loopback address, by which its listener is found after the start. Returns the new
+/// address of each port.
 fn relocate_ports(config: &mut Config) -> BTreeMap<u16, Address> {
     let mut relocated = BTreeMap::new();
     let mut free = (1..=u8::MAX).map(|last| Ipv4Addr::new(127, 0, 0, last));
@@ -424,8 +427,8 @@ fn split(url: &str) -> (&str, &str) {
     rest.split_at(rest.find('/').unwrap_or_else(|| panic!("{url} has no path")))
 }
 
-/// An example that requires a program, library or language must say so, because a reader may only copy the line after
-/// "Run:".
+/// An example that requires a program, library or language must say so, because a reader may copy only the line
+/// after "Run:".
 #[test]
 fn examples_document_their_prerequisites() {
     const NEEDING: [&str; 7] = ["controller", "php", "cgi", "fastcgi", "scgi", "uwsgi", ".py"];

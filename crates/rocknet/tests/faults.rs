@@ -64,6 +64,7 @@ fn responses_are_complete_or_cut_when_system_calls_fail() {
 /// further calls, and files are still served.
 #[test]
 fn upstreams_are_paused_when_no_local_port_is_free() {
+    /// Keys of the site. The calls to an upstream are counted by its port.
     const KEYS: &str = r#"
 [site.default.route."/proxy/*"]
 proxy = { to = "http://127.0.0.1:1", mirror = { to = "http://127.0.0.1:4" } }

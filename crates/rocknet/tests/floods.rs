@@ -169,6 +169,7 @@ fn other_strings_of_clients_use_little_memory() {
     for flood in [
         Flood {
             what: "paths that are served by a fallback",
+            // The size of the cache must stay below `MAX_KIB`.
             tables: "[cache]\nmemory = \"16MiB\"\n",
             keys: "fallback = \"/small.txt\"\n",
             request: |number| (missing(number, 400), LOCAL.to_owned()),

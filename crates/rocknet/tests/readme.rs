@@ -33,6 +33,7 @@ fn an_error_message_matches_the_readme() {
         .expect("the command after the file");
     let dir = ProgramFolder::new(&[("rocknet.toml", settings)]);
     let output = dir.run(&["check"]);
+    // 78 is the exit code for an invalid configuration.
     assert_eq!(output.code, Some(78), "{output:?}");
     assert_eq!(at_home(&output.err, &dir), message);
 }

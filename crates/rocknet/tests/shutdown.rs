@@ -25,6 +25,7 @@ const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n"
 struct ProcessResources {
     /// Names, sorted.
     threads: Vec<String>,
+    /// Contents of `/proc/PID/stat` of each child process.
     children: BTreeSet<String>,
     /// Target of each descriptor, sorted.
     descriptors: Vec<PathBuf>,
@@ -42,7 +43,7 @@ fn resources() -> ProcessResources {
     threads.sort();
     let own = format!(" {} ", std::process::id());
     let children = entries("/proc").filter_map(|entry| {
-        // The format is `pid (name) state ppid …`. The name can contain spaces and parentheses.
+        // The format is `pid (name) state ppid …`. The name can contain spaces and parentheses; the state is a letter.
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
         let after = stat.rsplit_once(')')?.1;
         let is_ours = format!("{} ", after.get(2..)?).starts_with(&own);
@@ -137,22 +138,20 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
     ];
     // This request is in progress when the server stops, so it is aborted.
     client.send("GET /cgi-bin/held.sh HTTP/1.1\r\nHost: a\r\n\r\n");
-    let while_running = resources();
-    assert!(
-        [
-            "rn-upstreams",
-            "rn-mirror",
-            "rn-cgi",
-            "rn-isolated",
-            "rn-php",
-            "rn-certs",
-            "rn-cache",
-            "rn-log"
-        ]
-        .iter()
-        .all(|name| while_running.threads.iter().any(|thread| thread == name)),
-        "{while_running:?}"
-    );
+    let names = [
+        "rn-upstreams",
+        "rn-mirror",
+        "rn-cgi",
+        "rn-isolated",
+        "rn-php",
+        "rn-certs",
+        "rn-cache",
+        "rn-log",
+    ];
+    let has_all = |resources: &ProcessResources| names.iter().all(|name| resources.threads.iter().any(|n| n == name));
+    // A new thread has the name of its parent at first.
+    let while_running = wait_for(has_all);
+    assert!(has_all(&while_running), "{while_running:?}");
     assert!(
         while_running.children.len() > before.children.len(),
         "{while_running:?}"

@@ -51,6 +51,7 @@ fn block() -> Vec<u8> {
 struct TunnelPair {
     server: Server,
     client: TcpStream,
+    /// End of the tunnel at the upstream.
     peer: TcpStream,
     /// Number of pipes that the server had before it served the tunnel.
     before: usize,
@@ -81,6 +82,7 @@ impl TunnelPair {
         client
             .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: much\r\n\r\n")
             .expect("sent");
+        // `accept` has no time limit, so the listener is polled first.
         let mut polled = [PollFd::new(&upstream, PollFlags::IN)];
         let timeout = Timespec {
             tv_sec: DEADLINE.as_secs() as i64,
@@ -267,8 +269,8 @@ fn exchange(tunnel: &TunnelPair, up: usize, down: usize) {
 
 /// Returns the sum of the results of all splice(2) calls in the output of strace. A byte counts twice: into a pipe and
 /// out of it.
-fn bytes_spliced(account: &str) -> usize {
-    let calls = account.lines().filter(|line| line.contains("splice"));
+fn bytes_spliced(trace: &str) -> usize {
+    let calls = trace.lines().filter(|line| line.contains("splice"));
     let results = calls.filter_map(|line| line.rsplit_once(" = ")?.1.split(' ').next()?.parse::<usize>().ok());
     results.sum()
 }
@@ -277,8 +279,8 @@ fn bytes_spliced(account: &str) -> usize {
 /// [`bytes_spliced`].
 fn transfer_under_strace(backend: &str, fault: Option<&str>) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
-    let account = folder.path().join("calls.txt");
-    let (name, variable) = (account.display().to_string(), format!("ROCKNET_BACKEND={backend}"));
+    let trace = folder.path().join("calls.txt");
+    let (name, variable) = (trace.display().to_string(), format!("ROCKNET_BACKEND={backend}"));
     let traced = "trace=splice,pipe2";
     let mut command = vec!["strace", "-f", "-qq", "-o", &name, "-E", &variable, "-e", traced];
     let inject = fault.map(|fault| format!("inject={fault}"));
@@ -290,7 +292,7 @@ fn transfer_under_strace(backend: &str, fault: Option<&str>) -> usize {
     let TunnelPair { server, .. } = tunnel;
     let (_folder, status, errors) = server.end();
     assert!(status.success() && !errors.contains("panic"), "{status}: {errors}");
-    let moved = bytes_spliced(&fs::read_to_string(&account).expect("strace's account"));
+    let moved = bytes_spliced(&fs::read_to_string(&trace).expect("the output of strace"));
     println!("{backend}, {fault:?}: {moved} bytes moved");
     moved
 }

@@ -160,6 +160,7 @@ fn failing_writes_are_reported_by_a_status_and_a_log_line() {
         ("pwrite64:error=EIO", 500, "refused with 500"),
         // The first writes succeed, and then the disk is full.
         ("pwrite64:error=ENOSPC:when=3+", 507, "refused with 507"),
+        // Every second write is interrupted, and the server repeats it.
         ("pwrite64:error=EINTR:when=1+2", 200, ""),
     ] {
         let setup = setup();

@@ -62,7 +62,7 @@ fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
     for (connections, most) in [(1, RING_CALLS), (CROWD, CROWD_CALLS)] {
         let rounds = BATCHES / connections as u64;
         let count = |rounds| calls("io_uring", |server| request_together(server, connections, rounds));
-        // The calls of a server without requests are subtracted.
+        // The calls of a server that serves only the additional round at the start are subtracted.
         let (none, all) = (count(0), count(rounds));
         let requests = rounds * connections as u64;
         let sum = |calls: &Calls| {
@@ -131,6 +131,7 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
     let mut failures = Vec::new();
     for (name, path, fields, at_once, writes) in rows {
         let count = |batches| calls("epoll", |server| fetch(server, path, fields, at_once, batches));
+        // The calls of a server that gets only the first requests of `fetch` are subtracted.
         let (none, all) = (count(0), count(BATCHES));
         let difference = |which: fn(&Calls) -> u64| which(&all.0).saturating_sub(which(&none.0));
         let cost = Calls {

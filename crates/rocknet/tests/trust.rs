@@ -1,4 +1,5 @@
-//! Installs the local CA into trust stores, finds and removes it, and checks the messages if that is impossible.
+//! Installs the local CA into trust stores, finds and removes it, and checks the messages for stores that cannot be
+//! changed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +24,8 @@ fn tools() -> Tools {
     Tools::within(std::env::split_paths(&path).collect())
 }
 
-/// Returns the programs of a folder that contains only these scripts.
+/// Writes scripts to the folder `bin` below `folder`, and returns the programs of `bin`: these scripts and those of
+/// earlier calls.
 fn tools_with(folder: &Path, programs: &[(&str, &str)]) -> Tools {
     let path = folder.join("bin");
     fs::create_dir_all(&path).unwrap();

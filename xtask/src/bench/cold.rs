@@ -69,6 +69,7 @@ fn measure(run: &Run, lanes: &[Lane], set: FileSet) -> Result<Table, Failure> {
     Ok(measured)
 }
 
+/// Starts the server, drops the files from memory, and requests each once. Returns the figures of the columns.
 fn round(run: &Run, lane: &Lane, set: FileSet, folder: &str, files: &[PathBuf]) -> Result<[f64; 4], Failure> {
     let StartedServer {
         server, port, scratch, ..
@@ -85,7 +86,8 @@ fn round(run: &Run, lane: &Lane, set: FileSet, folder: &str, files: &[PathBuf]) 
         sequence(&url, set.connections, set.count, &scratch)?
     };
     let spent = cpu_ns(server.pid(), softirq).saturating_sub(before) as f64 / 1e3;
-    // A load generator that stops in the middle of responses counts fewer bytes than the server read.
+    // The costs are divided by the bytes that the load generator has received. They are fewer than the server has read
+    // if the generator stops in the middle of responses.
     Ok([
         count.mebibytes / count.seconds,
         count.p99_ms.unwrap_or(f64::NAN),

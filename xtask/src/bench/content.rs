@@ -121,7 +121,8 @@ pub fn cold_name(size: u64) -> String {
     format!("cold-{size}")
 }
 
-/// Returns the last segment of a page's URL, which is also the name of its file.
+/// Returns the last segment of a page's URL, which is also the name of its file. For a POST it is `length`, to which a
+/// handler or a redirect responds.
 pub fn name(page: Page) -> String {
     match page {
         Page::Hello => "hello.html".into(),

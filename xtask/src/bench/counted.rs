@@ -31,7 +31,8 @@ const IDLE: usize = 10_000;
 /// start of the server. Both stay below the 1,000 requests after which stock nginx closes a connection.
 const COUNTED_REQUESTS: usize = 480;
 /// Requests of the shorter run when instructions are counted. The server gathers entropy at its start, so the cost of a
-/// start varies by half a million instructions between runs. Therefore more requests are needed.
+/// start varies by half a million instructions between runs. Therefore more requests are needed. No row counts the
+/// instructions of nginx, so its limit of 1,000 does not matter here.
 const MANY_REQUESTS: usize = 10 * COUNTED_REQUESTS;
 
 /// A running server with its upstreams, after its first response.
@@ -39,6 +40,7 @@ pub(super) struct StartedServer {
     pub server: ServerProcess,
     pub port: u16,
     pub scratch: PathBuf,
+    /// Time from the creation of the process to the head of the first response.
     milliseconds: f64,
     _upstreams: Upstreams,
 }
@@ -104,12 +106,17 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Resident memory with 10,000 open connections, each after one request, minus the memory after the first request; \
                 kernel memory of sockets is not included.";
     let connections = if run.quick { IDLE / 10 } else { IDLE };
+    // 100 descriptors are left for everything else.
     if descriptor_limit() < connections as u64 + 100 {
         return Err(format!("{connections} connections need a higher descriptor limit (ulimit -n)").into());
     }
     Ok(table(lanes, &["bytes per connection", "resident, MiB"], note, |lane| {
         if lane.server.connections < connections as u32 {
-            return Err(format!("its configuration permits {} connections", lane.server.connections).into());
+            return Err(format!(
+                "the server's configuration permits {} connections",
+                lane.server.connections
+            )
+            .into());
         }
         let started = start_one(run, lane, &[])?;
         let pid = started.server.pid();
@@ -120,6 +127,7 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
                 Version::Http3 => boxed(vec![http3::idle(started.port, &hello(), count)?]),
             })
         };
+        // The first connections make the server allocate memory that further connections share.
         drop(open(10)?);
         let before = memory_kib(pid, Memory::Resident);
         let opened = open(connections)?;
@@ -130,7 +138,7 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     }))
 }
 
-/// Boxes connections, so that those of both HTTP versions have the same type. The row only keeps them open.
+/// Boxes connections, so that the connections of all HTTP versions have the same type. The row only keeps them open.
 fn boxed<C: 'static>(connections: Vec<C>) -> Vec<Box<dyn Any>> {
     connections
         .into_iter()

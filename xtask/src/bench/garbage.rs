@@ -9,6 +9,7 @@ use crate::Failure;
 
 /// Datagrams per second.
 const RATE: u32 = 100_000;
+/// Duration of a measurement in seconds.
 const SECONDS: u32 = 5;
 
 /// Measures the latency of one client alone, and beside [`RATE`] datagrams per second.

@@ -18,9 +18,9 @@ pub enum Figure {
     Beside(&'static str, &'static str, &'static str),
     /// CPU time per request of (row, lane) minus that of another lane in the row, in microseconds.
     More(&'static str, &'static str, &'static str),
-    /// Requests per second of a row and lane, as a ratio to those of another.
+    /// Requests per second of a row and lane, as a ratio to those of another row and lane.
     Rates((&'static str, &'static str), (&'static str, &'static str)),
-    /// Figure of (row, lane) in this column of a counted row.
+    /// Figure of (row, lane) in this column of a counted row. The first column has the number 0.
     Counted(&'static str, &'static str, usize),
     /// Figure of (row, lane) in a column of a counted row, as a ratio to that of another lane.
     CountedBeside(&'static str, &'static str, &'static str, usize),

@@ -7,19 +7,23 @@ use std::time::Duration;
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Empty SETTINGS frame.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
-/// Acknowledgement of the server's SETTINGS frame.
+/// Acknowledgement of the server's SETTINGS frame. The client sends it in advance, so that it need not wait for that
+/// frame.
 pub const SETTINGS_ACK: &[u8] = &[0, 0, 0, 4, 1, 0, 0, 0, 0];
 /// Offset of the type in a frame header.
 const TYPE: usize = 3;
 /// Offset of the flags in a frame header.
 const FLAGS: usize = 4;
+// Types of frames.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const SETTINGS_TYPE: u8 = 4;
 const WINDOW_UPDATE: u8 = 8;
+// Flags of frames.
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PRIORITY: u8 = 0x20;
+/// Setting with the flow-control window of each stream.
 const INITIAL_WINDOW_SIZE: u16 = 4;
 /// Timeout for one response.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -104,6 +108,7 @@ pub fn windows(stream: u32, all: u32) -> Vec<u8> {
 pub fn request(stream: u32, path: &str, urgency: Option<Urgency>) -> Vec<u8> {
     let mut payload = Vec::new();
     if let Some(urgency) = urgency {
+        // Dependency on no stream, and the weight (RFC 7540 §6.2).
         payload.extend_from_slice(&[0, 0, 0, 0, urgency.weight]);
     }
     payload.extend_from_slice(&[0x82, 0x86]);

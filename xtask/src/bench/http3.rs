@@ -17,8 +17,8 @@ const FIRST_PATH: &str = "/hello.html";
 /// Line that the load generator prints when all connections are open.
 const READY: &str = "ready";
 
-/// A load generator whose connections are open. It waits for the start of its load. Dropped, it starts the load, and
-/// is waited for.
+/// A load generator whose connections are open. It waits for the start of its load. When the value is dropped, the load
+/// is started, and the end of the load generator is awaited.
 pub struct OpenConnections {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -54,7 +54,8 @@ pub fn requests(
     run(target, arguments, seconds, meter).map(|(count, _)| count)
 }
 
-/// Runs a load of handshakes, `concurrent` at once, each with one request. A handshake of the other kind is a failure.
+/// Runs a load of handshakes, `concurrent` at once, each with one request. In a load of resumed handshakes, each full
+/// one is a failure.
 pub fn handshakes(
     target: &Target<'_>,
     concurrent: u32,

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Number of concurrent downloads of 1 MB.
 const BULK: u32 = 20;
+/// Priority of the downloads. The weight is sent minus one, so 0 is the weight 1.
 const BULK_URGENCY: Urgency = Urgency {
     field: "u=5, i",
     weight: 0,
@@ -81,7 +82,8 @@ fn measure(port: u16) -> io::Result<LateTimes> {
     });
     let mut reader = BufReader::new(stream);
     let (mut all, mut first, mut late) = (0, None, None);
-    // Arrival time and length of each other frame. They are compared with the time of the late request at the end.
+    // Arrival time and length of each frame of the other streams. At the end, the times are compared with the moment of
+    // the late request.
     let mut others = Vec::new();
     while late.is_none() || all < MIN_BYTES {
         let frame = read_frame(&mut reader)?;

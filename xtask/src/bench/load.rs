@@ -77,7 +77,8 @@ const HANDSHAKES: u32 = 8;
 const WRK_TIMEOUT: &str = "30s";
 /// Number of last lines of output shown with a failure. One or two contain the reason; earlier lines show progress.
 const LAST_LINES: usize = 3;
-/// Script that sends pipelined requests: wrk calls `request` for each write, so a string of sixteen is a pipeline.
+/// Script that sends pipelined requests: wrk calls `request` for each write, so a string of sixteen requests is a
+/// pipeline.
 const PIPELINE: &str = "\
 local batch
 function init(arguments)

@@ -41,6 +41,7 @@ impl Machine {
         Self {
             cpu: field(&cpuinfo, "model name").unwrap_or_else(|| "unknown".into()),
             cores: cpuinfo.lines().filter(|line| line.starts_with("processor")).count(),
+            // Rounded to whole GiB.
             memory_gib: (kib + (1 << 19)) >> 20,
             kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
             congestion_control: super::network::congestion_control(),

@@ -36,6 +36,7 @@ pub struct Meter {
     begun: (u64, Instant),
     /// CPU time in nanoseconds.
     pub spent_ns: u64,
+    /// Wall time.
     pub seconds: f64,
 }
 
@@ -144,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_busy_process_uses_cpu_and_memory() {
-        // A process of its own, because the threads of other tests end in this one, and their CPU time with them.
+        // A separate process is measured, because threads of other tests may end in this process, and their CPU time
+        // would then be missing.
         let mut busy = Command::new("sh")
             .args(["-c", "while :; do :; done"])
             .spawn()

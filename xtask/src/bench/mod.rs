@@ -102,6 +102,7 @@ impl Selection {
         self.lanes().any(|lane| lane.version == lane::Version::Http3)
     }
 
+    /// Returns true if a server must be reachable from another network namespace, as from another host.
     fn has_other_hosts(&self) -> bool {
         self.lanes().any(|lane| lane.variant == lane::Variant::Public)
     }
@@ -220,6 +221,7 @@ fn list() {
     }
 }
 
+/// Returns the selected rows by group. An empty list selects everything.
 fn choose(groups: &[String], only: &[String]) -> Result<Vec<Selection>, Failure> {
     let selected = |group: &&Group| groups.is_empty() || groups.iter().any(|name| name == group.name);
     let known = |name: &&String| group::ALL.iter().any(|group| group.name == **name);

@@ -16,14 +16,17 @@ pub struct Bar {
     pub spread: Option<(f64, f64)>,
 }
 
+// Lengths in pixels.
 const WIDTH: f64 = 760.0;
 pub const MARGIN: f64 = 16.0;
 /// Width of the names to the left of the bars.
 const LABELS: f64 = 170.0;
 /// Width of the values to the right of the bars.
 const VALUES: f64 = 90.0;
+/// Height of a bar, and distance from the top of a bar to the top of the next one.
 const BAR: f64 = 16.0;
 const STEP: f64 = 24.0;
+/// Height of the title of a panel, and gap above the title.
 const TITLE: f64 = 30.0;
 const GAP: f64 = 18.0;
 
@@ -57,6 +60,7 @@ pub fn document(title: &str, (width, height): (f64, f64), body: &str) -> String 
     )
 }
 
+/// Draws a panel with its upper edge at `top`.
 fn draw(body: &mut String, panel: &Panel, top: f64) {
     let most = panel
         .bars

@@ -65,8 +65,8 @@ enum Outcome {
 
 impl Results {
     pub fn new(run: &Run, group: &'static Group, machine: Machine) -> Self {
-        // Describes each lane once. Lanes of other variants are left out, because their names show the option that
-        // differs.
+        // Describes each lane once. Lanes of variants that are not listed here are left out, because their names show
+        // the option that differs.
         let mut lanes: Vec<Lane> = Vec::new();
         let all = group.rows.iter().flat_map(|row| row.lanes);
         for lane in all.filter(|lane| {

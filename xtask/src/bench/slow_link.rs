@@ -18,7 +18,7 @@ const RATE: f64 = 10e6 / 8.0;
 const ONE_WAY: Duration = Duration::from_millis(25);
 /// Maximum queueing delay in the relay: one round trip of the link.
 const QUEUE: Duration = Duration::from_millis(50);
-/// Receive buffer towards the server; Linux doubles it.
+/// Requested receive buffer towards the server in bytes. Linux doubles it.
 const RECEIVE: usize = 16 << 10;
 /// Bytes read at a time: one packet.
 const PACKET: usize = 1460;
@@ -83,6 +83,7 @@ fn carry(from: TcpStream, to: TcpStream, rate: Option<f64>) {
     thread::spawn(move || deliver(to, &receiver));
 }
 
+/// Reads one direction, and passes each piece on with its moment of arrival. `rate`: `None` for a link without a limit.
 fn receive(mut from: TcpStream, to: &Sender<InFlight>, rate: Option<f64>) {
     let mut free_at = Instant::now();
     let mut packet = [0; PACKET];

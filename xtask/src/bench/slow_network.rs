@@ -146,7 +146,7 @@ fn measure(run: &Run, lanes: &[Lane], case: Case) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// Makes a visit over a path of its own. All visits of a round have the same losses.
+/// Makes a visit over a new network path. All visits of a round have the same losses.
 fn visit(
     browser: &Browser,
     lane: &Lane,

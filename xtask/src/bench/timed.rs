@@ -29,8 +29,9 @@ pub struct Measured {
     pub ratio_max: f64,
     /// Median requests (or MiB) per second.
     pub rate: f64,
-    /// Median share of its core that the server was busy.
+    /// Median CPU time of the server per second of load: 1 if the server kept its core busy.
     pub busy: f64,
+    /// Median 99th percentile of the latency in milliseconds; `None` if the load generator reports none.
     pub p99_ms: Option<f64>,
     pub failures: u64,
     /// Reason why a round was repeated, if it was.
@@ -66,7 +67,11 @@ pub fn run(run: &Run, work: &Timed, lanes: &[Lane]) -> Result<Vec<Measured>, Fai
     let mut contenders = Vec::new();
     for lane in lanes {
         let started = if work.load.connections() > lane.server.connections {
-            Err(format!("its configuration permits {} connections", lane.server.connections).into())
+            Err(format!(
+                "the server's configuration permits {} connections",
+                lane.server.connections
+            )
+            .into())
         } else {
             start(run, work, *lane)
         };

@@ -30,6 +30,7 @@ impl Upstreams {
     /// Starts the back ends of `variant` and waits until each responds.
     pub fn start(site: &Site, variant: Variant, page: Page) -> Result<Self, Failure> {
         let lane: Lane = match (variant, page) {
+            // For PHP, php-fpm replaces the program of this lane below.
             (Variant::FastCgi | Variant::Php, _) => plain(&floor::FASTCGI),
             (Variant::Tunnels, _) => FLOOR_TUNNEL,
             (Variant::Queued { .. }, _) => FLOOR_SLOW,

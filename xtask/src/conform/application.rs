@@ -48,7 +48,8 @@ impl Application {
         Ok(folder)
     }
 
-    /// Makes a folder and everything in it writable for scripts.
+    /// Makes a folder and everything in it writable for scripts. Unless root starts the server, PHP runs as the current
+    /// user, who can already write there.
     pub fn let_write(&self, folder: &Path) -> Result<(), Failure> {
         if is_root() {
             output(Command::new("chown").args(["-R", USER]).arg(folder))?;
@@ -56,7 +57,7 @@ impl Application {
         Ok(())
     }
 
-    /// Serves the application with the configuration of an example, except for its address.
+    /// Serves the application with the configuration of an example, but over TLS, and at a port chosen by the kernel.
     pub fn serve(&mut self, program: &Path, example: &str) -> Result<Session, Failure> {
         fs::write(self.home().join("rocknet.toml"), settings(example))?;
         self.server = Some(TestServer::start(program, &["run"], self.home())?);

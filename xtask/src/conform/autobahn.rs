@@ -164,7 +164,7 @@ impl TestedServer {
     ) -> Result<TestedServer, Failure> {
         let home = home.join(backend);
         let (echo, port) = EchoServer::start(interpreter, cases, &home)?;
-        // The echo server requires its own name in Host.
+        // The echo server accepts only its own address in Host.
         let settings = format!(
             "[server]\nstate = \"state\"\nbackend = \"{backend}\"\n[site.\":0\"]\n\
              proxy = {{ to = [\"http://127.0.0.1:{port}\"], headers = {{ Host = \"127.0.0.1:{port}\" }} }}\n"

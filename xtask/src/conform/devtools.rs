@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Timeout of one command or condition: far longer than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The browser reads commands from descriptor 3 and writes to descriptor 4.
+/// Shell script that starts the browser, which reads commands from descriptor 3 and writes messages to descriptor 4.
 const START: &str = "exec chromium \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null";
 
 /// Options of the browser. The sandbox is off, because it does not run as root and the pages come from this repository.
@@ -36,7 +36,7 @@ pub struct DevTools {
     commands: ChildStdin,
     messages: Receiver<Value>,
     last_id: u64,
-    /// Session of the page.
+    /// ID of the session that is attached to the page; empty until then.
     session: String,
     /// Events of the page that no call has taken yet.
     events: Vec<Value>,
@@ -114,6 +114,7 @@ impl DevTools {
         }
     }
 
+    /// Receives a message. `what`: the awaited command or event, for the error.
     fn receive(&self, what: &str) -> Result<Value, Failure> {
         let message = self.messages.recv_timeout(TIMEOUT);
         message.map_err(|_| format!("the browser does not respond: {what}").into())
@@ -136,7 +137,7 @@ impl DevTools {
     /// Loads a URL and waits until the page and its scripts are loaded.
     pub fn open(&mut self, url: &str) -> Result<(), Failure> {
         self.events.retain(|event| event["method"] != "Page.loadEventFired");
-        // A URL that differs in its fragment alone would not be loaded.
+        // A URL that differs from the current one only in its fragment loads nothing, and this call would time out.
         self.call("Page.navigate", &json!({ "url": url }))?;
         self.event("Page.loadEventFired").map(drop)
     }
@@ -155,7 +156,8 @@ impl DevTools {
     /// Waits until an expression is true.
     pub fn wait_for(&mut self, condition: &str) -> Result<(), Failure> {
         let deadline = Instant::now() + TIMEOUT;
-        // The page looks itself before each of its frames. An error ends the wait if the page is replaced meanwhile.
+        // The page itself checks the condition every 20 ms, for at most 5 s in each call. If the page is replaced
+        // meanwhile, the call fails, and the loop tries again.
         let script = format!(
             "new Promise(done => {{ const look = () => {{ if ({condition}) done(true); else setTimeout(look, 20) }}; look() }})"
         );
@@ -234,6 +236,7 @@ impl DevTools {
     /// Writes a picture of the visible part of the page.
     pub fn picture(&mut self, file: &Path) -> Result<(), Failure> {
         let shot = self.call("Page.captureScreenshot", &json!({ "format": "png" }))?;
+        // The page decodes the Base64, so this program needs no decoder.
         let script = "(text => Array.from(atob(text), one => one.charCodeAt(0)))";
         let data = shot["data"].as_str().unwrap_or_default();
         let bytes = self.evaluate(&format!("{script}('{data}')"))?;
@@ -278,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_from_other_events() {
+    fn errors_are_distinguished_from_other_events() {
         for (event, expected) in [
             (json!({ "method": "Runtime.exceptionThrown" }), true),
             (

@@ -50,6 +50,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
             Ok(())
         };
         call("calls")?;
+        // The echo program prints this line once a client has cancelled a call.
         echo.await_line("gave up")?;
         drop(echo);
         call("unavailable")?;

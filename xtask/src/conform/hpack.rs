@@ -6,7 +6,7 @@ use std::fs;
 
 /// The other implementation, in a fixed version.
 const PACKAGE: &str = "hpack==4.1.0";
-/// Script that encodes field blocks for RockNet and decodes those of RockNet.
+/// Script that encodes field blocks for RockNet and decodes the field blocks of RockNet.
 const SCRIPT: &str = include_str!("field_blocks.py");
 
 pub fn run() -> Result<(), Failure> {

@@ -112,6 +112,7 @@ fn form(session: &Session, picture: &Path) -> Result<(), Failure> {
 
 /// Checks responses that are not pages.
 fn responses(session: &Session) -> Result<(), Failure> {
+    // `/download` sends `routes.php`, the third of the files.
     let page = session.get("/download")?.expect(200, &["Route::get('/download'"])?;
     if page.content != FILES[2].1.as_bytes() {
         return Err(page.wrong("another file"));

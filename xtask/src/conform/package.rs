@@ -20,7 +20,8 @@ const MAX_EXPOSURE: f32 = 2.0;
 /// The unit of the package.
 const UNIT: &str = "/usr/lib/systemd/system/rocknet.service";
 
-/// Prints the files whose names contain that of the package, except the shared ones and those of the kernel.
+/// Command that prints the files whose names contain the name of the package, except in the shared folder and in the
+/// file systems of the kernel.
 const TRACES: &str = "find / -path /proc -prune -o -path /sys -prune -o -path /packages -prune \
                       -o -name '*rocknet*' -print";
 
@@ -109,12 +110,14 @@ fn configure(machine: &BootedSystem) -> Result<(), Failure> {
 fn upgrade(machine: &BootedSystem, command: &str) -> Result<(), Failure> {
     let before = machine.printed(PROCESS)?;
     machine.run(&format!("{command} > /root/dpkg.txt"))?;
+    // The second package has the revision 2.
     machine.expect("dpkg-query --show rocknet", "-2")?;
     let after = machine.printed(PROCESS)?;
     machine.expect(
         "cat /root/dpkg.txt",
         &format!("process {} has taken over from process {}", after.trim(), before.trim()),
     )?;
+    // Only files below `/etc` may differ from the package.
     machine.run("dpkg --verify rocknet | tee /dev/stderr | (! grep -v ' /etc/')")?;
     machine.run(&format!("echo '# older' >> {UNIT}"))?;
     machine.run(&format!("{command} > /root/dpkg.txt"))?;

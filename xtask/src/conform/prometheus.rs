@@ -1,5 +1,5 @@
-//! Prometheus scrapes the built server with a token, its own checker reads the metrics, and the queries of the Grafana
-//! dashboard are valid.
+//! Prometheus scrapes the built server with a token, promtool checks the metrics, and the queries of the Grafana
+//! dashboard must be valid.
 
 use super::server::{TestServer, url};
 use crate::command::{command, output, output_alone};
@@ -91,7 +91,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has promtool check the metrics. It reads the older text format only.
+/// Checks the metrics with promtool, which reads only the older text format.
 fn check_format(api: &str, token: &Path) -> Result<(), Failure> {
     let text = metrics(api, token, "text/plain")?;
     let mut promtool = command("promtool")
@@ -110,6 +110,7 @@ fn check_format(api: &str, token: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the metrics in the format that `accept` requests.
 fn metrics(api: &str, token: &Path, accept: &str) -> Result<String, Failure> {
     let token = fs::read_to_string(token)?;
     let mut curl = command("curl");
@@ -119,6 +120,7 @@ fn metrics(api: &str, token: &Path, accept: &str) -> Result<String, Failure> {
     output_alone(&mut curl)
 }
 
+/// Returns the value of a series in the text of the metrics.
 fn sample(text: &str, series: &str) -> Result<f64, Failure> {
     let value = text
         .lines()

@@ -17,7 +17,7 @@ use std::path::Path;
 /// Name of a part, and its work with the built server.
 type ReloadPart = (&'static str, fn(&Path) -> Result<(), Failure>);
 
-/// Parts of the step: the same load with each back end.
+/// Parts of the step: the same load with each I/O back end.
 pub const PARTS: [ReloadPart; 2] = [
     ("reload epoll", |program| run(program, "epoll")),
     ("reload io_uring", |program| run(program, "io_uring")),

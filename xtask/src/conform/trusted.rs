@@ -42,6 +42,7 @@ pub fn rocknet(program: &Path, verb: &str, home: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Loads the page. Fails unless `seen` is in the page or in the log, and `unseen` is in neither.
 fn expect(server: &TestServer, home: &Path, seen: &str, unseen: &str) -> Result<(), Failure> {
     let url = server.url("/");
     let (dom, log) = browser::load(&url, Some(home))?;

@@ -260,6 +260,7 @@ fn check_forbidden(session: &Session, sent: &Upload) -> Result<(), Failure> {
         ("/wp-content/uploads/evil.php/more", 404),
         ("/wp-content/uploads/%65vil.php", 403),
         ("/wp-content/../wp-content/uploads/evil.php", 403),
+        // PHP runs this file, which prints nothing.
         ("/wp-config.php", 200),
         ("/.htaccess", 404),
         ("/xmlrpc.php", 403),
@@ -290,7 +291,7 @@ fn login_page() -> String {
     )
 }
 
-/// Opens the editor in Chromium. It loads a hundred scripts and styles and sends requests of its own.
+/// Opens the editor in Chromium. The editor loads a hundred scripts and styles, and its scripts send further requests.
 fn write_in_browser(url: &str, home: &Path) -> Result<(), Failure> {
     let (dom, log) = browser::load_with(&[BUDGET], url, Some(home))?;
     let log: Vec<_> = log.lines().filter(|line| !line.contains(JQUERY_NOTICE)).collect();

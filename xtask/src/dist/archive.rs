@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use tar::{Builder, EntryType, Header};
 
-/// Files of an archive by path, without a leading slash. Their order is that of the paths.
+/// Files of an archive by path, without a leading slash. They are sorted by path.
 #[derive(Clone, Default)]
 pub struct Files(BTreeMap<String, File>);
 

@@ -36,13 +36,14 @@ pub fn build(name: &str, libc: Libc) -> Result<PathBuf, Failure> {
         check_musl_tools(triple)?;
     }
     let mut build = cargo();
-    // A named target has a folder of its own, so that the flags below do not discard ordinary builds.
+    // A named target has a separate folder, so that the flags below do not discard ordinary builds.
     build.args(["build", "--release", "--locked", "-p", name, "--target", triple]);
     if libc == Libc::Musl {
         build.env(format!("CC_{}", triple.replace('-', "_")), "musl-gcc");
     }
     let prefixes = prefixes();
-    // Flags of the caller have no effect on a release. These of Rust may contain spaces.
+    // The flags of the caller are replaced, so that they have no effect on a release. In this variable, flags may
+    // contain spaces.
     build.env(
         "CARGO_ENCODED_RUSTFLAGS",
         flags("--remap-path-prefix=", &prefixes).join("\x1f"),
@@ -116,22 +117,22 @@ mod tests {
 
     #[test]
     fn paths_of_the_machine_and_shared_libraries_are_found() {
-        let own = fs::read(env::current_exe().unwrap()).unwrap();
+        let this_program = fs::read(env::current_exe().unwrap()).unwrap();
         let libc = if cfg!(target_env = "gnu") {
             Libc::Glibc
         } else {
             Libc::Musl
         };
-        check(&own, libc, &[]).unwrap();
+        check(&this_program, libc, &[]).unwrap();
         // A text that the program, which contains this test, does not contain.
         let folder = format!("/folder-{}", std::process::id());
         let folders = [(PathBuf::from(&folder), "/x")];
-        check(&own, libc, &folders).unwrap();
-        let program = [own.as_slice(), b"\0", folder.as_bytes(), b"/lib.rs\0"].concat();
+        check(&this_program, libc, &folders).unwrap();
+        let program = [this_program.as_slice(), b"\0", folder.as_bytes(), b"/lib.rs\0"].concat();
         let error = check(&program, libc, &folders).unwrap_err().to_string();
         assert!(error.ends_with(&format!(": {folder}/lib.rs")), "{error}");
         if cfg!(target_env = "gnu") {
-            let error = check(&own, Libc::Musl, &[]).unwrap_err().to_string();
+            let error = check(&this_program, Libc::Musl, &[]).unwrap_err().to_string();
             assert!(error.contains("not static: it needs /lib"), "{error}");
         }
         assert!(check(b"#!/bin/sh", Libc::Musl, &[]).is_err());

@@ -20,7 +20,7 @@ pub struct Contents {
 pub const SHELLS: [&str; 3] = ["bash", "fish", "zsh"];
 
 impl Contents {
-    /// Generates the parts by the program of the release.
+    /// Generates the parts with the program of the release.
     pub fn new(release: &Release) -> Result<Self, Failure> {
         let printed = |arguments: &[&str]| output(Command::new(&release.program).args(arguments));
         let main = printed(&["man"])?;

@@ -156,12 +156,12 @@ pub fn check_libraries(program: &[u8]) -> Result<(), Failure> {
 
 /// Returns the packages of the shared libraries that the program loads, glibc with the version of its newest symbol.
 pub fn dependencies(program: &[u8]) -> Vec<String> {
-    let newest = words(program, b"GLIBC_2.")
+    let newest = digits_after(program, b"GLIBC_2.")
         .filter_map(|rest| rest.parse::<u32>().ok())
         .max();
     let mut all: Vec<String> = newest.iter().map(|minor| format!("libc6 (>= 2.{minor})")).collect();
     for (library, package) in LIBRARIES {
-        if words(program, library.as_bytes()).next().is_some() {
+        if digits_after(program, library.as_bytes()).next().is_some() {
             all.push(package.to_owned());
         }
     }
@@ -169,7 +169,7 @@ pub fn dependencies(program: &[u8]) -> Vec<String> {
 }
 
 /// Returns the digits after each occurrence of `mark` in the program.
-fn words<'a>(program: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'a str> {
+fn digits_after<'a>(program: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'a str> {
     let found = program
         .windows(mark.len())
         .enumerate()

@@ -32,6 +32,7 @@ fn headers(program: &[u8]) -> Result<Vec<Header>, &'static str> {
     if !program.starts_with(b"\x7fELF\x02\x01") {
         return Err(BROKEN);
     }
+    // Offset of the program headers, size of a header, and number of headers.
     let start = number::<8>(program, 0x20).ok_or(BROKEN)?;
     let size = number::<2>(program, 0x36).ok_or(BROKEN)?;
     let count = number::<2>(program, 0x38).ok_or(BROKEN)?;

@@ -14,7 +14,7 @@ use tar::{Builder, EntryType, Header};
 /// Programs that build images, in order of preference.
 const BUILDERS: [&str; 2] = ["buildah", "podman"];
 
-/// Certificates of the public authorities on this machine: of Debian, and of Fedora.
+/// File with the certificates of the public authorities on this machine: the path on Debian, and the one on Fedora.
 const AUTHORITIES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
 /// Empty folders of the image, their modes and their owners. Builders do not copy modes of folders, but they extract an

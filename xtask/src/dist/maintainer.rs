@@ -39,7 +39,7 @@ impl Maintainer {
         Ok(metadata.metadata.dist.maintainer.parse()?)
     }
 
-    /// Returns true if the address receives no mail, so that the package is not one to publish.
+    /// Returns true if the address receives no mail, so that packages with it must not be published.
     pub fn is_placeholder(&self) -> bool {
         self.0.ends_with(NO_MAIL)
     }

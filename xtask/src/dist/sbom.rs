@@ -138,8 +138,8 @@ impl Library {
     }
 }
 
-/// Returns the packages that are linked into `root`, each with those that it needs. Packages for builds and tests alone
-/// are left out.
+/// Returns the packages that are linked into `root`, each with the packages that it needs. Packages for builds and
+/// tests alone are left out.
 fn linked<'a>(resolve: &'a Resolve, root: &'a str) -> BTreeMap<&'a str, Vec<&'a str>> {
     let nodes: BTreeMap<&str, &Node> = resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     let mut found = BTreeMap::new();

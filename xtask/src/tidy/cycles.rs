@@ -29,7 +29,7 @@ pub fn check(folder: &str, tree: &Tree<'_>) -> Vec<String> {
     violations
 }
 
-/// Targets of each node, with the position of the first import.
+/// Targets of each node, each with the position of its first import.
 type Edges = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Returns the imports between modules at the top of a crate.
@@ -61,6 +61,7 @@ fn between_files(tree: &Tree<'_>, imports: &BTreeSet<Import>) -> Edges {
     edges
 }
 
+/// Adds an edge, and keeps the position of its first import.
 fn insert(edges: &mut Edges, from: &str, to: &str, import: &Import) {
     edges.entry(to.to_owned()).or_default();
     let positions = edges.entry(from.to_owned()).or_default();

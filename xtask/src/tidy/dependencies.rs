@@ -1,6 +1,6 @@
 //! Checks the dependencies between crates: they point down only, and the protocol crate has none with side effects.
 
-/// Crates of the workspace, each with those that it may depend on (ARCHITECTURE.md).
+/// Crates of the workspace, each with the crates that it may depend on (ARCHITECTURE.md).
 pub const ALLOWED: &[(&str, &[&str])] = &[
     ("rocknet-proto", &[]),
     ("rocknet-io", &[]),

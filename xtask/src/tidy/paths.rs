@@ -150,6 +150,7 @@ impl Tree<'_, '_> {
         at
     }
 
+    /// Adds the name that `path` leads to. A final `self` stands for the path before it.
     fn end(&self, mut path: Vec<String>, alias: &str, line: usize, found: &mut Vec<Use>) {
         if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
             path.pop();

@@ -56,6 +56,7 @@ impl Pending {
         }
     }
 
+    /// Adds a finding in `file`. `counted`: folder under which it is counted.
     fn add(&mut self, file: &str, counted: &str, is_listed: bool, rule: Rule, text: String) {
         *self
             .counts

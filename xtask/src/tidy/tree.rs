@@ -59,6 +59,7 @@ impl<'a> Tree<'a> {
         self.modules.iter().flat_map(|module| &module.parts)
     }
 
+    /// Returns the index of a module, which is added if it is new. Without a parent it is a root.
     fn add(&mut self, parent: Option<usize>, root: &str, name: &str) -> usize {
         let index = self.modules.len();
         if let Some(&known) = parent.and_then(|parent| self.modules[parent].children.get(name)) {
@@ -81,6 +82,7 @@ impl<'a> Tree<'a> {
         index
     }
 
+    /// Reads a file of a module, if the file exists.
     fn read(&mut self, module: usize, file: &str, sources: &'a Sources) {
         if let Some(text) = sources.get(file) {
             let code = shipped(&tokens(text));
@@ -88,13 +90,13 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Stores the code of `module`, a part of `code`, and descends into the modules that `code` declares.
+    /// Stores `code` as a part of `module`, without the modules that `code` declares, and descends into these modules.
     fn split(&mut self, module: usize, file: &str, folder: &str, code: &[Token<'a>], sources: &'a Sources) {
         let root = self.modules[module].root.clone();
-        let mut own = Vec::new();
+        let mut kept = Vec::new();
         let mut at = 0;
         for declared in declared(code) {
-            own.extend_from_slice(&code[at..declared.from]);
+            kept.extend_from_slice(&code[at..declared.from]);
             at = declared.to;
             let child = self.add(Some(module), &root, declared.name);
             match declared.body {
@@ -109,10 +111,10 @@ impl<'a> Tree<'a> {
                 }
             }
         }
-        own.extend_from_slice(&code[at..]);
+        kept.extend_from_slice(&code[at..]);
         let part = Part {
             file: file.to_owned(),
-            code: own,
+            code: kept,
         };
         self.modules[module].parts.push(part);
     }
@@ -132,6 +134,7 @@ fn reached(sources: &Sources) -> BTreeSet<String> {
     reached
 }
 
+/// Adds the possible files of the modules that `code` declares to `open`.
 fn follow(file: &str, folder: &str, code: &[Token<'_>], open: &mut Vec<String>) {
     for declared in declared(code) {
         match declared.body {
@@ -223,6 +226,7 @@ fn folder_of_children(file: &str) -> String {
 }
 
 fn is_root(file: &str) -> bool {
+    // A file outside `bin/` gets a slash, so that it is no program.
     let program = file.strip_prefix("bin/").unwrap_or("/");
     ["lib.rs", "main.rs"].contains(&file) || !program.contains('/')
 }

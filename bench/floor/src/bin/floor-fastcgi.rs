@@ -20,6 +20,7 @@ struct FixedResponse {
     output: Vec<u8>,
 }
 
+/// Appends a record of the request with the ID 1.
 fn record(kind: u8, content: &[u8], out: &mut Vec<u8>) {
     let [high, low] = (content.len() as u16).to_be_bytes();
     out.extend_from_slice(&[1, kind, 0, 1, high, low, 0, 0]);
@@ -101,6 +102,7 @@ mod tests {
     #[test]
     fn an_empty_stdin_record_completes_a_request() {
         let mut request = Vec::new();
+        // Type 1 is BEGIN_REQUEST, and type 4 is PARAMS.
         record(1, &[0, 1, 1, 0, 0, 0, 0, 0], &mut request);
         record(4, b"\x01\x01AB", &mut request);
         record(4, &[], &mut request);

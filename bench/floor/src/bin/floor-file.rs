@@ -33,6 +33,7 @@ impl WholeFile {
         Ok(Self { head, file, length })
     }
 
+    /// Sends the next bytes of a response of which `sent` bytes have been sent, and returns their number.
     fn send(&self, socket: &OwnedFd, sent: usize) -> rustix::io::Result<usize> {
         if sent < self.head.len() {
             // MORE delays the head until the first bytes of the file can share its packet.

@@ -44,6 +44,7 @@ struct Http2Responder {
     output: Vec<u8>,
 }
 
+/// Appends a frame with the stream identifier 0.
 fn frame(kind: u8, flags: u8, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
     out.extend_from_slice(&[kind, flags, 0, 0, 0, 0]);
@@ -96,6 +97,7 @@ impl Responder for Http2Responder {
             }
             *opened = true;
             found.bytes = PREFACE.len();
+            // At most 256 concurrent streams, and a larger flow-control window for the connection.
             frame(SETTINGS, 0, &[0, 3, 0, 0, 1, 0], &mut self.output);
             frame(WINDOW_UPDATE, 0, &[0x3f, 0, 0, 0], &mut self.output);
         }
@@ -113,6 +115,7 @@ impl Responder for Http2Responder {
             }
             found.bytes = start + length;
         }
+        // `respond` writes all output at once, so any output counts as one request.
         found.count = usize::from(!self.output.is_empty());
         Ok(found)
     }
@@ -167,6 +170,7 @@ mod tests {
             at += HEADER + usize::from(header[2]);
         }
         assert_eq!(
+            // The first two frames are SETTINGS and WINDOW_UPDATE of the server.
             seen[2..],
             [(SETTINGS, 0), (HEADERS, 1), (DATA, 1), (HEADERS, 3), (DATA, 3)]
         );

@@ -24,11 +24,11 @@ const BUFFERS: u16 = 4096;
 /// Bytes of one provided buffer.
 const BUFFER: usize = 4096;
 const GROUP: u16 = 0;
-/// Maximum number of responses per send. `replies` contains this number of copies of the response.
+/// Maximum number of responses per send. `FloorServer::replies` contains this number of copies of the response.
 const MAX_RESPONSES: usize = 64;
 /// User data of the accept. The user data of a receive is the number of its socket; a send sets bit 32 in addition.
 const LISTENER: u64 = u64::MAX;
-/// Flags of a send: MSG_WAITALL, and MSG_NOSIGNAL because the client may have closed the connection.
+/// Flags of a send: MSG_NOSIGNAL, because the client may have closed the connection, and MSG_WAITALL.
 const SEND: i32 = 0x4000 | 0x100;
 
 #[derive(Clone)]
@@ -37,9 +37,13 @@ struct BufferPage([u8; BUFFER]);
 
 struct FloorServer {
     ring: IoUring,
+    /// Ring of provided buffers, shared with the kernel.
     queue: Vec<BufferPage>,
+    /// The buffers, by their number.
     memory: Vec<BufferPage>,
+    /// Number of buffers that have been added to `queue`, modulo 2^16.
     tail: u16,
+    /// Copies of the response, one after another.
     replies: Vec<u8>,
     /// Bytes of one response.
     reply: usize,

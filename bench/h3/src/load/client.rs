@@ -45,7 +45,8 @@ pub struct Load {
     pub latencies: Histogram,
     /// Number of connections that have had a response, or ended without one.
     pub opened: u32,
-    /// Number of connections that have been closed after their only request, and not been replaced.
+    /// Number of connections of a load of handshakes that have been closed after their only request, or were lost. Each
+    /// is replaced by a new one.
     pub closed: u32,
     /// Number of requests that may still begin.
     pub left: u64,
@@ -218,6 +219,7 @@ impl Load {
         }
     }
 
+    /// Counts a response. `begun`: start of the request, or of the connection in a load of handshakes.
     fn count(&mut self, exchange: &Exchange, begun: Instant, now: Instant) {
         let is_measured = self.stage == Stage::Running;
         let response = &exchange.response;

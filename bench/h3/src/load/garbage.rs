@@ -82,6 +82,7 @@ fn datagrams(random: &mut Random) -> Vec<Vec<u8>> {
             let (mut datagram, size) = match number % 4 {
                 0 => (long_header(1), INITIAL_SIZE),
                 1 => (long_header(0x1a2a_3a4a), INITIAL_SIZE),
+                // 0x43 begins a packet with a short header.
                 2 => (vec![0x43], 40 + random.next() as usize % 1000),
                 _ => (Vec::new(), random.next() as usize % 60),
             };
@@ -116,6 +117,7 @@ mod tests {
         let (mut kinds, mut buffer) = ([0; 3], [0; 2048]);
         for _ in 0..200 {
             let size = server.recv(&mut buffer).expect("a datagram");
+            // Index 2: Initial packets. Index 1: packets of an unknown version. Index 0: all others.
             kinds[usize::from(size == INITIAL_SIZE && buffer[0] == 0xc3)
                 + usize::from(buffer[..5] == [0xc3, 0, 0, 0, 1])] += 1;
         }

@@ -8,7 +8,7 @@ use super::*;
 /// Well-formed hash that no password matches.
 const HASH: &str = "$apr1$salt$0123456789012345678901";
 
-/// Returns a route's users: these names of the configuration, all with [`HASH`], and those of the file.
+/// Returns the users of a route: users with the names `configured` and the hash [`HASH`], and the users of the file.
 fn users(configured: &[&str], file: Option<PathBuf>) -> Users {
     let hash = PasswordHash::parse(HASH).unwrap();
     let auth = model::Auth {

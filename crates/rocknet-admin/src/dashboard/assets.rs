@@ -57,7 +57,8 @@ pub fn folder() -> String {
     format!("{FOLDER}{version}")
 }
 
-/// Returns the file with this path. The version may be another one, because a page may be older than the server.
+/// Returns the file with this path, if there is one. The path may contain another version, because a page may be
+/// older than the server.
 pub fn find(path: &str) -> Option<&'static Asset> {
     let (_, name) = path.strip_prefix(FOLDER)?.split_once('/')?;
     ASSETS.iter().find(|asset| asset.name == name)

@@ -84,7 +84,7 @@ impl SharedSamples {
             return Ok((event.clone(), latest.history.all()));
         }
         let Reply::Status(status) = control.execute(Request::Status).await? else {
-            return Err(ApiError::new(500, "the server has sent another reply"));
+            return Err(ApiError::new(500, "the server sent a reply of the wrong kind"));
         };
         latest.at = self.began.elapsed();
         let at = latest.at;
@@ -112,7 +112,7 @@ pub struct StatusFeed<C> {
     sessions: Arc<Sessions>,
     samples: Arc<SharedSamples>,
     control: C,
-    /// Secret of the session, which ends the stream when it ends.
+    /// Secret of the session. The stream ends with the session.
     secret: String,
     /// Deadline of the next event.
     deadline: Deadline,

@@ -34,7 +34,7 @@ pub enum PageKind {
     Events,
     /// A script, the style sheet or the icon.
     Asset,
-    /// Unknown address that a browser has opened.
+    /// Address without a page that a browser has opened.
     Unknown,
 }
 
@@ -53,17 +53,19 @@ pub const VIEWS: [(PageKind, &str, &str); 10] = [
 ];
 
 impl PageKind {
-    /// Returns the kind of page that a browser has requested; `None` for a request of a program or to the API.
+    /// Returns the kind of page that a request asks for; `None` for the API, and for a program that requests an
+    /// unknown address.
     pub fn of(exchange: &Exchange) -> Option<PageKind> {
         let path: &str = &exchange.path;
         let found = PageKind::find(path);
-        let is_data = match found {
+        // True if the path leads to data or to nothing. A browser that opens it gets the page `Unknown` instead.
+        let has_no_page = match found {
             Some(PageKind::Asset) => assets::find(path).is_none(),
             Some(PageKind::Events) => true,
             Some(_) => false,
             None => !is_of_api(path),
         };
-        if is_data && prefers_pages(exchange) {
+        if has_no_page && prefers_pages(exchange) {
             return Some(PageKind::Unknown);
         }
         found
@@ -85,7 +87,8 @@ impl PageKind {
         }
     }
 
-    /// Returns true if another site may link to the page. Scripts and data are only for the dashboard itself.
+    /// Returns true if another site may link to the page. Signing out, scripts and data are only for the dashboard
+    /// itself.
     pub fn takes_links(self) -> bool {
         !matches!(self, PageKind::Logout | PageKind::Events | PageKind::Asset)
     }
@@ -157,7 +160,7 @@ pub struct Frame<'a> {
     pub views: &'static [(PageKind, &'static str, &'static str)],
     /// True if the visitor may change the server.
     pub can_change: bool,
-    /// Report about the last instruction.
+    /// Report about the last instruction, if the page shows one.
     pub notice: Option<Notice>,
 }
 
@@ -176,10 +179,10 @@ impl<'a> Frame<'a> {
 
 /// Returns the error for a reply of the wrong kind.
 pub fn other_reply() -> ApiError {
-    ApiError::new(500, "the server has sent another reply")
+    ApiError::new(500, "the server sent a reply of the wrong kind")
 }
 
-/// Returns the title of a view; empty if the page is not a view.
+/// Returns the title of a view, or of the error page in place of a view; empty for pages without a title.
 fn title(page: PageKind) -> &'static str {
     match page {
         PageKind::AddWebsite => "Add a website",
@@ -205,7 +208,7 @@ pub fn path(page: PageKind) -> &'static str {
     }
 }
 
-/// Returns a parameter of a query, or a field of a form.
+/// Returns a parameter of a query, or a field of a form; `None` if it is missing.
 pub fn parameter(text: &[u8], wanted: &str) -> Option<String> {
     parse(text).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
 }

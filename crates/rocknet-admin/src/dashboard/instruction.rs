@@ -56,7 +56,7 @@ fn request(page: PageKind, form: &[u8]) -> Result<Request, ApiError> {
             let word = field("level").unwrap_or_default();
             let level = Level::from_name(&word);
             if level.is_none() && word != DEFAULT_LEVEL {
-                return Err(invalid("there is no such level".to_owned()));
+                return Err(invalid(format!("there is no log level \"{word}\"")));
             }
             let module = field("module");
             let change = LogLevelChange { level, module };

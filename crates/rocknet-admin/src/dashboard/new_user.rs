@@ -42,7 +42,7 @@ fn credentials(body: &[u8]) -> Option<Result<(String, String), String>> {
         return None;
     }
     let problem = if !is_user_name(&user) || user.contains('=') {
-        format!("a user name has 1 to {MAX_USER_BYTES} bytes without a colon or an equals sign")
+        format!("a user name has 1 to {MAX_USER_BYTES} bytes without a colon, an equals sign or a control character")
     } else if password.is_empty() {
         "the password is empty".to_owned()
     } else if password.len() > MAX_PASSWORD_BYTES {

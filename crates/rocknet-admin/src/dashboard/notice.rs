@@ -16,8 +16,8 @@ pub struct Notice {
     pub text: String,
     /// Details of several lines, or empty.
     pub details: String,
-    /// Form that was refused, whose fields the page fills in again; empty after a success. It is kept here because a
-    /// link of another site could fill in fields from the query of the page.
+    /// Form that was refused, whose fields the page fills in again; empty after a success. It is kept here and not in
+    /// the query of the page, because a link on another site could contain such a query.
     form: Vec<u8>,
 }
 

@@ -106,7 +106,8 @@ pub fn error(page: PageKind, permission: Permission, assets: &str, error: &ApiEr
     failed(Frame::new(page, permission, assets), error)
 }
 
-/// Renders a view with its data. If the data cannot be queried, the page shows the error.
+/// Renders a view with its data. If the data cannot be queried, the page shows the error. `notice`: report about the
+/// last instruction that the page shows, if any.
 pub async fn render<C: Control>(
     page: PageKind,
     query: &[u8],
@@ -153,7 +154,7 @@ pub async fn submit<C: Control>(
 
 /// Returns the error for a request that the read token does not permit.
 pub fn needs_full_token() -> ApiError {
-    let message = "this view needs the full token; you are signed in with the read token";
+    let message = "this view or change needs the full token; you are signed in with the read token";
     ApiError::new(403, message)
 }
 
@@ -216,7 +217,8 @@ fn request(page: PageKind, query: &[u8]) -> Option<Request> {
     })
 }
 
-/// Describes the kind of a website. The parameter is generic for the same reason as in `figures`.
+/// Describes the kind of a website. The parameter is generic because a template passes fields as references, and
+/// results of expressions as values.
 fn kind_words(kind: impl Borrow<SiteKind>) -> &'static str {
     match kind.borrow() {
         SiteKind::Files => "Files of a folder",

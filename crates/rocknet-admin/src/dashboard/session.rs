@@ -15,7 +15,7 @@ const COOKIE: &str = "rocknet_session";
 /// Number of random bytes in a secret. Each byte is written as two hexadecimal digits.
 const SECRET_BYTES: usize = 32;
 
-/// Maximum number of sessions. A session above this number ends the session that has been idle longest.
+/// Maximum number of sessions. If one more begins, the session that has been idle longest ends.
 const MAX_SESSIONS: usize = 32;
 
 /// Idle time after which a session ends.
@@ -24,7 +24,7 @@ const IDLE: Duration = Duration::from_secs(12 * 3600);
 /// Maximum duration of a session, even in constant use.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Maximum number of unused links. A link above this number expires the oldest link.
+/// Maximum number of unused links. If one more is created, the oldest link is no longer valid.
 const MAX_LINKS: usize = 8;
 
 /// Time after which a link expires. A user has to copy the link from a terminal to a browser within this time.
@@ -45,7 +45,7 @@ struct Session {
     permission: Permission,
     began: Instant,
     used: Instant,
-    /// Number and text of the report about the last instruction.
+    /// Number of the report about the last instruction, and the report; 0 and `None` before the first report.
     notice: (u64, Option<Notice>),
 }
 
@@ -161,7 +161,7 @@ fn secret() -> Option<String> {
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Finds the secret of a session in the values of `Cookie` fields (RFC 6265 §4.2).
+/// Returns the secret of a session in the values of `Cookie` fields (RFC 6265 §4.2), if there is one.
 pub fn secret_in<'v>(mut cookies: impl Iterator<Item = &'v [u8]>) -> Option<&'v str> {
     cookies.find_map(|value| {
         std::str::from_utf8(value).ok()?.split(';').find_map(|pair| {
@@ -174,7 +174,7 @@ pub fn secret_in<'v>(mut cookies: impl Iterator<Item = &'v [u8]>) -> Option<&'v 
 /// Returns the value of `Set-Cookie` that begins a session in a browser. The cookie ends with the browser.
 ///
 /// `is_secure`: true if the dashboard is served over TLS, so that the browser sends the cookie over TLS only. Without
-/// TLS the dashboard has addresses of this machine only.
+/// TLS, the dashboard listens only at loopback addresses, so the cookie does not leave the machine.
 pub fn set_cookie(secret: &str, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}")

@@ -23,7 +23,7 @@ pub enum FormMode {
     Copy,
 }
 
-/// Kinds that the form of a new website offers. The form that edits the website offers all others.
+/// Kinds that the form of a new website offers. The form that edits a website offers the other kinds too.
 const OF_NEW: [ContentKind; 3] = [ContentKind::Files, ContentKind::Php, ContentKind::Proxy];
 
 /// Problem that the server has found, or that keeps the form from being sent to it.
@@ -314,8 +314,8 @@ impl FilledForm {
         }
     }
 
-    /// Places the error of a request with `edits` beside the field that the failed edit sets. An error of another
-    /// edit is placed beside the name. Any other error concerns the whole form.
+    /// Places the error of a request with `edits` beside the field whose key the failed edit sets or removes. The error
+    /// of an edit of the whole website is placed beside the name. Any other error concerns the whole form.
     pub fn refuse(&mut self, error: &ApiError, edits: &[Edit]) {
         let about = edits.iter().find_map(|edit| {
             let rest = error.error.strip_prefix(&format!("cannot {edit}: "))?;
@@ -351,7 +351,8 @@ impl FilledForm {
         }
     }
 
-    /// Returns the field of a key of the site, or of the innermost table that contains the key and has a field.
+    /// Returns the field of a key of the site, or of the innermost table that contains the key and has a field; `None`
+    /// if the form has neither.
     fn field_of(&mut self, key: &[&str]) -> Option<&mut FilledField> {
         let depth = |filled: &FilledField| {
             let parts: Vec<&str> = filled.field.name.split('.').collect();

@@ -247,7 +247,7 @@ fn a_dropped_job_does_not_start() {
     drop(holding);
     assert!(
         gone.recv().is_err(),
-        "the captures of a cancelled job are dropped although the thread is busy"
+        "a cancelled job keeps its captures while the thread is busy"
     );
     assert_eq!((counts(&pool, Low).queued, counts(&pool, Low).cancelled), (1, 2));
     drop((release, log));

@@ -23,7 +23,7 @@ pub struct Accounts {
     storage: Arc<dyn Storage>,
     /// PEM file of the root certificates that verify connections to CAs; `None`: the system's root certificates.
     root: Option<PathBuf>,
-    /// Contact address of new accounts.
+    /// Contact address of new accounts; `None`: they have none.
     email: Option<String>,
     /// Open accounts by directory URL.
     sessions: Mutex<HashMap<String, CaSession>>,
@@ -34,7 +34,7 @@ pub struct Accounts {
 pub struct AccountError {
     /// Reason, in one line.
     pub reason: String,
-    /// Delay requested by the CA (`Retry-After`).
+    /// Delay requested by the CA (`Retry-After`), if any.
     pub retry_after: Option<std::time::Duration>,
 }
 

@@ -22,8 +22,8 @@ pub enum PresentedChallenge {
     Dns { name: String, value: String },
 }
 
-/// Returns the challenge types that are possible for a name, in order of preference. Each failure moves the next type
-/// to the front.
+/// Returns the challenge types that are possible for a name, in order of preference. `failures`: number of failed
+/// orders in a row, each of which moves the next type to the front.
 pub fn kinds(settings: &Acme, name: &str, failures: u32) -> Vec<Challenge> {
     let is_wildcard = name.starts_with("*.");
     let possible = |kind: &Challenge| match kind {

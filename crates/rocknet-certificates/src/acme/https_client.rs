@@ -60,7 +60,7 @@ impl HttpsClient {
         })
     }
 
-    /// Returns the `Retry-After` of the last 429 or 503 response since the previous call.
+    /// Returns the `Retry-After` of the last 429 or 503 response since the previous call, if there was one.
     pub fn take_retry_after(&self) -> Option<Duration> {
         self.retry_after.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -122,7 +122,8 @@ fn other(error: &dyn std::error::Error) -> Error {
     Error::Other(text.into())
 }
 
-/// Parses `Retry-After` (RFC 9110 §10.2.3): seconds or a date.
+/// Parses `Retry-After` (RFC 9110 §10.2.3): seconds or a date; `None` if the value is malformed. `now`: time to which a
+/// date is relative.
 fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     u64::from_str(value).map(Duration::from_secs).ok().or_else(|| {

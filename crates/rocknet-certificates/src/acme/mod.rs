@@ -1,7 +1,7 @@
 //! Automatic HTTPS: certificates of public CAs, ordered and renewed with ACME (RFC 8555) on the thread `rn-acme`.
 //!
-//! Neither a start nor a reload waits for this thread. Sites are served with the certificates in the state folder. New
-//! certificates are inserted into the store when they are issued.
+//! Neither the start of the server nor a reload waits for this thread. Sites are served with the certificates in the
+//! state folder. New certificates are inserted into the store when they are issued.
 //!
 //! ```text
 //! set_requests ──watch──▶ renewal: what is due? ──▶ client: each CA in turn ──▶ order: create, validate, fetch, save
@@ -110,7 +110,8 @@ impl AcmeIssuer {
                     Some(_) if can_validate_wildcards => drop(desired.names.insert(name.clone())),
                     Some(parent) if self.settings.ask.is_some() => desired.wildcard_parents.push(parent.to_owned()),
                     Some(_) => tracing::warn!(
-                        "site {}: no certificate can be ordered for {name}; set `dns` or `ask` in [tls]",
+                        "site {}: no certificate can be ordered for {name}; set `ask` in [tls], or set `dns` and, if \
+                         `challenge` is set, add `dns-01` to it",
                         site.site
                     ),
                 }

@@ -15,7 +15,7 @@ pub struct NameState {
     pub(super) record: Option<StoredCertificate>,
     /// Time of the next order, unless failures delay it. Without a certificate it is 1970, which orders one at once.
     pub(super) renew_at: SystemTime,
-    /// Renewal window that the CA suggests (RFC 9773).
+    /// Renewal window that the CA suggests (RFC 9773), if it is known.
     pub(super) window: Option<(SystemTime, SystemTime)>,
     /// Time of the next query of the window.
     pub(super) query_window_at: SystemTime,
@@ -53,7 +53,7 @@ impl NameState {
         entry
     }
 
-    /// Returns the stored certificate.
+    /// Returns the stored certificate, if there is one.
     pub fn record(&self) -> Option<&StoredCertificate> {
         self.record.as_ref()
     }

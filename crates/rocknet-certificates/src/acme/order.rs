@@ -27,7 +27,8 @@ pub struct OrderContext<'a> {
     pub settings: &'a Acme,
     pub storage: &'a dyn Storage,
     pub store: &'a CertificateStore,
-    /// The certificate to be replaced. Some CAs exempt the order that replaces it from rate limits (RFC 9773 §5).
+    /// The certificate to be replaced, if any. Some CAs exempt the order that replaces it from rate limits (RFC 9773
+    /// §5).
     pub old: Option<&'a StoredCertificate>,
 }
 

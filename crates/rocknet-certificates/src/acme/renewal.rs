@@ -43,10 +43,11 @@ impl RenewalLoop {
     /// Runs until the sender of `desired` is dropped.
     pub async fn run(mut self) {
         let mut running = JoinSet::new();
-        let mut client = self.client(&Arc::default());
+        let mut client = self.first_client();
         // Denied names, with the time at which each denial expires.
         let mut denied: HashMap<String, SystemTime> = HashMap::new();
         let mut lock = None;
+        // Makes the first iteration apply the present configuration.
         self.desired.mark_changed();
         loop {
             if self.desired.has_changed().unwrap_or(false) {
@@ -101,6 +102,14 @@ impl RenewalLoop {
         }
     }
 
+    /// Returns the client with the settings of the start. [`RenewalLoop::apply_desired`] must not consider them new,
+    /// because names would then be tried at each start, and a server that is restarted again and again would reach the
+    /// rate limits of the CA.
+    fn first_client(&self) -> Arc<AcmeClient> {
+        let desired = Arc::clone(&self.desired.borrow());
+        self.client(&desired)
+    }
+
     /// Applies the latest configuration. The client, with its open accounts, is kept if the ACME settings are
     /// unchanged.
     fn apply_desired(&mut self, old: &Arc<AcmeClient>) -> Arc<AcmeClient> {
@@ -126,7 +135,7 @@ impl RenewalLoop {
     }
 
     /// Creates a client with the settings of `desired` and no open account.
-    fn client(&self, desired: &Arc<DesiredState>) -> Arc<AcmeClient> {
+    fn client(&self, desired: &DesiredState) -> Arc<AcmeClient> {
         Arc::new(AcmeClient {
             settings: desired.settings.clone(),
             storage: Arc::clone(&self.storage),
@@ -315,6 +324,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::time::UNIX_EPOCH;
 
+    use rocknet_config::model::Acme;
+
     use super::*;
     use crate::storage::FileStorage;
 
@@ -342,7 +353,7 @@ mod tests {
         let mut renewal = renewal_loop(folder.path());
         store_certificate(&*renewal.storage, "a.example.com");
         store_certificate(&*renewal.storage, "a.other.com");
-        let old = renewal.client(&Arc::default());
+        let old = renewal.client(&DesiredState::default());
         let (desired, receiver) = watch::channel(Arc::new(DesiredState {
             names: BTreeSet::from(["b.test".to_owned()]),
             wildcard_parents: vec!["example.com".to_owned()],
@@ -359,6 +370,35 @@ mod tests {
         desired.send_replace(Arc::default());
         renewal.apply_desired(&old);
         assert!(renewal.entries.is_empty());
+    }
+
+    #[test]
+    fn a_start_keeps_the_delay_after_a_failure_and_new_settings_end_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut renewal = renewal_loop(folder.path());
+        let next_try = unix(renewal.clock.now() + Duration::from_secs(60));
+        FailureRecord {
+            next_try,
+            ..FailureRecord::default()
+        }
+        .save(&*renewal.storage, "a.test");
+        let with_email = |email: &str| {
+            Arc::new(DesiredState {
+                settings: Acme {
+                    email: Some(email.to_owned()),
+                    ..Acme::default()
+                },
+                names: BTreeSet::from(["a.test".to_owned()]),
+                ..DesiredState::default()
+            })
+        };
+        let (desired, receiver) = watch::channel(with_email("a@a.test"));
+        renewal.desired = receiver;
+        let client = renewal.apply_desired(&renewal.first_client());
+        assert_eq!(renewal.entries["a.test"].failures.next_try, next_try);
+        desired.send_replace(with_email("b@a.test"));
+        renewal.apply_desired(&client);
+        assert_eq!(renewal.entries["a.test"].failures.next_try, 0);
     }
 
     #[test]

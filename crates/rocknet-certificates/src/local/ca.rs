@@ -258,7 +258,7 @@ impl fmt::Display for CaError {
         match self {
             CaError::Storage(error) => write!(f, "the state folder of the local CA cannot be read or written: {error}"),
             CaError::Busy => f.write_str("another process is creating the local CA; try again"),
-            CaError::Make(error) => write!(f, "the local CA cannot sign: {error}"),
+            CaError::Make(error) => write!(f, "a key or certificate of the local CA cannot be created: {error}"),
             CaError::Unusable(error) => write!(f, "the certificate signed by the local CA cannot be used: {error}"),
         }
     }

@@ -18,7 +18,7 @@ const DOMAINS: [&str; 9] = [
     "localdomain",
 ];
 
-/// Loopback, private and link-local IPv4 networks, each with its prefix length: RFC 1918, 3927.
+/// Loopback, private and link-local IPv4 networks, each with its prefix length: RFC 1122, 1918, 3927.
 const V4: [(Ipv4Addr, u8); 5] = [
     (Ipv4Addr::new(127, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),

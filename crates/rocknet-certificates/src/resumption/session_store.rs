@@ -38,6 +38,7 @@ struct Sessions {
 }
 
 impl Sessions {
+    /// Stores a session. Returns false if another process has the sessions.
     fn insert(&mut self, id: Vec<u8>, state: Zeroizing<Vec<u8>>) -> bool {
         if self.is_closed {
             return false;
@@ -72,7 +73,7 @@ impl SessionStore {
     }
 
     /// Takes all sessions, from the oldest to the newest, for another process. No session is stored any more until
-    /// [`SessionStore::open`] is called, because this process does not get the handshakes that resume it.
+    /// [`SessionStore::open`] is called, because the other process gets the handshakes that would resume it.
     pub fn close(&self) -> Vec<StoredSession> {
         let mut sessions = self.sessions();
         sessions.is_closed = true;
@@ -103,8 +104,8 @@ impl StoresServerSessions for SessionStore {
         self.sessions().insert(id, Zeroizing::new(state))
     }
 
-    /// Returns nothing, because reading a session without removing it would permit a replay. The TLS library only
-    /// takes sessions of TLS 1.3.
+    /// Returns nothing, because reading a session without removing it would permit a replay. For TLS 1.3, the only
+    /// version over QUIC, the TLS library calls `take` instead.
     fn get(&self, _: &[u8]) -> Option<Vec<u8>> {
         None
     }

@@ -136,6 +136,7 @@ mod tests {
         let kept = Arc::new(SessionStore::new(b"1"));
         for number in 0..10 * SITES {
             table.insert(&format!("new {number}"), &kept);
+            // The empty reference stands for a store that no configuration uses.
             drop(table.by_site.insert(format!("new {number}"), Weak::new()));
             assert!(table.by_site.len() <= 2 * SITES, "{number}");
         }

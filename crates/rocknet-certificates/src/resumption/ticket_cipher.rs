@@ -135,7 +135,7 @@ impl ProducesTickets for TicketCipher {
         true
     }
 
-    /// Returns the time in seconds after which no key decrypts a ticket of now.
+    /// Returns the time in seconds after which no key decrypts a ticket that is encrypted now.
     fn lifetime(&self) -> u32 {
         2 * PERIOD.as_secs() as u32
     }

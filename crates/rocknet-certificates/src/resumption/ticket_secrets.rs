@@ -29,7 +29,7 @@ pub struct TicketSecrets {
 pub(super) struct SecretPair {
     /// Encrypts new tickets.
     pub current: Zeroizing<[u8; SECRET_LENGTH]>,
-    /// Decrypts the tickets of the previous period, if the server was running then.
+    /// Decrypts the tickets of the previous period; `None` in the first period, and once those tickets have expired.
     pub previous: Option<Zeroizing<[u8; SECRET_LENGTH]>>,
     /// End of the period of `current`, in seconds of Unix time.
     ends: u64,
@@ -62,6 +62,7 @@ impl TicketSecrets {
         self.pair_at(unix_time())
     }
 
+    /// Returns the secrets like [`TicketSecrets::pair`]. `now`: current time in seconds of Unix time.
     pub(super) fn pair_at(&self, now: u64) -> Arc<SecretPair> {
         let pair = self.pair.load_full();
         if !pair.is_over(now) {
@@ -196,6 +197,7 @@ mod tests {
             };
             secrets.pair.store(Arc::new(next));
         }
+        // Only lengths of 40 and 72 bytes are valid: a time of 8 bytes, and one or two secrets of 32 bytes.
         let encoded = secrets.encode();
         for length in [0, 7, 8, 39, 41, 71] {
             assert!(TicketSecrets::decode(&encoded[..length]).is_none(), "{length}");

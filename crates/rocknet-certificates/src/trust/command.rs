@@ -15,7 +15,7 @@ pub struct Tools {
     path: Vec<PathBuf>,
     /// True if this process runs as root.
     is_root: bool,
-    /// User who called `sudo` and whose browser stores are changed.
+    /// User who called `sudo` and whose browser stores are changed; `None` if the process was not started by `sudo`.
     sudo_user: Option<String>,
 }
 

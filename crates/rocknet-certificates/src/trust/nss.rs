@@ -148,7 +148,7 @@ impl TrustStore for Nss {
 }
 
 /// Returns the trust flags of a certificate in the output of `certutil -L`: each line has a name and three groups of
-/// flags, for TLS, mail and code signing.
+/// flags, for TLS, mail and code signing. Returns `None` if no line has the name.
 fn flags<'l>(listing: &'l str, name: &str) -> Option<&'l str> {
     listing.lines().find_map(|line| {
         let (own, flags) = line.trim_end().rsplit_once(char::is_whitespace)?;

@@ -64,17 +64,17 @@ pub trait TrustStore {
     /// Installs the root.
     ///
     /// # Errors
-    /// Returns the reason and advice for the operator.
+    /// Returns the reason why the store cannot be changed or read.
     fn install(&self, root: &RootCertificate) -> Result<(), TrustError>;
 
     /// Removes the root. Does nothing if it is not installed.
     ///
     /// # Errors
-    /// Returns the reason and advice for the operator.
+    /// Returns the reason why the store cannot be changed or read.
     fn remove(&self, root: &RootCertificate) -> Result<(), TrustError>;
 }
 
-/// The reason why a store cannot be changed or read, with advice for the operator.
+/// The reason why a store cannot be changed or read. Some reasons include advice for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustError(pub String);
 

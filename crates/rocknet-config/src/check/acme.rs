@@ -98,11 +98,11 @@ fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
         .is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
         && text.bytes().all(|byte| byte.is_ascii_graphic());
     if !good {
-        let help = "write \"letsencrypt\", or the URL of a directory, https://…";
+        let help = "write \"letsencrypt\", or the URL of an ACME directory, https://…";
         check.error(
             Code::BadValue,
             node.span,
-            "`ca` takes a name or the URL of a directory",
+            "`ca` takes the name of an authority or the URL of its ACME directory",
             help,
         );
         return None;
@@ -150,6 +150,7 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
         let Some(kind) = Challenge::of(&text.value) else {
             continue;
         };
+        // A `dns` that is present but invalid has already been reported.
         if kind == Challenge::Dns && !has_dns && table.node("dns").is_none() {
             let help = "write dns = { hook = \"…\" } or dns = { server = \"…\" } beside it";
             check.error(
@@ -248,6 +249,7 @@ fn ask(check: &mut Check<'_>, node: &Node) -> Option<String> {
 /// alphabets.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim().trim_end_matches('=');
+    // A single character after the groups of four holds 6 bits, which is less than a byte.
     if text.is_empty() || text.len() % 4 == 1 {
         return None;
     }

@@ -55,7 +55,7 @@ fn certificates(check: &mut Check<'_>, table: &Table) -> Vec<CertificateFiles> {
 fn hosts(check: &mut Check<'_>, node: Option<&Node>) -> Vec<String> {
     let Some(node) = node else { return Vec::new() };
     if typed::elements(node).len() > MAX_HOSTS {
-        let message = format!("more than {MAX_HOSTS} names");
+        let message = format!("`hosts` of [admin] has more than {MAX_HOSTS} names");
         check.error(Code::BadValue, node.span, message, "write the names that clients use");
         return Vec::new();
     }

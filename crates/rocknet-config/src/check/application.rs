@@ -60,8 +60,8 @@ fn is_off(entry: &Entry) -> bool {
     matches!(entry.node.value, Value::Boolean(false))
 }
 
-/// Sets the mount path of an application whose route has no `mount`: the path of the route's pattern, without
-/// trailing slashes. The mount path of a glob is empty.
+/// Sets the mount path of an application that the route itself names without `mount`: the path of the route's pattern,
+/// without trailing slashes. The mount path of a glob is empty. An inherited application keeps its mount path.
 pub(super) fn mount(table: &Table, pattern: &Pattern, settings: &mut Settings) {
     let Some(application) = &mut settings.application else {
         return;

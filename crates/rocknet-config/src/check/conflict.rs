@@ -120,14 +120,17 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
             None => other(PortScope::EveryAddress).or_else(|| other(PortScope::SomeAddress).filter(|_| port != 0)),
         };
         if let Some(other) = conflicting {
-            let (here, there) = match listener.secure {
-                true => ("with TLS", "without TLS here"),
-                false => ("without TLS", "with TLS here"),
+            let (here, opposite) = match listener.secure {
+                true => ("with TLS", "without TLS"),
+                false => ("without TLS", "with TLS"),
             };
-            let message = format!("{} cannot be {here} for one site only", shown(&listener.listen));
+            let message = format!(
+                "{} cannot be {here} for one site and {opposite} for another",
+                shown(&listener.listen)
+            );
             let help =
                 "use TLS for all sites of the listener or for none, by `tls` or by http:// and https:// in `listen`";
-            check.conflict(listener.span, (there, other.span), message, help);
+            check.conflict(listener.span, (&format!("{opposite} here"), other.span), message, help);
             // Further conflicts usually have the same cause.
             return;
         }

@@ -60,7 +60,8 @@ pub(super) fn check_server(check: &mut Check<'_>, node: Option<&Node>, http3: &H
     }
 }
 
-/// Reports elements of `except` that stand for none of the listeners in `secure`. `node`: the value of `http3`.
+/// Reports elements of `except`, the listeners without HTTP/3, that stand for none of the listeners in `secure`.
+/// `node`: the value of `http3`.
 fn warn_of_unused(check: &mut Check<'_>, node: &Node, except: &[Listen], secure: &[Listen]) {
     let Some(written) = node.as_table().and_then(|table| table.node("except")) else {
         return;

@@ -30,9 +30,9 @@ enum ListenScheme {
     Https,
 }
 
-/// Reads the listeners of a site. The flag is true if the site has the key `listen`. `header`: span of the site's
-/// name. `written`: value of `listen`. `tls`: true if the site uses TLS. An invalid `tls` also counts as true, so
-/// that https:// is not reported as well.
+/// Returns the listeners of a site, and true if the site has the key `listen`. `header`: span of the site's name.
+/// `written`: value of `listen`. `mode`: selects the default ports. `tls`: true if the site uses TLS. An invalid `tls`
+/// also counts as true, so that https:// is not reported as well.
 pub(super) fn build(
     check: &mut Check<'_>,
     name: &SiteName,
@@ -152,12 +152,12 @@ pub(super) fn without_scheme(check: &mut Check<'_>, item: &Node) -> Option<Liste
     match listener(check, item, None)? {
         (listen @ Listen::Tcp { .. }, ListenScheme::Unspecified) => Some(listen),
         (Listen::Unix(_), _) => {
-            let message = "a Unix socket has no HTTP/3";
+            let message = "`except` of `http3` takes no Unix socket, because HTTP/3 needs UDP";
             check.error(Code::BadValue, item.span, message, "remove it");
             None
         }
         (Listen::Tcp { .. }, _) => {
-            let message = "a scheme is not allowed here";
+            let message = "`except` of `http3` takes no scheme";
             check.error(Code::BadValue, item.span, message, "write a port or \"IP:port\"");
             None
         }

@@ -164,8 +164,8 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
     all
 }
 
-/// Returns the patterns that `{*}` can refer to: the paths of the rule, or one pattern that matches every path
-/// if the rule has no paths.
+/// Returns the patterns that `{*}` of a target can refer to: the paths of the rule, or one pattern that matches every
+/// path if the rule has no paths. `{*}` stands for the text that `*` of the pattern matched.
 fn matched_patterns(when: &Conditions) -> Vec<Pattern> {
     match when.paths.is_empty() {
         true => vec![Pattern::Prefix("/".to_owned())],

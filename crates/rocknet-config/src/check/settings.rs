@@ -15,7 +15,7 @@ use crate::model::{Settings, SourceSpan};
 /// of keys, where `root` comes before the keys that depend on it.
 pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base: &Settings) -> Settings {
     let mut settings = base.clone();
-    // Keys without targets, such as `route` and `rule`, are read by other modules.
+    // Keys that are bound to no part of the model, such as `route` and `rule`, are read by other modules.
     for key in keys::within(section).filter(|key| !key.targets.is_empty()) {
         let Some(entry) = table.entries.get(key.name) else {
             continue;
@@ -38,7 +38,8 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
     settings
 }
 
-/// Records the spans of a key and of the keys of its table. The parsers of maps record the spans of the entries.
+/// Records the spans of a key and of the keys of its table. A map of a site or route gets no span here, because its
+/// parser records the spans of the entries.
 pub(super) fn record_spans(
     check: &Check<'_>,
     spans: &mut BTreeMap<String, SourceSpan>,

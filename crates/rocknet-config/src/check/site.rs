@@ -153,6 +153,7 @@ fn site(
     let mut settings = settings::build(check, Section::Site, table, base);
     let user = table.node("user");
     settings.user = user.and_then(|node| server::user(check, "user", node));
+    // A port in the name of the site takes the place of `listen`.
     if let SiteName::Port(..) = kind {
         settings
             .key_spans

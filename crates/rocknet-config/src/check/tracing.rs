@@ -52,7 +52,7 @@ fn endpoint(check: &mut Check<'_>, node: &Node) -> Option<String> {
             Code::BadValue,
             node.span,
             format!("\"{}\" is not the URL of a collector", short(as_written(node))),
-            "write endpoint = \"http://127.0.0.1:4318\"; fields such as an API key belong into `headers`",
+            "write endpoint = \"http://127.0.0.1:4318\"; fields such as an API key belong in `headers`",
         );
         return None;
     }
@@ -82,7 +82,7 @@ fn sample(check: &mut Check<'_>, node: &Node) -> Option<SampleRatio> {
 fn service(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let name = node.as_text()?;
     if name.is_empty() || name.len() > MAX_SERVICE || name.chars().any(char::is_control) {
-        let message = format!("`service` takes a name of 1 to {MAX_SERVICE} bytes");
+        let message = format!("`service` takes a name of 1 to {MAX_SERVICE} bytes without control characters");
         check.error(Code::BadValue, node.span, message, "write service = \"shop\"");
         return None;
     }

@@ -131,7 +131,7 @@ fn names(section: Section) -> impl Iterator<Item = &'static str> {
     keys::within(section).map(|key| key.name)
 }
 
-/// Returns the keys of a section that this version supports, for the help.
+/// Returns the names of the keys of a section, separated by commas, for the help.
 fn listed(section: Section) -> String {
     names(section).collect::<Vec<_>>().join(", ")
 }

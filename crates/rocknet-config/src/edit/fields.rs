@@ -148,12 +148,14 @@ impl Editor {
                     self.remove(&path);
                     Ok(())
                 }
-                // Nothing is written yet: the field of the certificate file creates the table.
+                // Nothing is changed yet: setting the field of the certificate file creates the table.
                 word if word == OWN_FILES.text => Ok(()),
                 word => self.set(&path, &quoted(word)),
             };
         };
         if word == OWN_FILES.text {
+            // The fields of the files are set next. An issuer has no effect beside them, which is an error.
+            self.remove(&["site", site, "tls", "issuer"]);
             return Ok(());
         }
         // True if the table has settings other than the origin of the certificate.
@@ -178,6 +180,7 @@ impl Editor {
             self.remove(&["site", site, "tls", key]);
         }
         match word {
+            // Without `issuer` and `cert`, `auto` applies.
             "" | "auto" => Ok(()),
             word => self.set(&["site", site, "tls", "issuer"], &quoted(word)),
         }
@@ -296,7 +299,7 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
                     (None, Item::Value(value)) => one_line(value)?,
                     (None, _) => return None,
                 };
-                // Such a name could not be read back from a line `name = value`.
+                // A name with `=` or a newline could not be read back from a line `name = value`.
                 if name.contains(['=', '\n']) {
                     return None;
                 }

@@ -111,6 +111,7 @@ mod tests {
             (8, 8, &["site", "ä.test", "rule", "path"]),
             (0, 0, &[]),
             (99, 1, &[]),
+            // From line 5 on, the text has fewer than 99 characters.
             (5, 99, &[]),
         ] {
             let found: Vec<&str> = keys.at(line, column).iter().map(String::as_str).collect();

@@ -44,9 +44,9 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Text("address with a port, such as `127.0.0.1:PORT`"),
         ]),
         "Address on which the control API is also served, for programs that cannot use a Unix socket, such as Prometheus, \
-         and for browsers. A port is one of 127.0.0.1. Requests need a token from the folder `admin` of the state folder: \
-         `token`, or `read-token` for requests that change nothing; or `password`. An address that other machines can \
-         reach requires `password` and `cert`. A change takes effect after a restart.",
+         and for browsers. A port without an address is a port of 127.0.0.1. Requests need a token from the folder \
+         `admin` of the state folder: `token`, or `read-token` for requests that change nothing; or `password`. An \
+         address that other machines can reach requires `password` and `cert`. A change takes effect after a restart.",
     )
     .sets(&[Target::Admin(bound!(
         render: |admin, _| match &admin.listen {

@@ -51,6 +51,7 @@ pub(super) const KEYS: &[Key] = &[
          client's address from a header field. Each request then uses a connection of its own.",
     )
     .sets(&[Target::Proxy(bound!(
+        // All upstreams of a proxy have the same value.
         render: |proxy, kind| proxy
             .to
             .first()

@@ -73,7 +73,7 @@ impl Key {
         }
     }
 
-    /// Sets the values of the model that the key sets. Their defaults are the default of the key.
+    /// Binds the key to the values of the model that it sets. The default of these values is the default of the key.
     pub(super) const fn sets(mut self, targets: &'static [Target]) -> Key {
         self.targets = targets;
         self

@@ -136,7 +136,7 @@ pub(super) const KEYS: &[Key] = &[
         "sandbox",
         &[Section::Server],
         Kind::Choice(Sandbox::WORDS),
-        "Limits beyond those of the accounts, on Linux. Limited are the programs that RockNet starts: PHP, CGI \
+        "Limits beyond those of the accounts, on Linux. They apply to the programs that RockNet starts: PHP, CGI \
          programs and isolated controllers. System calls that they do not need fail: mounting, namespaces, reading or \
          tracing other processes, io_uring, kernel modules, keys and more. With `strict`, files can be changed only below \
          the folders of state, logs, sockets, the configuration file and the spool, below roots of sites with programs, \

@@ -1,4 +1,4 @@
-//! Parts of the model that keys are bound to, each with its value before a key is read.
+//! Parts of the model that keys are bound to, each with the value that it has if no key is written.
 
 use crate::binding::{Binding, Kind};
 use crate::model::{
@@ -24,7 +24,8 @@ macro_rules! models {
         }
 
         impl Target {
-            /// Returns the default of the bound value as TOML; `None` if the value is unset by default.
+            /// Returns the default of the bound value as TOML; `None` if the value is unset by default, or if
+            /// the defaults depend on other tables.
             pub fn default(&self, kind: &Kind) -> Option<String> {
                 match self {
                     $(Target::$name(binding) => (binding.render)(&$name::defaults()?, kind).line(),)+

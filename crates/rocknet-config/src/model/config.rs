@@ -77,7 +77,7 @@ impl Config {
         config
     }
 
-    /// Returns a configuration with one site for every name, without TLS.
+    /// Returns a configuration with one site, which serves every host name without TLS.
     fn one_site(mode: Mode, listen: Vec<Listen>, settings: Settings) -> Config {
         let limits = Limits::default();
         let name = match &listen[..] {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::with_defaults::with_defaults;
 
 with_defaults! {
-    /// Limits of connections and requests. A client that exceeds a limit gets the error status named below, or its
-    /// connection is closed.
+    /// Limits of connections and requests. A client that exceeds a limit gets the error status that the limit names, or
+    /// its connection is closed.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Limits {
         /// Timeout for receiving the head of a request. It starts with the first byte of the head; for the first

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::keys::{self, Key, Kind, Section, Word};
 use crate::units;
 
+/// Beginning of the page, before the chapters.
 const HEAD: &str = r#"<!-- Generated from the table of keys in crates/rocknet-config: change it there, then run `cargo xtask docs`. -->
 
 # Configuration

@@ -62,6 +62,7 @@ pub(super) struct Builder<'s, 'e> {
     path: Vec<(String, Span)>,
     /// True if the current table could not be opened, so that its keys are skipped.
     skip: bool,
+    /// Lists and inline tables that are open, from the outermost to the innermost.
     stack: Vec<OpenValue>,
     /// Parts of the current key.
     keys: Vec<(String, Span)>,

@@ -121,8 +121,8 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ),
     (
         "number out of range",
-        "the number is too large",
-        "the maximum is 9223372036854775807",
+        "the number does not fit in 64 bits",
+        "write a number from -9223372036854775808 to 9223372036854775807",
     ),
     (
         "max recursion depth",
@@ -299,7 +299,8 @@ fn foreign_syntax(sources: &Sources, span: Span, error: &ParseError) -> Option<(
             return Some(("a key and its value are separated by `=`, not `:`".to_owned(), help));
         }
     }
-    // This error lists quotes among the expected escape sequences. They do not mean that a closing quote is missing.
+    // The error of an incomplete escape sequence lists quotes among the expected characters, which does not mean that a
+    // closing quote is missing.
     if error.description().contains("missing escaped value") {
         return hint("`\\` begins an escape sequence, but none follows", BACKSLASH);
     }

@@ -106,6 +106,7 @@ fn table_at<'t>(
                 (Origin::Dotted, Origin::Header | Origin::Implied) => return Err(duplicate()),
                 _ => inner,
             },
+            // In a header, the name of an array of tables stands for its last element.
             Value::List(items) if origin == Origin::Implied => match items.last_mut().map(|n| &mut n.value) {
                 Some(Value::Table(inner)) if inner.origin == Origin::Header => inner,
                 _ => return Err(duplicate()),

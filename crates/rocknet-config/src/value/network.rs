@@ -13,10 +13,11 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
     let mut all = Vec::new();
     for (written, span) in typed::texts(node) {
         match network(&written.value) {
-            // Addresses of peers are compared in their IPv4 form.
+            // IPv4-mapped addresses of peers are compared as IPv4 addresses, so a network in this form would match no
+            // peer.
             Some(Network::Ip { ip, length }) if ip.to_canonical() != ip => {
                 let message = format!(
-                    "\"{}\" is an IPv4 address in the form of IPv6",
+                    "\"{}\" is an IPv4-mapped IPv6 address, which peers never have",
                     short(written.as_written())
                 );
                 // All IPv4-mapped addresses have the same first 96 bits. The bits after them are the IPv4 address.

@@ -87,7 +87,7 @@ pub(crate) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Pa
     Some(check.resolve(node.span, text))
 }
 
-/// Reads a list of folders, which need not exist.
+/// Reads a list of folders without checking that they exist.
 pub(crate) fn folders(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for (written, span) in typed::texts(node) {

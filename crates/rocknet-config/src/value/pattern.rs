@@ -5,8 +5,8 @@ use crate::model::Pattern;
 use crate::value::host::ValueError;
 use crate::value::{path, regex};
 
-/// Maximum length of a pattern or target, in bytes. It is the default limit of request targets, so by default no longer
-/// pattern could match.
+/// Maximum length of a pattern or target, in bytes. It is the default limit of request targets, so with this limit a
+/// longer pattern could never match.
 const MAX_PATTERN_BYTES: usize = 8 * 1024;
 
 /// Maximum number of `*` in one pattern. More stars would make matching expensive and the pattern unreadable.
@@ -59,15 +59,15 @@ pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
     target_form(from, text)?;
     if leads_back(from, text) {
         return Err((
-            format!("\"{}\" matches the path that it redirects", short(text)),
+            format!("\"{}\" is matched by the pattern of its own redirect", short(text)),
             "clients would be redirected in a loop; name another path".to_owned(),
         ));
     }
     Ok(())
 }
 
-/// Checks the syntax of a target. Unlike [`target`], this function accepts a target that matches the pattern of its
-/// own redirect.
+/// Checks the syntax of a target. Unlike [`target`], this function accepts a target that the pattern of its own
+/// redirect matches.
 pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> {
     let shown = short(text);
     let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
@@ -77,8 +77,8 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
     if text.len() > MAX_PATTERN_BYTES {
         return error("is too long", "clients do not follow such a long target");
     }
-    // Braces are checked below. Other characters that URLs cannot have (RFC 3986 §2), such as `|`, are percent-encoded
-    // when `Location` is written.
+    // These characters are refused, and braces are checked below. The remaining characters that URLs cannot have (RFC
+    // 3986 §2), such as `|`, are percent-encoded when `Location` is written.
     if text.contains(|c: char| c.is_control() || c == ' ' || c == '\\' || c == '"' || c == '<' || c == '>') {
         return error(
             "contains a character that URLs cannot have",
@@ -122,25 +122,25 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
             "end the pattern in `/*`",
         );
     }
-    let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    match authority {
+    let after_scheme = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match after_scheme {
         Some(rest) => {
-            let host = rest.split(['/', '?', '#']).next().unwrap_or("");
-            if host.is_empty() {
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+            if authority.is_empty() {
                 return error("names no host", "write https://example.com/path");
             }
             // `https://example.com{*}` with `.evil.org` for `{*}` would redirect to any host.
-            if host.contains("{*}") {
+            if authority.contains("{*}") {
                 return error(
                     "has `{*}` in its host",
                     "write a `/` before it: https://example.com/{*}",
                 );
             }
-            if host.contains('@') {
+            if authority.contains('@') {
                 return error("has a user in its host", "remove the part before `@`");
             }
             let good = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
-            if host.starts_with(':') || !host.bytes().all(good) {
+            if authority.starts_with(':') || !authority.bytes().all(good) {
                 return error("names no valid host", "write https://example.com/path");
             }
         }
@@ -256,11 +256,11 @@ mod tests {
             ("/old/*", "https://:80/x", Err("names no valid host")),
             ("/old/*", "https://a,b/x", Err("names no valid host")),
             ("/old/*", "https://[::1]:8080/x", Ok(())),
-            ("/old", "/old", Err("matches the path")),
-            ("/old", "/old?again", Err("matches the path")),
-            ("/*", "/new", Err("matches the path")),
-            ("/old/*", "/old/new/{*}", Err("matches the path")),
-            ("*.php", "/index.php", Err("matches the path")),
+            ("/old", "/old", Err("its own redirect")),
+            ("/old", "/old?again", Err("its own redirect")),
+            ("/*", "/new", Err("its own redirect")),
+            ("/old/*", "/old/new/{*}", Err("its own redirect")),
+            ("*.php", "/index.php", Err("its own redirect")),
             ("/a*", "/b/a", Ok(())),
         ];
         for (from, to, want) in rows {

@@ -40,7 +40,12 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     let proxy_protocol = typed::choice::<ProxyProtocol>(table, "proxy_protocol");
     if proxy_protocol.is_some() && to.iter().any(|to| to.upstream.http2) {
         let message = "`proxy_protocol` names one client, but HTTP/2 connections are shared by many";
-        check.error(Code::Conflict, node.span, message, "remove one of the two");
+        check.error(
+            Code::Conflict,
+            node.span,
+            message,
+            "remove `proxy_protocol`, or use HTTP/1.1",
+        );
     }
     to.iter_mut().for_each(|to| to.upstream.proxy_protocol = proxy_protocol);
     let base = Proxy::to(to);

@@ -110,6 +110,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
             continue;
         }
         if let Some((message, help)) = path::site_path_error(&sample) {
+            // Without a placeholder, the error concerns the text itself, otherwise the text after the replacement.
             let (message, help) = match (sample == text, text.starts_with(['/', '{'])) {
                 (true, _) => (message, help),
                 (false, true) => (format!("\"{}\" does not expand to a path", short(text)), help),

@@ -84,7 +84,7 @@ fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// Returns true if a file exists. A missing file has already been reported.
+/// Returns true if a path leads to a file that is not a folder. Any other path has already been reported.
 fn is_file(check: &Check<'_>, path: &std::path::Path) -> bool {
     matches!(check.env.kind(path), Some(FileKind::File | FileKind::Other))
 }

@@ -10,7 +10,7 @@ use super::request::Request;
 pub enum Method {
     /// Reads, and changes nothing.
     Get,
-    /// Gives an instruction.
+    /// Starts an action, such as a reload or a check.
     Post,
     /// Replaces a value.
     Put,

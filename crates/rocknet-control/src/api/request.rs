@@ -42,8 +42,8 @@ pub enum Request {
     Reload,
     /// Finishes the requests in progress and ends the server; the reply is [`Done`].
     Stop,
-    /// Starts a new process that takes over, and ends this process after its connections; the reply is [`Done`]. If
-    /// the new process fails, this process continues.
+    /// Starts a new process that takes over, and ends this process once its connections have ended; the reply is
+    /// [`Done`]. If the new process fails, this process continues.
     Upgrade(UpgradeOrder),
     /// Queries the metrics; the reply is text in the format of OpenMetrics.
     Metrics,

@@ -46,7 +46,8 @@ pub const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
     (ContentKind::Other, "other", "What its text says", &[]),
 ];
 
-/// Fields that are shown only with a kind that needs them. The field `redirects` is shown with every kind.
+/// Fields that are shown only with the kinds that need them, and with [`ContentKind::Other`]. The field `redirects`
+/// is shown with every kind.
 pub const OF_KINDS: [&str; 3] = ["root", "php", "proxy"];
 
 /// Fields that are used only if the field `tls` is `files`.

@@ -73,6 +73,7 @@ pub struct ResponseHead<'a> {
     pub status: u32,
     /// Number of bytes of the response body that follow immediately.
     pub size: u32,
+    /// Header fields, not yet parsed.
     fields: &'a [u8],
 }
 

@@ -14,7 +14,9 @@ pub(super) struct EvictionQueue {
     next: Position,
     /// Sum of all shares.
     used: u64,
+    /// Maximum of `used`.
     limit: u64,
+    /// Maximum number of entries.
     max_len: usize,
 }
 

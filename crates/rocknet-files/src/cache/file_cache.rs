@@ -94,7 +94,7 @@ impl FileCache {
         Ok(cache)
     }
 
-    /// Returns the handle, and what the thread runs with.
+    /// Returns the handle, and the state and message queue of the cache thread, which the caller starts.
     pub(super) fn with_thread(memory: u64, files: u64, pool: Pool) -> (FileCache, CacheThread, Receiver<Message>) {
         let (sender, receiver) = sync_channel(MAX_QUERIES);
         let (insert_sender, inserts) = inserts::channel();
@@ -134,9 +134,11 @@ impl FileCache {
                 entry.retire();
                 return Some(entry);
             }
+            // The query waits for the reply, so that all workers use one entry.
             Some(entry) if entry.needs_sharing() => Some(entry),
             Some(entry) => match self.insert(tree, path, &entry) {
                 Ok(()) => return Some(entry),
+                // The channel for inserts is full, so the entry is sent with the query.
                 Err(entry) => Some(entry),
             },
             None => None,
@@ -186,7 +188,8 @@ impl FileCache {
         });
     }
 
-    /// Records that an entry has grown by `bytes`, because an encoded variant was added. Lost if the channel is full.
+    /// Records that an entry has grown by `bytes`, because an encoded variant was added. `tree` is the number of the
+    /// tree. If the channel is full, the growth is not recorded.
     pub fn entry_grew(&self, tree: u32, path: &Arc<str>, bytes: u64) {
         let _ = self.messages.try_send(Message::EntryGrew {
             key: (tree, Arc::clone(path)),
@@ -194,15 +197,15 @@ impl FileCache {
         });
     }
 
-    /// Removes all entries except those of these trees, and sets the maximum size in bytes.
+    /// Removes the entries of all trees except `trees`, and sets the maximum size of all entries to `memory` bytes.
     pub fn retain_trees(&self, trees: HashSet<u32>, memory: u64) {
         let _ = self.messages.send(Message::SetMemory { bytes: memory });
         let _ = self.messages.send(Message::RetainTrees { trees });
     }
 
     /// Removes all entries, and waits until that is done. A file that is being loaded is not stored, although the
-    /// requests that wait for it get its contents. Returns false if the thread was busy for five seconds; the
-    /// entries are then removed later.
+    /// requests that wait for it get its contents. Returns false if the thread has ended or was busy for five
+    /// seconds; a busy thread removes the entries later.
     pub fn purge(&self) -> bool {
         let (done, purged) = sync_channel(1);
         self.messages.send(Message::Purge { done }).is_ok() && purged.recv_timeout(PURGE_TIMEOUT).is_ok()

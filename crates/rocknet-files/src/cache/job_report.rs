@@ -1,4 +1,4 @@
-//! Reports the outcome of a load job in the pool to the cache thread.
+//! Reports the outcome of a load job in the blocking pool to the cache thread.
 
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread;
@@ -27,6 +27,7 @@ impl JobReport {
         }
     }
 
+    /// Sets the outcome. The drop of `self`, at the end of this method, sends it.
     pub fn send(mut self, outcome: LoadOutcome) {
         self.outcome = Some(outcome);
     }

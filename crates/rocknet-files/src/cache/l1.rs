@@ -18,7 +18,7 @@ use rocknet_handler::Handler;
 use rocknet_handler::preload::Preloads;
 use rocknet_handler::route::Route;
 
-/// Maximum number of paths per worker, because each tick iterates over all paths.
+/// Maximum number of paths per worker, because the worker iterates over all paths in each tick of its timers.
 const MAX_PATHS: usize = 8192;
 /// Divisor of `cache.memory`: paths and their values use at most 1/64, within `MIN_BYTES` and `MAX_BYTES`. Clients can
 /// write one path in many ways (`/%61`), so the limit on entries in the shared cache does not bound this level.
@@ -50,6 +50,7 @@ pub struct L1Cache {
     hasher: RandomState,
     /// Bytes of all slots.
     bytes: usize,
+    /// Maximum of `bytes`.
     max_bytes: usize,
     /// Bytes of the slots of missing paths.
     missing_bytes: usize,
@@ -240,8 +241,9 @@ impl L1Cache {
         path.len() <= MAX_PATH_LENGTH
     }
 
-    /// Looks up a raw request path of a site. A retired entry is exchanged for its replacement. Without a replacement,
-    /// the retired entry itself is returned, and the caller must check it.
+    /// Looks up a raw request path of a site. `site`: number of the site, with [`AFTER_RULES`] for a path after
+    /// rewriting. A retired entry is exchanged for its replacement. Without a replacement, the retired entry itself is
+    /// returned, and the caller must check it.
     #[inline]
     pub fn get(&mut self, site: u32, path: &[u8]) -> Option<&Hit> {
         let hash = self.hasher.hash_one((site, path));

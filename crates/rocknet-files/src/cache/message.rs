@@ -38,7 +38,7 @@ pub(super) enum Message {
     EntryGrew { key: Key, bytes: u64 },
     /// Removes the entries of all trees except `trees`.
     RetainTrees { trees: HashSet<u32> },
-    /// Removes all entries, those that are being loaded included. Sends a reply when that is done.
+    /// Removes all entries, including those that are being loaded. Sends a reply when that is done.
     Purge { done: SyncSender<()> },
     /// Sets the maximum size of all entries.
     SetMemory { bytes: u64 },

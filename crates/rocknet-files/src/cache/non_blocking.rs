@@ -12,8 +12,8 @@ use crate::load::load;
 use crate::tree::Tree;
 use rocknet_handler::clock::uptime_ms;
 
-/// Maximum number of read-ahead rounds per lookup before a thread of the pool takes over. A lookup can need a round for
-/// each path that it tries, and one for the content.
+/// Maximum number of read-ahead rounds per lookup before a thread of the blocking pool takes over. A lookup can need a
+/// round for each path that it tries, and one for the content.
 const MAX_ROUNDS: usize = 16;
 /// Maximum number of lookups of all workers that wait for a read-ahead. Each lookup can keep a few files open. Without
 /// a limit, a disk that hangs would use up the descriptors that connections need. Further lookups wait for a thread of
@@ -94,6 +94,7 @@ fn try_load(tree: &Tree, path: &str) -> Result<Arc<Entry>, Vec<PendingRead>> {
 pub fn is_unchanged(entry: &Entry, tree: &Tree, path: &str) -> bool {
     let now = uptime_ms();
     let is_same = match DiskLookup::non_blocking(|lookup| load(lookup, tree, path, Some(entry))) {
+        // Either the entry is unchanged, or a shortage of resources prevents the check.
         Ok(None) => true,
         Ok(Some(found)) => found.is_same(entry),
         Err(_) => false,

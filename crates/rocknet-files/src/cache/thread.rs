@@ -64,6 +64,7 @@ pub const STATE_BYTES: usize = size_of::<EntryState>();
 /// A path in the cache: its entry, the load job, and the queries that wait for it.
 #[derive(Default)]
 struct EntryState {
+    /// `None` while the first load job is in progress.
     stored: Option<StoredEntry>,
     /// Number and handle of the load job in progress.
     loading: Option<(u64, Job<()>)>,

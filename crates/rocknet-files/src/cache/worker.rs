@@ -68,7 +68,8 @@ impl WorkerCache {
         Some(cached)
     }
 
-    /// Returns the script for a raw path from the first level, if the entry is not stale.
+    /// Returns the script for a raw path from the first level, if the entry is not stale. `now_ms` is the uptime in
+    /// milliseconds.
     pub fn cached_script(&self, key: CacheKey, raw: &[u8], now_ms: u64) -> Option<Arc<Script>> {
         if self.generation.get() != key.generation {
             return None;

@@ -14,7 +14,8 @@ pub enum Account {
     Own,
     /// Another account, to which this process can switch as root.
     Other(User),
-    /// Another account, for which the helper starts programs. `number` is the index in the helper's list of accounts.
+    /// Another account, as which the account helper starts programs. The account helper is a process that keeps root's
+    /// rights in order to do so. `number` is the index in the helper's list of accounts.
     ViaHelper { number: u8, user: User },
 }
 
@@ -61,10 +62,10 @@ pub(super) fn root_error() -> io::Error {
     io::Error::other("scripts are not run as root: name another user")
 }
 
-/// Returns the error for an account whose primary group is that of root.
+/// Returns the error for an account whose primary group is the group of root.
 pub(super) fn root_group_error(name: &str) -> io::Error {
     io::Error::other(format!(
-        "scripts are not run in the group of root, which is that of `{name}`: name another user"
+        "the primary group of `{name}` is root's group, and scripts are not run in it: name another user"
     ))
 }
 

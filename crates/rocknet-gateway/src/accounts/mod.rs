@@ -1,4 +1,5 @@
-//! The system accounts that scripts run as, and the programs started as those accounts.
+//! The system accounts that scripts run as, and the programs started as those accounts: CGI programs, and php-fpm,
+//! which runs PHP scripts.
 //!
 //! ```text
 //! php/pool.rs, cgi/process.rs ─▶ launch.rs: program, descriptors, account ─▶ process.rs: a running program

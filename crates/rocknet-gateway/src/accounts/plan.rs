@@ -1,4 +1,5 @@
-//! Accounts that a configuration needs: the account of the server and the accounts of its scripts.
+//! Accounts that a configuration needs: the account of the server and the accounts of its scripts. Scripts are CGI
+//! programs, and PHP scripts in a php-fpm that RockNet starts itself.
 
 use std::io;
 
@@ -69,8 +70,9 @@ impl AccountPlan {
     /// Like [`AccountPlan::accounts`], with `usual` as the usual accounts for scripts.
     fn accounts_with(&self, server: &User, usual: &[&str]) -> io::Result<Accounts> {
         let find = |key: &str, name: &str| -> io::Result<User> {
-            let user = User::find(name).map_err(|error| io::Error::other(format!("{key} = \"{name}\": {error}")))?;
-            check(&user, server)?;
+            let in_key = |error: &dyn std::fmt::Display| io::Error::other(format!("{key} = \"{name}\": {error}"));
+            let user = User::find(name).map_err(|error| in_key(&error))?;
+            check(&user, server).map_err(|error| in_key(&error))?;
             Ok(user)
         };
         let mut all = Vec::new();
@@ -97,7 +99,7 @@ impl AccountPlan {
 ///
 /// # Errors
 ///
-/// Returns an error for root, for the account of the server, and for an account whose primary group is that of root.
+/// Returns an error for root, for the account of the server, and for an account whose primary group is root's group.
 fn check(user: &User, server: &User) -> io::Result<()> {
     if user.uid == 0 {
         return Err(root_error());
@@ -229,7 +231,7 @@ mod tests {
         let refused = check(&in_group_of_root, &user(4242)).expect_err("the group of root");
         assert_eq!(
             refused.to_string(),
-            "scripts are not run in the group of root, which is that of `server`: name another user"
+            "the primary group of `server` is root's group, and scripts are not run in it: name another user"
         );
         assert!(check(&user(11), &user(4242)).is_ok());
     }

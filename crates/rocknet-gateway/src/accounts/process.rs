@@ -1,5 +1,5 @@
-//! A started program, which is a child of this process or of the helper: reaps the program, and sends signals to it or
-//! to its process group.
+//! A started program, which is a child of this process or of the account helper: reaps the program, and sends signals
+//! to it or to its process group.
 
 use std::io;
 use std::process::{Child, ExitStatus};

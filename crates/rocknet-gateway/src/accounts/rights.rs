@@ -26,7 +26,7 @@ enum Rights {
     ViaHelper(Helper),
     /// The rights were dropped while the configuration had no scripts.
     Dropped,
-    /// The only account for scripts is that of the server.
+    /// Scripts run as the account of the server, because there is no other account for them.
     Shared,
 }
 

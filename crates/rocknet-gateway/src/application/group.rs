@@ -72,15 +72,15 @@ impl ApplicationGroup {
         &self.members[number]
     }
 
-    /// Returns the number of ticks after which a request has a response or an error: all tries to connect, and then the
-    /// timeout of the response.
+    /// Returns the number of ticks after which a request has a response or an error: all tries to connect, and then
+    /// `answer_timeout`, the timeout of the response.
     pub fn timeout_ticks(&self, wheel: &Wheel, answer_timeout: Duration) -> u32 {
         let tries = self.members.len().min(MAX_TRIES) as u32;
         wheel.ticks(self.connect * tries + answer_timeout)
     }
 
     /// Selects an application for a request and returns its number. Applications in `tried` are excluded, and at least
-    /// one must be left. `draw` returns random numbers.
+    /// one must be left. `now_ms` is the uptime in milliseconds, and `draw` returns random numbers.
     pub(super) fn choose(&self, tried: &[usize], now_ms: u64, draw: impl FnMut() -> u64) -> usize {
         if self.members.len() == 1 {
             return 0;
@@ -116,7 +116,8 @@ impl ApplicationGroup {
         chosen.unwrap_or_default()
     }
 
-    /// Records the result of a request to an application.
+    /// Records the result of a request to the application with this number. `error`: its error; `None` if a response
+    /// has begun. `now_ms` is the uptime in milliseconds.
     pub(super) fn record_result(&self, number: usize, now_ms: u64, error: Option<&BackendError>) {
         // A single application gets every request in any case, so its failures are not counted.
         if self.members.len() == 1 {

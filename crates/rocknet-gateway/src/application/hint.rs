@@ -79,9 +79,13 @@ fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> S
             format!("{address} does not respond. Check the host, and the firewalls in between.")
         }
         BackendError::Unreachable(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
-        BackendError::Unreachable(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
+        BackendError::Unreachable(error) if is_resource_shortage(error) => {
+            "This machine has no file descriptor or memory for the connection. Raise the limit of open files, or find \
+             out what uses the memory."
+                .to_owned()
+        }
         BackendError::Unreachable(_) => {
-            format!("Nothing listens at {address}. Start the application, or correct `{key}` in the configuration.")
+            format!("{address} cannot be reached. Start the application, or correct `{key}` in the configuration.")
         }
         BackendError::Full => {
             "All processes of the application are busy. Give it more processes, or find its slow requests.".to_owned()
@@ -103,14 +107,14 @@ fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> S
         | BackendError::Truncated
         | BackendError::ResponseTooLarge => match protocol {
             Protocol::Uwsgi => format!(
-                "The application at {address} closed the connection before it responded. See its log for the reason. \
-                 With uWSGI, check that it listens with `socket`, not `http-socket`, and that `buffer-size` (4096 by \
-                 default) exceeds the header fields of the request."
+                "The application at {address} closed the connection before its response was complete. See its log for \
+                 the reason. With uWSGI, check that it listens with `socket`, not `http-socket`, and that \
+                 `buffer-size` (4096 by default) exceeds the header fields of the request."
             ),
             _ => {
                 format!(
-                    "The application at {address} closed the connection before it responded. See its log for the \
-                     reason."
+                    "The application at {address} closed the connection before its response was complete. See its log \
+                     for the reason."
                 )
             }
         },

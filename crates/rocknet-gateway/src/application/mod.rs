@@ -137,6 +137,7 @@ async fn try_handle(
                 .keep_alive(application.member(number), application.keep),
             StatusLine::Refused,
         ),
+        // uWSGI and some SCGI applications begin a response with an HTTP status line.
         Protocol::Scgi | Protocol::Uwsgi => (
             // `u64::MAX`: the response may have any length.
             BackendExchange::plain(services, connection, written, u64::MAX, stderr_log()),

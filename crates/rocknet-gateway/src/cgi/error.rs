@@ -40,7 +40,7 @@ impl CgiError {
             CgiError::NotExecutable(_) => (
                 Status::FORBIDDEN,
                 "it is not executable".to_owned(),
-                "Make the program executable for the user that RockNet runs as: chmod +x.",
+                "Make the program executable for the user that it runs as: chmod +x.",
             ),
             CgiError::Start(error) => (
                 Status::BAD_GATEWAY,
@@ -59,14 +59,15 @@ impl CgiError {
                          application over FastCGI."
                     }
                     BackendError::Timeout => {
-                        "The program takes longer than limits.answer_timeout. Raise that limit, or find out what it \
-                         waits for."
+                        "The program takes longer than limits.answer_timeout or cgi.time. Raise the limit, or find out \
+                         what the program waits for."
                     }
                     BackendError::Head(_) | BackendError::HeadTooLong => {
                         "The output of the program must begin with header fields and an empty line: `Content-Type: \
                          text/plain`."
                     }
-                    _ => "The program ended without a response. See its messages in the error log.",
+                    BackendError::ResponseTooLarge => "The response is larger than cgi.output. Raise that limit.",
+                    _ => "The program ended without a complete response. See its messages in the error log.",
                 };
                 (error.status(), error.to_string(), hint)
             }

@@ -31,8 +31,10 @@ enum ReaperCommand {
 
 /// Handle of a watched process. Dropping it kills the process with its group, unless it was released.
 pub struct WatchedProcess {
+    /// Set when the process is killed.
     killed: Arc<AtomicBool>,
     commands: Sender<ReaperCommand>,
+    /// True once the process may end by itself.
     is_released: bool,
 }
 

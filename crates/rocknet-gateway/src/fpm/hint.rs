@@ -11,7 +11,7 @@ use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
 /// Returns the error response. Logs the error at a limited rate. An error that the request itself caused is logged only
-/// if the request exceeds a limit.
+/// if the body or the header fields of the request are too large.
 pub fn error_response(error: &BackendError, backend: &Backend, script: &str, label: &SiteLabel) -> Response {
     let (status, address) = (error.status(), backend.address());
     let Some(hint) = hint(error, backend) else {
@@ -32,9 +32,10 @@ pub fn error_response(error: &BackendError, backend: &Backend, script: &str, lab
         subject: &subject,
     };
     if cause.may_be_logged() {
-        let own = backend.own_failure().map(|error| format!(". {error}"));
-        let own = own.unwrap_or_default();
-        tracing::error!(site = %label.site, php = %address, script, help = hint, "no response from PHP: {error}{own}");
+        // RockNet may have failed to start its own php-fpm.
+        let start = backend.own_failure().map(|error| format!(". {error}"));
+        let start = start.unwrap_or_default();
+        tracing::error!(site = %label.site, php = %address, script, help = hint, "no response from PHP: {error}{start}");
     }
     error_page(status, &hint, label)
 }
@@ -44,24 +45,28 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
     let address = backend.address();
     Some(match error {
         BackendError::Unreachable(error) if error.kind() == ErrorKind::PermissionDenied => format!(
-            "RockNet has no permission to open {address}. In the pool of php-fpm, set listen.owner or listen.group to \
-             the user that RockNet runs as."
+            "RockNet has no permission to open {address}. In the pool of php-fpm, set listen.owner to the user that \
+             RockNet runs as, or listen.group to its group."
         ),
         BackendError::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
             format!("{address} does not respond. Check the host, and the firewalls in between.")
         }
         BackendError::Unreachable(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
-        BackendError::Unreachable(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
+        BackendError::Unreachable(error) if is_resource_shortage(error) => {
+            "This machine has no file descriptor or memory for the connection. Raise the limit of open files, or find \
+             out what uses the memory."
+                .to_owned()
+        }
         BackendError::Unreachable(_) if address.own_php.is_some() => match backend.own_failure() {
             Some(error) => format!("{error}."),
             None => format!("PHP {address} is being started. See the error log for its progress."),
         },
         BackendError::Unreachable(_) => format!(
-            "Nothing listens at {address}. Start php-fpm (systemctl start php8.2-fpm), or correct `php` in the \
+            "{address} cannot be reached. Start php-fpm (systemctl start php8.2-fpm), or correct `php` in the \
              configuration."
         ),
         BackendError::Full if address.own_php.is_some() => {
-            "All processes of PHP are busy. Find the slow scripts, or run a php-fpm of your own with more processes \
+            "All processes of PHP are busy. Find the slow scripts, or run php-fpm yourself with more processes \
              (`php = \"unix:…\"`)."
                 .to_owned()
         }
@@ -83,7 +88,9 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
         | BackendError::ConnectionLost(_)
         | BackendError::NoResponse
         | BackendError::Truncated => {
-            "PHP ended before it responded. See the error log of php-fpm and that of RockNet for the reason.".to_owned()
+            "PHP ended before its response was complete. See the error log of php-fpm and that of RockNet for the \
+             reason."
+                .to_owned()
         }
         BackendError::Head(_) | BackendError::HeadTooLong => {
             "The script sends header fields that cannot be passed on. Correct the header() calls of the script."

@@ -36,7 +36,8 @@ const PENDING_MS: u64 = 20;
 /// restarted, so `connect` retries.
 const RESTART_MS: u64 = 10_000;
 
-/// A back end with its idle connections, its pending connections and its circuit breaker.
+/// A back end with its idle connections, its pending connections and its circuit breaker. In all methods, `now_ms` is
+/// the uptime in milliseconds.
 pub struct Backend {
     address: BackendAddress,
     /// Name in metrics, access logs and traces.

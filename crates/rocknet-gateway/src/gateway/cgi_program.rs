@@ -27,6 +27,7 @@ pub struct CgiProgram {
     pub stdin: Option<Sender>,
     /// Standard output: the response.
     pub stdout: Receiver,
+    /// Standard error; `None` once it is closed.
     stderr: Option<Receiver>,
 }
 

@@ -96,7 +96,7 @@ enum SendState {
 }
 
 impl BackendExchange {
-    /// Starts an exchange over FastCGI. `request`: the records of the request except those of its body.
+    /// Starts an exchange over FastCGI. `request`: the records of the request without the records of its body.
     pub fn fastcgi(
         services: &Rc<Services>,
         connection: BackendConnection,
@@ -354,7 +354,7 @@ impl BackendExchange {
         }
     }
 
-    /// Parses received bytes, and appends those of the response to `received`.
+    /// Parses received bytes, and appends the bytes of the response to `received`.
     fn read(&mut self, input: &[u8]) -> Result<(), BackendError> {
         let records = match &mut self.framing {
             Framing::Records(records) => records,

@@ -37,6 +37,7 @@ struct ManagerState {
 /// Run folder and supervisor thread. Created when a configuration first requires PHP.
 struct RunningSupervisor {
     events: Sender<PhpEvent>,
+    /// `None` until a plan is applied.
     thread: Option<JoinHandle<()>>,
     /// Removed on drop, after the thread has ended.
     folder: RunFolder,

@@ -45,7 +45,8 @@ impl RunFolder {
         let mut number = 0u32;
         let path = loop {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            // The time makes the name unique, because the processes of a killed server are found by this name.
+            // The processes of a killed server are found by this name, so a later server with the same process ID must
+            // not get the same name. The time makes the names differ.
             let name = format!("{}-{number}-{:x}", std::process::id(), now.subsec_nanos());
             let path = all.join(name);
             match DirBuilder::new().mode(0o700).create(&path) {

@@ -73,7 +73,7 @@ impl SpooledBody {
         SpooledBody::new(self.storage.clone(), self.length)
     }
 
-    /// Polls for the next piece of at most 64 KiB; `None` at the end.
+    /// Polls for the next piece of at most 64 KiB; `None` at the end of the body.
     ///
     /// # Errors
     ///

@@ -29,7 +29,8 @@ const MAX_FILES: u64 = 4096;
 pub enum Error {
     /// The disk is full, or `server.spool.disk` is reached.
     Full,
-    /// Too many bodies are stored at the same time, or the queue of the pool is full.
+    /// Too many bodies are stored at the same time, descriptors or memory are exhausted, or the pool does not accept
+    /// the job.
     Busy,
     /// The folder cannot be used, or a disk operation failed.
     Failed,
@@ -183,7 +184,9 @@ impl FileReservation {
 /// A share of one total of the store (memory, disk or files), released on drop.
 pub(super) struct Reservation {
     usage: Arc<Usage>,
+    /// Selects the total.
     of: fn(&Usage) -> &AtomicU64,
+    /// Size of the share: bytes, or a number of files.
     count: u64,
 }
 

@@ -60,6 +60,7 @@ fn assert_nothing_is_left(store: &Store) {
 
 #[test]
 fn bodies_are_read_back_unchanged() {
+    /// Maximum number of bytes of a body in memory.
     const MOST: usize = 64 * 1024;
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(2));

@@ -20,6 +20,7 @@ pub struct SpoolWriter {
     priority: Priority,
     /// Maximum number of bytes of the body in memory.
     max_memory: usize,
+    /// Bytes that were not written to the file.
     buffered: Vec<u8>,
     /// Counts the capacity of `buffered`.
     reservation: Reservation,
@@ -29,6 +30,7 @@ pub struct SpoolWriter {
 /// The file of an incomplete body.
 struct PartialFile {
     file: SpoolFile,
+    /// Number of bytes written to the file.
     length: u64,
 }
 

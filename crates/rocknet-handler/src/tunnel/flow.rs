@@ -1,7 +1,7 @@
 //! Measures the flow in one direction of a tunnel, to decide between copying and a kernel pipe.
 
-/// Number of pieces in one measurement. A single message is not worth a pipe, and the ends of messages arrive
-/// separately.
+/// Number of pieces in one measurement. There are several, because a single message is not worth a pipe, and because
+/// the end of a message often arrives as a small piece of its own.
 const PIECES: u8 = 8;
 /// Minimum number of bytes in one measurement for the flow to count as bulk data. Copying and a pipe cost the same at
 /// about 20 KiB per piece.
@@ -13,7 +13,9 @@ const BULK_UNTIL: usize = PIECES as usize * 8 * 1024;
 #[derive(Debug, Default)]
 pub struct FlowMeter {
     is_bulk: bool,
+    /// Number of pieces in the measurement in progress.
     pieces: u8,
+    /// Number of bytes in the measurement in progress.
     bytes: usize,
 }
 

@@ -14,15 +14,19 @@ use super::requirement::Requirement;
 pub(super) struct AccessDraft {
     required: Vec<Requirement>,
     order: OrderDraft,
-    /// The first other directive that RockNet cannot express. It closes the section.
+    /// The first directive, apart from those in `required` and `order`, that RockNet cannot express. It closes the
+    /// section.
     unknown: Option<Directive>,
     realm: Option<String>,
+    /// Password file, and the line of its directive.
     file: Option<(String, usize)>,
+    /// Line of the first directive; 0 before it has been read.
     line: usize,
 }
 
 impl AccessDraft {
-    /// Reads a directive. Returns false if it does not concern access.
+    /// Reads a directive. `file`: its first argument with its variables expanded; `None` if a variable is not defined.
+    /// Returns false if the directive does not concern access.
     pub fn read(&mut self, directive: &Directive, file: Option<String>) -> bool {
         let words: Vec<String> = directive
             .arguments
@@ -72,7 +76,7 @@ impl AccessDraft {
         let clients = Requirement::all(all, &section);
         if let Some(directive) = self.unknown.as_ref().or(clients.unknown.as_ref()) {
             settings.close(line);
-            let message = "this restriction has no counterpart, so `deny = \"all\"` closes the place; \
+            let message = "this restriction has no counterpart, so `deny = \"all\"` denies every client here; \
                  write `allow` and `auth`: docs/access.md";
             notes.skip(directive, message);
         }
@@ -88,7 +92,8 @@ impl AccessDraft {
             }
             (Some(directive), None) => {
                 settings.close(line);
-                let message = "no `AuthUserFile` is named here, so `deny = \"all\"` closes the place: write `auth`";
+                let message = "no `AuthUserFile` with a known path is named here, so `deny = \"all\"` denies every \
+                     client here: write `auth`";
                 notes.skip(directive, message);
             }
             _ => {}
@@ -113,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_decide_which_list_prevails() {
+    fn directives_become_lists_of_clients_or_close_the_section() {
         let rows = [
             (
                 &["Order deny,allow", "Deny from all", "Allow from 10"][..],

@@ -1,4 +1,4 @@
-//! Definitions of an Apache configuration that other directives refer to: `Define`, `Listen` and balancers.
+//! Definitions of an Apache configuration that other directives refer to: variables (`Define`) and balancers.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,8 @@ impl ServerContext {
         context
     }
 
-    /// Returns true if a directive outside of hosts has been read into the definitions.
+    /// Returns true for a directive outside of hosts that needs no note: it has been read into the definitions, or it
+    /// is a `Listen`, whose port the hosts repeat.
     pub fn has_read(&self, directive: &Directive) -> bool {
         ["Define", "Listen", "Proxy"].iter().any(|name| directive.is(name))
     }
@@ -52,6 +53,7 @@ impl ServerContext {
             for parameter in &directive.arguments[1.min(directive.arguments.len())..] {
                 match parameter.split_once('=') {
                     Some(("loadfactor", weight)) => server.weight = weight.parse().unwrap_or(1),
+                    // `H` marks a hot standby, and `D` a disabled member.
                     Some(("status", status)) if status.contains(['H', 'h']) => server.backup = true,
                     Some(("status", status)) if status.contains(['D', 'd']) => server.drain = true,
                     _ => {}
@@ -75,6 +77,7 @@ impl ServerContext {
                 group.set("sticky", Value::Flag(true));
             }
         }
+        // The default of Apache, `byrequests`, corresponds to `round_robin`; RockNet has another default.
         if group.servers.len() > 1 && !group.keys.iter().any(|(key, _)| *key == "balance") {
             group.set("balance", Value::text("round_robin"));
         }
@@ -140,7 +143,8 @@ impl ServerContext {
     }
 }
 
-/// Returns true for access control that permits every client, and for `Order`, which only ranks others.
+/// Returns true for access control that permits every client, and for `Order`, which only ranks `Allow` and
+/// `Deny`.
 fn is_open(directive: &Directive) -> bool {
     directive.is("Order") || directive.words() == ["all", "granted"] || directive.words() == ["from", "all"]
 }

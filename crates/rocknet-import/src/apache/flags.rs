@@ -3,6 +3,7 @@
 /// Flags of a rule.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RewriteFlags {
+    /// Status of a redirect: `R`.
     pub redirect: Option<u64>,
     /// Status of a refusal: `F`, `G`, or `R` with the status of an error.
     pub refusal: Option<u64>,
@@ -15,8 +16,8 @@ pub(super) struct RewriteFlags {
     pub is_proxy: bool,
     /// The rule that follows is applied only if this one matches.
     pub is_chained: bool,
-    /// The first flag that has no counterpart.
-    pub unknown: Option<String>,
+    /// The first flag that RockNet cannot express, or whose value is invalid.
+    pub unsupported: Option<String>,
 }
 
 impl RewriteFlags {
@@ -36,13 +37,14 @@ impl RewriteFlags {
                 ("qsa" | "qsappend", "") => flags.appends_query = true,
                 ("nc" | "nocase", "") => flags.ignores_case = true,
                 ("p" | "proxy", "") => flags.is_proxy = true,
+                // RockNet has no chained rules, so the flag is reported, too.
                 ("c" | "chain", "") => {
                     flags.is_chained = true;
-                    flags.set_unknown(flag);
+                    flags.set_unsupported(flag);
                 }
-                // These concern the escaping and the processing inside of Apache.
+                // These flags concern the escaping and the processing inside of Apache, so RockNet ignores them.
                 ("ne" | "noescape" | "pt" | "passthrough" | "dpi" | "discardpath" | "ns" | "nosubreq", "") => {}
-                _ => flags.set_unknown(flag),
+                _ => flags.set_unsupported(flag),
             }
         }
         flags
@@ -58,12 +60,12 @@ impl RewriteFlags {
         match status {
             Some(status @ 300..400) => self.redirect = Some(status),
             Some(status @ 400..600) => self.refusal = Some(status),
-            _ => self.set_unknown(flag),
+            _ => self.set_unsupported(flag),
         }
     }
 
-    fn set_unknown(&mut self, flag: &str) {
-        self.unknown.get_or_insert_with(|| flag.to_owned());
+    fn set_unsupported(&mut self, flag: &str) {
+        self.unsupported.get_or_insert_with(|| flag.to_owned());
     }
 }
 
@@ -75,13 +77,13 @@ mod tests {
     fn flags_are_read_or_reported() {
         let flags = RewriteFlags::read("[R=301,NC,L,E=a:b]");
         assert_eq!((flags.redirect, flags.refusal, flags.last), (Some(301), None, true));
-        assert!(flags.ignores_case && flags.variables == ["a:b"] && flags.unknown.is_none());
+        assert!(flags.ignores_case && flags.variables == ["a:b"] && flags.unsupported.is_none());
         for (text, refusal) in [("[F]", 403), ("[forbidden,L]", 403), ("[G]", 410), ("[R=404]", 404)] {
             assert_eq!(RewriteFlags::read(text).refusal, Some(refusal), "{text}");
         }
         for flag in ["CO=a:b:.x", "S=1", "C", "N", "T=text/plain", "H=x", "R=999", "refresh"] {
             assert_eq!(
-                RewriteFlags::read(&format!("[L,{flag}]")).unknown.as_deref(),
+                RewriteFlags::read(&format!("[L,{flag}]")).unsupported.as_deref(),
                 Some(flag)
             );
         }

@@ -26,7 +26,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     let mut rewrites = RewriteBlock::default();
     let mut tls = ApacheTls::default();
     let mut scope = ApacheScope::new(context);
-    // Sections name folders below the root, wherever it stands.
+    // Sections name folders below the root, so the root is read first, wherever `DocumentRoot` stands.
     for directive in directives.iter().filter(|directive| directive.is("DocumentRoot")) {
         if let Some(folder) = context.expand(directive.argument(0)) {
             host.site.settings.set("root", Value::Text(folder), directive.line);
@@ -49,7 +49,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
             }
         }
     }
-    // Apache applies the sections in this order, and the directives outside of them first.
+    // Apache applies the directives outside of sections first, then the sections in the order of [`section::order`].
     sections.sort_by_key(|section| section::order(section));
     for section in sections {
         section::translate(section, &mut host.site, &mut proxies, &mut rewrites, context);
@@ -67,6 +67,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     host
 }
 
+/// Reads `ServerName` and `ServerAlias`. Returns false for other directives.
 fn names(directive: &Directive, host: &mut HostDraft) -> bool {
     if !directive.is("ServerName") && !directive.is("ServerAlias") {
         return false;
@@ -90,6 +91,8 @@ fn names(directive: &Directive, host: &mut HostDraft) -> bool {
     true
 }
 
+/// Adds the listeners that a `<VirtualHost>` names. `block`: the section; `None` for a file without hosts, which gets
+/// the default listeners.
 fn listeners(block: Option<&Directive>, tls: &ApacheTls, host: &mut HostDraft) {
     let Some(block) = block else { return };
     for argument in &block.arguments {

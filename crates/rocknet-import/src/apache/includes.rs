@@ -46,7 +46,8 @@ impl IncludeRules for ApacheIncludes<'_> {
         let path = ServerContext::collect(definitions.iter().copied()).expand(path)?;
         let root = definitions.iter().rev().find(|known| known.is("ServerRoot"));
         let root = root.map_or(Path::new(""), |root| Path::new(root.argument(0)));
-        // A configuration that was copied from another machine has another root here.
+        // A configuration that was copied from another machine may name a root that does not exist here. The path is
+        // then relative to `folder`.
         let path = match self.environment.kind(root) {
             Some(FileKind::Directory) => root.join(path).to_string_lossy().into_owned(),
             _ => path,

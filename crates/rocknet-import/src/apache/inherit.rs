@@ -5,13 +5,15 @@ use crate::document::Site;
 use crate::settings::Settings;
 use crate::value::Value;
 
-/// Keys of access control, with the values that cancel those of the site.
+/// Keys of access control, with the values that cancel those of the site. The value of `allow` is a placeholder for
+/// `"all"`, because a constant cannot contain an allocated string; see [`cancelling`].
 const ACCESS: [(&str, Value); 3] = [
     ("allow", Value::Text(String::new())),
     ("deny", Value::List(Vec::new())),
     ("auth", Value::Flag(false)),
 ];
 
+/// Returns the value that cancels a key of the site. `value`: the value of the key in [`ACCESS`].
 fn cancelling(key: &str, value: &Value) -> Value {
     match key {
         "allow" => Value::text("all"),
@@ -22,6 +24,7 @@ fn cancelling(key: &str, value: &Value) -> Value {
 /// Adds the settings of a section to the route of a pattern. `decides`: the section has access control, which replaces
 /// that of the sections before it for the same paths.
 pub(super) fn add(site: &mut Site, pattern: &str, line: usize, settings: &Settings, decides: bool) {
+    // A new route without access control of its own gets that of the longest prefix that covers it.
     if pattern != "/*" && !site.has_route(pattern) && !decides {
         let inherited = covering(site, pattern).map(|at| access_of(&site.routes[at].settings));
         if let Some(inherited) = inherited {
@@ -32,6 +35,7 @@ pub(super) fn add(site: &mut Site, pattern: &str, line: usize, settings: &Settin
         return site.route(pattern, line).merge(settings.clone());
     }
     let access = decided(settings, line);
+    // The section also decides for the routes of earlier sections whose paths are below its own.
     if let Some(prefix) = pattern.strip_suffix('*').filter(|prefix| !prefix.contains('*')) {
         for route in &mut site.routes {
             if prefix == "/" || route.pattern.starts_with(prefix) && route.pattern != pattern {

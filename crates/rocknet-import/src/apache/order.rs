@@ -11,13 +11,17 @@ use super::requirement::{Requirement, network};
 pub(super) struct OrderDraft {
     /// True if `Order` ends with `deny`, so that clients in neither list are denied.
     denies_others: bool,
+    /// True if a directive has been read.
     is_used: bool,
+    /// True after `Allow from all`.
     allows_all: bool,
+    /// True after `Deny from all`.
     denies_all: bool,
     allow: Vec<String>,
     deny: Vec<String>,
     /// The first `Allow` with addresses.
     exception: Option<Directive>,
+    /// The last directive that RockNet cannot express.
     unknown: Option<Directive>,
 }
 
@@ -62,6 +66,7 @@ impl OrderDraft {
             clients.deny = self.deny;
             clients.allow = (!self.allows_all && !clients.is_denied).then_some(self.allow);
         } else if !self.allows_all {
+            // `Allow` takes precedence.
             clients.is_denied = self.denies_all && self.allow.is_empty();
             if self.denies_all {
                 clients.allow = (!clients.is_denied).then_some(self.allow);

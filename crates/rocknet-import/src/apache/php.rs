@@ -62,7 +62,7 @@ pub(super) fn disables(directive: &Directive) -> bool {
     }
 }
 
-/// Turns PHP off in a place.
+/// Turns PHP off in a site or route.
 pub(super) fn turn_off(directive: &Directive, settings: &mut Settings, notes: &mut dyn Notes) {
     settings.set("php", Value::Flag(false), directive.line);
     let message = "PHP is off, and scripts are sent as text; a rule with `respond = 403` refuses them";

@@ -14,6 +14,7 @@ use super::path::prefix;
 pub(super) struct ProxyDirectives {
     /// Path, URL, and the directive.
     passes: Vec<(String, String, Directive)>,
+    /// Other directives of proxies, such as `ProxyTimeout`.
     others: Vec<Directive>,
     preserves_host: bool,
 }
@@ -71,8 +72,8 @@ impl ProxyDirectives {
                 for pattern in patterns {
                     site.route(&pattern, directive.line).close(directive.line);
                 }
-                let message = "the address has no known form, so `deny = \"all\"` closes the place, whose files could be \
-                     requested otherwise: write `proxy`, `fastcgi` or `uwsgi`";
+                let message = "the address has no known form, so `deny = \"all\"` denies every client here, because \
+                     the files could be requested otherwise: write `proxy`, `fastcgi` or `uwsgi`";
                 site.skip(directive, message);
                 continue;
             };
@@ -98,6 +99,7 @@ impl ProxyDirectives {
         }
     }
 
+    /// Sets `Host` to the host of the URL, as Apache does without `ProxyPreserveHost`, or notes the difference.
     fn host(&self, directive: &Directive, proxy: &mut ProxySettings, site: &mut Site) {
         if self.preserves_host || proxy.headers.contains_key("Host") {
             return;
@@ -204,14 +206,15 @@ fn parameters(directive: &Directive, proxy: &mut ProxySettings, site: &mut Site)
     }
 }
 
-/// Translates the replacement of a path by that of the URL.
+/// Translates the replacement of the path of a `ProxyPass` by the path of its URL.
 fn strip(path: &str, url_path: &str, directive: &Directive, proxy: &mut ProxySettings, site: &mut Site) {
     let (path, url_path) = (path.trim_end_matches('/'), url_path.trim_end_matches('/'));
     match (path, url_path) {
         (path, url_path) if path == url_path => {}
         (path, "") => proxy.set("strip", Value::text(path)),
         _ => {
-            let message = "the path of the URL is not added: RockNet forwards the path of the request, without `strip`";
+            let message =
+                "the path is not replaced with that of the URL: RockNet forwards the path of the request unchanged";
             site.skip(directive, message);
         }
     }

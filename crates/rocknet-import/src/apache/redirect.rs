@@ -7,7 +7,7 @@ use crate::value::Value;
 
 use super::path::prefix;
 
-/// Translates `Redirect`, `RedirectMatch` and similar directives.
+/// Translates `Redirect`, `RedirectMatch` and similar directives. Returns false for other directives.
 pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
     let Some((code, from, to)) = parse(directive) else {
         return false;
@@ -17,6 +17,7 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
     if (400..600).contains(&code) {
         let patterns = match is_match {
             true => crate::regex::patterns(from).map(|mut found| {
+                // The expression also refused names that only begin like a match.
                 found.patterns.append(&mut found.beginnings);
                 if let Some(difference) = found.difference {
                     site.weakens(directive, difference);
@@ -50,6 +51,8 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
         && let Some(name) = name.strip_suffix('/').or(Some(name).filter(|name| !name.contains('/')))
         && !name.contains(['/', '%', '$'])
     {
+        // `hosts::assemble` uses `https_redirect` for a host without TLS; a host with TLS keeps the entry of
+        // `redirects`.
         host.https_redirect = Some(name.to_owned());
         site.redirect("/*", &format!("https://{name}/{{*}}"), code, directive.line);
         return true;

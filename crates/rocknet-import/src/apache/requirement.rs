@@ -7,9 +7,11 @@ use crate::directive::Directive;
 pub(super) struct Requirement {
     /// Addresses that are permitted; `None` for every address.
     pub allow: Option<Vec<String>>,
+    /// Addresses that are denied.
     pub deny: Vec<String>,
     /// The directive that requires a user.
     pub user: Option<Directive>,
+    /// True if every client is denied.
     pub is_denied: bool,
     /// The first directive that RockNet cannot express.
     pub unknown: Option<Directive>,
@@ -47,7 +49,8 @@ impl Requirement {
 
     /// Returns the clients that one of the conditions of a section permits.
     pub fn any(conditions: Vec<Requirement>, section: &Directive) -> Requirement {
-        // Apache ignores a negated condition here; it restricts in RockNet.
+        // Apache ignores a negated condition here. The translation applies it as a restriction, so that it admits no
+        // further clients.
         let (negated, mut rest): (Vec<_>, Vec<_>) = conditions.into_iter().partition(Requirement::is_negated);
         if !negated.is_empty() {
             let mut all = negated;
@@ -74,7 +77,7 @@ impl Requirement {
     fn union(conditions: Vec<Requirement>, section: &Directive) -> Requirement {
         let mut union = Requirement::default();
         for one in conditions {
-            // A list with exceptions, or a user from certain addresses, is no part of one list.
+            // A list with exceptions, and a user from certain addresses, cannot be merged into one list.
             let is_mixed = !one.deny.is_empty() || one.user.is_some() && one.allow.is_some();
             if is_mixed {
                 union.unknown.get_or_insert_with(|| section.clone());

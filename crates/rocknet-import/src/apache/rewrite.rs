@@ -13,9 +13,13 @@ use super::proxy::ProxyDirectives;
 #[derive(Default)]
 pub(super) struct RewriteBlock {
     rules: Vec<RewriteRule>,
+    /// Conditions that have been read since the last rule.
     conditions: Vec<Directive>,
+    /// `RewriteMap` and `RewriteOptions`, which are not translated.
     others: Vec<Directive>,
+    /// Path of `RewriteBase`, without the slash at its end.
     base: String,
+    /// True after `RewriteEngine off`.
     is_off: bool,
 }
 
@@ -62,7 +66,7 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
         }
         let flags = RewriteFlags::read(rule.directive.argument(2));
         let is_dependent = std::mem::replace(&mut is_chained, flags.is_chained);
-        if is_dependent || flags.unknown.is_some() || !one(rule, &flags, &block.base, host, proxies) {
+        if is_dependent || flags.unsupported.is_some() || !one(rule, &flags, &block.base, host, proxies) {
             skip(rule, &flags, is_dependent, host);
         }
     }
@@ -74,7 +78,7 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
 /// Notes that a rule is not translated.
 fn skip(rule: &RewriteRule, flags: &RewriteFlags, is_dependent: bool, host: &mut HostDraft) {
     let directive = &rule.directive;
-    let message = match &flags.unknown {
+    let message = match &flags.unsupported {
         _ if is_dependent => "it depends on the rule before it, which has no counterpart".to_owned(),
         Some(flag) => format!("the flag `{flag}` has no counterpart"),
         None if flags.is_proxy => "write a route with `proxy`; WebSocket needs no rule of its own".to_owned(),
@@ -120,7 +124,7 @@ fn one(
     if matches_all && about_files && !flags.is_proxy && flags.redirect.is_none() && !target.contains("://") {
         return front(rule, target, base, host);
     }
-    // Patterns of folders have no slash at the beginning.
+    // In a folder, expressions match paths without the slash at the beginning, so it is added.
     let expression = match expression.strip_prefix('^') {
         Some(rest) if !rest.starts_with(['/', '(']) && !rest.is_empty() => format!("^{base}/{rest}"),
         Some(rest) if rest.starts_with("/?") => format!("^/{}", &rest[2..]),
@@ -219,6 +223,7 @@ fn refuse(rule: &RewriteRule, expression: &str, flags: &RewriteFlags, status: u6
                 if let Some(difference) = found.difference {
                     host.site.weakens(directive, difference);
                 }
+                // The expression also refused names that only begin like a match.
                 found.patterns.append(&mut found.beginnings);
                 found.patterns
             })
@@ -287,6 +292,7 @@ fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> 
     true
 }
 
+/// Returns true if a condition tests for an existing file, folder or link.
 fn is_about_files(condition: &Directive) -> bool {
     let subject = condition.argument(0);
     let is_file = subject == "%{REQUEST_FILENAME}" || subject == "%{DOCUMENT_ROOT}%{REQUEST_URI}";
@@ -321,6 +327,7 @@ fn is_https(rule: &RewriteRule, target: &str, host: &mut HostDraft) -> bool {
         return false;
     }
     let target = if is_own { String::new() } else { name.to_owned() };
+    // A file without `<VirtualHost>`, such as `.htaccess`, names no listeners.
     let is_folder = host.directive.is_empty();
     if is_folder || host.is_tls() {
         let message = "sites with TLS redirect from http:// by themselves (308): `tls.redirect`";
@@ -363,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_become_settings() {
+    fn rules_become_settings_or_notes() {
         let rows: &[(&str, Option<(&str, &str)>)] = &[
             (
                 "RewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule . /index.php [L]",

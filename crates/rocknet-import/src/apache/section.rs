@@ -65,7 +65,7 @@ pub(super) fn translate(
         return skip(section, site);
     };
     if name.starts_with("files") && is_denied(section) && section.children().iter().all(is_access) {
-        // A rule is applied before routes, so that it holds in every folder.
+        // A rule is applied before routes, so it holds in every folder.
         let keys = vec![("path", Value::texts(patterns)), ("respond", Value::Number(403))];
         return site.rule(section, keys);
     }
@@ -172,7 +172,8 @@ fn nested(directive: &Directive, folders: &[String], scope: &mut ApacheScope<'_>
     }
 }
 
-/// Returns the patterns of the names of a `<Files>` or `<FilesMatch>`, without differences.
+/// Returns the patterns of the names of a `<Files>` or `<FilesMatch>`; `None` if patterns cannot express exactly these
+/// names.
 fn files(section: &Directive) -> Option<Vec<String>> {
     match section.words()[..] {
         ["~", text] => file_expression(text),
@@ -182,13 +183,15 @@ fn files(section: &Directive) -> Option<Vec<String>> {
     }
 }
 
+/// Returns the patterns of an expression for file names; `None` if patterns cannot express exactly these names.
 fn file_expression(expression: &str) -> Option<Vec<String>> {
     let rest = expression.strip_prefix('^').map(|rest| format!("/{rest}"));
     let found = regex::patterns(rest.as_deref().unwrap_or(expression))?;
     found.difference.is_none().then_some(found.patterns)
 }
 
-/// Returns the rank of a section in the order in which Apache applies them, and the length of the path of folders.
+/// Returns the rank of a section in the order in which Apache applies them. For a folder, the second number is the
+/// length of its path, because Apache applies shorter paths first.
 pub(super) fn order(section: &Directive) -> (u8, usize) {
     let is_expression = section.argument(0) == "~";
     match section.name.to_ascii_lowercase().as_str() {
@@ -211,6 +214,7 @@ pub(super) fn applies(section: &Directive, roots: &[String], context: &ServerCon
     })
 }
 
+/// Returns true for the directives and sections of access control.
 pub(super) fn is_access(directive: &Directive) -> bool {
     const NAMES: [&str; 10] = [
         "require",
@@ -252,6 +256,8 @@ fn file(name: &str) -> String {
     }
 }
 
+/// Returns the patterns of an expression; `None` if patterns cannot express it. Notes a difference. The patterns of a
+/// section that restricts access also match names that only begin like a match, because the expression matched them.
 fn expression(section: &Directive, expression: &str, site: &mut Site) -> Option<Vec<String>> {
     let mut found = regex::patterns(expression)?;
     let is_restricted = restricts(section);
@@ -267,6 +273,7 @@ fn expression(section: &Directive, expression: &str, site: &mut Site) -> Option<
     Some(found.patterns)
 }
 
+/// Returns true for an expression of names that begin with a dot, such as `^\.ht`.
 fn is_dotfiles(expression: &str) -> bool {
     expression.starts_with("^\\.")
 }

@@ -51,6 +51,7 @@ impl<'c> ApacheScope<'c> {
             ("options", options) => self.options(directive, options),
             ("header", words) => self.header(directive, words),
             ("limitrequestbody", [size]) => match size.parse::<u64>() {
+                // In Apache, 0 means no limit. The value is the maximum of `body_size`.
                 Ok(0) => self
                     .settings
                     .set_entry("limits", "body_size", Value::text("1024TiB"), line),
@@ -159,9 +160,10 @@ impl<'c> ApacheScope<'c> {
                 "-followsymlinks" | "-symlinksifownermatch" => {
                     self.notes.differs(directive, "links inside the root are followed");
                 }
-                _ => self
-                    .notes
-                    .skip(directive, &format!("`{option}`: write `cgi` for programs")),
+                _ => self.notes.skip(
+                    directive,
+                    &format!("`{option}` has no counterpart; write `cgi` for programs"),
+                ),
             }
         }
         if options
@@ -213,7 +215,8 @@ impl<'c> ApacheScope<'c> {
     }
 }
 
-/// Translates the directives of logs.
+/// Translates the directives of logs. The caller moves the keys `error_log` and `error_level`, which are no keys of a
+/// site, to the global table `log`.
 pub(super) fn log(directive: &Directive, site: &mut Site, context: &ServerContext) {
     let line = directive.line;
     let words: Option<Vec<String>> = directive.arguments.iter().map(|word| context.expand(word)).collect();

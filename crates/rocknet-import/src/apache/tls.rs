@@ -35,13 +35,14 @@ pub(super) struct ApacheTls {
     pub on: bool,
     certificates: Vec<String>,
     keys: Vec<String>,
+    /// Other settings of the key `tls`.
     rest: Vec<(String, Value)>,
     /// `SSLVerifyClient`, unless it is `none`.
     verify: Option<Directive>,
     /// The directive `SSLCACertificateFile`, and the file that it names.
     client_ca: Option<(Directive, String)>,
     /// Restrictions without a counterpart in RockNet, such as revocation lists.
-    unknown: Vec<Directive>,
+    unsupported: Vec<Directive>,
 }
 
 impl ApacheTls {
@@ -60,7 +61,7 @@ impl ApacheTls {
             ("sslcertificatechainfile", [_]) => {
                 host.site.skip(
                     directive,
-                    "`cert` contains the chain: append this file to it, or name fullchain.pem",
+                    "the file that `cert` names must contain the whole chain: append this file to it",
                 );
             }
             ("sslcacertificatefile", [file]) => {
@@ -70,7 +71,7 @@ impl ApacheTls {
                 self.verify = (!mode.eq_ignore_ascii_case("none")).then(|| directive.clone());
             }
             ("sslrequire" | "sslcarevocationfile" | "sslcarevocationpath", _) => {
-                self.unknown.push(directive.clone());
+                self.unsupported.push(directive.clone());
             }
             ("sslrequiressl", _) => {
                 let keys = vec![("scheme", Value::text("http")), ("respond", Value::Number(403))];
@@ -101,8 +102,10 @@ impl ApacheTls {
                 }
             }
             (name, _) if UNNEEDED.iter().any(|start| name.starts_with(start)) => {
-                host.site
-                    .unneeded(directive, "RockNet selects versions, ciphers and sessions itself");
+                host.site.unneeded(
+                    directive,
+                    "RockNet selects ciphers, sessions and other details of TLS itself",
+                );
             }
             (name, _) if name.starts_with("sslproxy") => {
                 host.site
@@ -116,24 +119,26 @@ impl ApacheTls {
         true
     }
 
-    /// Translates the directives about client certificates. Closes a host with TLS that requires certificates without
-    /// naming their authority, or has a restriction without a counterpart. Notes directives that have no effect.
+    /// Translates the directives about client certificates. All requests of a host with TLS are denied if it requires
+    /// certificates without naming their authority, or has a restriction without a counterpart. Revocation lists alone
+    /// restrict nothing. Adds notes about directives that have no effect.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
         let verify = self.verify.take();
-        let unknown = std::mem::take(&mut self.unknown);
+        let unsupported = std::mem::take(&mut self.unsupported);
         if !self.on {
             let message = "it was left out: the host has no `SSLEngine on`";
-            for directive in verify.iter().chain(&unknown) {
+            for directive in verify.iter().chain(&unsupported) {
                 host.site.skip_restriction(directive, message);
             }
-        } else if verify.is_some() || unknown.iter().any(|directive| directive.is("SSLRequire")) {
-            for directive in &unknown {
+        } else if verify.is_some() || unsupported.iter().any(|directive| directive.is("SSLRequire")) {
+            for directive in &unsupported {
                 close(host, directive.line);
-                let message = "this restriction has no counterpart, so `deny = \"all\"` closes the site";
+                let message =
+                    "this restriction has no counterpart, so `deny = \"all\"` denies every client of the site";
                 host.site.skip(directive, message);
             }
         } else {
-            for directive in &unknown {
+            for directive in &unsupported {
                 host.site.skip(directive, "the host requires no client certificates");
             }
         }
@@ -141,7 +146,8 @@ impl ApacheTls {
             Some(directive) => self.require_certificates(&directive, host),
             None => {
                 if let Some((directive, _)) = self.client_ca.take() {
-                    let message = "the host requires no client certificates; `client_ca` of `tls` does";
+                    let message =
+                        "the host requires no client certificates, but `client_ca` of `tls` would require them";
                     host.site.skip(&directive, message);
                 }
             }
@@ -160,12 +166,12 @@ impl ApacheTls {
             }
             ("optional" | "optional_no_ca", _) => host.site.skip_restriction(
                 directive,
-                "write `client_ca` and `client` of `tls`: applications get no certificate",
+                "no client certificates are requested: write `client_ca` and `client` of `tls`",
             ),
             _ => {
                 close(host, directive.line);
-                let message = "no `SSLCACertificateFile` is named, so `deny = \"all\"` closes the site: write \
-                     `client_ca` of `tls`";
+                let message = "no `SSLCACertificateFile` is named, so `deny = \"all\"` denies every client of the \
+                     site: write `client_ca` of `tls`";
                 host.site.skip(directive, message);
             }
         }
@@ -191,7 +197,8 @@ impl ApacheTls {
     }
 }
 
-/// Closes a host with all its routes, because TLS restricts each of them.
+/// Denies all requests of a host, in all its routes (`deny = "all"`), because a restriction by TLS applies to each of
+/// them.
 fn close(host: &mut HostDraft, line: usize) {
     let mut closed = Settings::default();
     closed.close(line);

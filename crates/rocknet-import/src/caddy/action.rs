@@ -84,8 +84,8 @@ fn deny(
     if is_combined {
         return site.differs(directive, "clients get the error page of status 403");
     }
-    let message = "another list of allowed clients applies here, so `deny = \"all\"` closes the place: write `allow` with \
-         the clients in both";
+    let message = "another list of allowed clients applies here, so `deny = \"all\"` denies every client here: write \
+         `allow` with the clients in both";
     site.skip(directive, message);
 }
 
@@ -124,7 +124,7 @@ fn redirect(
     if names.is_empty() || names.iter().any(|name| name.contains('*')) {
         return site.skip(
             directive,
-            "targets have no placeholder for the host: write one for each name",
+            "targets have no placeholder for the host: write a redirect for each name",
         );
     }
     let is_loop = target.starts_with(&format!("https://{host}{{")) && place.scheme == Some("https");
@@ -159,7 +159,7 @@ fn redirect_to(
     if base.unwrap_or(target).contains('{') {
         return site.skip(
             directive,
-            "targets have no placeholders but the part of the path: write one for each host",
+            "targets have no placeholders but the part of the path: write a redirect for each host",
         );
     }
     let is_plain = keys.is_empty() || matches!(keys[..], [("path", _)]);
@@ -261,7 +261,8 @@ fn respond(
             "bodies have no placeholders: write a rule with a constant `body`",
         );
     }
-    // A rule is applied before routes, and would hide those of other `handle` blocks.
+    // A rule is applied before routes. A rule for every path would hide the routes of other `handle` blocks, and the
+    // content of the site.
     let is_catch_all = patterns.iter().any(|pattern| pattern == "/*") && keys.is_empty();
     const CONTENT: [&str; 5] = ["root", "proxy", "php", "redirects", "headers"];
     let has_content = CONTENT

@@ -20,7 +20,7 @@ pub(super) struct CaddyBlock<'a> {
     pub directives: Vec<&'a Directive>,
     /// Names of the site.
     pub hosts: Vec<String>,
-    /// Scheme of its requests; `None` if both are served.
+    /// Scheme of the requests of the site; `None` if both are served.
     pub scheme: Option<&'static str>,
 }
 
@@ -36,14 +36,15 @@ impl CaddyBlock<'_> {
             scheme: self.scheme,
         };
         let mut content = BlockContent::default();
-        // `handle` blocks inherit from the directives outside of them, and not from each other.
-        // A block that refuses some clients restricts the others, too.
+        // `handle` blocks inherit from the directives outside of them, and not from each other. A block that only
+        // refuses some requests also restricts the other blocks, so it counts as a directive outside of them.
         let is_refusal =
             |directive: &Directive| only_acts(directive) && !matcher::split(directive, &place.named).0.is_path();
         let (blocks, plain): (Vec<&Directive>, Vec<&Directive>) = owned
             .iter()
             .partition(|directive| directive.is("handle_path") || directive.is("handle") && !is_refusal(directive));
-        // `uri` applies to the whole site, and a response to every path only to those that no block handles.
+        // `uri` applies to the whole site. A response to every path applies only to the paths that no block handles, so
+        // it is translated last.
         let rank = |directive: &Directive| match directive.name.as_str() {
             "uri" => 0,
             "respond" | "error" | "abort" if !directive.argument(0).starts_with(['@', '/']) => 2,
@@ -79,7 +80,8 @@ impl CaddyBlock<'_> {
     }
 }
 
-/// Returns the settings of `root` that `base` does not have.
+/// Returns the settings of `root` that differ from those of `base`, without the entries of maps, whose keys contain a
+/// dot.
 fn differences(root: &Settings, base: &Settings) -> Settings {
     let mut changed = Settings::default();
     for (key, setting) in root.in_order() {
@@ -93,7 +95,9 @@ fn differences(root: &Settings, base: &Settings) -> Settings {
 /// Places whose files are served. Without `file_server`, Caddy does not serve the files of `root`.
 #[derive(Default)]
 pub(super) struct BlockContent {
+    /// Patterns of the places, each with the line of its `file_server`.
     files: Vec<(String, usize)>,
+    /// True if one of the places is the whole site.
     serves_all: bool,
 }
 
@@ -130,6 +134,7 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
             false => site.differs(directive, difference),
         }
     }
+    // The matcher also restricted names that only begin with its path.
     if restricts(directive) {
         matcher.patterns.append(&mut matcher.beginnings);
     }
@@ -233,7 +238,10 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
                 settings.set("proxy", translated.value(), line);
             } else {
                 settings.close(line);
-                site.skip(directive, "no upstream is left, so `deny = \"all\"` closes the place");
+                site.skip(
+                    directive,
+                    "no upstream is left, so `deny = \"all\"` denies every client here: write `proxy`",
+                );
             }
         }
         ("try_files", paths) => try_files(directive, paths, &mut settings, site),
@@ -241,8 +249,8 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
         ("basic_auth" | "basicauth", words) => basic_auth(directive, words, &mut settings, site),
         ("forward_auth" | "authorize" | "authenticate" | "jwtauth", _) => {
             settings.close(line);
-            let message = "requests are not authorized by another server, so `deny = \"all\"` closes the place; an \
-                 application can do it: docs/access.md";
+            let message = "RockNet does not let another server authorize requests, so `deny = \"all\"` denies every \
+                 client here; an application can authorize them: docs/access.md";
             site.skip(directive, message);
         }
         ("request_body", _) => {
@@ -325,7 +333,7 @@ fn hide(directive: &Directive, names: &[&str], patterns: &[String], site: &mut S
 
 /// Notes that the prefix of a path is not removed before a file is looked up.
 fn note_strip(directive: &Directive, patterns: &[String], place: &BlockPlace, settings: &Settings, site: &mut Site) {
-    // A root in the block ends in the prefix, or closes the block.
+    // If the block has a root, the function `root` has checked that the folder ends in the prefix.
     if let Some(prefix) = &place.strip
         && !settings.has("root")
         && !site.has_root(patterns)

@@ -167,7 +167,7 @@ pub(super) fn named(block: &[Directive]) -> NamedMatchers {
 pub(super) fn split<'d>(directive: &'d Directive, named: &NamedMatchers) -> (PathMatcher, Vec<&'d str>) {
     let mut words = directive.words();
     let mut matcher = PathMatcher::default();
-    // These directives take a path as their only argument, so that it is not a matcher.
+    // A path that is the only argument of one of these directives is not a matcher.
     let takes_path = matches!(directive.name.as_str(), "root" | "rewrite" | "redir") && words.len() == 1;
     match words.first() {
         _ if takes_path => return (matcher, words),

@@ -8,7 +8,7 @@ use crate::value::Value;
 /// Global options that sites depend on.
 #[derive(Default)]
 pub(super) struct CaddyOptions {
-    /// False for `auto_https off`.
+    /// True for `auto_https off`.
     pub has_no_https: bool,
     /// True for `auto_https disable_redirects`.
     pub has_no_redirects: bool,
@@ -16,7 +16,7 @@ pub(super) struct CaddyOptions {
 }
 
 impl CaddyOptions {
-    /// Translates the global self.
+    /// Translates the block of the global options.
     pub fn read(&mut self, block: &Directive, document: &mut Document) {
         for directive in block.children() {
             let line = directive.line;

@@ -11,7 +11,7 @@ pub(super) struct BlockPlace {
     pub named: NamedMatchers,
     /// Names of the site.
     pub hosts: Vec<String>,
-    /// Scheme of its requests; `None` if both are served.
+    /// Scheme of the requests of the site; `None` if both are served.
     pub scheme: Option<&'static str>,
 }
 
@@ -21,7 +21,8 @@ impl BlockPlace {
         self.patterns == ["/*"]
     }
 
-    /// Returns the patterns of a matcher within this place; `None` if they are not all inside.
+    /// Returns the patterns of a matcher within this place; `None` if they are not all inside, or if a block removes a
+    /// prefix from paths, because its matchers see only the rest of the path.
     pub fn within(&self, matcher: &PathMatcher) -> Option<Vec<String>> {
         if matcher.patterns.is_empty() {
             return Some(self.patterns.clone());

@@ -121,7 +121,7 @@ fn policy(directive: &Directive, words: &[&str], proxy: &mut ProxySettings, note
             let sticky = rest.first().map_or(Value::Flag(true), |name| Value::text(*name));
             proxy.set("sticky", sticky);
             if rest.len() > 1 {
-                notes.differs(directive, "the cookie has no secret of your own");
+                notes.differs(directive, "the cookie is not computed with this secret");
             }
             return false;
         }

@@ -75,6 +75,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Directive>, SyntaxError> {
 
 struct CaddyReader<'a> {
     chars: Peekable<Chars<'a>>,
+    /// Line of the next character, counted from 1.
     line: usize,
 }
 

@@ -14,7 +14,7 @@ pub(super) fn root(directive: &Directive, folder: &str, place: &BlockPlace, sett
     } else {
         folder.trim_end_matches('/')
     };
-    // In a whole site, other paths have no prefix.
+    // In a whole site, a prefix is removed only from the paths that have it, so the folder stays as it is.
     let Some(prefix) = place.strip.as_ref().filter(|_| !place.is_site()) else {
         return settings.set("root", Value::text(folder), directive.line);
     };
@@ -47,6 +47,7 @@ pub(super) fn try_files(directive: &Directive, paths: &[&str], settings: &mut Se
         last if last.starts_with("{path}") => tried.push(last),
         last => settings.set("fallback", Value::text(last), directive.line),
     }
+    // RockNet looks up the index files of folders by itself, and `{path}` alone is the default of `try`.
     tried.retain(|path| !matches!(*path, "{path}/" | "{path}/index.html" | "{path}/index.php"));
     if tried.iter().any(|path| *path != "{path}") {
         settings.set(
@@ -104,7 +105,7 @@ pub(super) fn basic_auth(directive: &Directive, words: &[&str], settings: &mut S
         settings.close(directive.line);
         return site.skip(
             directive,
-            "no user is left, so `deny = \"all\"` closes the place: write `auth`",
+            "no user is left, so `deny = \"all\"` denies every client here: write `auth`",
         );
     }
     let mut auth = vec![("users".to_owned(), Value::Table(users))];

@@ -41,7 +41,8 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
             &mut host,
         );
     }
-    // Another address without a name serves every name by itself.
+    // The flag stays only if no address was translated. An address without a name, such as `:80`, serves every name on
+    // purpose.
     host.has_only_unknown_names &= host.listeners.is_empty();
     let is_clear_too = host.listeners.iter().any(|listener| !listener.tls);
     if options.has_no_redirects && is_clear_too {
@@ -107,7 +108,7 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
         }
         return vec![host];
     }
-    // Without its authority, the requirement of client certificates closes the sites of all names.
+    // If `tls` requires client certificates but names no authority, the sites of all names deny every client.
     let is_closed = host.site.settings.is_locked();
     block.translate(&mut host.site);
     for other in &mut others {

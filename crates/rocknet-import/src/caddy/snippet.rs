@@ -5,14 +5,16 @@ use std::collections::HashMap;
 use crate::directive::Directive;
 use crate::include::size;
 
-/// Maximum number of directives after all snippets are inserted.
+/// Maximum number of directives after all snippets are inserted. Without it, snippets that import each other several
+/// times could multiply a short file.
 const MAX_DIRECTIVES: usize = 100_000;
 
 /// Maximum depth of snippets in snippets.
 const MAX_DEPTH: usize = 8;
 
-/// Replaces `import NAME` by the directives of the snippet. An `import` with a block, or of another
-/// name, is kept.
+/// Replaces `import NAME` by the directives of the snippet. An `import` with a block, or of another name, is kept.
+/// `depth`: number of snippets that contain the directives. `count`: number of directives that have been read or
+/// inserted up to now.
 pub(super) fn insert(
     directives: Vec<Directive>,
     snippets: &HashMap<&str, &[Directive]>,
@@ -44,7 +46,7 @@ pub(super) fn insert(
     all
 }
 
-/// Maximum length of a word after its placeholders are replaced.
+/// Maximum length of a word after its placeholders are replaced, in bytes. A replacement beyond it is left out.
 const MAX_WORD: usize = 4096;
 
 /// Replaces `{args[0]}` and the like by the arguments of `import`, and `{args[:]}` by all of them.

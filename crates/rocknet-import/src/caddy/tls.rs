@@ -47,7 +47,8 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft, document: &
     }
 }
 
-/// Translates the requirement of client certificates. Without its authority the site is closed.
+/// Translates the requirement of client certificates. If no file of their authority is named, the site denies
+/// every client.
 fn client(block: &Directive, host: &mut HostDraft) {
     let mut is_known = false;
     for inner in block.children() {
@@ -72,7 +73,8 @@ fn client(block: &Directive, host: &mut HostDraft) {
         host.site.settings.close(block.line);
         host.site.skip(
             block,
-            "no file of an authority is named, so `deny = \"all\"` closes the site: write `client_ca`",
+            "no file of an authority is named, so `deny = \"all\"` denies every client of the site: write `client_ca` \
+             of `tls`",
         );
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     })
 }
 
-/// Translates a `rewrite` of a server, or of a location with this pattern.
+/// Translates a `rewrite` of a server or location. `within`: pattern of the location; `None` for a server.
 pub(super) fn rewrite(directive: &Directive, site: &mut Site, within: Option<&str>) {
     let words = directive.words();
     let (expression, replacement, flag) = match words[..] {
@@ -137,7 +137,8 @@ pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
     }
     let [variable, "=", value] = words[..] else { return None };
     let value = value.trim_matches(['"', '\'']);
-    // The host stands at the end of the conditions that certbot writes: `$host = www.example.com`.
+    // `value` borrows from the joined text, so the word of the directive that equals it is used, such as the host in
+    // the condition of certbot, `$host = www.example.com`.
     let host = block
         .arguments
         .iter()

@@ -16,7 +16,7 @@ const COVERED: [&str; 5] = [
     "options-ssl-nginx.conf",
 ];
 
-/// Files of distributions that are not needed if they do not exist on this machine.
+/// File of distributions that is not needed if it does not exist on this machine.
 const STANDARD: &str = "proxy_params";
 
 /// Returns true if the settings of an included file are not needed.

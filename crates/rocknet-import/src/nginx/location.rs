@@ -102,8 +102,9 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         site.route(&pattern, line).merge(settings);
     }
     site.settings.merge(root);
-    let only_fallback = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
-    if only_fallback {
+    // Without PHP, there is no default that `fallback = false` would turn off.
+    let is_needless = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
+    if is_needless {
         site.settings.remove("fallback");
     }
 }
@@ -163,7 +164,7 @@ fn one<'a>(
     let is_root = patterns.iter().any(|pattern| pattern == "/*");
     // `proxy_…` directives apply to `proxy_pass` wherever they stand.
     let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
-    let inherited = scope.proxy.len();
+    let inherited_count = scope.proxy.len();
     for directive in others.into_iter().chain(passes) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
@@ -186,7 +187,8 @@ fn one<'a>(
             ),
             ("root", [folder]) if constant(folder).is_none() => {
                 scope.settings.close(directive.line);
-                let message = "the folder has variables, so `deny = \"all\"` closes the place: write a constant `root`";
+                let message =
+                    "the folder has variables, so `deny = \"all\"` denies every client here: write a constant `root`";
                 scope.notes.skip(directive, message);
             }
             _ => scope.read(directive, upstreams),
@@ -203,7 +205,7 @@ fn one<'a>(
         strip(location, &path, patterns, &mut scope);
     }
     if scope.pass.is_none() && !is_root {
-        for directive in scope.proxy.iter().skip(inherited) {
+        for directive in scope.proxy.iter().skip(inherited_count) {
             let message = "the location has no `proxy_pass`";
             scope.notes.skip(directive, message);
         }
@@ -251,8 +253,8 @@ fn strip(location: &Directive, path: &str, patterns: &[String], scope: &mut Scop
         }
         (Some(prefix), path) if path.trim_end_matches('/') == prefix => {}
         _ => {
-            let message =
-                "the path of `proxy_pass` is not added: RockNet forwards the path of the request, without `strip`";
+            let message = "the path is not replaced with that of `proxy_pass`: RockNet forwards the path of the \
+                 request unchanged";
             scope.notes.skip(location, message);
         }
     }
@@ -270,6 +272,7 @@ fn with_strip(value: Value, prefix: &str) -> Value {
     }
 }
 
+/// Translates `alias` to `root` if the folder ends in the path of the location.
 fn alias(directive: &Directive, folder: &str, patterns: &[String], scope: &mut Scope<'_>) {
     let prefix = patterns
         .iter()
@@ -301,6 +304,7 @@ fn alias(directive: &Directive, folder: &str, patterns: &[String], scope: &mut S
 fn is_dotfiles(expression: &str) -> bool {
     let rest = expression.strip_prefix('^').unwrap_or(expression);
     let rest = rest.strip_prefix("(^|/)").or_else(|| rest.strip_prefix('/'));
+    // An alternative outside of groups, such as in `/\.ht|/private`, matches other names, too.
     let mut depth = 0_i32;
     let has_alternative = expression.replace("(^|/)", "").chars().any(|c| {
         depth += i32::from(c == '(') - i32::from(c == ')');
@@ -318,6 +322,7 @@ fn is_denied(location: &Directive) -> bool {
     location.children().iter().any(denies) && location.children().iter().all(|d| denies(d) || is_log(d))
 }
 
+/// Returns true if a location is the page of an error status, which `errors` of the site names.
 fn is_error_page(site: &Site, patterns: &[String]) -> bool {
     let mut errors = site
         .settings

@@ -42,7 +42,10 @@ pub(super) fn translate(location: &Directive, expression: &str, site: &mut Site,
                 }
             }
             "try_files" | "fastcgi_param" if !directive.arguments.iter().any(|a| a.contains('$') || a == "=404") => {
-                site.skip(directive, "`php` takes no variables; set them in the pool of php-fpm");
+                site.skip(
+                    directive,
+                    "it has no counterpart for PHP; variables can be set in the pool of php-fpm",
+                );
             }
             "try_files" | "fastcgi_param" | "include" | "fastcgi_read_timeout" | "fastcgi_buffering" => {
                 rest.push(directive);
@@ -67,7 +70,7 @@ pub(super) fn translate(location: &Directive, expression: &str, site: &mut Site,
     }
     scope.finish();
     site.notes.append(&mut scope.notes);
-    let is_every_script = [
+    let for_every_script = [
         "\\.php$",
         "\\.php",
         "[^/]\\.php(/|$)",
@@ -75,7 +78,7 @@ pub(super) fn translate(location: &Directive, expression: &str, site: &mut Site,
         "\\.php(/|$)",
         "\\.php(?:$|/)",
     ];
-    if !is_every_script.contains(&expression) {
+    if !for_every_script.contains(&expression) {
         site.weakens(
             location,
             "`php` runs every `*.php` file, not only these: write routes with `php = false` or `deny`",

@@ -91,6 +91,7 @@ pub(super) fn patterns(location: &Directive, place: &LocationMatch, site: &mut S
                 }
                 return Vec::new();
             };
+            // The expression also restricted names that only begin like a match.
             if restricts(location) {
                 found.patterns.append(&mut found.beginnings);
             }

@@ -57,6 +57,7 @@ pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<Locat
         .filter(|route| is_prefix(route.rank))
         .map(|route| route.pattern.clone())
         .collect();
+    // True for the pattern `/a/*` of the location `/a` if there is a location `/a/`, whose prefix is longer.
     let is_shorter = |route: &LocationRoute| is_below(route.rank) && named.contains(&route.pattern);
     // Best rank of each pattern, with the first route that has it.
     let mut best: HashMap<String, (LocationRank, usize)> = HashMap::new();
@@ -67,10 +68,11 @@ pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<Locat
     }
     let mut selected = Vec::new();
     for (at, route) in routes.into_iter().enumerate() {
-        // nginx applies the longer prefix to these paths, too.
+        // nginx, too, applies the location with the longer prefix to these paths.
         if is_shorter(&route) {
             continue;
         }
+        // No note is needed if only an exact location takes precedence, because nginx does the same for its path.
         let (rank, first) = best.get(&route.pattern).copied().unwrap_or((route.rank, at));
         if first == at && !site.has_route(&route.pattern) {
             selected.push(route);

@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 
-/// Restrictions without a counterpart: they close the place that they stand in.
+/// Returns true for a restriction without a counterpart. The place that contains it is closed: every client is denied.
 pub(super) fn is_unknown_restriction(name: &str) -> bool {
     const KNOWN: [&str; 5] = [
         "auth_basic",

@@ -84,12 +84,13 @@ impl<'a> Scope<'a> {
             ("allow" | "deny", [_]) => self.access.push(directive),
             ("satisfy", ["all"]) => {}
             (name, ["off"]) if is_unknown_restriction(name) => {
-                let message = "a restriction of the levels above closes this place too: write `deny = []`";
+                let message =
+                    "if `deny = \"all\"` replaces this restriction in the site, it applies here too: write `deny = []`";
                 self.notes.skip(directive, message);
             }
             (name, _) if is_unknown_restriction(name) => {
                 self.settings.close(line);
-                let message = "this restriction has no counterpart, so `deny = \"all\"` closes the place; \
+                let message = "this restriction has no counterpart, so `deny = \"all\"` denies every client here; \
                      write `allow` and `auth`: docs/access.md";
                 self.notes.skip(directive, message);
             }
@@ -251,8 +252,8 @@ impl<'a> Scope<'a> {
         let line = directive.line;
         self.pass = Some(directive);
         let address = directive.argument(0);
-        let message = "the address has variables, so `deny = \"all\"` closes the place, whose files could be requested \
-             otherwise: write a constant address";
+        let message = "the address has variables, so `deny = \"all\"` denies every client here, because the files \
+             could be requested otherwise: write a constant address";
         match directive.name.as_str() {
             "proxy_pass" | "grpc_pass" => {
                 let url = address.replace("grpc://", "http://").replace("grpcs://", "https://");

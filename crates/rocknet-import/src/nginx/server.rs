@@ -73,8 +73,12 @@ pub(super) fn translate(
             _ => scope.read(directive, upstreams),
         }
     }
-    if block.children().iter().any(is_default) {
+    if let Some(directive) = block.children().iter().find(|directive| is_default(directive)) {
         host.has_only_unknown_names = false;
+        if !host.names.is_empty() {
+            host.site
+                .differs(directive, "only [site.default] serves names that no other site has");
+        }
     }
     scope.finish();
     inherit(&mut scope.settings, &shared.settings);
@@ -271,10 +275,6 @@ fn listen(directive: &Directive, address: &str, parameters: &[&str], host: &mut 
                 .site
                 .skip(directive, &format!("the parameter `{other}` has no counterpart")),
         }
-    }
-    if parameters.contains(&"default_server") && !host.names.is_empty() {
-        let message = "only [site.default] serves names that no other site has";
-        host.site.differs(directive, message);
     }
     if let Some(path) = address.strip_prefix("unix:") {
         // Port 0 marks a Unix socket.

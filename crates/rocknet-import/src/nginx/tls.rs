@@ -13,6 +13,7 @@ use super::scope::{Scope, constant};
 pub(super) struct TlsDraft<'a> {
     certificates: Vec<String>,
     keys: Vec<String>,
+    /// Other settings of the key `tls`.
     rest: Vec<(String, Value)>,
     /// `ssl_verify_client`, unless it is `off`.
     verify: Option<&'a Directive>,
@@ -58,7 +59,7 @@ impl<'a> TlsDraft<'a> {
         true
     }
 
-    /// Requires client certificates. Without the authority, a site with TLS is closed.
+    /// Requires client certificates. Without their authority, a site with TLS denies every client.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
         let Some(directive) = self.verify.filter(|_| host.is_tls()) else {
             return;
@@ -73,13 +74,13 @@ impl<'a> TlsDraft<'a> {
             }
             ("on", None) => {
                 host.site.settings.close(directive.line);
-                let message = "no `ssl_client_certificate` is named, so `deny = \"all\"` closes the site: write \
-                     `client_ca` of `tls`";
+                let message = "no `ssl_client_certificate` is named, so `deny = \"all\"` denies every client of the \
+                     site: write `client_ca` of `tls`";
                 host.site.skip(directive, message);
             }
             _ => host.site.skip_restriction(
                 directive,
-                "write `client_ca` and `client` of `tls`: applications get no certificate",
+                "no client certificates are requested: write `client_ca` and `client` of `tls`",
             ),
         }
     }

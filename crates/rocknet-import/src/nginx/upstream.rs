@@ -168,7 +168,7 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
             ("proxy_ssl_certificate_key", [file]) => proxy.set("key", Value::text(*file)),
             ("proxy_request_buffering", ["on"]) => proxy.set("request_buffering", Value::Flag(true)),
             ("proxy_buffering", ["on"]) => proxy.set("buffering", Value::Flag(true)),
-            // The other forms of `proxy_redirect` change response fields. They are not translated.
+            // Forms of `proxy_redirect` other than `off` and `default` change response fields. They are not translated.
             (
                 "proxy_http_version"
                 | "proxy_redirect"

@@ -53,7 +53,8 @@ impl Alarm {
     /// passes.
     pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
         loop {
-            // An error is returned only while the runtime shuts down, when no task is woken any more.
+            // Pending: the moment has not passed, and the task is woken later. An error is returned only while the
+            // runtime shuts down, when no task is woken any more.
             let Poll::Ready(Ok(mut readiness)) = self.timer.poll_read_ready(context) else {
                 return false;
             };

@@ -89,9 +89,9 @@ impl KernelLookup {
         )
     }
 
-    /// Starts loading the names of a path into the kernel's cache, on the ring of this thread. `beneath`: true if the
-    /// path must not leave `directory`. Returns `None` if the kernel cannot look up cached names, if this thread has no
-    /// ring, or if its ring accepts no further operation.
+    /// Starts loading the names of a path into the kernel's cache, on the io_uring ring of this thread. `beneath`: true
+    /// if the path must not leave `directory`. Returns `None` if the kernel cannot look up cached names, if this thread
+    /// has no ring, or if its ring accepts no further operation.
     pub(super) fn prefetch_names(self, directory: Arc<dyn AsFd>, relative: &[u8], beneath: bool) -> Option<ReadAhead> {
         if !self.cached {
             return None;

@@ -69,7 +69,8 @@ impl KernelLookup {
     }
 }
 
-/// Fails, because this system cannot restrict a lookup to cached names.
+/// Stands in for opening a file for its attributes from cached names only. Fails with EAGAIN, because this system
+/// cannot restrict a lookup to cached names.
 pub(super) fn stat_cached(_path: &Path) -> Result<OwnedFd, Errno> {
     Err(Errno::AGAIN)
 }

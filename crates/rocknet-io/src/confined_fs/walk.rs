@@ -56,7 +56,7 @@ pub(super) fn walk(
 
 /// Step of a walk.
 enum WalkStep {
-    /// Opens this component below the current directory.
+    /// Opens this component in the current directory.
     Name(Vec<u8>),
     /// Requires that the file reached by a link has this owner, which is the owner of the link.
     CheckOwner(u32),
@@ -90,7 +90,7 @@ impl Walk<'_> {
     /// Queues the components of `path` before all other steps.
     fn push_components(&mut self, path: &[u8]) {
         for part in path.rsplit(|&byte| byte == b'/') {
-            // An empty component matters at the end only, where it requires a directory.
+            // An empty component matters at the end of the path only, where it requires a directory.
             let is_redundant = part.is_empty() && self.steps.iter().any(|step| matches!(step, WalkStep::Name(_)));
             if !is_redundant {
                 self.steps.push_front(WalkStep::Name(part.to_vec()));

@@ -132,8 +132,8 @@ impl Link for EpollStream {
                     if got > 0 && got < room {
                         readiness.clear_ready();
                     }
-                    // The caller may drop the link after the end, so batched writes must be sent first. If the socket
-                    // does not accept them, the task is polled again and takes the unsent bytes back.
+                    // The caller may drop the link after the end of the stream, so batched writes must be sent first.
+                    // If the socket does not accept them, the task is polled again and takes the unsent bytes back.
                     if got == 0 && !self.sender.flush_and_check() {
                         context.waker().wake_by_ref();
                         return Poll::Pending;

@@ -1,4 +1,5 @@
-//! Driver of one thread's ring, through which the connections of the thread send, receive and wait.
+//! Driver of one thread's ring, through which the connections of the thread send, receive and wait. A turn of the ring
+//! submits the queued operations, processes completions and wakes tasks.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -34,7 +35,8 @@ pub fn current() -> Option<Rc<Driver>> {
 pub(crate) fn install() -> io::Result<DriverGuard> {
     let driver = Driver::new()?;
     let watcher = Rc::clone(&driver);
-    // Dropping the handle detaches the task, which runs as long as the runtime.
+    // Whenever this task is woken, it makes the ring watch the runtime's epoll instance again. Dropping the handle
+    // detaches the task, which runs as long as the runtime.
     drop(tokio::task::spawn_local(std::future::poll_fn(
         move |context| -> Poll<()> {
             watcher.watch_epoll(context.waker());
@@ -299,7 +301,7 @@ impl Driver {
             return Poll::Ready(Ok(got));
         }
         if slot.end.is_some() && slot.pending_write.is_some() {
-            // The caller may drop the link after the end, so batched writes must be sent first.
+            // The caller may drop the link after the end of the stream, so batched writes must be sent first.
             drop(state);
             self.flush(index);
             return self.poll_receive(context, index, buffer);

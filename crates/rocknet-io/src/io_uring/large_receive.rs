@@ -1,6 +1,6 @@
 //! Large receives: a connection that sends much data is read by `recv(2)` directly into the task's buffer, and the ring
-//! only waits for readiness. A connection enters this mode if it fills two provided buffers in one turn of the event
-//! loop, or if its first receive fills a large buffer.
+//! only waits for readiness. A connection enters this mode if it fills two provided buffers in one turn of the ring, or
+//! if its first receive fills a large buffer.
 //!
 //! Compared with a multishot receive, this saves a copy. Nothing is received until the task calls `poll_receive`. The
 //! data of a task that does not receive therefore remains in the socket, and no operation has to be cancelled to keep
@@ -32,7 +32,7 @@ impl Driver {
     }
 
     /// Moves bytes of a connection with large receives into a pipe, and returns their number. Returns 0 for other
-    /// connections, if there is no data, and at the end, which `poll_receive` then reports.
+    /// connections, if there is no data, and at the end of the stream, which `poll_receive` then reports.
     pub(super) fn fill_pipe(&self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
         let moved = self.with_state(|state| state.fill_pipe(index, pipe))?;
         if moved > 0 {

@@ -14,8 +14,8 @@ pub(super) const BUFFER_BYTES: usize = 4 * 1024;
 /// Initial number of buffers. Together they occupy a quarter of a megabyte, which is more than one turn of a quiet
 /// worker fills.
 const INITIAL_BUFFERS: u16 = 64;
-/// Maximum number of buffers. The data of one turn occupies at most 1 MiB, even if one client sends all of it and its
-/// task does not receive. Further data waits in the sockets. The kernel requires a power of two.
+/// Maximum number of buffers. The data of one turn of the ring occupies at most 1 MiB, even if one client sends all of
+/// it and its task does not receive. Further data waits in the sockets. The kernel requires a power of two.
 const MAX_BUFFERS: u16 = 256;
 /// Byte that fills the buffers given to the kernel in tests.
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use super::provided_buffers::BUFFER_BYTES;
 
-/// Number of bytes received in one turn, or by one call, at which `recv(2)` becomes cheaper than provided buffers.
-/// The contents of provided buffers have to be copied.
+/// Number of bytes received in one turn of the ring, or by one call, at which `recv(2)` becomes cheaper than provided
+/// buffers, because the contents of provided buffers have to be copied.
 pub(super) const LARGE_RECEIVE_BYTES: usize = 2 * BUFFER_BYTES;
 /// Number of consecutive receives of less than a provided buffer after which the multishot operation is cheaper again.
 /// One is not enough, because a large response or upload also ends with a small receive.
@@ -44,7 +44,7 @@ impl ReceiveMode {
         self.is_drained = true;
     }
 
-    /// Records that data or the end has arrived.
+    /// Records that data or the end of the stream has arrived.
     pub fn set_readable(&mut self) {
         self.is_drained = false;
     }

@@ -86,7 +86,7 @@ pub(super) struct SimulatedKernel {
     pub broken: bool,
     /// Number of receives without the ring.
     pub direct_calls: usize,
-    /// Number of bytes that these receives moved into pipes.
+    /// Number of bytes that receives without the ring moved into pipes.
     pub bytes_piped: usize,
 }
 

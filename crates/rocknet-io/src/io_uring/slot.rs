@@ -44,7 +44,7 @@ pub(super) struct ConnectionSlot {
     /// True for a Unix socket, whose end the kernel may fail to report; see
     /// [`Kernel::has_ended`](super::kernel::Kernel::has_ended).
     pub is_unix: bool,
-    /// True if data of a Unix socket has arrived since the last check for its end.
+    /// True if data of a Unix socket has arrived since the last check for the end of its stream.
     pub may_have_ended: bool,
     /// True while an operation waits for room in the socket.
     pub awaits_writable: bool,

@@ -304,6 +304,7 @@ impl Drop for RingState {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         if !matches!(self.kernel, Kernel::Closed) {
+            // Submits everything that is still queued or batched.
             let _ = self.enter(false);
             self.cancel_and_drain();
         }

@@ -111,7 +111,7 @@ struct Totals {
     file_operations: usize,
     /// Receives without the ring.
     large_receives: usize,
-    /// Bytes that these receives moved into pipes.
+    /// Bytes that receives without the ring moved into pipes.
     piped: usize,
 }
 
@@ -313,7 +313,7 @@ impl Scenario {
     }
 
     /// Makes all peers read everything and send nothing more, and polls only woken tasks. The peer of a dropped link
-    /// must receive the end without any action.
+    /// must receive the end of the stream without any action.
     fn drain_round(&mut self) {
         for pair in &mut self.pairs {
             if pair.task.is_some() {

@@ -62,7 +62,7 @@ async fn receive(link: &mut impl Link, offered: usize) -> std::io::Result<Vec<u8
     .await
 }
 
-/// Receives until the end, each time into a buffer of `offered` bytes.
+/// Receives until the end of the stream, each time into a buffer of `offered` bytes.
 async fn receive_all(link: &mut impl Link, offered: usize) -> Vec<u8> {
     let mut all = Vec::new();
     loop {

@@ -50,7 +50,9 @@ impl fmt::Display for PrivilegeError {
                 "privileges must be dropped before threads start, but {count} are running"
             ),
             Self::System(call, error) => write!(f, "cannot drop the privileges of root: {call}: {error}"),
-            Self::Reversible => f.write_str("the privileges of root were dropped, but the process could regain them"),
+            Self::Reversible => {
+                f.write_str("the privileges of root were dropped, but not completely or not permanently")
+            }
         }
     }
 }

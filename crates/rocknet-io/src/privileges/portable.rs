@@ -6,7 +6,10 @@ use super::{PrivilegeError, User};
 
 /// Fails, because dropping privileges is not implemented for this system.
 pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
-    let advice = format!("not built for this system; start the server as `{}` instead", user.name);
+    let advice = format!(
+        "not implemented for this system; start the server as `{}` instead",
+        user.name
+    );
     Err(PrivilegeError::System(
         "setuid",
         io::Error::new(io::ErrorKind::Unsupported, advice),

@@ -24,6 +24,7 @@ pub fn io_uring_unavailable() -> Option<String> {
 
 /// Creates a ring, and sends two messages over a socket pair.
 fn attempt() -> io::Result<()> {
+    // Reads at most one of the runtime's own events per poll, which is enough for this test.
     Runtime::with_io_uring(1)?.block_on(async {
         let driver = current().ok_or(io::ErrorKind::Other)?;
         let (ours, theirs) = UnixStream::pair()?;
@@ -62,7 +63,7 @@ fn reason(error: &io::Error) -> String {
             "io_uring is forbidden by kernel.io_uring_disabled or by the seccomp profile of a container"
         }
         Some(Errno::NOMEM) => "the limit of locked memory is too low for io_uring: raise it (ulimit -l, LimitMEMLOCK)",
-        Some(Errno::INVAL | Errno::OPNOTSUPP) => "this kernel is too old: io_uring needs Linux 6.1",
+        Some(Errno::INVAL | Errno::OPNOTSUPP) => "this kernel is too old: RockNet needs Linux 6.1 for io_uring",
         _ if error.kind() == io::ErrorKind::NotFound => {
             "io_uring needs /proc/self/fd, which is missing or does not list the epoll descriptor of the event loop"
         }

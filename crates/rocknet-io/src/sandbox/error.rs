@@ -13,12 +13,12 @@ pub enum SandboxError {
     /// The process may gain privileges by set-user-ID programs, so only root may set limits. `renounce_privileges`
     /// removes the obstacle.
     MayGainPrivileges,
-    /// The process has as many layers of Landlock rules as the kernel permits. Each program that takes the place of
-    /// another one, with the same limits, adds a layer.
+    /// The process has as many layers of Landlock rules as the kernel permits. Each upgrade of the server adds a layer,
+    /// because the new process inherits the layers of the old one and sets the limits again.
     TooManyLayers,
     /// The system call with this name failed.
     System(&'static str, io::Error),
-    /// A folder to which writing is to be permitted cannot be opened.
+    /// Changes below this folder cannot be permitted, usually because it cannot be opened.
     Folder(PathBuf, io::Error),
 }
 
@@ -41,9 +41,10 @@ impl fmt::Display for SandboxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SandboxError::Unsupported(what) => write!(f, "this system lacks {what}"),
-            SandboxError::MayGainPrivileges => {
-                f.write_str("programs may gain privileges by set-user-ID files (`NoNewPrivileges` is not set)")
-            }
+            SandboxError::MayGainPrivileges => f.write_str(
+                "programs may gain privileges by set-user-ID files: start the server as root, or set \
+                 `NoNewPrivileges=yes` in its unit",
+            ),
             SandboxError::TooManyLayers => f.write_str(
                 "every upgrade adds a layer of Landlock rules, and the kernel permits no further layer: restart the server",
             ),

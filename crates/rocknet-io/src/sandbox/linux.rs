@@ -22,7 +22,7 @@ pub(super) fn limit_writes(folders: &[PathBuf]) -> Result<(), SandboxError> {
     landlock::limit_writes(folders)
 }
 
-/// Returns true if the kernel can limit writes to folders.
+/// Returns true if the kernel can permit changes to files only below given folders.
 pub(super) fn can_limit_writes() -> bool {
     landlock::is_available()
 }
@@ -36,7 +36,7 @@ pub(super) fn can_deny_system_calls() -> bool {
     denied::ARCHITECTURE.is_some() && result == 0
 }
 
-/// Denies system calls to this process. `has_io_uring`: false to deny io_uring too.
+/// Denies system calls to this process. If `has_io_uring` is false, io_uring is denied, too.
 pub(super) fn deny_system_calls(has_io_uring: bool) -> Result<(), SandboxError> {
     install(&filter(has_io_uring)?).map_err(|()| SandboxError::last("seccomp"))
 }
@@ -66,7 +66,7 @@ pub(super) fn apply_to_program() {
     }
 }
 
-/// Returns the filter for this architecture. `has_io_uring`: false if the filter denies io_uring.
+/// Returns the filter for this architecture. If `has_io_uring` is false, the filter denies io_uring, too.
 fn filter(has_io_uring: bool) -> Result<Vec<libc::sock_filter>, SandboxError> {
     match denied::ARCHITECTURE.filter(|_| can_deny_system_calls()) {
         Some(architecture) => Ok(denied::filter(architecture, has_io_uring)),

@@ -11,7 +11,7 @@ pub(super) fn open_socket(_: RawFd) -> Option<OwnedFd> {
     None
 }
 
-/// Abstract sockets exist on Linux only.
+/// Returns `None`, because abstract sockets exist on Linux only.
 pub(super) fn abstract_address(_: &[u8]) -> Option<SocketAddr> {
     None
 }

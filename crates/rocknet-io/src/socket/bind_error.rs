@@ -21,7 +21,8 @@ pub struct BindError {
 /// Cause of a [`BindError`].
 #[derive(Debug)]
 pub enum BindErrorKind {
-    /// Another socket is bound to the address. Contains the process that owns that socket, if it was found.
+    /// Another socket is bound to the address, or the server lacks the permission to check this by connecting to the
+    /// existing socket file. Contains the process that owns the socket, if it was found.
     InUse(Option<PortOwner>),
     /// The system denies permission: usually for a port below 1024, or for the directory of the socket file.
     Denied,
@@ -67,19 +68,21 @@ impl fmt::Display for BindError {
                 f,
                 "is in use by another program (`sudo ss -ltnp 'sport = :{port}'` names it); stop it or choose another `listen`"
             ),
-            (BindErrorKind::InUse(None), Address::Unix(_)) => {
-                f.write_str("is in use by another program; stop it or choose another `listen`")
-            }
+            (BindErrorKind::InUse(None), Address::Unix(_)) => f.write_str(
+                "is in use by another program, or its file belongs to another user; stop the program or choose another \
+                 `listen`",
+            ),
             (BindErrorKind::Denied, Address::Tcp { port: 1024.., .. }) => {
                 f.write_str("may not be used: a security policy of the system (SELinux, AppArmor) denies it")
             }
             (BindErrorKind::Denied, Address::Tcp { .. }) => f.write_str(
-                "needs root or CAP_NET_BIND_SERVICE: start as root with `user` set (privileges are dropped after binding), \
-                 give the program this capability with `setcap cap_net_bind_service=+ep`, or choose port 1024 or above",
+                "needs root or CAP_NET_BIND_SERVICE: start as root with `server.user` set (privileges are dropped after \
+                 binding), give the program this capability with `setcap cap_net_bind_service=+ep`, or choose port 1024 or \
+                 above",
             ),
-            (BindErrorKind::Denied, Address::Unix(_)) => {
-                f.write_str("cannot be created: give the server's user permission to read and write its directory")
-            }
+            (BindErrorKind::Denied, Address::Unix(_)) => f.write_str(
+                "cannot be created: give the server's user all permissions (`rwx`) for the file's directory",
+            ),
             (BindErrorKind::Unavailable, Address::Tcp { .. }) => f.write_str(
                 "is not an address of this machine (`ip address` lists them); use one of those, or only the port for all",
             ),

@@ -39,7 +39,7 @@ pub struct Listener {
     address: Address,
     options: ListenOptions,
     /// The socket file, which is removed when the last listener bound to it is dropped. `None` for TCP, for a socket
-    /// that the service manager opened, and for a socket of a previous process whose file is missing.
+    /// that the service manager opened, and for one of a previous server process if its socket file is missing.
     file: Option<Arc<SocketFile>>,
     /// True if the service manager has opened the socket.
     is_activated: bool,

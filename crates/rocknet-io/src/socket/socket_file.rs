@@ -73,9 +73,9 @@ pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile
     remove_stale(path, &address)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
-    // On Linux the file is created with the mode of its socket. Without this call, all users could connect for a
-    // moment. On other systems `fchmod` may fail, and then only the permissions of the directory can keep other users
-    // out.
+    // On Linux the file is created with the mode of its socket, less the umask. Without this call, a permissive umask
+    // would let all users connect until the permissions are set below. On other systems `fchmod` may fail; until then,
+    // only the umask and the permissions of the directory can keep other users out.
     let _ = rustix::fs::fchmod(&socket, Mode::from_raw_mode(MODE as _));
     socket.bind(&address)?;
     // From here on the file is removed if a step fails.
@@ -124,7 +124,7 @@ fn lock(directory: &OwnedFd) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::ResourceBusy,
-        "another program has locked its directory",
+        "another program has locked the directory of the socket file; stop that program or choose another directory",
     ))
 }
 

@@ -59,11 +59,13 @@ impl Ticker {
     /// Returns the number of ticks since the last call. If the number is 0, the task is woken at the next tick.
     pub fn poll_ticks(&mut self, context: &mut Context<'_>) -> u32 {
         loop {
-            // An error is returned only while the runtime shuts down, when no task is woken any more.
+            // Pending: no tick has passed, and the task is woken at the next one. An error is returned only while the
+            // runtime shuts down, when no task is woken any more.
             let Poll::Ready(Ok(mut readiness)) = self.timer.poll_read_ready(context) else {
                 return 0;
             };
-            // A read returns the number of ticks, in 8 bytes.
+            // A read returns the number of ticks, in 8 bytes. It fails with EAGAIN if the timer was set again or turned
+            // off after its last tick.
             let mut ticks = [0; 8];
             match rustix::io::read(readiness.get_inner(), &mut ticks) {
                 Ok(8) if self.on => return u32::try_from(u64::from_ne_bytes(ticks)).unwrap_or(u32::MAX),

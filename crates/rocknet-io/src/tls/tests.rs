@@ -253,8 +253,8 @@ fn records_start_small_in_a_long_response_and_a_short_one_fits_in_one() {
     let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
     let mut tls = handshake(&mut client, acceptor, &configs.server);
     client.transfer().unwrap();
-    // Length of the response, and plaintext lengths of its records. The last 11,542 bytes of the longest response are
-    // few enough for one large record.
+    // Length of the response, and plaintext lengths of its records. A small record has 4,229 bytes. The last 11,542
+    // bytes of the longest response are few enough for one large record.
     for (length, expected) in [
         (13, vec![13]),
         (10_000, vec![10_000]),

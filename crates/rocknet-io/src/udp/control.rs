@@ -86,7 +86,8 @@ impl ControlBuffer {
             used = self.add(used, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, mark);
         }
         match transmit.source {
-            // An IPv6 socket requires IPv4 addresses in their mapped form.
+            // The destination is an IPv4-mapped IPv6 address, so the socket is an IPv6 socket, which requires the
+            // source in mapped form too.
             Some(IpAddr::V4(from)) if transmit.destination.is_ipv6() => used = self.add_v6(used, from.to_ipv6_mapped()),
             Some(IpAddr::V6(from)) => used = self.add_v6(used, from),
             Some(IpAddr::V4(from)) => {

@@ -17,7 +17,8 @@ use super::transmit::Transmit;
 /// True if the kernel segments the bytes of a send.
 pub(super) const HAS_SEGMENTATION: bool = true;
 
-/// True if an IPv6 socket accepts destinations that are IPv4 addresses and not in IPv6-mapped form.
+/// True if an IPv6 socket accepts plain IPv4 addresses as destinations. If false, it requires IPv4-mapped IPv6
+/// addresses.
 pub(super) const TAKES_IPV4_ON_IPV6: bool = true;
 
 /// Sends the first `chunk` bytes of `transmit` with one call.

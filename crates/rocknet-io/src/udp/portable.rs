@@ -1,4 +1,4 @@
-//! Sends and receives one datagram per call, without congestion mark and local address.
+//! Sends and receives one datagram per system call, without congestion mark and local address.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use super::transmit::Transmit;
 /// True if the kernel segments the bytes of a send.
 pub(super) const HAS_SEGMENTATION: bool = false;
 
-/// True if an IPv6 socket accepts destinations that are IPv4 addresses and not in IPv6-mapped form.
+/// True if an IPv6 socket accepts plain IPv4 destinations, not only IPv4-mapped IPv6 addresses.
 pub(super) const TAKES_IPV4_ON_IPV6: bool = false;
 
 /// Forbids fragmentation, as QUIC requires (RFC 9000 §14). `v6` is true for an IPv6 socket.

@@ -87,6 +87,7 @@ fn error_lines_are_filtered_by_level() {
 
 #[test]
 fn the_variable_overrides_the_configuration() {
+    // Value of the variable, and the choice that results from it. The configured level is `warn`.
     for (variable, level, is_fixed, unknown) in [
         (None, Level::Warn, false, None),
         (Some(""), Level::Warn, false, None),

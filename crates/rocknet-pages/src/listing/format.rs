@@ -19,6 +19,7 @@ pub fn size(bytes: u64) -> String {
             return format!("{whole} {name}");
         }
     }
+    // Not reached, because `u64::MAX` is shown as 16 EiB.
     format!("{bytes} B")
 }
 
@@ -60,8 +61,9 @@ impl UtcDateTime {
         // of year 0. A whole cycle of 400 years is added so that January and February of year 0 do not become negative.
         let shifted = days - 60 + CYCLE_DAYS;
         let (cycle, day_of_cycle) = (shifted / CYCLE_DAYS, shifted % CYCLE_DAYS);
-        // Subtracts the leap days before this day: one every 4 years, except every 100 years, but again every 400
-        // years. Each divisor is the number of days in such a period, not counting a leap day at its end.
+        // Subtracts the leap days up to and including this day, so that each year counts 365 days: one leap day every 4
+        // years, except every 100 years, but again every 400 years. Each divisor is the number of days in such a period
+        // without a leap day at its end, because that leap day itself must already be subtracted.
         let year_of_cycle =
             (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
         let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);

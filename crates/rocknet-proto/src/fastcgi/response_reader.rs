@@ -45,7 +45,7 @@ enum ReaderState {
     Ended,
 }
 
-/// Destination of the content of a record.
+/// Use of the content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordStream {
     /// FCGI_STDOUT.

@@ -1,5 +1,5 @@
-//! Identifies framing and connection fields. They are never copied from an application; the server writes those that it
-//! needs.
+//! Identifies framing and connection fields. They are never copied from the response of a back end or controller; the
+//! server writes those that it needs.
 
 use super::{KnownField, KnownFieldSet};
 

@@ -102,8 +102,8 @@ impl KnownField {
         1 << self as u8
     }
 
-    /// Returns `name` as a static string if it is the canonical (`Content-Type`) or the lower-case spelling; `None` for
-    /// any other mix of cases.
+    /// Returns `name` as a static string, which needs no copy, if it is the canonical (`Content-Type`) or the
+    /// lower-case spelling; `None` for any other mix of cases.
     #[inline]
     pub fn canonical_spelling(self, name: &[u8]) -> Option<&'static str> {
         let (canonical, plain) = (CANONICAL[self as usize], self.as_str());

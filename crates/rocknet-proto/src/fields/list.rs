@@ -84,8 +84,8 @@ impl FieldList {
         self.present = self.present.union(KnownFieldSet::of(&[field.known]));
     }
 
-    /// Adds a received field. Stores an invalid field separately, where it withholds the head, and returns false.
-    /// Reads a value that is not UTF-8 as Latin-1, the historical charset of HTTP (RFC 9110 §5.5).
+    /// Adds a received field. If the field is invalid, stores it separately, so that the encoder refuses the head, and
+    /// returns false. Reads a value that is not UTF-8 as Latin-1, the historical charset of HTTP (RFC 9110 §5.5).
     pub fn add_field(&mut self, field: Field<'_>) -> bool {
         let Field { known, name, value } = field;
         if !field.is_sendable() {
@@ -165,6 +165,7 @@ impl FieldList {
         if let Some(known) = KnownField::from_name(name.as_bytes())
             && !self.present.contains(known)
         {
+            // No valid line has this name, so only the invalid fields are searched.
             let mut invalid = self.invalid.iter();
             return invalid
                 .find(|(other, _)| other.eq_ignore_ascii_case(name))
@@ -240,6 +241,7 @@ impl<'a> Iterator for LineIter<'a> {
         let colon = memchr::memchr(b':', self.0)?;
         let (line, rest) = self.0.split_at(end + 1);
         self.0 = rest;
+        // The value is between `: ` and CR LF.
         Some((line.get(..colon)?, line.get(colon + 2..end - 1)?))
     }
 }
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_field_withholds_the_lines_until_removed() {
+    fn an_invalid_field_withholds_the_lines_until_it_is_removed() {
         for (name, value) in [
             ("", "x"),
             ("a b", "x"),

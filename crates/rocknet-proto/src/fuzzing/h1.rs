@@ -8,8 +8,8 @@ use crate::request::{RequestIndex, TargetForm, Version};
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Time at which the server responds to a request with an empty 200. Requests for an upgrade get 101 at once, and
-/// refused requests get the status of the refusal.
+/// Time at which the server sends its response, an empty 200. Requests for an upgrade get 101 at once. Requests that
+/// the parser refuses get the status of the refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResponseTiming {
     /// After the head, so that the body is received and discarded.
@@ -126,8 +126,10 @@ fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
 }
 
 /// Returns the events of a client that receives `pieces` after one request, in the form of [`server_transcript`].
-/// `upgrade` is the value of the request's `Upgrade` field. The last line is `reusable`, or the reason why the
-/// connection cannot be reused.
+/// `upgrade` is the value of the request's `Upgrade` field. The last line is `blocked` if bytes are left that belong to
+/// no response, `switched` after a change of the protocol, or the error. Otherwise it is `reusable`, or else the effect
+/// of the end of the connection after these pieces: `end by close` if it ends the body of the response, or `not
+/// reusable` if the response was complete before.
 pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
     let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
     let mut transcript = Transcript::default();

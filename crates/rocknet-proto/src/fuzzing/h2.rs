@@ -30,13 +30,13 @@ const BIG: u64 = 100_000;
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
 /// Passes the bytes of an upstream, split into `pieces`, to the response validator. Returns a line for each head or
-/// trailer section that the validator rejects, and `out of step` if the validator cannot continue.
+/// trailer section that the validator rejects, and `out of sync` if the validator cannot continue.
 pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
     let (mut validator, mut lines) = (ResponseValidator::default(), Vec::new());
     for piece in pieces {
         let read = validator.read(piece, |stream| lines.push(format!("malformed {stream}")));
         if read.is_err() {
-            lines.push("out of step".to_owned());
+            lines.push("out of sync".to_owned());
             break;
         }
     }

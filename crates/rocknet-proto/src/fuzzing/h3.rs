@@ -70,8 +70,8 @@ pub(super) fn unidirectional(pieces: &[&[u8]]) -> Vec<String> {
     // The last argument is the time, which is always 0.
     let mut connection = ServerConnection::new(&Config::default(), &Limits::default(), 0);
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-        // Stream 2 is the first unidirectional stream of a client (RFC 9000 §2.1). The last argument is true at the end
-        // of a stream.
+        // Stream 2 is the first unidirectional stream of a client (RFC 9000 §2.1). The time is always 0. The last
+        // argument is true at the end of a stream.
         match connection.receive_unidirectional(2, 0, piece, false) {
             Ok(crate::h3::UnidirectionalAction::Continue) => {}
             Ok(action) => return vec![format!("{action:?}")],

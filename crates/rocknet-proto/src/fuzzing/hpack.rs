@@ -56,7 +56,8 @@ pub fn hpack(data: &[u8]) {
     // The byte 0xfe separates blocks, which share the tables.
     for block in data.split(|&byte| byte == 0xfe) {
         let (fields, is_valid) = codec.decode(block);
-        // The bound allows for a ring and a queue that grow by doubling, and for the 16 bytes of each queued entry.
+        // The table has a ring of bytes and a queue of entries of 16 bytes each. The bound allows both to grow by
+        // doubling.
         assert!(codec.decoder.memory() <= 4 * size + 1024, "the table is bounded");
         let out = codec.encode(&fields);
         assert_eq!(second.decode(&out), (fields, true));

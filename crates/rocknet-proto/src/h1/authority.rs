@@ -83,6 +83,7 @@ pub(crate) fn same(one: &[u8], other: &[u8], default_port: &[u8]) -> bool {
 
 /// Returns the host and the port of a valid authority. `default_port` replaces a missing or empty port.
 fn split<'a>(authority: &'a [u8], default_port: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+    // A colon before `]` is a part of an IPv6 address.
     match authority.iter().rposition(|&byte| byte == b':' || byte == b']') {
         Some(position) if authority[position] == b':' => {
             let port = &authority[position + 1..];

@@ -300,7 +300,7 @@ impl BodyReader {
         trailers: &mut FieldIndex,
     ) -> Result<Option<usize>, ChunkError> {
         let window = limits.trailer_window(unread, at);
-        // No more bytes may follow, because the section has reached its size limit.
+        // True if the section has reached its size limit, so that waiting for more bytes would not help.
         let is_full = unread.len() - at >= limits.trailer_ceiling();
         // Bytes that were not searched for a line end yet.
         let new = unread[at..].get(self.scanned as usize..).unwrap_or(&unread[at..]);

@@ -319,7 +319,7 @@ impl ClientConnection {
         response: &mut ResponseIndex,
     ) -> Result<ClientEvent, ResponseError> {
         let window = limits.head_window(unread);
-        // No more bytes may follow, because the head has reached its size limit.
+        // True if the head has reached its size limit, so that waiting for more bytes would not help.
         let is_full = window.len() == limits.head_ceiling();
         // Bytes that were not searched for a line end yet.
         let new = window.get(self.scanned as usize..).unwrap_or(window);
@@ -347,7 +347,7 @@ impl ClientConnection {
     }
 
     /// Determines the event of a head and the framing of the body (RFC 9112 §6.3). Invalid framing fields are an error
-    /// even if they do not apply, because a proxy forwards them.
+    /// even if they do not apply, as in the response to HEAD, because a proxy may forward them.
     fn accept_head(
         &mut self,
         consumed: usize,

@@ -70,6 +70,7 @@ fn chunked(fields: Fields<'_>) -> Result<(), FramingError> {
     }
     match (last, others) {
         (true, false) => Ok(()),
+        // Other codings before `chunked` are valid, but they are not supported.
         (true, true) => Err(FramingError::CodingUnknown),
         (false, _) => Err(FramingError::CodingInvalid),
     }

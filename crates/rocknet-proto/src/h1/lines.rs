@@ -11,7 +11,7 @@ use crate::fields::{ByteSpan, FieldIndex, KnownField};
 use crate::limits::FIELDS_CEILING;
 use crate::refusal::FieldError;
 
-/// Reason for which parsing stopped before the end of a section.
+/// Reason why parsing stopped before the end of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ParseError<E> {
     /// The current line has no LF yet.
@@ -71,6 +71,7 @@ pub(crate) fn read_fields(
         while end > start && matches!(window[end - 1], b' ' | b'\t') {
             end -= 1;
         }
+        // The index cannot hold more than `FIELDS_CEILING` lines.
         if index.len() >= limit.min(FIELDS_CEILING) {
             return Err(ParseError::Invalid(FieldError::TooMany));
         }

@@ -118,6 +118,7 @@ fn read_request_line(
         return Err(diagnose(window, line, limits));
     }
     let mut target_end = find_target_end(window, target);
+    // The search stops at every `?`. Only the first begins the query.
     let mut query = None;
     while let Some(b'?') = window.get(target_end) {
         query.get_or_insert(target_end);
@@ -156,6 +157,7 @@ fn read_uncommon_target(window: &[u8], start: usize, end: usize, index: &mut Req
     if index.method == Method::Connect {
         index.form = TargetForm::Authority;
         index.authority = index.target;
+        // A colon before `]` is a part of an IPv6 address.
         let has_port = target.last().is_some_and(u8::is_ascii_digit)
             && target
                 .iter()

@@ -2,7 +2,7 @@
 //!
 //! The caller owns all bytes. It passes the unread bytes to `receive`, drops the consumed bytes, and calls again until
 //! it gets `More` (read from the client first) or `Blocked` (respond first). After a request with a body it calls
-//! `receive` even without unread bytes, because `End` can consume none. For each `Request` it calls `respond` and
+//! `receive` even without unread bytes, because `End` may consume no bytes. For each `Request` it calls `respond` and
 //! `finish`, or `respond_complete`.
 //!
 //! ```text
@@ -467,8 +467,8 @@ impl ServerConnection {
         Ok(self.after_response())
     }
 
-    /// Aborts a started response. The client detects it because the connection closes before the announced end of the
-    /// body. Only an HTTP/1.0 response of unknown length announces no end.
+    /// Aborts a started response. The client detects this, because the connection closes before the announced end of
+    /// the body. Only an HTTP/1.0 response of unknown length announces no end, so it looks complete.
     pub fn abort(&mut self) -> AfterResponse {
         (self.persists, self.reading, self.writing) = (false, ReadState::Closed, WriteState::Idle);
         self.response_body = BodyWriter::empty();

@@ -167,7 +167,7 @@ pub enum ConnectionEvent {
         /// Payload of the acknowledgement.
         opaque: [u8; 8],
     },
-    /// The connection ended with an error. GOAWAY is written and must be sent before the link is closed.
+    /// The connection ended with an error. GOAWAY is written and must be sent before the transport is closed.
     Closed {
         /// Error of the client.
         error: ConnectionError,
@@ -188,13 +188,12 @@ enum ReadState {
 /// The caller owns all bytes and works in this order:
 ///
 /// 1. It calls [`write_preface`](Self::write_preface) once.
-/// 2. It calls [`receive`](Self::receive) with the unread bytes, drops the consumed bytes, and repeats until
-///    it gets [`ConnectionEvent::More`] or [`ConnectionEvent::Closed`].
-/// 3. It responds with [`respond_prepared`](Self::respond_prepared) if the head was encoded in advance,
-///    else with [`respond`](Self::respond). It announces body bytes with
-///    [`queue_body`](Self::queue_body) as they become ready.
-/// 4. After every round of receiving or queueing, it calls [`next_data`](Self::next_data) until that
-///    returns `None` or the caller's send queue is full. It appends exactly the granted bytes after each frame header.
+/// 2. It calls [`receive`](Self::receive) with the unread bytes, drops the consumed bytes, and repeats until it gets
+///    [`ConnectionEvent::More`] or [`ConnectionEvent::Closed`].
+/// 3. It responds with [`respond_prepared`](Self::respond_prepared) if the head was encoded in advance, else with
+///    [`respond`](Self::respond). It announces body bytes with [`queue_body`](Self::queue_body) as they become ready.
+/// 4. Each time it has received bytes or queued body bytes, it calls [`next_data`](Self::next_data) until the result is
+///    `None` or its own send queue is full. It appends exactly the granted bytes after each frame header.
 ///
 /// ```
 /// use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, PREFACE, SendError, ServerConnection};
@@ -361,8 +360,8 @@ impl ServerConnection {
     }
 
     /// Ends the connection with `code` and writes GOAWAY (RFC 9113 §6.8), for example after a deadline has passed. The
-    /// frame must be sent before the link is closed. All streams are dropped without an event. If the connection has
-    /// already ended, nothing is written.
+    /// frame must be sent before the transport is closed. All streams are dropped without an event. If the connection
+    /// has already ended, nothing is written.
     pub fn close(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
         self.fail(code, out);
     }

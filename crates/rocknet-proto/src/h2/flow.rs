@@ -19,9 +19,9 @@ pub(crate) struct WindowExceeded;
 /// TLS record and the system call cost more than the data is worth.
 pub(crate) const USEFUL_FRAME: u64 = 512;
 
-/// Minimum payload in bytes with which a DATA frame that a window cut short still refunds WINDOW_UPDATE frames to the
-/// flood budget. A client that grants less at a time does so to make the server send many frames: small windows alone
-/// do not explain such grants.
+/// Smallest payload in bytes of a DATA frame that refunds WINDOW_UPDATE frames to the flood budget although a window
+/// has cut it short. A client that grants less at a time does so to make the server send many frames: small windows
+/// alone do not explain such grants.
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
 /// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size. A
@@ -125,8 +125,8 @@ impl ReceiveWindow {
         Ok(())
     }
 
-    /// Adds `size` consumed bytes. Returns the increment for a WINDOW_UPDATE once at least half a window is consumed,
-    /// so that such frames are rare and the peer does not stall.
+    /// Adds `size` consumed bytes; bytes that never arrived do not count. Returns the increment for a WINDOW_UPDATE
+    /// once at least half a window is consumed, so that such frames are rare and the peer does not stall.
     #[inline]
     pub(crate) fn release(&mut self, size: u32) -> Option<u32> {
         self.released = self

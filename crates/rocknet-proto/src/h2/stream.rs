@@ -104,6 +104,7 @@ pub(crate) struct OpenStream {
 }
 
 impl OpenStream {
+    /// Creates a stream. Both windows are in bytes.
     pub(crate) fn new(id: u32, state: StreamState, send_window: u32, receive_window: u32) -> Self {
         Self {
             id,

@@ -138,7 +138,7 @@ enum DrainState {
 ///
 /// The caller works in this order:
 ///
-/// 1. It opens three unidirectional streams. Immediately, and after each round of receiving and responding, it writes
+/// 1. It opens three unidirectional streams. Immediately, and each time it has received bytes or responded, it writes
 ///    to each of these streams the bytes returned by [`take_output`](Self::take_output).
 /// 2. It [opens](Self::open) each request stream that the client has opened.
 /// 3. It passes the bytes of the client's unidirectional streams to
@@ -233,6 +233,7 @@ impl ServerConnection {
 
     /// Applies PRIORITY_UPDATE (RFC 9218 §7.2).
     pub(super) fn update_priority(&mut self, number: u64, priority: Priority) -> Result<(), ConnectionError> {
+        // The IDs of request streams are multiples of 4 (RFC 9000 §2.1).
         if !number.is_multiple_of(4) {
             return Err(ConnectionError::InvalidId);
         }
@@ -319,7 +320,8 @@ impl ServerConnection {
         })
     }
 
-    /// Handles RESET_STREAM of the client. Returns true if the stream was open and its response had not ended.
+    /// Handles RESET_STREAM of the client. `now` is in milliseconds, as for [`new`](Self::new). Returns true if the
+    /// stream was open and its response had not ended.
     ///
     /// # Errors
     ///
@@ -367,7 +369,7 @@ impl ServerConnection {
         true
     }
 
-    /// Returns whether GOAWAY was sent.
+    /// Returns whether the server has written a GOAWAY.
     pub fn is_draining(&self) -> bool {
         self.drain_state != DrainState::Active
     }

@@ -69,7 +69,8 @@ pub enum ConnectionError {
     InvalidSetting,
     /// A frame on the control stream exceeds the size limit, or SETTINGS has too many settings.
     ControlFrameTooLarge,
-    /// The client opened a push stream, or a second stream of a type that allows only one stream (RFC 9114 §6.2).
+    /// The client opened a push stream, a second stream of a type that allows only one stream, or too many streams
+    /// without sending their types (RFC 9114 §6.2).
     StreamCreation,
     /// The client closed its control stream or a stream of QPACK (RFC 9114 §6.2.1, RFC 9204 §4.2).
     ClosedCriticalStream,

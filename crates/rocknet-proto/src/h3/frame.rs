@@ -18,8 +18,8 @@ pub(crate) fn is_reserved_from_http2(kind: u64) -> bool {
     matches!(kind, 0x2 | 0x6 | 0x8 | 0x9)
 }
 
-/// Returns true if a frame of this type on a request stream is a connection error (RFC 9114 §7.2). These are the frames
-/// of the control stream, PUSH_PROMISE, which a client must not send, and the reserved types of HTTP/2.
+/// Returns true if a frame of this type on a request stream is a connection error (RFC 9114 §7.2): a frame of the
+/// control stream, PUSH_PROMISE, which a client must not send, or a reserved type of HTTP/2.
 pub(crate) fn is_forbidden_in_requests(kind: u64) -> bool {
     let is_of_control = matches!(
         kind,
@@ -114,7 +114,7 @@ pub(crate) struct HeadersFrame {
 }
 
 impl HeadersFrame {
-    /// Room for the type and a length of two bytes: enough for 16 KiB of fields.
+    /// Size in bytes of the type and of the room for the length, which is enough for 16 KiB of fields.
     const HEADER: usize = 3;
 
     /// Appends the frame header, with room for the length.

@@ -111,6 +111,7 @@ mod tests {
                 HqReceived::More => {}
                 HqReceived::Malformed => return None,
                 HqReceived::Frame(frame) => {
+                    // The time is always 0.
                     let (limits, mut head) = (Limits::default(), DecodedHead::default());
                     let mut connection = ServerConnection::new(&Config::default(), &limits, 0);
                     let id = StreamId::new(0);
@@ -149,6 +150,7 @@ mod tests {
 
     #[test]
     fn the_body_consists_of_the_data_frames_in_any_pieces() {
+        // The time is always 0.
         let (limits, mut head, mut out) = (Limits::default(), DecodedHead::default(), Vec::new());
         let mut connection = ServerConnection::new(&Config::default(), &limits, 0);
         let id = StreamId::new(0);

@@ -48,6 +48,7 @@ impl Encoder {
         }
         let smallest = self.pending_sizes.map_or(size, |(smallest, _)| smallest.min(size));
         self.pending_sizes = Some((smallest, size));
+        // The peer evicts the entries that do not fit into the smallest size, so they are evicted here, too.
         self.table.set_max(smallest);
         self.table.set_max(size);
     }
@@ -85,7 +86,7 @@ impl Encoder {
                 if entry.hash == hash && self.table.matches_field(entry, name, value) {
                     return integer::encode((static_table::COUNT + 1 + position) as u64, 7, 0x80, out);
                 }
-                // The lower 16 bits of a hash are those of the name.
+                // The low 16 bits of a hash are the hash of the name alone.
                 if entry.hash as u16 == hash as u16 && self.table.matches_name(entry, name) {
                     // The previous value of the name was different, so the next value will probably differ, too.
                     varies = true;

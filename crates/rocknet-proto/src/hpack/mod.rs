@@ -31,8 +31,8 @@ pub enum HpackError {
     TableSize,
     /// A table size update follows the first field of a block, or is the third update of the block (RFC 7541 §4.2).
     MisplacedTableSize,
-    /// A block has more fields than any legitimate head. One-byte references would expand to an unbounded amount of
-    /// work.
+    /// A block has more fields than any legitimate head. Without this limit, one-byte references would expand to an
+    /// unbounded amount of work.
     TooManyFields,
 }
 

@@ -46,7 +46,7 @@ impl Malformed {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::FieldName => "a field name that is not a lower-case token",
-            Self::FieldValue => "a forbidden byte in a field value, or white space around it",
+            Self::FieldValue => "a field value with a forbidden byte, or with white space around it",
             Self::ConnectionField => "a connection-specific field of HTTP/1",
             Self::Te => "TE with a value other than trailers",
             Self::PseudoAfterFields => "a pseudo-header field after other fields",
@@ -61,7 +61,7 @@ impl Malformed {
             Self::ContentLength => "a Content-Length that is invalid or differs from the request body",
             Self::TrailersWithoutEnd => "a second field block without END_STREAM",
             Self::ForbiddenTrailer => "a field that is forbidden in trailers",
-            Self::TrailersTooLarge => "trailers above the size limit",
+            Self::TrailersTooLarge => "trailers above the limit of bytes or fields",
         }
     }
 }

@@ -213,7 +213,7 @@ impl Encoder {
             size += entry.size() + ENTRY_OVERHEAD;
             // The oldest quarter of a full table will be evicted by the next insertions (RFC 9204 §2.1.1.1).
             let is_draining = size > self.table.capacity() / 4 * 3;
-            // The low 16 bits of a hash are those of the name.
+            // The low 16 bits of a hash are the hash of the name alone.
             if entry.hash == hash && fields.matches_field(entry, name, value) {
                 found.is_draining = is_draining && !found.has_field;
                 found.has_field = true;

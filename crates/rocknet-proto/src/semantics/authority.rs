@@ -41,7 +41,7 @@ impl<'a> Authority<'a> {
     ///
     /// Names are stricter than in RFC 3986: only letters, digits, `-`, `_` and dots are valid. Percent-encoding and
     /// sub-delims are refused, because DNS names do not contain them, and no site can be configured with such a name.
-    /// They could also do harm in redirects and logs, to which hosts are written.
+    /// Such bytes could also do harm in redirects and logs, which contain the host.
     ///
     /// A name must not end with a number unless it is an IPv4 address. Browsers read `127.1` and `0x7f.1` as addresses,
     /// which would bypass a rule on the address. IPv6 addresses with a zone and IPvFuture are refused.

@@ -86,7 +86,7 @@ pub fn evaluate(
     Outcome::Proceed
 }
 
-/// Returns true if `If-Range` permits the use of `Range`, because the client's part comes from the current
+/// Returns true if `If-Range` permits the use of `Range`: the part that the client has comes from the current
 /// representation (§13.1.5).
 ///
 /// Tags are compared strongly. A date must equal `last_modified`, because a later date does not prove that the client

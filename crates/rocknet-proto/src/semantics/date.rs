@@ -10,8 +10,8 @@ const LAST_SECOND: u64 = 253_402_300_799;
 const DAY: u64 = 86_400;
 
 /// Two-digit years from 70 on belong to the twentieth century, years below 70 to the twenty-first. RFC 9110 interprets
-/// such a year relative to the current year, at most 50 years ahead. A fixed pivot needs no clock, and suffices because
-/// no server sent dates before 1970.
+/// such a year relative to the current year, at most 50 years ahead. A fixed pivot needs no clock. It gives another
+/// result only for dates from 2070 on, which are not expected in this obsolete form.
 const CENTURY_PIVOT: u64 = 70;
 
 /// Returns the IMF-fixdate of a Unix time, such as `Sun, 06 Nov 1994 08:49:37 GMT`. Times after the year 9999 are
@@ -49,7 +49,7 @@ pub fn parse(date: &[u8]) -> Option<u64> {
     }
 }
 
-/// Parses the form `Sun, 06 Nov 1994 08:49:37 GMT`. The comma at position 3 is already checked.
+/// Parses the form `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn parse_imf_fixdate(date: &[u8]) -> Option<u64> {
     if date.len() != DATE_LENGTH || &date[3..5] != b", " || date[7] != b' ' || date[11] != b' ' || date[16] != b' ' {
         return None;
@@ -183,8 +183,10 @@ fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let days = days + MARCH_OF_YEAR_0_TO_1970;
     let (era, of_era) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
-    // The leap days before this day are subtracted. There is a leap day every 4 years, but not every 100 years, and
-    // again every 400 years. Each divisor is the number of days in such a period without the leap day at its end.
+    // Subtracts the leap days, so that each year counts 365 days: one every 4 years, except every 100 years, but again
+    // every 400 years. A leap day is the last day of its year and must be subtracted on that day at the latest, so each
+    // divisor is the number of days in the period without the leap day at its end. An earlier subtraction within the
+    // same year does not change the result.
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * of_year + 2) / 153;

@@ -195,7 +195,7 @@ fn coding_value(value: &[u8]) {
     assert!(negotiation::preferred_media_type(value, &["text/html", "application/json"]).is_none_or(|index| index < 2));
 }
 
-/// Checks that an element of `Forwarded` that was parsed and written again parses to the same values.
+/// Checks that the values of an element of `Forwarded` do not change if it is written and parsed again.
 fn forwarded_value(value: &[u8]) {
     let node = forwarded::parse_node(value);
     for element in forwarded::parse_elements(value).unwrap_or_default() {

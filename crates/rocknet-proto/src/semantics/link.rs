@@ -1,4 +1,4 @@
-//! Finds the targets with `rel=preload` in a Link field (RFC 8288).
+//! Finds the targets with `rel=preload` in a Link field (RFC 8288), for server push.
 
 use super::list::{parts, skip_whitespace, trim};
 

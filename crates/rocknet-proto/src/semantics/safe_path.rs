@@ -252,7 +252,8 @@ fn hex(digit: u8) -> Option<u8> {
 
 /// Properties of a decoded path.
 struct PathTraits {
-    /// True if normalization changes the path, because it has a segment that is empty, `.` or `..`.
+    /// True if normalization changes the path, because it has a segment that is `.` or `..`, or an empty segment before
+    /// the last.
     changed: bool,
     /// True if no file can have the path.
     unmatchable: bool,
@@ -273,6 +274,7 @@ fn inspect(path: &[u8]) -> Result<PathTraits, PathError> {
     while let Some(segment) = pieces.next() {
         let last = pieces.peek().is_none();
         match segment {
+            // An empty last segment is the slash at the end, which is kept.
             b"" => changed |= !last,
             b"." => changed = true,
             b".." => {

@@ -85,7 +85,7 @@ fn in_all_splits(bytes: &[u8], shown: &str, expected: &[&str], run: impl Fn(&[&[
     assert_eq!(run(&[bytes]), expected, "whole: {shown}");
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
     assert_eq!(run(&single), expected, "byte by byte: {shown}");
-    // Cuts at every position would take time with the square of the length, so long rows are cut at about sixty
+    // The time for cuts at every position grows with the square of the length, so long rows are cut at about sixty
     // positions.
     for cut in (1..bytes.len()).step_by(bytes.len() / 60 + 1) {
         let (front, back) = bytes.split_at(cut);

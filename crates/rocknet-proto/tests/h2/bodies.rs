@@ -3,6 +3,10 @@
 //! The functions that create frames take the stream as their first argument. The expected lines are a transcript:
 //! events, the state of the connection (`idle`, `more` or `closed`), and the sent frames after `>`. Consecutive data
 //! of one stream is one line.
+//!
+//! In calls of `respond`, the arguments after the status are the value of Content-Length, the fields, and true if the
+//! response has no body. In calls of `queue_body`, the second argument is a number of bytes, and the third is true if
+//! these bytes are the last.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -135,7 +139,7 @@ fn trailers_end_the_request() {
     let large = "x".repeat(5000);
     check(
         trailers(1, &[("a", &large)]),
-        "trailers above the size limit",
+        "trailers above the limit of bytes or fields",
         "ENHANCE_YOUR_CALM",
     );
 }
@@ -217,6 +221,7 @@ impl Upload {
         }
     }
 
+    /// Receives bytes at time 0 and returns the first event.
     fn receive(&mut self, bytes: &[u8]) -> ReceivedEvent {
         let Upload {
             connection, head, out, ..

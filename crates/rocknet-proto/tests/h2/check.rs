@@ -24,6 +24,7 @@ pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 pub const PRIORITY_UPDATE: u8 = 16;
 
+/// Returns a frame. `kind` is the number of its type.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Vec<u8> {
     let payload = payload.as_ref();
     let length = (payload.len() as u32).to_be_bytes();

@@ -1,6 +1,10 @@
 //! Tests the flood budgets: the accepted bursts, the end of the connection, and the refill over time.
 //!
 //! The flags 5 are END_STREAM and END_HEADERS, setting 4 is INITIAL_WINDOW_SIZE, and error code 8 is CANCEL.
+//!
+//! In calls of `respond`, the arguments after the status are the value of Content-Length, the fields, and true if the
+//! response has no body. In calls of `queue_body`, the second argument is a number of bytes, and the third is true if
+//! these bytes are the last.
 
 use super::check::*;
 use rocknet_proto::Limits;

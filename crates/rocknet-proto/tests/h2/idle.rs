@@ -4,8 +4,7 @@ use super::check::*;
 use rocknet_proto::Limits;
 use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, PreparedHead, ServerConnection};
 
-/// An idle connection without TLS uses at most 4 KiB, even after a browser has filled the HPACK table of
-/// the connection.
+/// An idle connection without TLS uses at most 4 KiB, even after a browser has filled the connection's HPACK table.
 #[test]
 fn an_idle_connection_is_small() {
     let (mut connection, mut head, mut out) = (
@@ -34,6 +33,7 @@ fn an_idle_connection_is_small() {
     let prepared = PreparedHead::new(rocknet_proto::Status::OK, Some(0), []).expect("valid fields");
     let (mut at, mut requests, mut open) = (0, 0, Vec::new());
     loop {
+        // The time is always 0.
         let received = connection.receive(&Limits::default(), 0, &bytes[at..], &mut head, &mut out);
         at += received.consumed;
         match received.event {

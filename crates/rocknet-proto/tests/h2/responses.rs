@@ -1,4 +1,8 @@
 //! Tests responses through the API: their order, scheduling, server push, and graceful shutdown.
+//!
+//! In calls of `respond`, the arguments after the status are the value of Content-Length, the fields, and true if the
+//! response has no body. In calls of `queue_body`, the second argument is a number of bytes, and the third is true if
+//! these bytes are the last.
 
 use super::check::*;
 use rocknet_proto::h2::{
@@ -28,7 +32,7 @@ impl Server {
         server
     }
 
-    /// Receives bytes and returns the events that they cause.
+    /// Receives bytes at time 0 and returns the events that they cause.
     fn receive(&mut self, bytes: &[u8]) -> Vec<ConnectionEvent> {
         let (mut events, mut at) = (Vec::new(), 0);
         loop {
@@ -371,8 +375,8 @@ fn a_promise_opens_a_stream_for_its_response() {
 
 #[test]
 fn push_is_refused_if_the_client_does_not_allow_it() {
-    // Setting 2 is ENABLE_PUSH, and setting 3 is MAX_CONCURRENT_STREAMS. With the last setting, push is allowed until
-    // the client sends GOAWAY.
+    // Setting 2 is ENABLE_PUSH, and setting 3 is MAX_CONCURRENT_STREAMS. In the last row, push is allowed until the
+    // client sends GOAWAY.
     for (setting, goes_away) in [((2, 0), false), ((3, 0), false), ((3, 100), true)] {
         let mut server = Server::new();
         server.receive(&settings(&[setting]));

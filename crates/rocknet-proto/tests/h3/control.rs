@@ -1,4 +1,7 @@
 //! Unidirectional streams: types, SETTINGS, GOAWAY, push IDs and priorities (RFC 9114 §6.2, §7.2; RFC 9218 §7.2).
+//!
+//! The second argument of `receive_unidirectional` is the time, which is always 0, and the last is true if the stream
+//! ends with these bytes.
 
 use rocknet_proto::Limits;
 use rocknet_proto::h3::{Config, Critical, ServerConnection, UnidirectionalAction};
@@ -6,6 +9,7 @@ use rocknet_proto::h3::{Config, Critical, ServerConnection, UnidirectionalAction
 use super::wire::{GET, Peer, frame, headers, integer};
 
 fn engine() -> ServerConnection {
+    // The last argument is the time.
     ServerConnection::new(&Config::default(), &Limits::default(), 0)
 }
 
@@ -25,7 +29,7 @@ fn error(bytes: &[u8], fin: bool) -> Option<String> {
 /// Frame types: 0 DATA, 3 CANCEL_PUSH, 4 SETTINGS, 7 GOAWAY, 0xd MAX_PUSH_ID, 0xf0700 and 0xf0701 PRIORITY_UPDATE of a
 /// request and of a push. The types 8 (a frame of HTTP/2) and 0x21 are reserved.
 #[test]
-fn errors_of_the_control_stream() {
+fn control_frames_and_stream_types_are_checked() {
     let settings = frame(4, &[]);
     let control = |frames: &[Vec<u8>]| [vec![0], frames.concat()].concat();
     let after = |next: Vec<u8>| control(&[settings.clone(), next]);
@@ -165,7 +169,7 @@ fn goaway_announces_then_rejects() {
     peer.engine.begin_drain();
     assert!(peer.engine.is_draining() && !peer.engine.is_drained());
     let announced = peer.engine.take_output(Critical::Control);
-    // GOAWAY with eight bytes of payload, the beginning of the largest stream ID.
+    // Type of GOAWAY, length of the payload, and the first byte of the largest stream ID.
     assert_eq!(announced[..3], [7, 8, 0xff]);
     assert!(peer.engine.finish_drain() && !peer.engine.finish_drain());
     // GOAWAY with the ID of the next stream.

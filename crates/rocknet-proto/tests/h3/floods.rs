@@ -3,7 +3,9 @@
 //! Frame types: 0 DATA, 7 GOAWAY, 0xf0700 PRIORITY_UPDATE; 0x21 is unknown.
 //!
 //! The third argument of `Peer::receive` is true if the stream ends with these bytes. The fourth is the size of the
-//! pieces in which the bytes arrive; with `usize::MAX` they arrive at once.
+//! pieces in which the bytes arrive; with `usize::MAX` they arrive at once. The second argument of
+//! `receive_unidirectional` and `unidirectional_reset` is the time. It is 0, before the connection began, so that no
+//! frames are forgiven. The last argument of `receive_unidirectional` is true if the stream ends with these bytes.
 
 use rocknet_proto::h3::ConnectionError;
 

@@ -116,7 +116,7 @@ fn a_reset_ends_both_directions() {
     let mut peer = Peer::new();
     let stream = peer.open();
     peer.receive(stream, &headers(&CONNECT), false, usize::MAX);
-    // The result is true because the response has not ended.
+    // The second argument is the time. The result is true because the response has not ended.
     assert_eq!(peer.engine.client_reset(stream, 0), Ok(true));
     let received = peer
         .engine

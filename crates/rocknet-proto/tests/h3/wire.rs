@@ -86,6 +86,8 @@ impl Peer {
     pub fn new() -> Peer {
         let limits = Limits::default();
         let mut engine = ServerConnection::new(&Config { connect_protocol: true }, &limits, START);
+        // The type of the control stream, and empty SETTINGS. Stream 2 is the first unidirectional stream of a client,
+        // and does not end here. The time 0 has no effect, because no flood budget is exhausted.
         let control = [&[0][..], &frame(4, &[])].concat();
         engine
             .receive_unidirectional(2, 0, &control, false)

@@ -47,6 +47,7 @@ pub struct H2Response {
     permit: StreamPermit,
     times: Timeouts,
     head: http::Response<RecvStream>,
+    /// Upload of the request body, if it is not complete yet.
     upload: Option<BackgroundUpload>,
 }
 
@@ -215,7 +216,9 @@ struct H2Body {
     unreleased: usize,
     /// Length of the body in bytes, if it is known.
     length: Option<u64>,
+    /// Trailer fields, once the body has ended.
     trailers: Option<FieldList>,
+    /// Upload of the request body, if it was not complete when the response began.
     upload: Option<BackgroundUpload>,
     /// Number of bytes of the request body that had been sent at the last check by [`H2Body::is_idle`].
     last_sent_bytes: u64,

@@ -1,4 +1,4 @@
-//! Converts request heads to the types of the `h2` library, and its response fields to the types of RockNet.
+//! Converts request heads to the types of the `h2` library, and response fields from them to the types of RockNet.
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE};
 use http::{Method, Request, Uri};

@@ -98,6 +98,7 @@ impl AsyncRead for H2Io {
     ) -> Poll<io::Result<()>> {
         if self.unread.is_empty() {
             let count = match ready!(self.transport.poll_recv(context, buffer.initialize_unfilled()))? {
+                // The bytes are at the beginning of the unfilled part of `buffer`.
                 Received::Borrowed(bytes) => bytes.len(),
                 Received::Owned(bytes) => {
                     self.unread = bytes;

@@ -78,6 +78,7 @@ pub struct StreamPermit {
 /// Connection that is being opened.
 #[derive(Default)]
 struct PendingConnection {
+    /// Wakers of the requests that wait for the connection.
     waiting: RefCell<Vec<Waker>>,
     /// Error of the attempt. `None` while the attempt is pending, if it succeeded, or if its task was dropped.
     failed: RefCell<Option<(io::ErrorKind, String)>>,
@@ -155,7 +156,7 @@ impl H2Connection {
 
 impl H2Pool {
     /// Returns a permit for a stream. Opens a connection if no connection has a free stream. Requests that arrive in
-    /// the meantime wait for that connection.
+    /// the meantime wait for that connection. `idle_ms`: idle timeout of connections in milliseconds.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ const MIN_WEIGHT_FACTOR: f64 = 0.1;
 
 /// Properties of a request that determine its upstream.
 pub struct Selection<'a> {
-    /// Key of the request; `None` unless the balance selects by key.
+    /// Key of the request; `None` unless the balance selects by key and the request has the key.
     pub key: Option<&'a [u8]>,
     /// Name hash of the upstream in the client's sticky cookie.
     pub sticky: Option<u64>,
@@ -25,13 +25,13 @@ pub struct Selection<'a> {
 
 impl Proxy {
     /// Selects an upstream for the request and returns a permit for it. Waits if all upstreams are at their limit.
-    /// `excluded` is the id of the upstream that was tried before, and `draw` returns a random number.
+    /// `excluded` is the id of the upstream that was tried before, `now_ms` is the uptime in milliseconds, and `draw`
+    /// returns a random number.
     ///
     /// # Errors
     ///
     /// Returns [`ProxyError::NoCapacity`] if the wait timed out or too many requests wait. Returns
-    /// [`ProxyError::NoHealthyUpstream`] if no upstream passes its health checks, not counting upstreams that are
-    /// being drained.
+    /// [`ProxyError::NoHealthyUpstream`] if each upstream fails its health checks or is drained.
     pub(crate) async fn acquire(
         &self,
         selection: &Selection<'_>,

@@ -1,5 +1,5 @@
 //! HTTP/3 server of the simulation: the protocol state of `rocknet-proto`, and a handler that returns each request
-//! body.
+//! body. The protocol state always gets the time 0.
 
 use std::collections::BTreeMap;
 

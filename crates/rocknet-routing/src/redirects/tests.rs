@@ -205,6 +205,7 @@ fn invalid_redirects_are_refused() {
         ("/a/*", "/{*}{*}{*}{*}{*}", TargetError::TooManyStars),
     ] {
         check(from, to, error);
+        // Each message is a whole sentence on one line.
         let words = error.to_string();
         assert!(words.len() > 20 && !words.contains('\n'), "{words}");
     }

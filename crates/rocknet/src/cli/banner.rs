@@ -40,8 +40,8 @@ pub fn start_block(sites: &[SiteSummary], notes: &[String], colour: bool) -> Str
     out
 }
 
-/// Returns a note with the URLs for other machines, if a site without names listens on all addresses. `addresses` are
-/// those of this machine.
+/// Returns a note with the URLs for other machines, if a site without names listens on all addresses. `addresses`: IP
+/// addresses of this machine.
 pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAddr]) -> Option<String> {
     let is_any_address = |listen: &Listen| match listen {
         Listen::Tcp { address, .. } => address.is_none_or(|address| address.is_unspecified()),
@@ -204,6 +204,7 @@ mod tests {
         let sites = vec![site(&urls, None, SiteKind::Welcome); 10_000];
         let text = start_block(&sites, &[], false);
         assert!(text.contains("and 9984 more sites") && text.contains("and 996 more URLs"));
+        // 16 sites have five lines each: four URLs, and the number of further URLs.
         assert!(text.lines().count() < 100);
         assert!(start_block(&[], &[], false).contains("no site"));
     }

@@ -199,7 +199,7 @@ fn root_of_file(root: &Path, file: &Path) -> Result<String, Failure> {
         None => &absolute,
     };
     let value = value.to_str().map(str::to_owned);
-    value.ok_or_else(|| Failure::Failed(format!("{} is no valid UTF-8", root.display())))
+    value.ok_or_else(|| Failure::Failed(format!("the path {} is not valid UTF-8", root.display())))
 }
 
 /// Maximum number of characters of a URL that are shown.
@@ -257,9 +257,9 @@ fn history(options: &Options) -> Result<(), Failure> {
 
 /// Restores the text before a change.
 fn undo(options: &Options, id: Option<u64>, discard_edits: bool) -> Result<(), Failure> {
-    // With the revision, the server discards only the edits in the current text. If the file is edited again before
-    // the undo, the server does not change it. If no revision is found, the change does not exist, and the server
-    // reports that.
+    // Each change has the revision of the current text of its file. With it, the server discards only the edits in the
+    // current text: if the file is edited again before the undo, the server does not change it. The history lists the
+    // latest change first. If no revision is found, the change does not exist, and the server reports that.
     let revision = if discard_edits {
         let changes: Vec<Change> = options.target.call(&Request::ConfigHistory)?;
         let change = changes.into_iter().find(|change| id.is_none_or(|id| change.id == id));

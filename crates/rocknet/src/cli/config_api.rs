@@ -119,7 +119,7 @@ impl<'s> ConfigApi<'s> {
     ///
     /// # Errors
     ///
-    /// Status 404 if the configuration has no such file, 409 if the file has another revision, and those of
+    /// Status 404 if the configuration has no such file, 409 if the file has another revision, and the statuses of
     /// [`ConfigApi::save`].
     pub fn replace(&self, replacement: &Replacement) -> Result<Saved, ApiError> {
         let file = self.named(replacement.file.as_deref())?;
@@ -132,7 +132,8 @@ impl<'s> ConfigApi<'s> {
     ///
     /// # Errors
     ///
-    /// Status 409 if the file has another revision, 422 if an edit cannot be applied, and those of [`ConfigApi::save`].
+    /// Status 400 or 404 if the edits name an unsuitable file, 409 if the file has another revision, 422 if an edit
+    /// cannot be applied, and the statuses of [`ConfigApi::save`].
     pub fn edit(&self, edits: &Edits) -> Result<Saved, ApiError> {
         let (file, before, after) = self.edited(edits)?;
         let what: Vec<String> = edits.edits.iter().map(Edit::to_string).collect();
@@ -143,7 +144,8 @@ impl<'s> ConfigApi<'s> {
     ///
     /// # Errors
     ///
-    /// Status 409 if the file has another revision, 422 if an edit cannot be applied.
+    /// Status 400 or 404 if the edits name an unsuitable file, 409 if the file has another revision, 422 if an edit
+    /// cannot be applied or no `include` matches a new file.
     pub fn check_edits(&self, edits: &Edits) -> Result<Checked, ApiError> {
         let (file, _, after) = self.edited(edits)?;
         let checked = self.checked(&file, Some(&after));
@@ -203,7 +205,8 @@ impl<'s> ConfigApi<'s> {
         // Without the main file, it is unknown which files the configuration has.
         read(&self.main)?;
         let files = self.recorded_files()?;
-        // A change of an included file that cannot be read cannot be undone.
+        // Changes of a file that cannot be read are left out, because they cannot be undone. A missing file counts as
+        // empty, because it may be one that a change has removed.
         let present = |file: &Path| {
             let is_known = files.iter().any(|known| known == file);
             is_known
@@ -257,7 +260,8 @@ impl<'s> ConfigApi<'s> {
 
     /// Checks and writes a new text, loads it, and records the change. If the server cannot load the text, it
     /// restores the old one, but keeps an edit by another program in the meantime. A text that equals the old one is
-    /// loaded but not recorded. `what` describes the change for the log and the history.
+    /// loaded but not recorded. `before` and `after` are the texts before and after the change; `None`: the file does
+    /// not exist. `what` describes the change for the log and the history.
     ///
     /// # Errors
     ///
@@ -284,6 +288,7 @@ impl<'s> ConfigApi<'s> {
             Err(error) => {
                 let restored = match self.write(file, after, before) {
                     Ok(()) => {
+                        // The failed reload concerned a text that the file no longer has.
                         self.server.restore_reload_error(earlier_error);
                         match before {
                             Some(_) => "the file has its old text again".to_owned(),
@@ -317,7 +322,7 @@ impl<'s> ConfigApi<'s> {
         })
     }
 
-    /// Checks the whole configuration with another text of a file.
+    /// Checks the whole configuration with another text of a file. `None` stands for a missing file.
     fn checked(&self, file: &Path, text: Option<&str>) -> Result<Loaded, Report> {
         let environment = ServerEnvironment::with_manager(self.server.certificates());
         rocknet_config::check(&self.main, &ConfigFiles::with_text(&environment, file, text))

@@ -143,8 +143,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 /// # Errors
 ///
 /// Fails if the process is not in the group of the old file, and the mode of the file has different rights for the
-/// group and for other users. Otherwise members of the group could lose access to the file, or members of another
-/// group could gain it.
+/// group and for other users. Without this failure, members of the group could lose access to the file, or members of
+/// another group could gain it.
 fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
     if fchown(new, Some(old.uid()), Some(old.gid())).is_ok() {
         return Ok(());
@@ -244,8 +244,8 @@ fn is_of_new_file(found: &OsStr, beside: &OsStr) -> bool {
     number.is_some_and(|number| number.len() == DIGITS && number.iter().all(u8::is_ascii_digit))
 }
 
-/// Returns true if a [`NewFile`] is old and was written by this user. A file written by root may have its final
-/// owner.
+/// Returns true if a [`NewFile`] is old and was written by this user. A file that root has written may already have the
+/// owner of the configuration file `beside`.
 fn is_abandoned(path: &Path, beside: &Path) -> bool {
     let (Ok(found), Ok(old)) = (path.symlink_metadata(), fs::metadata(beside)) else {
         return false;

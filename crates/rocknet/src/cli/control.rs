@@ -179,9 +179,9 @@ impl StartHooks for ServerAdoption {
 }
 
 impl ControlServers {
-    /// Starts the API at each of the addresses that can be used. An address that another server uses, or that cannot be
-    /// created, is logged as a warning, and tried again by [`ControlServers::retry`]. The folder of the socket and the
-    /// tokens are created if they do not exist.
+    /// Starts the API at each of the addresses that can be used. An address that another server uses, or at which no
+    /// socket can be created, is logged as a warning, and tried again by [`ControlServers::retry`]. The folder of the
+    /// socket and the tokens are created if they do not exist.
     ///
     /// `adopted`: sockets of a previous process. Those of other addresses are closed.
     pub fn start(addresses: ControlAddresses, control: MainLoopControl, adopted: AdoptedSockets) -> ControlServers {
@@ -324,7 +324,7 @@ fn start_tcp(
     Ok((server, port))
 }
 
-/// Starts a server at one address, whose only handler is `api`.
+/// Starts a server at one address, whose only handler is `api`. `tls`: TLS settings; `None` to serve without TLS.
 fn start_at(
     listen: Listen,
     tls: Option<SiteTls>,
@@ -343,16 +343,15 @@ fn start_at(
         pattern: Pattern::Prefix("/".to_owned()),
         handler: Arc::new(api),
     };
-    let own = adopted.split(&addresses(&config));
-    Server::start(config, vec![mount], &mut ServerAdoption(own))
+    let inherited = adopted.split(&addresses(&config));
+    Server::start(config, vec![mount], &mut ServerAdoption(inherited))
 }
 
 /// Reads a token from the file `name` in the state folder, and creates the file first if it does not exist.
 fn token(state: &Path, name: &str) -> io::Result<String> {
     let storage = FileStorage::new(state);
-    // Another server with the same state folder may create the token at the same time. After the last attempt, the
-    // token is read or created without the lock.
-    // The lock is held until this function returns.
+    // The lock is held until this function returns, because another server with the same state folder may create the
+    // token at the same time. If all attempts to lock fail, the token is read or created without the lock.
     let mut lock = storage.lock(name)?;
     for _ in 0..LOCK_ATTEMPTS {
         if lock.is_some() {

@@ -53,7 +53,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs all checks for a configuration. `served`: addresses that the running server of the configuration listens at.
+/// Runs all checks for a configuration. `file`: the configuration, if there is one. `served`: addresses that the
+/// running server of the configuration listens at.
 pub fn checks(file: Option<&Path>, served: &ServedAddresses) -> Vec<Check> {
     let mut checks = Vec::new();
     let config = configuration(file, &mut checks);
@@ -83,7 +84,8 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
     };
     match rocknet_config::load(file, &ServerEnvironment::new()) {
         Ok(Loaded { config, warnings }) => {
-            // Errors of single sites are among the warnings, because the other sites can be served.
+            // Errors of single sites are among the warnings, because the other sites can be served. A warning about a
+            // certificate concerns a single site, too.
             let (of_sites, others): (Vec<_>, Vec<_>) = warnings
                 .iter()
                 .partition(|finding| finding.is_error() || finding.code == Code::Certificate);

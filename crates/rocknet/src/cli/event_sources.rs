@@ -73,7 +73,8 @@ pub async fn schedule_retries(events: Sender<Event>) {
 /// Sends an event whenever the main loop should record the counters.
 pub async fn schedule_samples(events: Sender<Event>) {
     let mut interval = time::interval_at(time::Instant::now() + SAMPLE_INTERVAL, SAMPLE_INTERVAL);
-    // After a long reload one sample is enough.
+    // While the main loop is busy, for example with a long reload, the queue can fill, so that `send` waits. Ticks that
+    // are missed meanwhile are dropped.
     interval.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;

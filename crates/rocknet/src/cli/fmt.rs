@@ -24,7 +24,7 @@ pub struct Options {
     /// Change nothing; fail if the file is not formatted
     #[arg(long)]
     pub check: bool,
-    /// Print the result as JSON: `file`, and `changed`, which with --check is what would be changed
+    /// Print the result as JSON: `file`, and `changed`, which is true if formatting changes the file
     #[arg(long)]
     pub json: bool,
 }
@@ -33,7 +33,7 @@ pub struct Options {
 #[derive(Serialize)]
 struct FormatResult {
     file: PathBuf,
-    /// True if the file was not formatted.
+    /// True if formatting changes the text of the file.
     changed: bool,
 }
 

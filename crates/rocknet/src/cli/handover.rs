@@ -24,8 +24,8 @@ use super::sandbox::ActiveSandbox;
 /// Path from which this program was started.
 static OWN_PATH: OnceLock<PathBuf> = OnceLock::new();
 
-/// Remembers the path of this program. Called at the start, because the system reports another path once the file is
-/// replaced.
+/// Remembers the path of this program. Called when the process starts, because the system reports another path once the
+/// file is replaced.
 pub fn remember_own_path() {
     if let Ok(path) = std::env::current_exe() {
         let _ = OWN_PATH.set(path);
@@ -60,7 +60,7 @@ impl Handover {
     ) {
         if self.is_in_progress {
             if let Some(request) = request {
-                request.reply(Err(ApiError::new(409, "an upgrade is in progress")));
+                request.reply(Err(ApiError::new(409, "refused: another upgrade is in progress")));
             }
             return;
         }
@@ -197,14 +197,16 @@ fn offer(
         program,
         arguments: std::env::args_os().collect(),
         sockets,
+        // Channels through which the new process passes on QUIC datagrams for connections of this and older processes.
         relays: sites.offered_relays().map_err(not_duplicated)?,
-        // QUIC connection IDs of the new process contain another number than those of this process.
+        // Each process has another number, which its QUIC connection IDs contain.
         generation: sites.generation().wrapping_add(1),
         // `with_helper` adds the helper on the thread that starts the new process, because the helper may be busy.
         helper: None,
         ticket_secrets: sites.certificates().ticket_secrets().encode(),
         has_dropped_root: accounts::has_dropped_rights(),
         state_folder: context.state.clone(),
+        // Variables with which the new process notifies the service manager.
         environment: context.notifier.variables(),
         timeout: Duration::from_secs(timeout),
     })

@@ -37,7 +37,7 @@ struct HashedPassword<'a> {
 pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(user) = options.user.as_deref().filter(|user| !is_user_name(user)) {
         return Err(Failure::Usage(format!(
-            "{user:?} is not a valid user name: write 1 to {MAX_USER_BYTES} bytes without a colon"
+            "{user:?} is not a valid user name: write 1 to {MAX_USER_BYTES} bytes without a colon or a control character"
         )));
     }
     let failed = |error: io::Error| Failure::Failed(format!("cannot read the password: {error}"));

@@ -29,6 +29,7 @@ impl FollowerCount {
     pub fn take_place(&self) -> Result<FollowerPlace, ApiError> {
         let count = self.0.fetch_add(1, Ordering::Relaxed);
         let place = FollowerPlace(self.clone());
+        // If all places are taken, the drop of `place` takes the increment back.
         if count < MAX_FOLLOWERS {
             return Ok(place);
         }
@@ -68,8 +69,8 @@ impl LogFeed {
         }
     }
 
-    /// Returns the events of the next batch, or `None` at the end. If the filter does not follow the logs, the stream
-    /// ends after the first batch.
+    /// Returns the events of the next batch, or `None` at the end of the stream. If the filter does not follow the
+    /// logs, the stream ends after the first batch.
     async fn next_events(&mut self) -> Option<Bytes> {
         loop {
             if !self.is_first && !self.filter.follow {

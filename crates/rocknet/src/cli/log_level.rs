@@ -72,7 +72,7 @@ fn check(module: &str) -> Result<(), ApiError> {
     let known = CRATES.join(", ");
     Err(ApiError::new(
         422,
-        format!("there is no module {module}: the path begins with one of {known}"),
+        format!("there is no module {module}: the path must begin with one of {known}"),
     ))
 }
 

@@ -102,7 +102,7 @@ impl MainLoop {
                 (Event::Prepared(Err(error)), Some(_)) => handover.fail(&error),
                 (Event::Prepared(Ok(successor)), Some(server)) => {
                     // The new process takes over the socket files, the datagrams of the UDP sockets, and the stored TLS
-                    // sessions.
+                    // sessions. Workers continue to read the UDP sockets that the new process does not use.
                     self.leave_sockets(server, true);
                     server.receive_quic(false, successor.unused_udp());
                     let sessions = server.certificates().sessions.close();
@@ -160,7 +160,7 @@ impl MainLoop {
                     }
                 }
                 (Event::Control(request), Some(_)) if handover.is_in_progress() && changes(&request.request) => {
-                    request.reply(Err(ApiError::new(409, "an upgrade is in progress")));
+                    request.reply(Err(ApiError::new(409, "refused: an upgrade is in progress")));
                 }
                 (Event::Control(request), Some(server)) if inspection::is_inspection(&request.request) => {
                     inspection::start(request, server, &self.source);
@@ -170,7 +170,9 @@ impl MainLoop {
                     request.reply(reply);
                 }
                 (Event::Control(request), None) if has_successor => request.reply(Err(ApiError::taken_over())),
-                (Event::Control(request), None) => request.reply(Err(ApiError::new(503, "the server is stopping"))),
+                (Event::Control(request), None) => {
+                    request.reply(Err(ApiError::new(503, "refused: the server is stopping")));
+                }
                 // The server is stopping already. A prepared new process is killed when its event is dropped here.
                 (_, None) => {}
             }
@@ -254,8 +256,9 @@ impl MainLoop {
         let control = self.control.borrow_mut().take();
         let sender = self.sender.clone();
         let end = move || {
-            // `stop` waits for the requests in progress, so that their clients get the replies of this process. If the
-            // thread cannot be started, the servers are dropped with the closure, which ends them immediately.
+            // `stop` waits for the requests of the control API in progress, so that their clients get the replies of
+            // this process. If the thread cannot be started, the servers of the control API are dropped with the
+            // closure, which ends them immediately.
             let stop = move || {
                 for server in control {
                     server.stop();
@@ -288,8 +291,8 @@ impl MainLoop {
         servers.for_each(|server| server.leave_socket_files(leaves));
     }
 
-    /// Returns true if the terminal of standard input was closed after the start. After a hangup, `isatty` on the old
-    /// terminal fails.
+    /// Returns true if standard input was a terminal when the server started, and the terminal was closed since. After
+    /// a hangup, `isatty` on the old terminal fails.
     fn terminal_is_closed(&self) -> bool {
         self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
     }

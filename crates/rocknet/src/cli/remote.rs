@@ -181,7 +181,7 @@ impl Target {
             let status: Status = connected.call(&Request::Status)?;
             if let Some(served) = status.config_file.filter(|served| *served != meant) {
                 return Err(Failure::Failed(format!(
-                    "the server at {} serves {}, not {}: name it with -c, or the other one with --socket",
+                    "the server at {} serves {}, not {}: name its configuration with -c, or another socket with --socket",
                     connected.socket.display(),
                     served.display(),
                     meant.display()
@@ -377,7 +377,7 @@ pub fn purge(options: &PurgeOptions) -> Result<(), Failure> {
     print_done(&options.target.call(&Request::PurgeFileCache)?, options.json)
 }
 
-/// Prints the message of a server about an instruction, and its warnings on standard error.
+/// Prints the message of a server's reply, and the warnings of the reply on standard error.
 pub fn print_done(done: &Done, json: bool) -> Result<(), Failure> {
     if json {
         return print_json(done);

@@ -43,8 +43,8 @@ pub fn run_bare(options: &BareOptions, service: ServiceEnvironment) -> Result<()
     run_file(options.config.as_deref(), options.console.console, service)
 }
 
-/// Serves the file `named`, or else the one that is found, or else the welcome page. Reports a failure to the process
-/// that this one replaces, if any.
+/// Serves the file `named`, or else the file that is found, or else the welcome page. Reports a failure to the process
+/// that this one replaces, if any. `console`: true to read commands from standard input even if it is not a terminal.
 fn run_file(named: Option<&Path>, console: bool, service: ServiceEnvironment) -> Result<(), Failure> {
     let predecessor = Predecessor::from_environment().map_err(Failure::Failed)?.map(Arc::new);
     let served = run_after(predecessor.clone(), named, console, service);

@@ -179,7 +179,8 @@ fn install(layout: &Layout, root: clap::Command) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// Returns how to permit changes of the configuration by the server. The paths are those of [`install`].
+/// Returns how to permit changes of the configuration by the server. The command is for the installed system, so its
+/// paths do not begin with the folder of `--root`.
 fn permit_edits() -> String {
     format!(
         "to let `rocknet config` and the dashboard change the configuration, run `chown rocknet: {}`",

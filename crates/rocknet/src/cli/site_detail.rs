@@ -18,7 +18,7 @@ pub fn of_site(site: &Site, summary: SiteSummary) -> SiteDetail {
     let route = |route: &Route| RouteDetail {
         summary: report::route_summary(route),
         leads_to: leads_to(&route.settings),
-        // Settings that are the same as those of the site are left out.
+        // Settings that equal a setting of the site are left out.
         settings: self::settings(site, Some(route))
             .into_iter()
             .filter(|setting| !settings.contains(setting))

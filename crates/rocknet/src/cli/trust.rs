@@ -109,8 +109,8 @@ pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
     }
 }
 
-/// Returns the state folder of the named or found configuration. Without a configuration, returns that of the current
-/// user.
+/// Returns the state folder of the named or found configuration. Without a configuration, returns the state folder of
+/// the current user.
 pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     match config.map(Path::to_path_buf).or_else(search::find) {
         Some(file) => {

@@ -10,8 +10,8 @@ use super::remote::{Target, print_done};
 
 /// Replace the program of the running server without a gap
 ///
-/// Starts the program from the same path again, which takes over all ports. The old process finishes its connections
-/// and ends. If the new process fails, the old one continues.
+/// Starts the program from the same path again. The new process takes over all ports, and the old one finishes its
+/// connections and ends. If the new process fails, the old one continues.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// The program to start; by default the path from which the server was started
@@ -41,5 +41,5 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 fn absolute(path: &Path) -> Result<String, Failure> {
     let absolute = std::path::absolute(path).map_err(|error| Failure::Failed(error.to_string()))?;
     let text = absolute.into_os_string().into_string();
-    text.map_err(|path| Failure::Failed(format!("{} is no valid UTF-8", path.display())))
+    text.map_err(|path| Failure::Failed(format!("the path {} is not valid UTF-8", path.display())))
 }

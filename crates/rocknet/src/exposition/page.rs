@@ -48,8 +48,8 @@ impl Page {
 
     /// Writes a histogram of durations with a set of labels.
     pub fn histogram(&mut self, name: &str, labels: &[Label<'_>], histogram: &Histogram) {
-        // By definition, the count is the last bucket. It is computed last, because workers count meanwhile: a count
-        // computed first could be less than a bucket. `within` has the number of durations below each bound.
+        // By definition, the count is the last bucket. It is computed last, because workers add durations meanwhile: a
+        // count computed first could be less than a bucket. `within` has the number of durations below each bound.
         let within: Vec<u64> = BOUND_BITS
             .iter()
             .map(|bits| histogram.count_below_power(*bits))

@@ -146,7 +146,7 @@ fn metric_names(query: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn every_metric_of_the_dashboard_exists() {
+fn every_metric_of_the_grafana_dashboard_exists() {
     let text = render(&everything());
     let samples: Vec<&str> = text
         .lines()
@@ -162,7 +162,7 @@ fn every_metric_of_the_dashboard_exists() {
         .map(|target| target["expr"].as_str().unwrap())
         .chain(variables.filter_map(|variable| variable["definition"].as_str()))
         .collect();
-    // The queries of the dashboard were found.
+    // Guards against a search that misses the queries. The dashboard has more than 30.
     assert!(queries.len() > 30, "{queries:?}");
     for query in queries {
         assert!(metric_names(query).next().is_some(), "{query}");

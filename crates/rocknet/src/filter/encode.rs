@@ -94,9 +94,9 @@ fn joined<'a>(fields: &Fields<'a>, name: KnownField) -> Option<Cow<'a, [u8]>> {
 pub struct Conditions<'a> {
     /// Setting `compress` of the route. If false, the response is not changed.
     pub compress: bool,
-    /// All `Accept-Encoding` values of the request, joined with `, `.
+    /// All `Accept-Encoding` values of the request, joined with `, `; `None` without the field.
     pub accept_encoding: Option<&'a [u8]>,
-    /// All `If-None-Match` values of the request, joined with `, `.
+    /// All `If-None-Match` values of the request, joined with `, `; `None` without the field.
     pub if_none_match: Option<&'a [u8]>,
     /// True if the request method is HEAD.
     pub is_head: bool,

@@ -43,7 +43,8 @@ impl Guard for AccessGuard {
         }
     }
 
-    // The outer `None`: the password has to be verified. The inner one: the request is admitted without a user.
+    // The outer `None`: the caller has to use `check`, for instance to verify a password or to reject the request. The
+    // inner `None`: the request is admitted without a user.
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
         let now_ms = context.services.clock.uptime_ms();
         let (client, authorization) = (access_client(context.client), authorization(context.request.fields));

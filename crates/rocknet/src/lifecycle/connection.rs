@@ -1,6 +1,7 @@
 //! Connection core: the part of a client connection that is the same for HTTP/1 and HTTP/2. The core consists of the
-//! link, deadlines, unparsed input, unsent output, and the end of the connection. An HTTP/3 connection consists of QUIC
-//! streams and has a state of its own (`protocol/h3/connection.rs`).
+//! link, deadlines, unparsed input, unsent output, and the end of the connection. The link is the byte transport: a
+//! socket, or TLS over one. An HTTP/3 connection consists of QUIC streams and has a state of its own
+//! (`protocol/h3/connection.rs`).
 
 use std::io;
 use std::net::IpAddr;
@@ -63,8 +64,8 @@ pub enum End {
 }
 
 impl<L: Link> ConnectionCore<L> {
-    /// Takes over a link, and starts the deadline of the first head. `local`: the server's address, given only if sites
-    /// are selected by it.
+    /// Takes over a link, and starts the deadline of the first head. `local`: local IP address of the connection, given
+    /// only if sites are selected by it.
     pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> ConnectionCore<L> {
         let worker = Rc::clone(open.worker());
         let mut deadlines = Deadlines::new(&worker.wheel);

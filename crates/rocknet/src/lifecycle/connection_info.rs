@@ -42,7 +42,8 @@ struct AccessLogContext<'a> {
 }
 
 impl ConnectionInfo {
-    /// Creates the info of a connection in clear text.
+    /// Creates the info of a connection in clear text. `local`: local address of the connection, given only if sites
+    /// differ by it.
     pub fn new(client: Client, local: Option<Box<IpAddr>>) -> ConnectionInfo {
         ConnectionInfo {
             client,

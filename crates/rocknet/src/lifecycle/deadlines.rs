@@ -47,7 +47,8 @@ pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
 /// tick (10 ms). When this time has passed, the deadline is set again.
 const NEVER: u32 = u32::MAX;
 
-/// Deadline of one connection or stream.
+/// Deadline of one connection or stream. Every parameter `ticks` is the time until the deadline, or the length of a
+/// window, in ticks of the timer wheel.
 pub struct Deadlines {
     deadline: Deadline,
     wait: Wait,
@@ -190,8 +191,9 @@ impl Deadlines {
         }
     }
 
-    /// Begins or continues the send window of a client whose link takes no more bytes of a tunnel for now. During
-    /// [`Wait::TunnelGrace`], nothing changes. `moved`: bytes that the link took before it stopped.
+    /// Begins or continues the send window of a client whose socket takes no more bytes of a tunnel for now. During
+    /// [`Wait::TunnelGrace`], nothing changes. `moved`: bytes that the socket took before it stopped. `in_flight`
+    /// returns the unacknowledged bytes in the kernel.
     pub fn stall_tunnel(&mut self, moved: u64, ticks: u32, in_flight: impl FnOnce() -> u64) {
         match self.wait {
             Wait::Send => self.moved(moved),
@@ -200,8 +202,8 @@ impl Deadlines {
         }
     }
 
-    /// Ends the send window, because the link has taken all bytes of the tunnel. `moved`: bytes that the link has
-    /// taken; they count as moved if the current wait is not a send window.
+    /// Ends the send window, because the socket has taken all bytes of the tunnel. `moved`: bytes that it has taken
+    /// now; they count as moved if the current wait is not a send window.
     pub fn tunnel_sent(&mut self, moved: u64) {
         match self.wait {
             Wait::Send => self.wait = Wait::Unset,
@@ -355,7 +357,8 @@ mod tests {
         // Each row: the bytes that the client moved, the ticks in the handler afterwards, and true if the client is
         // then too slow.
         for (moved, ticks_in_handler, too_slow) in [
-            // One byte in each tick of waiting for the client, and three ticks in the handler.
+            // One byte in each tick of waiting for the client, and three ticks in the handler. The window of four ticks
+            // ends in the fourth row, with 4 of the required 100 bytes.
             (1, 3, false),
             (1, 3, false),
             (1, 3, false),

@@ -8,7 +8,8 @@ use rocknet_io::link::Link;
 use super::connection::{ConnectionCore, End};
 use super::deadlines::FIN_ONLY;
 
-/// A connection of one HTTP version that uses a [`ConnectionCore`]: HTTP/1 or HTTP/2.
+/// A connection of one HTTP version that uses a [`ConnectionCore`]: HTTP/1 or HTTP/2. Its link is the byte transport: a
+/// socket, or TLS over one.
 pub trait Version {
     type Link: Link;
     /// True if the connection is read while its backlog waits for the link.
@@ -115,7 +116,7 @@ fn yield_now(context: &mut Context<'_>) -> Poll<()> {
 /// all sent bytes.
 #[cold]
 fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
-    // A file became shorter while it was sent. This is logged, because only the operator can correct it.
+    // `UnexpectedEof`: a file became shorter while it was sent. Only the operator can correct this, so it is logged.
     if error.kind() == io::ErrorKind::UnexpectedEof {
         tracing::warn!(client = %connection.core().info.client, "a response was cut off: {error}");
     }

@@ -41,7 +41,7 @@ pub struct QueuedPiece {
 }
 
 impl ActiveExchange {
-    /// Creates an exchange that has sent no bytes.
+    /// Creates an exchange that has sent no bytes. `close`: see [`ActiveExchange::close`].
     pub fn new(stage: Stage, context: Rc<RequestContext>, close: bool) -> ActiveExchange {
         ActiveExchange {
             stage,

@@ -232,7 +232,7 @@ pub fn respond_timeout<R: Responder>(
     respond_and_close(worker, info, context, state, responder)
 }
 
-/// Continues with a response that ends the connection, unless it can carry several exchanges at a time.
+/// Continues with a response that ends the connection, unless the connection can carry several exchanges at a time.
 fn respond_and_close<R: Responder>(
     worker: &Rc<Worker>,
     info: &mut ConnectionInfo,

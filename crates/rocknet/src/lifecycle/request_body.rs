@@ -17,7 +17,7 @@ impl ActiveExchange {
         (body_ticks, handler_ticks): (u32, u32),
     ) {
         if channel.is_some_and(BodyChannel::take_progress) {
-            // The handler has read from the spool, so it does not hang.
+            // The handler has read stored bytes of the body, so it does not hang.
             deadlines.leave_handler();
         }
         if wants_body && !self.may_pause(channel) {

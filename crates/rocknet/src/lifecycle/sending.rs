@@ -22,8 +22,8 @@ pub enum Progress {
 }
 
 impl ActiveExchange {
-    /// Sends the next piece of the body. If frames of several responses share the link (any `Delivery` but `Direct`), a
-    /// piece of a file has at most `max_bytes` bytes. Called only if no piece is ready.
+    /// Sends the next piece of the body. If frames of several responses share the connection (any `Delivery` but
+    /// `Direct`), a piece of a file has at most `max_bytes` bytes. Called only if no piece is ready.
     pub fn poll_body<R: Responder>(
         &mut self,
         task: &mut Context<'_>,

@@ -36,8 +36,8 @@ pub enum WorkerCommand {
         /// Dropped once the worker has applied the command.
         applied: mpsc::Sender<()>,
     },
-    /// Uses the UDP socket of a worker of another address that covers the address of this worker, and closes the UDP
-    /// socket of this worker.
+    /// Closes the worker's own UDP socket, and uses this socket instead. It belongs to a listener whose address covers
+    /// the address of the worker.
     ReplaceQuic(QuicSocket),
     /// Marks the heartbeat as received.
     Heartbeat(BeatNumber),

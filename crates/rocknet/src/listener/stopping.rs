@@ -33,7 +33,7 @@ pub struct StoppingListener {
 }
 
 impl StoppingListener {
-    /// Stops the workers of an address. Connections that have not finished at the end of `times` are cut.
+    /// Stops the workers of an address. Connections that have not finished within `times.within` are cut.
     pub(super) fn new(
         address: Address,
         workers: impl IntoIterator<Item = WorkerHandle>,
@@ -107,7 +107,7 @@ impl StoppingListener {
     }
 
     /// Lets the workers use a new configuration, so that the old one is freed. Without effect while requests may begin,
-    /// because the new one does not contain the address.
+    /// because the new one does not contain the address. `connections`: maximum number of open connections per worker.
     pub fn swap(&self, snapshot: &Arc<Snapshot>, connections: usize) {
         if Instant::now() >= self.idle_closed {
             self.send(|| WorkerCommand::Swap {

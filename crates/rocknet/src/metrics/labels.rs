@@ -1,5 +1,5 @@
-//! Numbers of the routes of all configurations since the start, so that workers find the counters of a route without
-//! its name.
+//! Gives a number to each route of all configurations since the start of the server, so that workers find the counters
+//! of a route by its number instead of its name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,8 +69,8 @@ impl RouteLabels {
         number
     }
 
-    /// Returns the number under which the requests of a route are counted: that of the route, or [`OTHER`] if as many
-    /// other routes as the bound permits had a request before.
+    /// Returns the number under which the requests of the route `number` are counted: `number` itself, or [`OTHER`] if
+    /// `MAX_COUNTED` other routes have had a request before this route.
     pub fn admit(&self, number: u32) -> u32 {
         let table = &mut *self.lock();
         match table.labels.get_mut(number as usize) {

@@ -16,7 +16,7 @@ pub const MAX_UPSTREAMS: usize = 1000;
 /// Name under which the durations of all further upstreams are counted.
 pub const OTHER_UPSTREAMS: &str = "(other)";
 
-/// The counters of one worker, with references to those of routes and upstreams.
+/// The counters of one worker, with references to the counters of routes and the histograms of upstreams.
 pub struct LocalCounters {
     counters: Arc<WorkerCounters>,
     labels: Arc<RouteLabels>,

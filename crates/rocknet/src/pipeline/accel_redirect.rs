@@ -26,7 +26,7 @@ use crate::worker::Worker;
 
 /// Field that names a file by a path of the site, as in a URL.
 const PATH_FIELD: &str = "X-Accel-Redirect";
-/// Fields that name a file by its path on disk. The second field is that of lighttpd, which applications use as a
+/// Fields that name a file by its path on disk. The second field comes from lighttpd; some applications send it as a
 /// fallback.
 const DISK_FIELDS: [&str; 2] = ["X-Sendfile", "X-LIGHTTPD-send-file"];
 /// Fields that are taken from the file, not from the application.
@@ -134,7 +134,7 @@ fn not_found(site: &str, name: &FileReference) -> Response {
     Response::new(Status::NOT_FOUND)
 }
 
-/// Returns the file that a response with these fields names.
+/// Returns the file that a response with these fields names, if any.
 fn referenced_file(fields: &FieldList) -> Option<FileReference> {
     if let Some(path) = fields.value(PATH_FIELD) {
         return Some(FileReference::Path(path.to_owned()));
@@ -175,7 +175,8 @@ async fn locate(
     }
 }
 
-/// Returns the tree with the longest root that contains the file, compared by path names. May block on the disk.
+/// Returns the tree with the longest root that contains the file, compared by path names, and the path of the file in
+/// that tree; `None` if no root contains the file. May block on the disk.
 fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> {
     let below = |tree: &Arc<Tree>| {
         let root = tree.folder();

@@ -40,7 +40,7 @@ use crate::worker::Worker;
 pub(super) struct Decisions {
     /// Guards that have decided, each with its decision. A rejection is stored only if the guard decided after a wait.
     made: Vec<(Arc<dyn Guard>, Admission)>,
-    /// User whom the guards have authenticated.
+    /// User whom the guards have authenticated, if any.
     pub user: Option<Arc<str>>,
 }
 
@@ -275,7 +275,7 @@ fn site_routes(context: &RequestContext) -> Option<&SiteRoutes> {
     Some(site.routes(context.is_secure))
 }
 
-/// Returns the endpoint of another route that applies to the file of a cache entry of `tree`.
+/// Returns the endpoint of another route that applies to the file of a cache entry of `tree`, if there is one.
 fn endpoint_of_entry<'p>(routes: &'p SiteRoutes, tree: &Arc<Tree>, entry: &Entry) -> Option<&'p Arc<Endpoint>> {
     routes.endpoint_of_file(tree, entry.file.as_ref()?)
 }

@@ -23,7 +23,7 @@ use rocknet_proto::PreparedHeads;
 
 /// Responds from the worker cache to GET and HEAD. Returns `None` if the slow path has to respond: the method is
 /// another one, the cache has no usable entry, the entry is a script, or a guard or the handler of the entry cannot
-/// decide at once.
+/// decide at once. `site`: number of the requested site.
 #[inline]
 pub(super) fn lookup<F, R>(
     worker: &Rc<Worker>,

@@ -31,7 +31,7 @@ pub struct RequestContext {
     /// Number of the route in the metrics. Requests without a route use the number of the site's root route, and
     /// requests without a site use [`OTHER`].
     pub route_number: u32,
-    /// Tree with the error pages of the route.
+    /// Tree with the error pages of the route, if it has some.
     pub pages: Option<Arc<Tree>>,
     /// True if the request arrived over TLS.
     pub is_secure: bool,
@@ -92,7 +92,8 @@ impl<'a> From<&'a CachedEndpoint> for AppliedRoute<'a> {
 }
 
 impl RequestContext {
-    /// Creates the context of received bytes that are not a request. They are logged for the default site.
+    /// Creates the context of received bytes that are not a request. They are logged for the default site. `local`:
+    /// local address of the connection, set only if sites are selected by it.
     pub fn unparsed(config: &Rc<WorkerConfig>, local: Option<IpAddr>) -> Rc<RequestContext> {
         Rc::new(RequestContext {
             config: Rc::clone(config),
@@ -166,7 +167,7 @@ fn number_of_site(config: &WorkerConfig, site: Option<u32>) -> u32 {
     site.map_or(OTHER, |site| site.routes(config.is_secure).root.route.number)
 }
 
-/// Returns the access log of a site.
+/// Returns the access log of the site with this number, if there is a site and it has a log.
 #[inline]
 pub fn access_log(config: &WorkerConfig, site: Option<u32>) -> Option<SinkId> {
     config.snapshot.sites.get(site? as usize)?.access_log

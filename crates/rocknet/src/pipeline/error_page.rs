@@ -58,7 +58,7 @@ pub async fn replace(cache: &FileCache, route: &Route, pages: Option<&Arc<Tree>>
     };
 }
 
-/// Fields that describe the replaced body.
+/// Fields that apply only to the replaced body.
 const CONTENT_FIELDS: [&str; 13] = [
     "Accept-Ranges",
     "Content-Digest",

@@ -100,7 +100,7 @@ where
     context.client = Some(client);
     let context = Rc::new(context);
     // Preloads are announced before the handler responds. This helps only if the handler may be slow and the client
-    // may be on its first visit. It is permitted only if no further guard can reject the request.
+    // may be on its first visit. The announcement is permitted only if no further guard can reject the request.
     let preloads = route
         .preloads(&path)
         .filter(|_| handler.may_take_long() && preload::is_first_visit(request) && admission::is_final(endpoint))

@@ -1,4 +1,4 @@
-//! Immediate responses: those of the route itself, and those of handlers that do not wait.
+//! Immediate responses, which the route itself or its handler makes without waiting.
 
 use std::rc::Rc;
 use std::sync::Arc;

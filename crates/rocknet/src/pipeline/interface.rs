@@ -17,7 +17,8 @@ use rocknet_proto::PreparedHeads;
 
 /// Calls that a protocol version implements for a new request.
 pub trait PipelineIo {
-    /// Sends a prepared response. `variant`: its body; `None` if the head is the whole response.
+    /// Sends a prepared response, whose head was rendered in advance except for its date. `variant`: its body; `None`
+    /// if the head is the whole response.
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>);
 
     /// Pushes or announces the files that a page needs. The page itself is sent next. Does nothing if the protocol

@@ -176,8 +176,9 @@ impl PendingResponse {
         }
     }
 
-    /// Returns the interim response to send now, and wakes the handler that waits for it to be sent. Must be called
-    /// after each poll. If that poll was pending and there is an interim response, this object must be polled again.
+    /// Returns the interim response to send now, if any, and wakes the handler that waits for it to be sent. Must be
+    /// called after each poll. If that poll was pending and there is an interim response, this object must be polled
+    /// again.
     #[inline]
     pub fn interim(&self) -> Option<Box<InterimResponse>> {
         self.interim_channel.as_ref()?.take()

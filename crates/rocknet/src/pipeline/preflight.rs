@@ -51,7 +51,8 @@ pub fn check(
     }
 }
 
-/// Returns the response to a request for an ACME HTTP challenge.
+/// Returns the response to a request for an ACME HTTP challenge; `None` for any other request, or if no such challenge
+/// is pending.
 fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
     let token = request.path.strip_prefix(CHALLENGES)?;
     if !matches!(request.method, Method::Get | Method::Head) {

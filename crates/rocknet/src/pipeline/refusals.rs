@@ -48,8 +48,8 @@ fn help(status: Status) -> &'static str {
     }
 }
 
-/// Logs at warn that a response was not made in time. Throttled, because a disk that hangs affects all requests for its
-/// files.
+/// Logs at warn that a response, or the next piece of its body, was not ready in time. Throttled, because a disk that
+/// hangs affects all requests for its files.
 #[cold]
 pub fn log_handler_timeout(worker: &Worker, context: Option<&RequestContext>) {
     let site = context.map_or("", |context| context.site_name());
@@ -61,7 +61,7 @@ pub fn log_handler_timeout(worker: &Worker, context: Option<&RequestContext>) {
         subject: &address,
     };
     if cause.may_be_logged() {
-        tracing::warn!(site, %address, "a response was not ready within limits.answer_timeout; the request failed");
+        tracing::warn!(site, %address, "a response, or its next piece, was not ready within limits.answer_timeout; the request failed");
     }
 }
 
@@ -110,7 +110,10 @@ mod tests {
                 Refusal::Field(FieldError::TooMany),
                 "often helps.</p><p>too many fields</p></main>",
             ),
-            (Refusal::HostMissing, "as a request.</p><p>no Host field</p></main>"),
+            (
+                Refusal::HostMissing,
+                "as a request.</p><p>a request without a host</p></main>",
+            ),
             (
                 Refusal::Framing(FramingError::LengthInvalid),
                 "<p>a malformed Content-Length</p></main>",

@@ -59,7 +59,7 @@ impl Server {
         &self.metrics
     }
 
-    /// Returns the number of configurations that were refused since the start.
+    /// Returns the number of configurations that were refused since the start of the server.
     pub fn failed_reloads(&self) -> u64 {
         self.state().failed_reloads
     }

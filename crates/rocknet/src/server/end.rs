@@ -109,9 +109,9 @@ impl Server {
         self.quic_keys.generation()
     }
 
-    /// Starts a thread that passes datagrams from a process that takes over to the QUIC connections of this process.
-    /// Returns the channels of this process and of older ones, with their generations; none if the server has no UDP
-    /// sockets.
+    /// Starts a thread that receives datagrams from the process that takes over, and passes them to the QUIC
+    /// connections of this process. Returns the channels of this process and of older ones, with their generations;
+    /// none if the server has no UDP sockets.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Sockets that a server adopts in place of binding them: those of a previous process, and of the service manager.
+//! Sockets that a server adopts in place of binding them: sockets of a previous process, and of the service manager.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

@@ -61,7 +61,7 @@ pub(super) enum ToNew {
     /// Begins the list of sockets.
     Begin {
         version: u32,
-        /// Generation of the new process, for its QUIC connection IDs.
+        /// Number of the new process, which its QUIC connection IDs contain.
         generation: u16,
         /// True if the old process was started as root, and has dropped root's rights because its configuration had no
         /// scripts. The new process must not run scripts either, because they would run as the account of the server.
@@ -75,7 +75,8 @@ pub(super) enum ToNew {
         kind: SocketKind,
         address: Address,
     },
-    /// A channel to an old process for datagrams of its QUIC connections, whose descriptor comes with the message.
+    /// A channel to an old process for datagrams of its QUIC connections, which contain the number `generation`. The
+    /// descriptor of the channel comes with the message.
     Relay { generation: u16 },
     /// The helper that starts programs as other accounts, whose channel comes with the message. `accounts` messages of
     /// the variant `Account` follow. A program that does not know this message must not take over, because it would run

@@ -1,4 +1,4 @@
-//! Bounds on the messages of an old process, one for each kind of message.
+//! Bounds on the messages that the old process of an upgrade sends, one for each kind of message.
 
 use rocknet_gateway::accounts::MAX_ACCOUNTS;
 
@@ -33,16 +33,18 @@ impl MessageBounds {
             ToNew::Socket { .. } => (&mut self.sockets, MAX_SOCKETS, "sockets"),
             ToNew::Relay { .. } => (&mut self.relays, MAX_RELAYS, "channels to older processes"),
             ToNew::Helper { accounts, .. } if *accounts > MAX_ACCOUNTS => {
-                return Err(format!("more than {MAX_ACCOUNTS} accounts of scripts were passed"));
+                return Err(format!(
+                    "the old process has passed more than {MAX_ACCOUNTS} accounts of scripts"
+                ));
             }
-            ToNew::Helper { .. } => (&mut self.helpers, 1, "helper"),
+            ToNew::Helper { .. } => (&mut self.helpers, 1, "account helper"),
             ToNew::Account { .. } => (&mut self.accounts, MAX_ACCOUNTS, "accounts of scripts"),
             ToNew::Optional(_) => (&mut self.optional, MAX_OPTIONAL, "optional messages"),
             ToNew::Begin { .. } | ToNew::StateFolder(_) | ToNew::End | ToNew::Go => return Ok(()),
         };
         *count += 1;
         if *count > max {
-            return Err(format!("more than {max} {what} were passed"));
+            return Err(format!("the old process has passed more than {max} {what}"));
         }
         Ok(())
     }
@@ -95,7 +97,7 @@ mod tests {
         assert_eq!(bounds.count(&ToNew::End), Ok(()));
         for (message, max) in &kinds {
             let error = bounds.count(message).expect_err("one too many");
-            assert!(error.starts_with(&format!("more than {max} ")), "{error}");
+            assert!(error.contains(&format!("more than {max} ")), "{error}");
         }
         let many = ToNew::Helper {
             version: 1,

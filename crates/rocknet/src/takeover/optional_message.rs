@@ -51,6 +51,7 @@ impl OptionalMessage {
             OptionalMessage::Sessions(batch) => {
                 message.extend_from_slice(SESSIONS);
                 write_bytes(&mut message, batch.site.as_bytes());
+                // Settings that the clients of these sessions remember for early data.
                 write_bytes(&mut message, &batch.remembered);
                 for session in &batch.sessions {
                     write_bytes(&mut message, &session.id);

@@ -42,7 +42,7 @@ struct Received {
     control: AdoptedSockets,
     /// `None` if the old process has sent no secrets in a version that this program knows.
     ticket_secrets: Option<TicketSecrets>,
-    /// `None` if the old process has no helper.
+    /// Helper that starts programs as other accounts; `None` if the old process has none.
     helper: Option<OfferedHelper>,
 }
 

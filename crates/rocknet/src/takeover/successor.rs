@@ -44,11 +44,12 @@ pub struct Offer {
     pub arguments: Vec<OsString>,
     /// Sockets of the sites and of the control API.
     pub sockets: Vec<(SocketGroup, OfferedSocket)>,
-    /// Channels to this process and older ones for datagrams of their QUIC connections, with the generations.
+    /// Channels to this process and older ones for datagrams of their QUIC connections, each with the number of the
+    /// process.
     pub relays: Vec<(u16, OwnedFd)>,
     /// Number of the new process for its QUIC connection IDs.
     pub generation: u16,
-    /// Helper that starts programs as other accounts.
+    /// Helper that starts programs as other accounts, if this process has one.
     pub helper: Option<OfferedHelper>,
     /// Encoded secrets of session tickets.
     pub ticket_secrets: Zeroizing<Vec<u8>>,
@@ -91,7 +92,7 @@ impl Successor {
     ///
     /// # Errors
     ///
-    /// Returns why the new process cannot take over. It has been killed, if it had not ended already.
+    /// Returns why the new process cannot take over. The process has been killed, if it had not ended already.
     pub fn start(offer: Offer) -> Result<Successor, UpgradeError> {
         let deadline = Instant::now() + offer.timeout;
         let program = offer.program.as_path();

@@ -143,6 +143,7 @@ impl AsFd for QuicSocket {
 
 /// Starts serving a connection whose handshake has begun.
 pub fn serve(worker: &Rc<Worker>, connection: Connection) {
+    // The local IP address matters only if sites are selected by it.
     let local = if worker.config().sites.has_address_sites() {
         connection.local_ip()
     } else {

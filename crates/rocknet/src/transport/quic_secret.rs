@@ -20,7 +20,7 @@ pub struct QuicKeys {
     state_folder: PathBuf,
     /// Number of this process for its connection IDs.
     generation: u16,
-    /// Inboxes of all workers with a UDP socket.
+    /// Inboxes of all workers with a UDP socket, for datagrams that other workers have received.
     forwarding: Forwarding,
     /// Keys; empty before the first call of [`QuicKeys::get`].
     loaded: OnceLock<SharedKeys>,

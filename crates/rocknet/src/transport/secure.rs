@@ -51,7 +51,7 @@ struct SelectedConfig {
     settings: Arc<ServerConfig>,
     /// TLS policy of the site; `None` for an ACME challenge, which needs only the handshake.
     policy: Option<Arc<TlsPolicy>>,
-    /// Server name that the client sent (SNI).
+    /// Server name that the client sent (SNI), if any.
     name: Option<Box<str>>,
 }
 
@@ -240,7 +240,7 @@ async fn linger<L: Link>(worker: &Worker, link: &mut L, deadline: &Deadline) {
     deadline.within(drain).await;
 }
 
-/// Starts the protocol that ALPN selected. This is the only place that chooses it.
+/// Starts the protocol that ALPN selected. No other function chooses the protocol of a TLS connection.
 fn serve<L: Link + Unpin + 'static>(
     open: OpenConnection,
     tls: Tls<L>,

@@ -17,8 +17,8 @@ use crate::protocol::h2::Upgraded;
 use crate::protocol::{h1, h2};
 use crate::worker::{OpenConnection, Worker};
 
-/// Determines the version of a connection and serves it. `local`: the server's address, set only if sites are selected
-/// by it.
+/// Determines the version of a connection and serves it. `local`: local IP address of the connection, set only if sites
+/// are selected by it.
 pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: Client, local: Option<IpAddr>) {
     let worker = Rc::clone(open.worker());
     let mut unread = Vec::new();

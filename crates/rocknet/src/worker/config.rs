@@ -108,15 +108,16 @@ impl WorkerConfig {
         (bytes_in(limits.body_rate, limits.send_stall), self.ticks.send)
     }
 
-    /// Returns the site of an authority (`Host` or `:authority`). Falls back to the site for every name; `None` if
-    /// there is no such site.
+    /// Returns the site of an authority (`Host` or `:authority`). If no site has this host, returns the catch-all site,
+    /// which serves all other names; `None` if there is no such site. `local`: local IP address of the connection, if
+    /// sites are selected by it.
     #[inline]
     pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
         self.sites.site(local, authority)
     }
 
-    /// Returns the default site, for requests that have no host or cannot be parsed: the site for every name, or the
-    /// first site.
+    /// Returns the default site, for requests that have no host or cannot be parsed: the catch-all site, or the first
+    /// site if there is no catch-all site. `local`: see [`WorkerConfig::site`].
     pub fn default_site(&self, local: Option<IpAddr>) -> Option<u32> {
         self.sites.default_site(local)
     }

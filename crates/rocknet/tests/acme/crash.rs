@@ -1,4 +1,5 @@
-//! Kills the built server in the middle of an ACME order: the next server resumes the order.
+//! Orders certificates with the built server: an order is resumed after the server was killed, and orders succeed in
+//! the strict sandbox.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

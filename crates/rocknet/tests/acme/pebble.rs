@@ -68,6 +68,7 @@ impl Pebble {
         };
         let management = format!("{ip}:8055");
         let address = ip.to_string();
+        // Empty values turn off the rest of this program: IPv6 addresses, responses to challenges, and DNS over HTTPS.
         let arguments = [
             "-defaultIPv4",
             &address,
@@ -89,6 +90,7 @@ impl Pebble {
         pebble.run("pebble-challtestsrv", &arguments, &[], "Starting management server");
         let file = pebble.folder.path().join("pebble.json");
         let nonces = if behaviour.rejects_nonces { "20" } else { "0" };
+        // By default Pebble sleeps for a random time before it validates a challenge.
         let environment = [("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", nonces)];
         let arguments = ["-config", file.to_str().unwrap(), "-dnsserver", &dns];
         pebble.run("pebble", &arguments, &environment, "ACME directory available at");
@@ -142,6 +144,7 @@ impl Pebble {
         ] {
             let sender = sender.clone();
             thread::spawn(move || {
+                // The pipe is also read after `run` has returned, because a full pipe would block the program.
                 for line in BufReader::new(stream).lines().map_while(Result::ok) {
                     let _ = sender.send(line);
                 }

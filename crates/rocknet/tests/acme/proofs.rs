@@ -64,6 +64,7 @@ fn a_certificate_is_issued_by_tls_alpn_01() {
     site.listen(pebble.ip());
     site.request(&["a.example.com"]);
     site.wait_for("a.example.com");
+    // The proof has been removed from the store, and the CA has requested nothing over plain HTTP.
     assert!(site.store.tls_alpn_challenge("a.example.com").is_none());
     assert!(site.requested.lock().unwrap().is_empty());
 }
@@ -174,6 +175,7 @@ fn on_demand_issuance_is_limited_to_permitted_names() {
     let mut site = Site::new(&settings);
     site.listen(pebble.ip());
     site.request(&["*.example.com"]);
+    // A handshake reports a name that has no certificate.
     for name in [
         "no.example.com",
         "other.example.org",

@@ -51,7 +51,7 @@ fn the_next_ca_is_tried_when_one_fails() {
 }
 
 #[test]
-fn a_rate_limit_is_obeyed_to_the_second() {
+fn no_order_is_sent_while_a_rate_limit_lasts() {
     let (folder, scripted) = (tempfile::tempdir().unwrap(), ScriptedCa::new(RATE_LIMITED));
     let mut site = Site::new(&settings_for(&scripted, &folder));
     site.request(&["a.example.com"]);
@@ -115,7 +115,7 @@ fn retry_delays_grow_and_survive_a_restart() {
         }
     }
     // After a restart, the next attempt is due within five minutes, even if the recorded delay is longer.
-    // The clock passes these five minutes in two steps.
+    // The second step of the clock passes these five minutes.
     let orders = scripted.orders();
     let mut next = Site::in_folder(Arc::clone(&site.folder), &settings, site.clock.clone());
     drop(site);

@@ -104,6 +104,7 @@ fn serve(stream: impl Read + Write, base: &str, order: &str, requested: &Mutex<V
                 format!("201 Created\r\nLocation: {base}/account/1"),
                 r#"{"status":"valid"}"#,
             ),
+            // Every other request is a new order.
             _ => {
                 let (head, body) = order.split_once("\r\n\r\n").unwrap();
                 (head.to_owned(), body)

@@ -102,6 +102,7 @@ impl Site {
         thread::spawn(move || {
             for mut stream in secure.incoming().flatten() {
                 let mut tls = ServerConnection::new(Arc::clone(&config)).unwrap();
+                // Reading drives the handshake. The CA sends no data after it.
                 let _ = Stream::new(&mut tls, &mut stream).read(&mut [0; 16]);
             }
         });

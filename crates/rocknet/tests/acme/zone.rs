@@ -35,7 +35,8 @@ impl Zone {
                 response[4..12].fill(0);
                 // The opcode is 0 for a query and 5 for an update.
                 match message[2] >> 3 & 0xf {
-                    // A query for the SOA record of a name: this server is authoritative for one zone.
+                    // A query for the SOA record of a name. The number of answers (byte 7) is 1 only for the zone of
+                    // this server. The record itself is missing, because the client does not read it.
                     0 => response[7] = u8::from(name(message, &mut 12) == zone),
                     5 => match update(message, zone, key, &secret) {
                         Ok((operation, record, text)) => {
@@ -48,7 +49,7 @@ impl Zone {
                         }
                         Err(code) => response[3] = code,
                     },
-                    // NOTIMP: the opcode is not implemented.
+                    // The response code NOTIMP: the opcode is not implemented.
                     _ => response[3] = 4,
                 }
                 let _ = socket.send_to(&response, from);

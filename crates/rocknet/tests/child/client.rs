@@ -1,4 +1,4 @@
-//! TCP client that returns errors to the test: a connection that is refused or cut can be an expected outcome.
+//! TCP client that returns the errors of an open connection to the test, because a cut can be an expected outcome.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

@@ -109,7 +109,7 @@ pub struct Status {
     pub open: u64,
     /// Connections since the start.
     pub total: u64,
-    /// Records that were lost for the access log.
+    /// Records that were lost before they reached the access log.
     pub lost_records: u64,
 }
 
@@ -387,6 +387,7 @@ impl Server {
         self.signal(Signal::TERM);
         let status = self.wait();
         let errors = self.errors();
+        // The setup is replaced, because no field can be moved out of a type that implements `Drop`.
         (std::mem::replace(&mut self.setup, Setup::new()), status, errors)
     }
 }

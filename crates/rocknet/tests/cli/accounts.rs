@@ -431,7 +431,7 @@ fn the_doctor_reports_group_readable_keys_elsewhere() {
     if !is_root() {
         return;
     }
-    let (scripts, own) = (uid("www-data"), 0);
+    let (scripts, root) = (uid("www-data"), 0);
     for server in ["user = \"daemon\"", ""] {
         let site = "[site.\"b.test\"]\nlisten = \"https://127.0.0.3:0\"\nroot = \"www\"\n\
                     tls = { cert = \"b.pem\", key = \"keys/b.key\" }\n\
@@ -447,7 +447,7 @@ fn the_doctor_reports_group_readable_keys_elsewhere() {
             // scripts can read the key.
             for (mode, group, is_read) in [
                 (0o640, scripts, true),
-                (0o640, own, false),
+                (0o640, root, false),
                 (0o600, scripts, false),
                 (0o660, scripts, true),
             ] {

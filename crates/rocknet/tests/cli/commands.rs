@@ -1,5 +1,5 @@
-//! Commands that print a result and exit: check, fmt, help, completions, and in files of their own explain, import and
-//! hash-password.
+//! Commands that print a result and exit: check, fmt, help and completions. The tests of explain, import and
+//! hash-password are in files of their own.
 
 mod explain;
 mod hash_password;

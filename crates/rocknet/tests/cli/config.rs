@@ -116,8 +116,8 @@ fn sites_are_added_and_removed() {
     success(dir.run(&["config", "remove-site", "b.test"]));
     assert_eq!(dir.read("rocknet.toml"), FILE);
     assert!(dir.path().join("other/index.html").exists());
-    // The argument is relative to the current folder. A folder in or below that of the configuration file is written as
-    // a relative path, and any other folder as an absolute path.
+    // The argument is relative to the current folder. The folder of the configuration file and folders below it are
+    // written as relative paths, and any other folder as an absolute path.
     let in_www = ["sh", "-c", "cd www && exec \"$@\"", "sh"];
     let outside = tempfile::tempdir().unwrap();
     let path = outside.path().to_str().unwrap();

@@ -1,5 +1,6 @@
-//! A configuration that belongs to root while the server is started as root and runs as another account, as with the
-//! drop-in `scripts.conf`: the owners and modes that the drop-in sets, reloads, and changes by the API.
+//! A configuration that belongs to root, with a server that is started as root and runs as another account, as with the
+//! drop-in `scripts.conf`. Tests three things: the owners and modes that the drop-in sets; reloads of the
+//! configuration; and changes of the configuration through the API, which are refused.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -55,7 +56,8 @@ fn the_drop_in_takes_the_right_to_write_and_keeps_the_right_to_read() {
     }
     let dir = ProgramFolder::new(&[("outside", "")]);
     let (server, other) = (uid(ACCOUNT), uid("nobody"));
-    // Owner, group and mode before and after. The group of `daemon` has the number of the account.
+    // Owner, group and mode before and after. The group IDs of `daemon` and `nobody` equal their user IDs, so `server`
+    // and `other` are used for both.
     let files = [
         ("plain", (server, server, 0o644), (0, server, 0o644)),
         ("key", (server, server, 0o600), (0, server, 0o640)),
@@ -72,7 +74,8 @@ fn the_drop_in_takes_the_right_to_write_and_keeps_the_right_to_read() {
     let [folder, sub] = ["etc", "etc/sub"].map(|name| dir.path().join(name));
     give(&sub, (server, server), 0o770);
     give(&folder, (server, server), 0o755);
-    // Only the link is given away: its target may be any file of the system.
+    // The drop-in must give only the link itself to root, and leave its target alone, because the target may be any
+    // file of the system.
     let target = dir.path().join("outside");
     give(&target, (server, server), 0o666);
     symlink(&target, folder.join("link")).expect("a link");
@@ -138,6 +141,8 @@ fn reloads_read_keys_that_the_drop_in_gave_to_root_and_changes_are_refused() {
         reloaded.code == Some(0) && !reloaded.out.contains("a.key") && !reloaded.err.contains("a.key"),
         "{reloaded:?}"
     );
+    // The error must not advise the operator to give the file to the user of the server, because the next start reads
+    // the file as root.
     let refused = rocknet(&["config", "set", "log.level", "debug"]);
     assert!(
         refused.code == Some(1)

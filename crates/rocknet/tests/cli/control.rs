@@ -74,7 +74,7 @@ fn a_running_server_is_queried_and_controlled() {
         (
             &["trace", "--module", "rocknet_nope"],
             1,
-            "there is no module rocknet_nope: the path begins with one of rocknet, ",
+            "there is no module rocknet_nope: the path must begin with one of rocknet, ",
         ),
         (&["default"], 2, "`default` needs --module"),
     ] {

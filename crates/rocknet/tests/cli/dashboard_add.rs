@@ -127,7 +127,7 @@ fn problems_are_beside_their_fields_and_the_input_stays() {
 
 /// Forms are accepted only from pages of the dashboard itself, in a session of the token that permits changes.
 #[test]
-fn the_form_needs_the_full_token_and_the_own_origin() {
+fn the_form_needs_the_full_token_and_the_origin_of_the_dashboard() {
     let mut client = start();
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let body = "kind=files&root=garden&name=:0&do=save";

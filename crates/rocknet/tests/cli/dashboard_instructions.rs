@@ -213,7 +213,7 @@ fn php_is_restarted() {
 
 /// Forms are accepted only from pages of the dashboard itself, in a session of the token that permits changes.
 #[test]
-fn instructions_need_the_full_token_and_the_own_origin() {
+fn instructions_need_the_full_token_and_the_origin_of_the_dashboard() {
     let mut client = DashboardClient::start(DASHBOARD_CONFIG, &[]);
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let level = "level=trace&do=log-level";

@@ -250,6 +250,7 @@ fn a_refused_body_without_a_length_is_logged() {
     let server = dir.serve(&["run"]);
     let chunk = "x".repeat(64 * 1024);
     let head = "POST /cgi-bin/a.sh HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    // A chunk has its length in hexadecimal: 0x10000 bytes are 64 KiB.
     let response = send(&server, &format!("{head}10000\r\n{chunk}\r\n0\r\n\r\n"));
     assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
     let line = server.logged("413 ");

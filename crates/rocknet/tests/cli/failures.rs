@@ -258,7 +258,7 @@ fn a_start_with_too_few_descriptors_is_refused() {
         .expect("a shell");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(errors.contains("may open 16 files only"), "{errors}");
+    assert!(errors.contains("may open only 16 files"), "{errors}");
 }
 
 /// C source of a library for `LD_PRELOAD` that shifts the wall clock of a process by the seconds in a file.

@@ -64,8 +64,8 @@ fn programs_do_not_inherit_the_capability_for_low_ports() {
     let reloaded = dir.run(&["reload"]);
     assert_eq!(reloaded.code, Some(0), "{reloaded:?}");
 
-    // So does the process of an upgrade, and its programs inherit nothing either.
-    // The account may not reach the folder of the program, so the path of the new program is that of the running one.
+    // The new process of an upgrade binds low ports too, and its programs inherit nothing either. The upgrade names the
+    // program that is running, because the account may not reach the folder of the program.
     let _end = KillAtEnd(&dir);
     let process = upgrade(&dir, &["--binary", "/proc/self/exe"]);
     let own = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");

@@ -30,7 +30,7 @@ fn the_doctor_reports_udp_ports() {
 }
 
 #[test]
-fn the_doctor_recognises_the_ports_of_the_running_server() {
+fn the_doctor_recognizes_the_ports_of_the_running_server() {
     let text = |http: &str, further: &str| {
         format!(
             "[site.default]\nlisten = [\"http://{http}\"{further}]\nroot = \".\"\n\

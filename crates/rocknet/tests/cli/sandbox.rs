@@ -68,7 +68,7 @@ fn programs_cannot_change_the_system_or_trace_processes() {
     if !is_root() {
         return;
     }
-    // Without the sandbox, the same program succeeds, so that another reason does not make the test pass.
+    // Without the sandbox, the calls must succeed. This shows that in the other rows only the sandbox makes them fail.
     for (server, shown, verdict) in [
         ("sandbox = \"off\"", "off: switched off", "DONE"),
         ("mode = \"dev\"", "off: not in `dev` mode", "DONE"),
@@ -99,7 +99,7 @@ fn set_user_id_programs_are_not_disabled_unasked() {
         return;
     }
     // Without root, the server can install its filter only if `no_new_privs` is set, which disables set-user-ID files.
-    // It does not set the flag itself.
+    // The server does not set the flag itself.
     for (arguments, shown) in [
         ("", "off: programs may gain privileges by set-user-ID files"),
         ("--no-new-privs", "programs are limited (seccomp)"),
@@ -266,7 +266,7 @@ fn upgrades_beyond_the_layers_of_landlock_need_a_restart() {
     let dir = folder(&config("sandbox = \"strict\"", ""));
     let server = dir.serve(&["run", "-c", "rocknet.toml"]);
     let _end = KillAtEnd(&dir);
-    // The kernel permits 16 layers, and the start has set the first.
+    // The kernel permits 16 layers, and the server has set the first when it started.
     for _ in 1..16 {
         upgrade(&dir, &[]);
     }

@@ -138,7 +138,7 @@ fn an_upgrade_to_an_unknown_account_is_refused() {
         );
         assert_eq!(run_scripts(&server), master);
     }
-    // An account of the start can be used by further sites.
+    // An account that was configured when the server started can be used by further sites.
     dir.write("rocknet.toml", &text.replace("php =", "user = \"www-data\"\nphp ="));
     upgrade(&dir, &SAME_PROGRAM);
     run_scripts_after(&server, master);

@@ -15,18 +15,20 @@ use crate::wire::{
 
 /// Error code of RFC 9113 §7.
 const ENHANCE_YOUR_CALM: u32 = 11;
-/// Frames that a flood sends unless the server closes the connection. The number is far above every limit.
+/// Maximum number of steps of a flood, each of one or two frames. It is far above every limit. A flood ends earlier if
+/// the server closes the connection.
 const FRAMES: u32 = 20_000;
-/// Frames in one write.
+/// Steps in one write.
 const BATCH: u32 = 100;
-/// Length of a flood in bytes that the server still reads after its GOAWAY.
+/// Length of a short flood in bytes. The server reads all of it even after a GOAWAY, because it discards up to 1 MiB.
 const READ_AFTER_GOAWAY: usize = 900_000;
 /// Number of concurrent attackers, large enough that the cost of one is measurable in the memory of the server.
 const ATTACKERS: usize = 20;
 /// Maximum resident memory in KiB for all attackers together, about one megabyte for each.
 const MEMORY_KIB: u64 = 24 * 1024;
 
-/// Name of a flood, function that returns the bytes before it, and function that returns the frame with a given number.
+/// Name of a flood, function that returns the bytes before it, and function that returns the frames of the step with a
+/// given number.
 type Flood = (&'static str, fn() -> Vec<u8>, fn(u32) -> Vec<u8>);
 
 /// Returns the identifier of the client stream with this index.
@@ -183,8 +185,8 @@ fn a_flood_closes_only_its_own_connection() {
 fn a_flood_gets_a_goaway_with_its_reason() {
     let server = start("");
     for flood in FLOODS {
-        // The flood is short enough for the server to read all of it after its GOAWAY, so no TCP reset discards the
-        // GOAWAY.
+        // The flood exceeds every limit, but is short enough for the server to read all of it after its GOAWAY, so no
+        // TCP reset discards the GOAWAY.
         let mut stream = TcpStream::connect(server.address()).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("an option");
         let (name, before, frames) = flood;
@@ -208,6 +210,8 @@ fn a_flood_gets_a_goaway_with_its_reason() {
 /// Streams whose flow-control windows stay at zero use little memory and are reset after `send_stall`.
 #[test]
 fn streams_with_closed_windows_use_little_memory_and_time_out() {
+    /// Number of concurrent streams that the server permits on a connection.
+    const MAX_STREAMS: u32 = 128;
     let mut server = start("send_stall = \"1s\"\nkeep_alive = \"1s\"");
     let address = server.address();
     server.get("/page.bin");
@@ -223,7 +227,7 @@ fn streams_with_closed_windows_use_little_memory_and_time_out() {
                 "/missing/" => format!("{path}{attacker}/{number}{}", "/xxxxxxx".repeat(100)),
                 _ => path.to_owned(),
             };
-            let requests: Vec<u8> = (0..128)
+            let requests: Vec<u8> = (0..MAX_STREAMS)
                 .flat_map(|number| get(self::stream(number), &path(number)))
                 .collect();
             stream.write_all(&beginning(&[(INITIAL_WINDOW_SIZE, 0)])).expect("sent");
@@ -239,7 +243,7 @@ fn streams_with_closed_windows_use_little_memory_and_time_out() {
             client.read_to_end(&mut received).expect("an end");
             let (frames, _) = wire::frames(&received);
             let reset = frames.iter().filter(|frame| frame.kind == wire::RST_STREAM).count();
-            assert_eq!(reset, 128, "every stream must be reset");
+            assert_eq!(reset as u32, MAX_STREAMS, "every stream must be reset");
             assert!(
                 frames
                     .iter()
@@ -339,6 +343,7 @@ fn a_file_truncated_while_sent_does_not_end_like_a_complete_one() {
         }
         let file = OpenOptions::new().write(true).open(file);
         file.and_then(|file| file.set_len(1000)).expect("cut");
+        // With the default windows, the server can send more only after they have been extended.
         let more = [window(0, 1 << 20), window(1, 1 << 20)].concat();
         client.write_all(&more).expect("sent");
         let is_over = |received: &[u8]| wire::frames(received).0.iter().any(|frame| frame.code().is_some());

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use quinn::{Connection, ConnectionError, VarInt};
 
-use crate::child::DEADLINE;
 use crate::secure::{NAME, SecureServer, Target};
 use crate::support::background::Background;
 use crate::support::http3::{connect_with, get_frame};
@@ -147,6 +146,7 @@ const FLOODS: &[(Flood, u32)] = &[
     (Flood::StreamChurn, EXCESSIVE_LOAD),
     (Flood::Insertions, EXCESSIVE_LOAD),
     (Flood::Cancellations, EXCESSIVE_LOAD),
+    // The error of more blocked streams than the server permits (RFC 9204 §2.1.2).
     (Flood::BlockedStreams, QPACK_DECOMPRESSION_FAILED),
 ];
 
@@ -235,9 +235,10 @@ fn a_flood_closes_only_its_own_connection() {
     };
     let mut before = server.warm();
     for (flood, code) in FLOODS {
-        // A client that still sends may lose the reason, because its receive buffer is full.
-        let gets_reason = (0..ATTEMPTS).any(|_| attack(*flood, *code).is_some());
-        assert!(gets_reason, "{flood:?}: no client got the reason");
+        // A client that still sends may lose the error code, because its receive buffer is full, and get only a
+        // stateless reset.
+        let gets_code = (0..ATTEMPTS).any(|_| attack(*flood, *code).is_some());
+        assert!(gets_code, "{flood:?}: no client got the error code");
     }
     before = before.max(server.server.memory());
     for (flood, code) in FLOODS {
@@ -323,11 +324,7 @@ fn clients_that_do_not_read_are_cut_and_use_little_memory() {
                 assert_eq!(reset, Ok(Some(VarInt::from_u32(REQUEST_CANCELLED))));
             }
         }
-        assert!(
-            began.elapsed() < DEADLINE.min(Duration::from_secs(15)),
-            "{:?}",
-            began.elapsed()
-        );
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     });
     server.finish(before, MEMORY_KIB);
 }

@@ -1,4 +1,4 @@
-//! Initial packets of clients that never continue their handshake.
+//! QUIC handshakes that a test drives datagram by datagram and does not complete.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -71,7 +71,7 @@ impl SecureServer {
         assert!(!errors.contains("panic"), "{errors}");
     }
 
-    /// Resident memory in KiB after a few requests.
+    /// Sends a few requests, and returns the resident memory of the server in KiB.
     pub fn warm(&self) -> u64 {
         let client = self.target.connect();
         for _ in 0..10 {

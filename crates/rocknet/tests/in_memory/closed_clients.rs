@@ -12,7 +12,7 @@ const MANY_BYTES: u64 = 100_000;
 /// Unacknowledged bytes that the server leaves to the kernel when it closes a socket after [`End::Orderly`]. After
 /// [`End::Fault`], it waits for these bytes too.
 const FEW_BYTES: u64 = 60_000;
-/// Maximum number of ticks of the test, longer than `send_stall`.
+/// Maximum number of ticks of 250 ms in a test, together longer than `send_stall`.
 const MAX_TICKS: u32 = 120;
 
 #[derive(Debug, Clone, Copy)]

@@ -90,6 +90,9 @@ fn outcome(actions: &[Action]) -> (String, bool) {
 #[test]
 fn every_wait_ends_at_its_deadline_and_not_before() {
     use Action::{Accept, AcceptEachSecond, End, Send, SendEachSecond, Trickle, Wait};
+    // Handlers of the test server: `/ponders` reads the request body slowly, `/converses` lets the client pause in it,
+    // `/silent` never responds, `/stops` stalls in its response, and `/joins` opens a tunnel to a peer that sends 100
+    // KB for each `x`.
     const POST: &str = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const UNREAD: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const UNREAD_CHUNKS: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";

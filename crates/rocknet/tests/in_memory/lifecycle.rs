@@ -183,6 +183,7 @@ fn a_response_that_fails_immediately_is_cut() {
         if let Some(room) = room {
             client.peer.accept(room);
         }
+        // The handler fails before the first piece of its body.
         client.peer.send(b"GET /fails HTTP/1.1\r\nHost: h\r\n\r\n");
         client.settle();
         let received = client.received();
@@ -209,6 +210,7 @@ fn a_response_that_fails_immediately_is_cut() {
 #[test]
 fn a_client_that_resets_while_it_waits_ends_the_wait() {
     let server = TestServer::new("").warm();
+    // One handler never responds, and the other stalls in its response.
     for path in ["/silent", "/stops"] {
         let mut client = server.connect();
         client
@@ -250,6 +252,7 @@ fn pipelined_bytes_before_a_response_are_bounded() {
 #[test]
 fn a_hanging_disk_times_out() {
     let server = TestServer::new("answer_timeout = \"10s\"");
+    // Jobs that occupy every thread of the pool stand for lookups on a disk that hangs.
     let pool = &server.worker.shared.pool;
     let (release, hung) = std::sync::mpsc::channel::<()>();
     let hung = std::sync::Arc::new(std::sync::Mutex::new(hung));
@@ -279,6 +282,7 @@ fn a_hanging_disk_times_out() {
 #[test]
 fn an_incomplete_response_without_framing_ends_with_a_reset() {
     let server = TestServer::new("answer_timeout = \"10s\"\nsend_stall = \"10s\"").warm();
+    // `/stops` stalls in its response, and `/counts` sends a whole one.
     for (path, version, room, reset) in [
         ("/stops", "1.0", usize::MAX, true),
         ("/counts", "1.0", usize::MAX, false),

@@ -1,4 +1,5 @@
-//! Request bodies that no handler reads: a connection discards exactly a fixed number of bytes.
+//! Input that no handler reads, in a request body or after the last response: a connection discards it up to a fixed
+//! number of bytes.
 
 use crate::GET;
 use crate::test_server::{TestClient, TestServer};

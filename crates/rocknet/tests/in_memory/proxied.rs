@@ -160,10 +160,10 @@ fn a_failed_upstream_is_paused_and_then_probed_by_one_request() {
     proxied.pass(19_000);
     assert_eq!(proxied.serving_in_turn(4), [SECOND; 4]);
     proxied.pass(1_500);
-    let mut serving_upstream = proxied.serving_in_turn(4);
-    serving_upstream.sort();
+    let mut upstreams = proxied.serving_in_turn(4);
+    upstreams.sort();
     assert_eq!(
-        (serving_upstream, refused()),
+        (upstreams, refused()),
         ([FIRST, FIRST, SECOND, SECOND].map(str::to_owned).into(), 2)
     );
 }

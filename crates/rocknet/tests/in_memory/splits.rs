@@ -2,7 +2,8 @@
 
 use crate::test_server::{TestClient, TestServer};
 
-/// Returns pipelined requests of every kind. The last request closes the connection.
+/// Returns pipelined requests of every kind, with one for the large file if `large` is true. The last request closes
+/// the connection.
 pub fn requests(large: bool) -> Vec<u8> {
     let mut all = Vec::new();
     let mut add = |text: &str| all.extend_from_slice(text.as_bytes());
@@ -36,6 +37,7 @@ enum Arrival {
     Paused,
 }
 
+/// Connects a client, queues the requests in pieces of `chunk` bytes, and closes the client's sending side.
 fn fetch(server: &TestServer, requests: &[u8], chunk: usize, arrival: Arrival) -> TestClient {
     let client = server.connect();
     for piece in requests.chunks(chunk) {

@@ -148,7 +148,7 @@ impl Handler for Panics {
     }
 }
 
-/// Accepts any upgrade and connects the client to a peer that reads everything.
+/// Accepts any upgrade and opens a tunnel to the peer of [`SendsMuch`].
 struct OpensTunnels;
 
 impl Handler for OpensTunnels {
@@ -171,6 +171,7 @@ impl Handler for OpensTunnels {
 struct SendsMuch {
     splice: Splice<SimLink>,
     peer: SimPeer,
+    /// Number of `x` for which the peer has sent data.
     sent: usize,
 }
 

@@ -1,4 +1,5 @@
-//! Worker-cache entries of paths whose controllers run on the worker: later requests skip the lookup of the route.
+//! Worker-cache entries of paths whose controllers run on the thread of the connection (`run_on = "network"`): later
+//! requests skip the lookup of the route.
 
 use std::rc::Rc;
 
@@ -72,7 +73,7 @@ fn content(client: &TestClient) -> Vec<u8> {
 }
 
 #[test]
-fn arbitrary_paths_from_clients_are_not_cached() {
+fn only_the_exact_path_of_a_route_is_cached_and_only_by_a_safe_request() {
     let server = server("run_on = \"network\"");
     for (line, more) in [
         ("POST /hello", "Content-Length: 0\r\n"),
@@ -94,6 +95,7 @@ fn arbitrary_paths_from_clients_are_not_cached() {
 
 #[test]
 fn controllers_that_respond_later_are_not_cached() {
+    // The controller runs on a thread of the pool.
     let server = server("run_on = \"worker\"");
     for _ in 0..2 {
         assert!(fetch(&server, "GET /hello", "").ends_with(HELLO));

@@ -96,6 +96,7 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
             "",
         ),
         ("X-Accel-Redirect:/plain.txt", &["If-Match: \"other\""], 412, &[], ""),
+        // A range applies only to a response with status 200.
         (
             "Status:203|X-Accel-Redirect:/plain.txt",
             &["Range: bytes=2-4"],

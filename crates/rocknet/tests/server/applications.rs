@@ -240,9 +240,9 @@ fn responses_are_forwarded_or_refused() {
         let keys = format!("[site.default.route.\"/app/*\"]\n{key} = \"unix:app.sock\"\n");
         let server = Running::site(folder, &keys);
         let mut client = server.connect();
-        for (number, (text, by_records, plain, fields, length)) in rows.iter().enumerate() {
+        for (number, (text, over_fastcgi, over_others, fields, length)) in rows.iter().enumerate() {
             let start: String = text.chars().take(40).collect();
-            let status = if key == "fastcgi" { *by_records } else { *plain };
+            let status = if key == "fastcgi" { *over_fastcgi } else { *over_others };
             let response = client.get(&format!("/app/?{number}"));
             response.expect(&format!("{key}: {start}"), status, fields);
             assert!(
@@ -320,9 +320,9 @@ fn errors_get_a_status_and_in_dev_mode_a_hint() {
             );
             let server = Running::start(folder, &format!("{}{}", SERVER.replace("MODE", mode), site(&keys)));
             for (path, status, hint) in [
-                ("/nobody/x", 502, "Nothing listens at 127.0.0.1"),
+                ("/nobody/x", 502, "127.0.0.1:1 cannot be reached"),
                 ("/no-file/x", 502, "Start the application"),
-                ("/?silent", 502, "before it responded"),
+                ("/?silent", 502, "before its response was complete"),
                 ("/slow?slow", 504, "limits.answer_timeout"),
             ] {
                 let response = server.get(path);
@@ -449,10 +449,11 @@ fn a_connection_kept_by_one_worker_serves_another() {
         folder,
         &format!("[server]\nworkers = 3\nevents = {{ wait = \"20ms\" }}\n{keys}"),
     );
-    // The kernel distributes connections over the workers. An open connection keeps its worker awake.
+    // The kernel distributes the clients over the workers. They stay connected, because a worker whose last client
+    // disconnects closes the idle connections to applications.
     let mut clients: Vec<_> = (0..12).map(|_| server.connect()).collect();
     // The clients send requests one after the other, so one connection to the application suffices. A further one is
-    // opened only if the first was closed after an idle second, or because another server in this process was idle.
+    // opened only if the first was closed after an idle second.
     let has_sufficed = (0..20).fold(false, |has_sufficed, _| {
         let before = peer.connections();
         for client in &mut clients {

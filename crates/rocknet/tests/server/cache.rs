@@ -306,10 +306,10 @@ fn precompressed_files_are_used_only_if_they_match_the_file() {
     let mut fetch = || client.fetch("GET /a.txt", &["Accept-Encoding: gzip"]);
     let first = fetch().field("ETag").map(str::to_owned);
     server.folder.write("www/a.txt.gz", "beside");
-    wait_until_new("the form beside it", || fetch().text() == "beside");
+    wait_until_new("the precompressed file", || fetch().text() == "beside");
     server.folder.remove("www/a.txt.gz");
     server.folder.write("www/a.txt", "second ".repeat(1000));
-    wait_until_new("no form beside it", || fetch().text() != "beside");
+    wait_until_new("no precompressed file", || fetch().text() != "beside");
     let response = fetch();
     response.expect("after all", 200, &["Content-Encoding: gzip", "Vary: Accept-Encoding"]);
     assert_ne!(response.field("ETag").map(str::to_owned), first);

@@ -11,8 +11,9 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running, library};
 
-/// Returns a site with three routes for each of these controllers of a library. One runs it in the pool, the one below
-/// `/n` on the worker's thread, and the one below `/i` in an isolated process.
+/// Returns a site with three routes for each of these controllers of a library. One runs it in the pool of blocking
+/// threads (`run_on = "worker"`), the one below `/n` on the thread of the connection (`run_on = "network"`), and the
+/// one below `/i` in an isolated process.
 fn site(library: &str, names: &[&str]) -> String {
     site_below(&PREFIXES, library, names)
 }
@@ -36,7 +37,7 @@ fn site_below(prefixes: &[&str], library: &str, names: &[&str]) -> String {
     text
 }
 
-/// Controllers of the library that [`start`] uses.
+/// Controllers for which [`start`] makes routes.
 const ALL: &[&str] = &["hello", "mirror", "echo", "misbehave", "missing", "count", "give"];
 
 fn start() -> Running {
@@ -52,7 +53,8 @@ fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Path prefixes of the three routes of a controller: for the pool, the worker's thread and an isolated process.
+/// Path prefixes of the three routes of a controller: for the pool, the thread of the connection, and an isolated
+/// process.
 const PREFIXES: [&str; 3] = ["", "/n", "/i"];
 
 #[test]

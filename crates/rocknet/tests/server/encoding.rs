@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::support::{Client, Folder, ReceivedResponse, Running};
 
-/// Returns a text of at least `size` bytes that compresses well.
+/// Returns a text of `size` bytes that compresses well.
 fn text(size: usize) -> String {
     let mut text = String::new();
     while text.len() < size {

@@ -4,8 +4,8 @@ use std::os::unix::net::UnixListener;
 
 use super::support::{Client, Folder, Running};
 
-/// Modification time of `digits.txt` in Unix seconds. The constants below are its HTTP date, and the dates a second
-/// earlier and later.
+/// Modification time of `digits.txt` in Unix seconds. The next three constants are this time as an HTTP date, and the
+/// dates one second earlier and later.
 pub const CHANGED: u64 = 1_700_000_000;
 pub const CHANGED_TEXT: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 pub const BEFORE: &str = "Tue, 14 Nov 2023 22:13:19 GMT";
@@ -121,6 +121,7 @@ fn links_are_followed_as_configured() {
     // A row has the keys of the site, and the expected status for links to a file and to a folder outside the root.
     for (keys, outside, folder_outside) in [
         ("", 404, 404),
+        // All links have the owner of their targets.
         ("symlinks = \"owner\"", 200, 200),
         ("symlinks = \"all\"", 200, 200),
     ] {

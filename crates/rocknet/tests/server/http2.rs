@@ -49,6 +49,7 @@ fn files_are_served_as_over_http_1() {
             );
         }
         assert_eq!(found.fields["server"], "RockNet", "{path}");
+        // An HTTP date has 29 characters (RFC 9110 §5.6.7).
         assert_eq!(found.fields["date"].len(), 29, "{path}");
         assert!(!found.fields.contains_key("connection"), "{path}");
     }
@@ -270,12 +271,14 @@ fn a_stop_completes_responses_in_progress() {
 fn http_1_works_on_the_same_port() {
     let server = start("", Vec::new());
     assert_eq!(server.get("/a.txt").text(), "a");
-    for preface in ["PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "GARBAGE INSTEAD OF-IT\r\n\r\n"] {
+    // A damaged preface gets no response, and neither does a line of three words of which the second is no request
+    // target: both can belong to another protocol.
+    for bytes in ["PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "GARBAGE INSTEAD OF-IT\r\n\r\n"] {
         let mut client = server.connect();
-        client.send(preface);
-        client.assert_closed("an invalid preface");
+        client.send(bytes);
+        client.assert_closed("an unknown protocol");
     }
-    // Input that is not the preface is handled as HTTP/1, even if it begins like the preface and arrives byte by byte.
+    // Other input is handled as HTTP/1, even if it begins like the preface and arrives byte by byte.
     for (line, status) in [
         ("GET / ", 400),
         ("GET / FOO", 400),
@@ -316,12 +319,14 @@ fn an_incomplete_preface_times_out_like_a_head() {
         let began = std::time::Instant::now();
         let mut client = server.connect();
         client.send(line);
+        // A client that has sent the first line of the preface expects HTTP/2, so it gets no HTTP/1 response.
         if line.starts_with("PRI *") {
             client.assert_closed(line);
         } else {
             assert_eq!(client.response().status, 408, "{line:?}");
         }
         let took = began.elapsed();
+        // The bound leaves 50 ms for the ticks of the server's timers.
         assert!(took >= std::time::Duration::from_millis(550), "{line:?} after {took:?}");
     }
 }

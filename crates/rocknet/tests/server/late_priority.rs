@@ -24,8 +24,8 @@ const STEP: usize = 16 << 10;
 const PAUSE: Duration = Duration::from_millis(12);
 /// Bytes after which the server has measured the link as slow.
 const MEASURED_AFTER: usize = 600_000;
-/// Maximum number of bytes before the late response: the doubled receive buffer, and three times 64 KiB for the send
-/// budget of an unmeasured link and for packets that the kernel has already begun.
+/// Maximum number of bytes before the late response: the doubled receive buffer, and three times 64 KiB, the send
+/// budget before the first measurement. This leaves room for packets that the kernel has already begun.
 const MAX_BEFORE: usize = 2 * RECEIVE_BUFFER + 3 * (64 << 10);
 
 /// A client that reads slowly.

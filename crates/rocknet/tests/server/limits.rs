@@ -39,18 +39,18 @@ fn head_sizes_are_limited() {
     let defaults = server("");
     let small = server("header_size = \"2KiB\"\nheader_fields = 8\ntarget_size = 100");
     for (server, size, fields, target) in [(&defaults, 16 * 1024, 100, 8 * 1024), (&small, 2048, 8, 100)] {
-        check(server, "a head as large as may be", head_of(size), 200);
-        check(server, "a byte more", head_of(size + 1), 431);
-        check(server, "far more", head_of(size * 8), 431);
+        check(server, "a head of the maximum size", head_of(size), 200);
+        check(server, "a head with a byte more", head_of(size + 1), 431);
+        check(server, "a head far beyond the maximum", head_of(size * 8), 431);
         let endless = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(size * 2));
         check(server, "a head that does not end", endless, 431);
         // `request` adds the field `Host`.
         let lines = |count: usize| request("GET /", &vec!["X: y"; count - 1]);
-        check(server, "as many fields as may be", lines(fields), 200);
-        check(server, "one more", lines(fields + 1), 431);
+        check(server, "the maximum number of fields", lines(fields), 200);
+        check(server, "one field more", lines(fields + 1), 431);
         let line = |size: usize| request(&format!("GET /?{}", "x".repeat(size - 2)), &[]);
-        check(server, "a target as long as may be", line(target), 200);
-        check(server, "a byte more", line(target + 1), 414);
+        check(server, "a target of the maximum length", line(target), 200);
+        check(server, "a target with a byte more", line(target + 1), 414);
     }
     // A target that is too long has another status than fields that are too long.
     check(
@@ -73,14 +73,14 @@ fn body_sizes_are_limited() {
             "x".repeat(size - 1)
         )
     };
-    check(&server, "as much as may be", by_length(1000), 200);
-    check(&server, "a byte more", by_length(1001), 413);
-    check(&server, "as much as may be, chunked", chunked(1000), 200);
-    check(&server, "a byte more, chunked", chunked(1001), 413);
+    check(&server, "a body of the maximum size", by_length(1000), 200);
+    check(&server, "a body with a byte more", by_length(1001), 413);
+    check(&server, "a chunked body of the maximum size", chunked(1000), 200);
+    check(&server, "a chunked body with a byte more", chunked(1001), 413);
     let expecting = request("POST /echo/x", &["Content-Length: 1001", "Expect: 100-continue"]);
     check(&server, "refused before it is sent", expecting, 413);
     let huge = request("POST /echo/x", &["Content-Length: 18446744073709551615"]);
-    check(&server, "the largest number there is", huge, 413);
+    check(&server, "the largest 64-bit number", huge, 413);
     let defaults = self::server("");
     let expecting = |size: u64| {
         let length = format!("Content-Length: {size}");
@@ -88,15 +88,20 @@ fn body_sizes_are_limited() {
     };
     let mut client = defaults.connect();
     client.send(expecting(100 << 20));
-    client.response().expect("as much as may be by default", 100, &[]);
-    check(&defaults, "a byte more by default", expecting((100 << 20) + 1), 413);
+    client.response().expect("the default maximum", 100, &[]);
+    check(
+        &defaults,
+        "a byte more than the default maximum",
+        expecting((100 << 20) + 1),
+        413,
+    );
     let own = Running::start_with(
         Folder::with(&[("www/index.html", "root")]),
         &format!("[limits]\nbody_size = 10\n{}", site("limits = { body_size = 2000 }")),
         vec![mount("/echo/", Echo)],
     );
-    check(&own, "as much as this site allows", by_length(2000), 200);
-    check(&own, "a byte more than it allows", by_length(2001), 413);
+    check(&own, "the maximum of the site", by_length(2000), 200);
+    check(&own, "a byte more than the maximum of the site", by_length(2001), 413);
 }
 
 #[test]

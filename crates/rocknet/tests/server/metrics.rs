@@ -81,6 +81,7 @@ fn requests_are_counted_by_route() {
     assert_eq!(responses("/api/*", "2xx"), 3.0);
     assert_eq!(responses("/api/*", "4xx"), 1.0);
     assert_eq!(responses("/proxied", "2xx"), 1.0);
+    // Each of the four responses has the five bytes `hello`.
     let labels = "{site=\"default\",route=\"/*\"}";
     assert_eq!(count(&format!("rocknet_route_sent_bytes_total{labels}")), 20.0);
     assert_eq!(count(&format!("rocknet_response_duration_seconds_count{labels}")), 4.0);

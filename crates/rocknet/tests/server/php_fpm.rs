@@ -195,7 +195,7 @@ fn request_bodies_arrive_complete() {
         client.send(request("POST /form.php", &[form, framing]) + content);
         assert_eq!(client.response().text(), "hello7", "{framing}");
     }
-    // The upload has 50 MB. Only PHP stores it as a whole.
+    // The upload has 50 MB, more than RockNet keeps in memory.
     let file: Vec<u8> = (0..50_000_000_u32)
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();

@@ -1,4 +1,4 @@
-//! Names of the PHP that RockNet runs, in the metrics and in the access log.
+//! Label of a php-fpm that RockNet runs, in the metrics and in the access log.
 
 use std::fs;
 use std::time::Instant;

@@ -122,6 +122,7 @@ fn pools_are_listed_and_restarted() {
     let [pool] = &pools[..] else { panic!("{pools:?}") };
     assert!(pool.fault.is_none() && pool.restarts == 0, "{pool:?}");
     assert!(pool.processes >= 2, "{pool:?}");
+    // No pool has this name.
     assert_eq!(php.restart("0.1"), 0);
     let mut slow = server.connect();
     slow.send("GET /slow.php HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -215,6 +216,7 @@ fn a_reload_keeps_replaces_or_stops_php_fpm() {
     // The old php-fpm completes a request in progress.
     let mut client = server.connect();
     client.send(super::support::client::request("GET /slow.php", &[]));
+    // The default of `body_size`, and no display of errors.
     assert_eq!(server.get("/sizes.php").text(), "104857600 ");
     reload("mode = \"dev\"", "php = \"auto\"");
     let second = pid(&server, "/master.php");

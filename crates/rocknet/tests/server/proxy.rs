@@ -122,7 +122,7 @@ fn requests_are_rewritten_for_the_upstream() {
 }
 
 #[test]
-fn responses_are_forwarded_unchanged() {
+fn responses_of_upstreams_are_forwarded() {
     // Name, output of the upstream, and status, header fields and body of the response to the client.
     let rows: &[(&str, &str, u16, &[&str], &str)] = &[
         (
@@ -132,6 +132,7 @@ fn responses_are_forwarded_unchanged() {
             &["Content-Length: 3", "X-A: 1"],
             "abc",
         ),
+        // The proxy has received the whole body before it sends the head, so it sends the length instead of chunks.
         (
             "chunked in one write",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1;x=y\r\nc\r\n0\r\n\r\n",
@@ -563,7 +564,7 @@ fn names_are_resolved_without_delaying_the_start() {
 }
 
 over_http3! {
-    responses_are_forwarded_unchanged,
+    responses_of_upstreams_are_forwarded,
     responses_without_a_body_are_forwarded,
     request_bodies_are_streamed,
     events_are_not_buffered,

@@ -74,7 +74,9 @@ fn buffering_is_limited() {
     leaving.send(request("GET /", &[]));
     assert!(leaving.head().starts_with("HTTP/1.1 200 "));
     drop(leaving);
-    received.recv_timeout(DEADLINE).expect("an end of it");
+    received
+        .recv_timeout(DEADLINE)
+        .expect("the end of the upstream's write");
 }
 
 #[test]

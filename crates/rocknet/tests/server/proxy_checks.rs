@@ -61,7 +61,7 @@ fn health_checks_mark_upstreams_down_and_up() {
 }
 
 #[test]
-fn health_checks_connect_like_requests() {
+fn health_checks_have_the_header_fields_of_requests_and_their_own() {
     let keys = "headers = { Host = \"app.internal\", X-Key = \"1\", X-Gone = \"\" }";
     let check = "path = \"/up\", interval = \"100ms\", rise = 1, fall = 1";
     // Further keys of the health check, and the values of `Host`, `X-Key` and `User-Agent` in its requests.

@@ -361,7 +361,7 @@ fn other_protocols_and_closed_connections_are_errors() {
     ] {
         let server = proxied(&url, ", first_byte = \"300ms\"");
         assert_eq!(server.get("/").status, status, "{url}");
-        // A gRPC client gets a gRPC status instead of an error page.
+        // A gRPC client gets the gRPC status 14 (UNAVAILABLE) instead of an error page.
         let mut client = Http2::to(server.address());
         let request = client
             .request("POST", "/a.B/C")

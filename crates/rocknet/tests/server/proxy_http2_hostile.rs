@@ -69,7 +69,7 @@ fn sending(first: &'static [UpstreamFrame], then: &'static [UpstreamFrame], go: 
             let _ = stream.write_all(&bytes);
         };
         write_to(&mut stream, first);
-        if let Some(go) = &*go.lock().expect("a word from the test") {
+        if let Some(go) = &*go.lock().expect("no thread panicked") {
             let _ = go.recv();
             write_to(&mut stream, then);
         }
@@ -175,6 +175,7 @@ fn malformed_heads_get_502_and_forbidden_trailers_are_dropped() {
         match expected {
             None => assert!(head.starts_with("HTTP/1.1 502 "), "row {number}: {text}"),
             Some(trailers) => {
+                // In one row a 103 precedes the response, so the content begins with the head of the response.
                 let content = content.rsplit_once("HTTP/1.1 200 ").map_or(content, |(_, last)| {
                     last.split_once("\r\n\r\n").map_or("", |(_, content)| content)
                 });

@@ -71,8 +71,8 @@ fn each_request_has_its_own_connection_with_a_header() {
             .fetch("GET /x", &[&format!("X-Forwarded-For: {source}")])
             .expect(source, 200, &[]);
         let head = received.recv_timeout(DEADLINE).expect("a request");
-        // Both ports in the header are 0: the field contains none for the client, and the server is configured with
-        // port 0, so that the kernel chooses one.
+        // Both ports in the header are 0: `X-Forwarded-For` contains no port of the client, and the configured port of
+        // the server is 0, so that the kernel chooses one.
         let expected = match source.contains(':') {
             true => format!("PROXY TCP6 {source} ::ffff:127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),
             false => format!("PROXY TCP4 {source} 127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),

@@ -49,7 +49,7 @@ fn clients_of_a_removed_upstream_are_moved_to_one_other() {
     let to = format!("[\"{first}\", \"{second}\", \"{third}\"]");
     let server = balanced(&to, "balance = \"round_robin\", sticky = \"at\"");
     let mut client = server.connect();
-    let named = |response: &ReceivedResponse| {
+    let cookie_of = |response: &ReceivedResponse| {
         let cookie = response.field("Set-Cookie").expect("a cookie").to_owned();
         format!("Cookie: {}", cookie.split(';').next().expect("a pair"))
     };
@@ -57,7 +57,7 @@ fn clients_of_a_removed_upstream_are_moved_to_one_other() {
     let cookie = loop {
         let response = client.get("/");
         if response.text() == "1" {
-            break named(&response);
+            break cookie_of(&response);
         }
         assert!(began.elapsed() < DEADLINE, "the second upstream got no request");
     };
@@ -65,7 +65,7 @@ fn clients_of_a_removed_upstream_are_moved_to_one_other() {
     let elsewhere = client.fetch("GET /", &[&cookie]);
     assert_eq!(elsewhere.status, 200);
     assert_ne!(elsewhere.text(), "1");
-    let cookie = named(&elsewhere);
+    let cookie = cookie_of(&elsewhere);
     for _ in 0..8 {
         let again = client.fetch("GET /", &[&cookie]);
         assert_eq!((again.text(), again.field("Set-Cookie")), (elsewhere.text(), None));

@@ -95,6 +95,7 @@ fn single_ranges_are_served() {
                 &["!Content-Range"],
                 whole,
             ),
+            // Overlapping ranges, too many ranges, and two fields are ignored.
             (
                 "GET /digits.txt",
                 &["Range: bytes=0-5,3-9"],
@@ -110,6 +111,7 @@ fn single_ranges_are_served() {
                 &["!Content-Range"],
                 whole,
             ),
+            // Ranges are defined only for GET (RFC 9110 §14.2).
             (
                 "HEAD /digits.txt",
                 &["Range: bytes=0-3"],

@@ -20,9 +20,9 @@ fn text(root: &str, listen: &[&str]) -> String {
     format!("[site.default]\nroot = \"{root}\"\nlisten = [{}]\n", listen.join(", "))
 }
 
-/// A listener on an address of this machine, at a port that the kernel chooses.
+/// Listening address on loopback, with a port that the kernel chooses.
 const HERE: &str = "127.0.0.1:0";
-/// A listener on another address of this machine, at a port that the kernel chooses.
+/// Another listening address on loopback, with a port that the kernel chooses.
 const THERE: &str = "127.0.0.2:0";
 
 /// Repeats a request until it returns `expected`, because workers apply a new configuration with a short delay.

@@ -340,6 +340,7 @@ fn the_most_specific_route_is_used() {
                     &["X-Route: /downloads/*"],
                     "another root",
                 ),
+                // A route has the keys of its site, and none of a less specific route.
                 ("GET /downloads/deep/x.zip", 404, &["X-Route: /downloads/deep/*"], ""),
                 ("GET /deep/a/b.txt", 200, &["X-Route: /deep/*"], "deep"),
                 ("GET /hello", 200, &["X-Route: /hello"], "exact"),

@@ -19,6 +19,7 @@ fn folder() -> Folder {
     ])
 }
 
+/// The first rule ends the evaluation for paths below `/static/`, so the rule that responds with 403 never applies.
 const RULES: &str = r#"
 errors = { 410 = "/gone.html" }
 headers = { "X-Site" = "here" }

@@ -63,22 +63,22 @@ impl Servers {
         ]);
         folder.remove("spool/here");
         fs::set_permissions(folder.path("www/cgi-bin/count.py"), fs::Permissions::from_mode(0o755)).expect("a mode");
-        let by_records = |name: &str| {
+        let fastcgi_peer = |name: &str| {
             Peer::start(&folder.path(name), |incoming, stream| {
                 write_to(stream, fastcgi::response(&description(incoming)));
                 Next::Keep
             })
         };
-        let plain = |protocol: GatewayProtocol, name: &str| {
+        let gateway_peer = |protocol: GatewayProtocol, name: &str| {
             protocol.start(&folder.path(name), |incoming, stream| {
                 write_to(stream, description(incoming));
             })
         };
         let peers = vec![
-            by_records("php.sock"),
-            by_records("fastcgi.sock"),
-            plain(GatewayProtocol::Scgi, "scgi.sock"),
-            plain(GatewayProtocol::Uwsgi, "uwsgi.sock"),
+            fastcgi_peer("php.sock"),
+            fastcgi_peer("fastcgi.sock"),
+            gateway_peer(GatewayProtocol::Scgi, "scgi.sock"),
+            gateway_peer(GatewayProtocol::Uwsgi, "uwsgi.sock"),
         ];
         let mut text = format!(
             "{SERVER}[limits]\n{limits}\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"unix:php.sock\"\n\

@@ -82,6 +82,7 @@ fn spans_reach_the_collector_and_their_context_the_upstream() {
     client.get("/missing");
     let sent = upstream.last();
     let all = spans(server, &collector);
+    // Each of the four requests has a span, and so has the request to the upstream.
     assert_eq!(all.len(), 5, "{all:#?}");
     assert_eq!(collector.last().field("Authorization"), Some("Bearer s"));
     let named = |name: &str| all.iter().filter(|span| span["name"] == name).collect::<Vec<_>>();
@@ -176,6 +177,8 @@ fn applications_get_the_context_as_a_variable() {
 
 #[test]
 fn sampling_follows_the_client_and_then_the_configuration() {
+    // A row has the sampled fraction, the flags of the client's context, and the number of spans. A sampled request has
+    // one of its own and one for the request to the upstream.
     for (sample, flags, expected) in [
         ("100%", None, 2),
         ("0%", None, 0),

@@ -162,6 +162,7 @@ fn the_upstream_gets_the_same_request_over_http_2() {
     let incoming = upstream.last();
     assert_eq!(incoming.line, "GET /chat?room=1 HTTP/1.1");
     assert_eq!(incoming.field("Upgrade"), Some("websocket"));
+    // The proxy has generated the key: 16 bytes in Base64.
     assert_eq!(incoming.field("Sec-WebSocket-Key").map(str::len), Some(24));
     assert_eq!(incoming.field("Content-Length"), None);
     assert_eq!(incoming.field("Transfer-Encoding"), None);

@@ -65,6 +65,7 @@ fn garbage_gets_an_alert_and_a_close() {
         .collect();
     let rows: &[(&[u8], u8)] = &[
         (b"\x00\x01\x02", 10),
+        // Bytes count as HTTP only if they begin with capital letters up to a space.
         (b"get / http/1.1\r\n\r\n", 10),
         (b"SSH-2.0-x\r\n", 10),
         // A wrong record type, an invalid version, an invalid ClientHello, and a record that is too long.

@@ -149,12 +149,12 @@ fn a_refused_client_gets_the_right_alert() {
 }
 
 /// Returns a chain of `length` certificates with RSA keys of 4096 bits, the key of the client, and the root that signed
-/// the chain. The first certificate of the chain is the client's own.
+/// the chain. The first certificate of the chain is that of the client.
 fn long_chain(length: usize) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, String) {
     // All certificates share one key, because generating a key of this size takes seconds.
     let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096).expect("a key");
     let der = key.serialize_der();
-    let own = || KeyPair::try_from(der.as_slice()).expect("the key again");
+    let same_key = || KeyPair::try_from(der.as_slice()).expect("the key again");
     let authority = |name: &str| {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -163,7 +163,7 @@ fn long_chain(length: usize) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'st
     };
     let root = authority("client root");
     let pem = root.self_signed(&key).expect("a root").pem();
-    let mut issuer = Issuer::new(root, own());
+    let mut issuer = Issuer::new(root, same_key());
     let mut chain = Vec::new();
     for number in (0..length).rev() {
         let params = if number == 0 {
@@ -173,9 +173,9 @@ fn long_chain(length: usize) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'st
         } else {
             authority(&format!("client authority {number}"))
         };
-        let cert = params.signed_by(&own(), &issuer).expect("a certificate");
+        let cert = params.signed_by(&same_key(), &issuer).expect("a certificate");
         chain.insert(0, cert.der().clone());
-        issuer = Issuer::new(params, own());
+        issuer = Issuer::new(params, same_key());
     }
     (chain, PrivateKeyDer::try_from(der).expect("a key"), pem)
 }

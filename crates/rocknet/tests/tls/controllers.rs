@@ -35,6 +35,7 @@ fn controllers_see_the_handshake_and_the_client() {
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let bob = clients.leaf(Kind::Ecdsa, &["bob"]);
     let server = start(&authority, &clients);
+    // Only TLS version of the client, certificate of the client, and true if the ClientHello contains a server name.
     for (only, own, sni) in [
         (&TLS13, Some(&bob), true),
         (&TLS13, None, false),
@@ -50,6 +51,7 @@ fn controllers_see_the_handshake_and_the_client() {
         };
         let tls = client_config.open(server.address()).expect("a handshake");
         let suite = tls.0.conn.negotiated_cipher_suite().expect("a suite").suite();
+        // rustls gives the suites of TLS 1.3 a prefix that the standard names lack.
         let cipher = suite.as_str().expect("a name").replace("TLS13_", "TLS_");
         let port = tls.0.sock.local_addr().expect("an address").port();
         let version = if only.version == TLS13.version {
@@ -59,6 +61,7 @@ fn controllers_see_the_handshake_and_the_client() {
         };
         let mut client = super::support::Client::over(tls);
         for (route, _) in ROUTES {
+            // The controller responds with a line for each property of the connection.
             let text = client.fetch(&format!("GET /{route}"), &["Host: a.test"]).text();
             let lines: Vec<&str> = text.lines().collect();
             let optional = |name: &str, value: Option<&str>| match value {

@@ -81,6 +81,7 @@ fn common_file_orders_load_and_others_are_reported() {
     check("no key", cert, "", Err("contains no private key"));
     check("key for certificate", key, key, Err("there is no certificate"));
     check("half a file", &cert[..cert.len() / 2], key, Err("cannot be read"));
+    // The Base64 of a certificate begins with `M`, so another letter there makes the certificate invalid.
     check("rubbish in it", &cert.replacen('M', "A", 1), key, Err("cannot be read"));
     let locked = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
     check("an encrypted key", cert, &locked, Err("encrypted"));
@@ -249,7 +250,8 @@ fn ocsp_responses_are_sent_with_their_certificates_and_follow_their_files() {
             for (scheme, expected) in ["ecdsa_secp256r1_sha256", "rsa_pss_rsae_sha256"].iter().zip(expected) {
                 let client = ["s_client", "-connect", &place, "-servername", "a.test", "-status"];
                 let output = tool("openssl", &[&client[..], &[version, "-sigalgs", scheme]].concat(), "");
-                // OpenSSL prints a response that it cannot parse as a dump with sixteen bytes per line.
+                // OpenSSL prints a response that it cannot parse as a dump with sixteen bytes per line. The contents
+                // are shorter than one line.
                 assert!(output.contains(expected), "{version} {scheme}: {output}");
             }
         }

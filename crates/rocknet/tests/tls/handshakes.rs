@@ -127,6 +127,7 @@ fn sessions_resume_on_any_worker() {
     failing.rest();
     server.wait_until_idle();
     let metrics = rocknet::inventory::metrics(server.server());
+    // Two versions with six pairs of handshakes each.
     for sample in [
         "rocknet_tls_handshakes_total{result=\"full\"} 12",
         "rocknet_tls_handshakes_total{result=\"resumed\"} 12",
@@ -173,7 +174,7 @@ fn a_client_without_a_common_suite_gets_handshake_failure() {
     let server = start(&authority, "");
     let place = server.address().to_string();
     for offer in [
-        // rustls supports neither RSA and DHE key exchange nor these signatures and curves.
+        // rustls does not support key exchange by RSA or DHE, nor these signatures and curves.
         &["-tls1_2", "-cipher", "AES128-SHA"][..],
         &["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
         &["-tls1_2", "-sigalgs", "ed448"],
@@ -232,6 +233,7 @@ fn common_tools_connect() {
             "hello under TLS",
             "Secure Renegotiation IS supported",
         ] {
+            // TLS 1.3 has no renegotiation, so the version is checked instead.
             let expected = if version == "-tls1_3" && expected.starts_with("Secure") {
                 "TLSv1.3"
             } else {

@@ -8,8 +8,8 @@ use super::certs::{Authority, Kind};
 use super::client::{TlsClient, tool};
 use super::support::{Folder, Running};
 
-/// Starts a server with several sites on one port. `a` and `both` present the same certificate, and `b` its own. `vip`
-/// requires a client certificate and uses the certificate files of `a`.
+/// Starts a server with several sites on one port. `a` and `both` present the same certificate, and `b` another one.
+/// `vip` uses the certificate files of `a`, but requests a client certificate.
 fn start(authority: &Authority, with_default: bool) -> Running {
     let folder = Folder::with(&[
         ("a/x", "a"),
@@ -205,7 +205,7 @@ fn the_minimum_version_of_a_site_applies_to_every_handshake() {
 }
 
 #[test]
-fn an_unknown_name_is_refused_without_a_default_site() {
+fn an_unknown_or_missing_name_is_refused_without_a_default_site() {
     let authority = Authority::new("root");
     for (with_default, name, sni) in [(false, "unknown.test", true), (false, "a.test", false)] {
         let server = start(&authority, with_default);
@@ -242,7 +242,7 @@ fn the_certificate_matches_the_name() {
     }
 }
 
-/// A request for a site other than that of its handshake is also refused if it has a body.
+/// A request for a site other than the one of its handshake is also refused if it has a body.
 #[test]
 fn a_misdirected_request_with_a_body_is_refused() {
     let authority = Authority::new("root");

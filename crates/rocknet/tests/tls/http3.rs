@@ -102,14 +102,17 @@ fn responses_of_one_urgency_take_turns() {
     ];
     let server = start(&authority, &files, "");
     // The window is small, so that no datagram is lost on its way. After a loss, the end of a response would be late.
+    // Without a Priority field, responses share the connection.
     let mut transport = quinn::TransportConfig::default();
     transport.receive_window(quinn::VarInt::from_u32(64 * 1024));
     let client = TlsClient::new(authority.roots(), "a.test");
     let client = Http3Client::open_with(&client, server.address(), transport).expect("a connection");
+    // `received` has the number of bytes of each response that had arrived when the first response was complete.
     let urls = ["https://a.test/a.txt", "https://a.test/b.txt", "https://a.test/c.txt"];
     let received = client.received_with_first(urls.map(get).into());
     assert!(received.iter().all(|bytes| *bytes > LARGE / 2), "{received:?}");
-    // RFC 9218 §4.2: without the parameter `i` (incremental), the responses are sent one after the other.
+    // RFC 9218 §4.2: with the field, but without its parameter `i` (incremental), the responses are sent one after the
+    // other.
     let one_by_one = urls.map(|url| with_priority(url, "u=3"));
     let received = client.received_with_first(one_by_one.into());
     assert!(received[1..].iter().all(|bytes| *bytes < LARGE / 8), "{received:?}");
@@ -161,6 +164,7 @@ fn requests_above_the_limits_are_refused_and_the_connection_continues() {
         let response = client.request(post("https://a.test/echo/"), &vec![0; length]);
         assert_eq!(response.expect("a response").status, 413, "{length}");
     }
+    // 18,000 bytes exceed the default of `header_size`, 16 KiB.
     let large = http::Request::get("https://a.test/")
         .header("x-large", "x".repeat(18_000))
         .body(())
@@ -257,7 +261,7 @@ fn start_request(client: &Http3Client, path: &str) -> quinn::RecvStream {
 const CANCELLED: quinn::VarInt = quinn::VarInt::from_u32(0x10c);
 
 #[test]
-fn a_stream_that_is_not_read_is_reset_although_others_are() {
+fn a_stream_that_is_not_read_is_reset_although_others_are_read() {
     let authority = Authority::new("root");
     let page = "p".repeat(100_000);
     let limits = "[limits]\nsend_stall = \"300ms\"\n";
@@ -412,7 +416,8 @@ fn connections_survive_new_client_addresses_whichever_worker_they_reach() {
     let client = open(&authority, &server);
     let id = client.connection.stable_id();
     for _ in 0..12 {
-        // The kernel selects the worker's socket by the addresses, so most of these reach another worker.
+        // The kernel selects the socket of a worker by the addresses of a datagram, so after most of these changes the
+        // datagrams reach another worker.
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
         client.block_on(async { client.endpoint.rebind(socket).expect("another address") });
         assert_eq!(client.get("https://a.test/").status, 200);

@@ -135,7 +135,8 @@ fn has(response: &[u8], text: &str) -> bool {
     response.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// Returns true if a response has the status 425, which has the index 70 of the static table of QPACK.
+/// Returns true if a response has the status 425: index 70 of the static table of QPACK, with 63 in the prefix and 7 in
+/// the next byte.
 fn is_too_early(response: &[u8]) -> bool {
     response.windows(2).any(|pair| pair == [0xff, 7])
 }
@@ -191,14 +192,14 @@ impl Fixture {
 fn requests_that_may_be_repeated_are_served_in_early_data() {
     let fixture = start(", early_data = true", "");
     // The field `Early-Data: 1`, as sent by a client that is itself a proxy. The server keeps this field.
-    let own = Request {
+    let from_proxy = Request {
         more: b"\x27\x03early-data\x011",
         ..request(GET)
     };
     for (request, text) in [
         (request(GET), "GET Some(\"1\")"),
         (request(OPTIONS), "OPTIONS Some(\"1\")"),
-        (own, "GET Some(\"1\")"),
+        (from_proxy, "GET Some(\"1\")"),
     ] {
         let (is_accepted, response) = fixture.visit(TokenUse::Once, &[request]).remove(0);
         assert!(is_accepted && has(&response, text), "{text}: {response:?}");

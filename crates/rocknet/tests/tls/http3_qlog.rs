@@ -31,6 +31,7 @@ fn traces(folder: &Path) -> Vec<Vec<serde_json::Value>> {
 fn each_connection_has_a_trace_while_the_key_is_set() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("www/index.html", "home"), ("traces/.keep", "")]);
+    // `Folder::with` creates a folder only together with a file in it.
     let path = folder.path("traces");
     std::fs::remove_file(path.join(".keep")).expect("removed");
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");

@@ -17,7 +17,7 @@ const LARGE: usize = 4 << 20;
 const WINDOW: u32 = 64 << 10;
 
 /// Returns a configuration that also listens at the addresses in `more`. `shutdown` is so short that the connections of
-/// a removed address would be cut at once if the address had no drain time of its own.
+/// a removed address would be cut at once if it also limited their drain time.
 fn text(more: &[&str]) -> String {
     let listen: Vec<String> = more.iter().map(|more| format!(", \"https://{more}\"")).collect();
     format!(
@@ -50,7 +50,7 @@ fn connections_of_removed_addresses_continue() {
     let tls = || TlsClient::new(authority.roots(), "a.test");
 
     let mut downloads = Vec::new();
-    // Each address is removed and added with connections of earlier listeners at the same port.
+    // Each address is removed and added while connections of earlier listeners at the same port are open.
     for more in [
         &[&*one][..],
         &[],
@@ -107,6 +107,7 @@ fn connections_of_removed_addresses_continue() {
 
 #[test]
 fn a_client_may_read_its_response_after_it_has_acknowledged_it() {
+    /// Size in bytes of a response that arrives completely before the client reads it.
     const SMALL: usize = 20_000;
     let authority = Authority::new("root");
     let folder = Folder::with(&[]);

@@ -7,16 +7,20 @@ use super::client::TlsClient;
 use super::http3_client::{Http3Client, connect};
 use super::support::{Folder, Running};
 
-/// Returns a configuration with the sites `a.test` and `b.test` at one address. `server`: keys of `[server]`. `own`:
-/// keys of `a.test`.
-fn text(server: &str, own: &str) -> String {
+/// Returns a configuration with the sites `a.test` and `b.test` at one address. `server`: keys of `[server]`.
+/// `keys_of_a`: further keys of `a.test`.
+fn text(server: &str, keys_of_a: &str) -> String {
     let site = |name: &str, keys: &str| {
         format!(
             "[site.\"{name}.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
              tls = {{ cert = \"{name}.pem\", key = \"{name}.key\" }}\n{keys}"
         )
     };
-    format!("[server]\nworkers = 1\n{server}{}{}", site("a", own), site("b", ""))
+    format!(
+        "[server]\nworkers = 1\n{server}{}{}",
+        site("a", keys_of_a),
+        site("b", "")
+    )
 }
 
 fn start(authority: &Authority, text: &str) -> Running {
@@ -80,11 +84,11 @@ fn a_reload_switches_http3_on_and_off() {
 #[test]
 fn a_site_overrides_the_server() {
     let authority = Authority::new("root");
-    for (server, own, expected) in [
+    for (server, keys_of_a, expected) in [
         ("", "http3 = false\n", (false, true)),
         ("http3 = false\n", "http3 = { max_age = \"1h\" }\n", (true, false)),
     ] {
-        let server = start(&authority, &text(server, own));
+        let server = start(&authority, &text(server, keys_of_a));
         let accepted = ["a.test", "b.test"].map(|name| accepts(&authority, &server, name));
         assert_eq!(accepted, [expected.0, expected.1]);
         // Without HTTP/3 the field is `clear`. Otherwise it is missing, because the kernel has chosen the port.
@@ -112,7 +116,7 @@ fn one_listener_of_a_site_has_no_http3() {
     drop(free);
     let listen = format!("listen = [\"https://127.0.0.1:0\", \"https://{excepted}\"]");
     let of_every_site =
-        |server: &str, own: &str| text(server, own).replace("listen = \"https://127.0.0.1:0\"", &listen);
+        |server: &str, keys_of_a: &str| text(server, keys_of_a).replace("listen = \"https://127.0.0.1:0\"", &listen);
     let port = excepted.port();
 
     let server = start(

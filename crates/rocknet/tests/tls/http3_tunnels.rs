@@ -18,10 +18,10 @@ use super::support::{Folder, Running};
 
 type TunnelStream = h3::client::RequestStream<BidiStream<Bytes>, Bytes>;
 
-/// Bytes that exceed all buffers of a tunnel.
+/// Number of bytes that exceeds all buffers of a tunnel.
 const IN_FLIGHT: usize = 16 << 20;
 
-/// Bytes that exceed the windows of both sides several times.
+/// Number of bytes that exceeds the windows of both sides several times.
 const LARGE: usize = 4 << 20;
 
 struct Fixture {
@@ -55,6 +55,7 @@ impl Fixture {
 
 fn connect_request(path: &str) -> http::Request<()> {
     http::Request::connect(format!("https://a.test{path}"))
+        // The handler accepts any protocol, and the crate `h3` supports only a few.
         .extension(Protocol::CONNECT_UDP)
         .body(())
         .expect("a request")
@@ -69,7 +70,8 @@ fn open(client: &Http3Client, request: http::Request<()>) -> (TunnelStream, u16)
     })
 }
 
-/// Opens a tunnel, which begins with `early ` from the handler.
+/// Opens a tunnel, which begins with `early ` from the handler. Returns the client's stream, and the other end of the
+/// handler's socket.
 fn open_tunnel(client: &Http3Client, peers: &mut Peers) -> (TunnelStream, UnixStream) {
     let (mut stream, status) = open(client, connect_request("/join/x"));
     assert_eq!(status, 200);

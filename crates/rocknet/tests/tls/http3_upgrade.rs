@@ -45,7 +45,7 @@ pub fn upgrade(server: &Server, old: Pid) -> NewProcess {
 fn wait_for_end(process: Pid) {
     let deadline = Instant::now() + DEADLINE;
     let stat = format!("/proc/{}/stat", process.as_raw_nonzero());
-    // A zombie has ended too: its parent is the test.
+    // A zombie has ended, too: it remains only until its parent, the test, waits for it.
     while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
         assert!(Instant::now() < deadline, "the old process did not end");
         thread::yield_now();
@@ -117,6 +117,7 @@ fn connections_continue_if_the_new_process_has_no_http3() {
 
     let path = server.setup.folder.path().join("rocknet.toml");
     let text = std::fs::read_to_string(&path).expect("a configuration");
+    // The file ends with the keys of the site.
     std::fs::write(&path, format!("{text}http3 = false\n")).expect("written");
     let first = server.pid();
     let _second = upgrade(&server, first);
@@ -198,7 +199,7 @@ fn connections_of_the_old_process_continue_while_the_new_one_removes_and_adds_th
         }
     };
     reload(&text.replace(&address.to_string(), "127.0.0.2:0"), false);
-    // The client must send datagrams for each window, which reach the new process.
+    // The download continues only if datagrams of the client extend the window, and these reach the new process.
     let mut received = 0;
     while received < 4 * u64::from(WINDOW) {
         let piece = old.block_on(download.recv_data()).expect("an open stream");

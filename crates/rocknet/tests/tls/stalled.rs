@@ -78,6 +78,8 @@ fn a_client_that_does_not_read_is_reset() {
                 tls.write_all(bytes).expect("room");
                 tls.flush().expect("room");
                 if *broken {
+                    // The response is queued first, so that the server reads the invalid record while it waits for the
+                    // client.
                     wait_for_queue(what, &tls.0.sock);
                     tls.0.sock.write_all(&[0xff; 100]).expect("room");
                 }

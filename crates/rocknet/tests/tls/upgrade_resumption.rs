@@ -27,7 +27,7 @@ struct Fixture {
     authority: Authority,
     server: Server,
     address: SocketAddr,
-    /// Processes that have taken over. They are killed at the end.
+    /// Processes that have taken over. They are killed when the fixture is dropped.
     successors: Vec<NewProcess>,
 }
 
@@ -106,7 +106,7 @@ fn tickets_of_the_old_process_are_resumed_in_the_new_one() {
         1,
         "the second visit resumes the session"
     );
-    // Tickets are passed on from process to process.
+    // There are two upgrades, because the second process must pass on the ticket secrets that it has received itself.
     fixture.upgrade();
     fixture.upgrade();
     for (name, config) in &clients {
@@ -154,7 +154,8 @@ fn early_data_is_rejected_if_the_new_process_has_other_settings() {
     visit(&fixture, &client, fixture.address, "first");
     let path = fixture.server.setup.folder.path().join("rocknet.toml");
     let text = std::fs::read_to_string(&path).expect("a configuration");
-    // Clients remember the maximum size of a request head.
+    // Clients remember the maximum size of a request head together with a ticket, so a server with another maximum must
+    // reject early data.
     std::fs::write(&path, format!("{text}\n[limits]\nheader_size = \"8KiB\"\n")).expect("written");
     fixture.upgrade();
     assert!(!visit(&fixture, &client, fixture.address, "second"));
@@ -241,7 +242,8 @@ async fn send_request(connection: &quinn::Connection, query: &str) -> quinn::Rec
     from
 }
 
-/// Requests a file, in early data if the client has a ticket for that. Returns true if the early data was accepted.
+/// Requests a file, in early data if the client has a ticket that permits it. Returns true if the early data was
+/// accepted.
 fn visit(fixture: &Fixture, client: &quinn::ClientConfig, to: SocketAddr, query: &str) -> bool {
     let accepted = run(client, async |endpoint| {
         let connecting = endpoint.connect(to, "z.test").expect("a valid name");
@@ -268,7 +270,7 @@ fn visit(fixture: &Fixture, client: &quinn::ClientConfig, to: SocketAddr, query:
             received.windows(body.len()).any(|window| window == body),
             "{received:?}"
         );
-        // The tickets for later visits arrive before this response, but not always before one to early data.
+        // The tickets for later visits arrive before this response, but not always before a response to early data.
         let mut response = send_request(&connection, "fence").await;
         response.read_to_end(64 * 1024).await.expect("a response");
         connection.close(0_u32.into(), b"");
@@ -301,12 +303,12 @@ struct Relay {
 struct Recorder {
     datagrams: Mutex<Vec<Vec<u8>>>,
     arrived: Condvar,
-    /// True to record only.
+    /// True if datagrams are recorded but not forwarded.
     holds: AtomicBool,
 }
 
 impl Relay {
-    /// Starts threads that run until the tests end.
+    /// Starts a relay to `server`. Its threads run until the test process ends.
     fn start(server: SocketAddr) -> Relay {
         let front = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a socket"));
         let back = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a socket"));

@@ -1,5 +1,5 @@
-//! Upstreams over TLS: which certificates are trusted, error messages about untrusted certificates, and connections
-//! that are closed without close_notify.
+//! Upstreams over TLS: trusted and untrusted certificates, session resumption, connections that are closed without
+//! close_notify, tunnels, and health checks.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -120,6 +120,7 @@ fn requests_and_responses_pass_under_both_versions() {
         let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
         let mut client = server.connect();
         for _ in 0..3 {
+            // The length of `GET /a?b HTTP/1.1 0`.
             client.get("/a?b").expect("a page", 200, &["Content-Length: 19"]);
         }
         let sent = "x".repeat(3_000_000);
@@ -282,6 +283,7 @@ fn a_response_without_close_notify_is_incomplete() {
         if has_close_notify {
             assert!(text.contains("begun") && text.contains(", ended"), "{text}");
         }
+        // The last chunk marks the response as complete.
         assert_eq!(text.contains("\r\n0\r\n\r\n"), has_close_notify, "{text}");
     }
 }

@@ -87,8 +87,8 @@ pub fn post(stream: u32, path: &str) -> Vec<u8> {
     request(stream, "POST", path, &[], false)
 }
 
-/// Returns the DATA frames of a body. Each has at most 16,384 bytes, which every server accepts (RFC 9113 §4.2). The
-/// last frame ends the stream.
+/// Returns the DATA frames of a body that is not empty. Each has at most 16,384 bytes, which every server accepts (RFC
+/// 9113 §4.2). The last frame ends the stream.
 pub fn body_frames(stream: u32, bytes: &[u8]) -> Vec<u8> {
     let mut frames: Vec<_> = bytes
         .chunks(16_384)
@@ -169,7 +169,8 @@ pub fn frames(bytes: &[u8]) -> (Vec<Frame>, usize) {
         frames.push(Frame {
             kind: header[3],
             flags: header[4],
-            stream: number(&header[5..]) & WINDOW_MAX,
+            // The most significant bit is reserved (RFC 9113 §4.1).
+            stream: number(&header[5..]) & 0x7fff_ffff,
             payload: payload.to_vec(),
         });
         at = end;

@@ -77,6 +77,9 @@ fn image(seed: u32) -> Vec<u8> {
     const HEADER: u32 = 54;
     let size = EDGE * EDGE * 3;
     let mut bytes = b"BM".to_vec();
+    // The file header and the BITMAPINFOHEADER: file size, reserved, offset of the pixels, size of the info header,
+    // width, height, one plane of 24 bits per pixel, no compression, size of the pixels, 2,835 pixels per metre twice,
+    // no palette.
     for value in [
         HEADER + size,
         0,

@@ -36,7 +36,7 @@ pub struct Visit {
     pub parts: Vec<PartTiming>,
 }
 
-/// Times of the document or of a resource.
+/// Times of the document or of a resource, in milliseconds since the start of the navigation.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct PartTiming {
     /// Last segment of the URL.
@@ -59,8 +59,9 @@ impl Browser {
         Ok(Browser { program })
     }
 
-    /// Loads the page of a server with an empty profile. `wrapper` is a program with arguments that runs the command
-    /// after them, or empty. Fails if a resource is missing, or if one arrived over another version of HTTP.
+    /// Loads the page of a server with an empty profile. `wrapper`: a program with arguments that runs the command
+    /// after them; empty for none. `options`: further options of the browser. Fails if a resource is missing, or if one
+    /// arrived over another version of HTTP.
     pub fn visit(
         &self,
         wrapper: &[OsString],

@@ -1,4 +1,5 @@
-//! HTTP/3, compared with a bare loop, with the usual server in Rust and with Caddy.
+//! HTTP/3, compared with the floor, which is a bare event loop, with a reference server made of the usual crates of
+//! Rust, and with Caddy.
 
 use super::Group;
 use super::io::RING;

@@ -18,12 +18,14 @@ pub const GROUP: Group = Group {
     goals: GOALS,
 };
 
+/// RockNet on epoll. A server without the descriptor in `holds` uses the other back end, and gets no figures.
 pub const EPOLL: Lane = Lane {
     name: "rocknet-epoll",
     environment: &[("ROCKNET_BACKEND", "epoll")],
     holds: Some("anon_inode:[eventpoll]"),
     ..ROCKNET
 };
+/// RockNet on io_uring, checked like [`EPOLL`].
 pub const RING: Lane = Lane {
     name: "rocknet-io_uring",
     environment: &[("ROCKNET_BACKEND", "io_uring")],

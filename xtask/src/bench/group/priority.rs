@@ -14,22 +14,26 @@ pub const GROUP: Group = Group {
     goals: GOALS,
 };
 
+/// Two routes that list folders, one of high and one of low priority.
 const WITH: Lane = Lane {
     name: "rocknet",
     variant: Variant::Listings { ranked: true },
     ..ROCKNET
 };
+/// The same routes without priorities.
 const WITHOUT: Lane = Lane {
     name: "rocknet-without",
     variant: Variant::Listings { ranked: false },
     ..ROCKNET
 };
 
+/// Two routes that wait for one upstream, one of high and one of low priority.
 const QUEUED: Lane = Lane {
     name: "rocknet",
     variant: Variant::Queued { ranked: true },
     ..ROCKNET
 };
+/// The routes to one upstream without priorities.
 const QUEUED_WITHOUT: Lane = Lane {
     name: "rocknet-without",
     variant: Variant::Queued { ranked: false },

@@ -15,6 +15,7 @@ pub const GROUP: Group = Group {
     goals: GOALS,
 };
 
+/// RockNet on io_uring. Without an open ring (`holds`) it has fallen back to epoll, and gets no figures.
 const RING: Lane = Lane {
     name: "rocknet-io_uring",
     environment: &[("ROCKNET_BACKEND", "io_uring")],

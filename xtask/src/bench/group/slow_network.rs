@@ -14,6 +14,7 @@ pub const GROUP: Group = Group {
     goals: GOALS,
 };
 
+/// Returns `lane` with another name, reachable from the network namespace of the browser.
 const fn public(name: &'static str, lane: Lane) -> Lane {
     Lane {
         name,
@@ -47,6 +48,7 @@ const ROWS: &[Row] = &[
 const US: &str = "rocknet-h3";
 const CADDY_H3: &str = "caddy-h3";
 
+// Column 0 is the time of the last style sheet, and column 2 the time of the load event.
 #[rustfmt::skip] // A table is read by its columns.
 const GOALS: &[Goal] = &[
     goal("HTTP/3, 20 ms, no loss: load, × Caddy", 1.05, CountedBeside("slow-20-0", US, CADDY_H3, 2)),

@@ -23,6 +23,7 @@ const fn tunnelled(lane: Lane) -> Lane {
     }
 }
 
+/// RockNet on io_uring. Without an open ring (`holds`) it has fallen back to epoll, and gets no figures.
 const RING: Lane = Lane {
     name: "rocknet-io_uring",
     environment: &[("ROCKNET_BACKEND", "io_uring")],

@@ -71,7 +71,7 @@ pub const SLOW: ServerProgram = ServerProgram {
 /// Delay of the slow server in milliseconds, like that of a database query.
 const DELAY_MS: &str = "2";
 
-/// Returns the target folder of the floor, which is a workspace of its own.
+/// Returns the target folder of the floor programs, which are a separate workspace.
 pub fn target() -> PathBuf {
     repository::target().join("floor")
 }

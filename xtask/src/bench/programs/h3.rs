@@ -31,7 +31,7 @@ pub fn load_generator() -> Option<PathBuf> {
     built("h3-load")
 }
 
-/// Builds the programs. They are a workspace of their own.
+/// Builds the programs. They are a separate workspace.
 pub fn build() -> Result<(), Failure> {
     let mut cargo = cargo();
     cargo.args([

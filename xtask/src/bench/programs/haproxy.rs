@@ -5,8 +5,8 @@ use crate::Failure;
 use crate::bench::variant::Variant;
 use crate::command::find;
 
-/// Connection limit of all rows except that of tunnels. HAProxy needs two descriptors for each and does not start if
-/// the limit is lower.
+/// Connection limit of all rows except that of tunnels. HAProxy needs two descriptors for each connection, and does not
+/// start if the descriptor limit is lower.
 const CONNECTIONS: u32 = 4_000;
 
 /// Connection limit of the row of tunnels, which needs a higher descriptor limit anyway.

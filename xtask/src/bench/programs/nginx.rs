@@ -121,6 +121,8 @@ fn proxied(deployment: &Deployment<'_>) -> (String, &'static str) {
         .iter()
         .map(|port| format!("    server 127.0.0.1:{port};\n"));
     let servers: String = servers.collect();
+    // Idle connections that are kept for reuse: 128, as in RockNet's proxy, or as many as RockNet is configured to
+    // keep.
     let (kept, proxied) = match deployment.variant {
         Variant::Tunnels => (128, UPGRADED),
         Variant::FastCgi | Variant::Php => (KEEP_ALIVE_CONNECTIONS, BY_FASTCGI),

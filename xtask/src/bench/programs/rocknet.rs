@@ -31,7 +31,7 @@ pub const BEFORE: ServerProgram = ServerProgram {
     configure: configure_before,
 };
 
-/// RockNet embedded in a program with a handler of its own, for requests that a file server cannot serve.
+/// RockNet embedded in a program with an additional handler, for requests that a file server cannot serve.
 pub const WITH_HANDLER: ServerProgram = ServerProgram {
     name: "rocknet-handler",
     settings: "the example `echo`: the same server with a handler that returns the length of the request body",
@@ -41,7 +41,7 @@ pub const WITH_HANDLER: ServerProgram = ServerProgram {
     configure: configure_with_handler,
 };
 
-/// Maximum concurrent requests to the slow server. There are few, so that a queue forms.
+/// Maximum concurrent requests to the slow upstream. There are few, so that a queue forms.
 const CONCURRENCY: u32 = 8;
 
 fn find() -> Option<PathBuf> {
@@ -112,9 +112,9 @@ fn configuration(deployment: &Deployment<'_>) -> Result<String, Failure> {
         for index in 0..count {
             let name = site_name(index);
             // Each site has its own files, as if it had its own certificate, although their bytes are the same.
-            let own = |end: &str| deployment.scratch.join(format!("{index}.{end}"));
-            fs::copy(&certificate.chain, own("pem"))?;
-            fs::copy(&certificate.key, own("key"))?;
+            let file = |end: &str| deployment.scratch.join(format!("{index}.{end}"));
+            fs::copy(&certificate.chain, file("pem"))?;
+            fs::copy(&certificate.key, file("key"))?;
             let _ = write!(
                 text,
                 "[site.\"{name}\"]\nroot = \"{root}\"\nlisten = \"https://127.0.0.1:{port}\"\n\

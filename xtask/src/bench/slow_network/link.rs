@@ -29,7 +29,7 @@ pub struct Link {
     free_at: Option<Instant>,
 }
 
-/// PacketOutcome of sending a packet.
+/// Outcome of sending a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketOutcome {
     /// The packet arrives at this moment.

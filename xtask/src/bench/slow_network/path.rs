@@ -42,11 +42,12 @@ impl NetworkPath {
         for arguments in connect(CLIENT_DEVICE, CLIENT_ADDRESS, SERVER_ADDRESS) {
             client.ip(&arguments)?;
         }
-        // Linux would use measurements of earlier connections to the same address.
+        // Otherwise Linux would use measurements of earlier connections to the same address.
         ip(&["tcp_metrics", "flush", "all"])?;
         let delay = round_trip / 2;
         let conditions = |rate| Conditions { rate, delay, loss };
         let to_client = carry(&server_device, &client_device, Link::new(conditions(Some(RATE)), seed))?;
+        // Another seed, so that the directions lose different packets.
         carry(&client_device, &server_device, Link::new(conditions(None), !seed))?;
         Ok(NetworkPath { client, to_client })
     }
@@ -82,7 +83,8 @@ fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
 }
 
-/// Network namespace that a waiting process keeps alive. It ends with this program, because its input then ends.
+/// Network namespace that a waiting process keeps alive. The process ends with this program, because its input then
+/// ends.
 struct ClientNamespace(Child);
 
 impl ClientNamespace {

@@ -22,7 +22,7 @@ const HIGHEST_PRIORITY: i32 = -20;
 pub struct Counters {
     /// Packets that arrived or were lost at random.
     pub carried: AtomicU64,
-    /// Packets of them that were lost at random.
+    /// Carried packets that were lost at random.
     pub lost: AtomicU64,
     /// Packets that were dropped because the queue was full.
     pub dropped: AtomicU64,
@@ -42,6 +42,7 @@ pub fn carry(from: &File, to: &File, link: Link) -> io::Result<Arc<Counters>> {
     Ok(counters)
 }
 
+/// Reads the packets of one direction, and passes on those that arrive, each with its moment of arrival.
 fn receive(mut from: File, to: &Sender<InFlight>, mut link: Link, counters: &Counters) {
     prefer_this_thread();
     let mut packet = [0; PACKET];
@@ -74,9 +75,9 @@ fn deliver(mut to: File, from: &Receiver<InFlight>) {
 }
 
 /// Moves this thread to the core of the server, because the browser keeps the other core busy, and lets it run before
-/// other processes. Without permission it is only less exact.
+/// other processes. Without permission, the relay is only less exact.
 fn prefer_this_thread() {
     let _ = pin_to(SERVER_CORE);
-    // In Linux, the calling process is the calling thread here.
+    // Without a process ID, Linux changes the priority of the calling thread only.
     let _ = setpriority_process(None, HIGHEST_PRIORITY);
 }

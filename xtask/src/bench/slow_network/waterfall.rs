@@ -10,6 +10,7 @@ pub struct VisitPanel<'a> {
     pub visit: &'a Visit,
 }
 
+/// Width of a panel in pixels, and gap between panels.
 const PANEL: f64 = 270.0;
 const GAP: f64 = 14.0;
 /// Height of the picture's title, of a panel's title, and of the scale below the bars.
@@ -67,6 +68,7 @@ fn end(visit: &Visit) -> f64 {
     visit.parts.iter().map(|part| part.end).fold(visit.loaded, f64::max)
 }
 
+/// Draws a panel. `bars`: height of all bars. `end`: time at the right edge in milliseconds.
 fn draw(body: &mut String, panel: &VisitPanel<'_>, (left, top): (f64, f64), bars: f64, end: f64) {
     let x = |milliseconds: f64| left + milliseconds / end * PANEL;
     let first = top + PANEL_TITLE;

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 /// Last version of virtualenv that supports Python 2.7.
 const VIRTUALENV: &[&str] = &["virtualenv<20.22"];
-/// Requirements of the suite that its own package does not declare; each is the last compatible version for Python 2.7.
+/// Requirements of the suite that its package does not declare, each in the last version that is compatible with Python
+/// 2.7.
 const REQUIREMENTS: &[&str] = &[
     "setuptools==44.0.0",
     "txaio==2.1.0",
@@ -77,7 +78,7 @@ pub fn interpreter() -> Result<PathBuf, Failure> {
         pip
     };
     output(pip().args(REQUIREMENTS))?;
-    // From source, because the source package declares no requirements that would conflict.
+    // The suite is installed from source, because the source package declares no requirements that would conflict.
     output(pip().args(["--no-deps", "--no-binary", ":all:", SUITE]))?;
     fs::write(written, list)?;
     Ok(interpreter)

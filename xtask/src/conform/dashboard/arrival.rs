@@ -30,13 +30,14 @@ pub fn run(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), F
     session.browser.open(&other)?;
     follow(session, "/logs")?;
     session.browser.wait_for("location.pathname === '/login'")?;
-    // The page that was not found is in the console.
+    // The browser has reported the page that was not found as an error, so the errors are discarded.
     session.browser.errors()?;
     session.sign_in(site)
 }
 
 /// Follows a link to a page of the dashboard, from the page that is open.
 fn follow(session: &mut DashboardSession, path: &str) -> Result<(), Failure> {
+    // The timer lets the call return its result, 0, before the page is left.
     let script = format!("setTimeout(() => location.assign('{}{path}')), 0", session.url);
     session.browser.evaluate(&script).map(drop)
 }

@@ -38,7 +38,7 @@ fn folder(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> R
     session.no_errors("/websites/edit")
 }
 
-/// A wrong value is reported beside its field while it is typed, which keeps the focus and the text.
+/// A wrong value is reported beside its field while it is typed. The field keeps the focus and the text.
 fn checks(session: &mut DashboardSession) -> Result<(), Failure> {
     open(session, "files.localhost")?;
     session.fill("root", "nowhere")?;
@@ -69,7 +69,7 @@ fn checks(session: &mut DashboardSession) -> Result<(), Failure> {
         .wait_for("document.activeElement.id === 'root' && document.activeElement.ariaInvalid === 'true'")?;
     session.shows("Fill in this field.")?;
     leave(session)?;
-    // The refused request is in the console.
+    // The browser has reported the refused request as an error, so the errors are discarded.
     session.browser.errors().map(drop)
 }
 
@@ -99,7 +99,7 @@ fn kinds(session: &mut DashboardSession) -> Result<(), Failure> {
     session.no_errors("/websites/edit")
 }
 
-/// Several fields are saved together, and keep what the form does not show.
+/// Several fields are saved together. Text of the file that the form does not show is kept.
 fn values(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
     let before = site.config()?;
     open(session, "files.localhost")?;
@@ -118,7 +118,7 @@ fn values(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Fa
         session,
         "document.getElementById('aliases').value.includes('papers.localhost')",
     )?;
-    // Saving again changes nothing. Undo is offered with the report of a change only.
+    // Saving again changes nothing. Undo is offered only with the report of a change.
     session.click("form .actions button")?;
     session.shows("Nothing is changed.")?;
     open(session, "files.localhost")?;
@@ -147,12 +147,12 @@ fn conflict(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), 
         "document.getElementById('index').value === 'home.html\\nindex.html'",
     )?;
     contains(site, "home.html", false)?;
-    // The second attempt is a decision.
+    // Saving again confirms the change, which is then made in the new text of the file.
     session.click("form .actions button")?;
     saved(session, "files.localhost")?;
     contains(site, "index = [\"home.html\", \"index.html\"]", true)?;
     contains(site, "# By hand.", true)?;
-    // The refused request is in the console too.
+    // The browser has reported the refused request as an error, so the errors are discarded.
     session.browser.errors().map(drop)
 }
 
@@ -168,6 +168,7 @@ fn copy(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Fail
     session.browser.press("Enter")?;
     saved(session, "copy.localhost")?;
     contains(site, "[site.\"copy.localhost\"]", true)?;
+    // The form now edits the copy, so another name renames it.
     session.fill("name", "other.localhost")?;
     session.browser.press("Enter")?;
     saved(session, "other.localhost")?;
@@ -178,7 +179,7 @@ fn copy(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Fail
     session.browser.errors().map(drop)
 }
 
-/// A user is added by a password, of which the file of the website gets a hash.
+/// Adds a user with a password. The file of the website gets only a hash of the password.
 fn user(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
     let before = fs::read_to_string(site.included())?;
     open(session, "notes.localhost")?;

@@ -1,4 +1,4 @@
-//! The view of maintenance and the explanation of an address: forms that need no script.
+//! The view of maintenance and the view that explains an address: forms that need no script.
 
 use super::assertions::expect;
 use super::session::DashboardSession;
@@ -37,7 +37,7 @@ pub fn run(session: &mut DashboardSession) -> Result<(), Failure> {
         .browser
         .wait_for("document.getElementById('url').getAttribute('aria-invalid') === 'true'")?;
     session.accessible("/explain with a problem")?;
-    // The page with the status of the problem is in the console.
+    // The browser has reported the status of the page with the problem as an error, so the errors are discarded.
     session.browser.errors().map(drop)
 }
 
@@ -48,7 +48,7 @@ fn level(session: &mut DashboardSession, module: &str) -> Result<(), Failure> {
     session.browser.press("Enter")
 }
 
-/// Waits for the report about an instruction.
+/// Waits for the report about an instruction. `kind`: `good` or `bad`.
 fn reported(session: &mut DashboardSession, kind: &str) -> Result<(), Failure> {
     session
         .browser

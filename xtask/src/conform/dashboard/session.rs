@@ -33,7 +33,7 @@ const NARROW: Viewport = Viewport(360, 740);
 /// Seconds of load that the charts in the pictures show.
 const LOAD_SECONDS: u32 = 60;
 
-/// Rules of axe-core that are checked: WCAG 2.2 up to AA, and what its authors recommend beyond.
+/// Rules of axe-core that are checked: WCAG 2.2 up to AA, and the further recommendations of the authors of axe-core.
 const RULES: &str = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']";
 
 /// A browser that is signed in to a dashboard.

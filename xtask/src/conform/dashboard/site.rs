@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Settings of every test: a state folder and ports of its own.
+/// Settings of every server: its state folder, and a port of the control API that the kernel chooses.
 const SETTINGS: &str = "# Comments are kept.\ninclude = [\"sites/*.toml\"]\n[server]\nstate = \"state\"\n\n[admin]\nlisten = \"127.0.0.1:0\"\n";
 
 /// Three websites: files, another server, and HTTPS.
@@ -31,7 +31,7 @@ tls = "local"
 access = "stdout"
 "#;
 
-/// A website in a file of its own.
+/// A website in an included file.
 const INCLUDED: &str = "# Included.\n[site.\"notes.localhost\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"../www\"\n";
 
 /// Requests that give the charts something to show.
@@ -96,12 +96,12 @@ impl DashboardSite {
     /// Returns a new link to the dashboard. Waits until the server has its control socket.
     pub fn link(&self) -> Result<String, Failure> {
         let socket = self.folder.path().join("state/admin/control.sock");
-        let listed = Command::new(&self.program)
+        let printed = Command::new(&self.program)
             .args(["dashboard", "--socket"])
             .arg(&socket)
             .output()?;
-        if listed.status.success() {
-            return Ok(String::from_utf8_lossy(&listed.stdout).trim().to_owned());
+        if printed.status.success() {
+            return Ok(String::from_utf8_lossy(&printed.stdout).trim().to_owned());
         }
         // The bare server prints nothing when it is ready.
         for _ in 0..CONNECT_ATTEMPTS {

@@ -89,7 +89,7 @@ pub fn errors(session: &mut DashboardSession, site: &DashboardSite) -> Result<()
         .browser
         .open(&format!("{}/websites/edit?name=nothing", session.url))?;
     session.shows("there is no website with this name")?;
-    // Views whose data the server always has: their requests fail on the way.
+    // The server always has the data of these views, so their requests are blocked on the way.
     for (view, selector) in [
         ("/upstreams", "[data-do=drain]"),
         ("/certificates", "h1"),

@@ -41,7 +41,7 @@ fn overview(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), 
         .browser
         .wait_for("document.querySelector('#sites th')?.textContent === 'files.localhost'")?;
     expect(session, "document.activeElement.dataset.do === 'reload'")?;
-    // The question before a stop can be left by keyboard, which stops nothing.
+    // The question before a stop is left by keyboard. The server then does not stop.
     session.browser.press("Tab")?;
     session.browser.press("Enter")?;
     session.browser.wait_for("document.querySelector('dialog[open]')")?;
@@ -83,7 +83,7 @@ fn add(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> Resu
     }
     session.open("/websites")?;
     session.shows(name)?;
-    // The refused form is in the console.
+    // The browser has reported the refused form as an error, so the errors are discarded.
     session.browser.errors().map(drop)
 }
 
@@ -117,7 +117,7 @@ fn disable(session: &mut DashboardSession, site: &DashboardSite, name: &str) -> 
     session.no_errors("/websites")
 }
 
-/// Edits an included file, which has a history of its own.
+/// Edits an included file, whose changes are in the history, too.
 fn included(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
     let file = site.included();
     let before = fs::read_to_string(&file)?;
@@ -183,7 +183,7 @@ fn text(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Fail
     session
         .browser
         .evaluate("document.querySelector('[data-do=revert]').click()")?;
-    // The refused requests are in the console too.
+    // The browser has reported the refused requests as errors, so the errors are discarded.
     session.browser.errors()?;
     site.write_config(&format!("{before}# An end.\n"))
 }

@@ -20,7 +20,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 /// Page with sub-resources, an upload and a WebSocket.
 const PAGE: &str = include_str!("chromium/page.html");
-/// Items that its script adds.
+/// Items that the script of the page adds.
 const PAGE_ITEMS: [&str; 8] = [
     "script loaded rgb(1, 2, 3)",
     "upload arrived",
@@ -61,7 +61,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     let url = site.server.url(PATH);
     let loaded = browser::load_with_quic(&[IPV4, UNFORCED], &url, Some(site.home()))?;
     check(&url, loaded, &ANNOUNCED_ITEMS)?;
-    println!("without that, the first visit uses HTTP/2, and a later one HTTP/3");
+    println!("without QUIC forced, the first visit uses HTTP/2, and a later one HTTP/3");
     Ok(())
 }
 

@@ -32,7 +32,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds the client, a workspace of its own, and returns its path. The first build takes minutes.
+/// Builds the client, which is a separate workspace, and returns its path. The first build takes minutes.
 fn build() -> Result<PathBuf, Failure> {
     let target = repository::target().join("h3i");
     let mut cargo = cargo();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The other implementation, in a fixed version.
 const PACKAGE: &str = "pylsqpack==1.0.0";
-/// Script that encodes field sections for RockNet and decodes those of RockNet.
+/// Script that encodes field sections for RockNet and decodes the field sections of RockNet.
 const SCRIPT: &str = include_str!("field_sections.py");
 
 pub fn run(_: &Path) -> Result<(), Failure> {

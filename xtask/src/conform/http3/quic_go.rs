@@ -36,7 +36,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     client.run(&early, &EARLY_DATA_CASES, WITHOUT_WARNING)
 }
 
-/// The program, which also transfers single bodies.
+/// Client program with quic-go, which runs the cases and transfers single bodies.
 pub struct QuicGoClient {
     program: PathBuf,
 }
@@ -73,6 +73,7 @@ impl QuicGoClient {
         client
     }
 
+    /// Runs the client, which must print the status 200 and the digest of `file`.
     fn transfer(&self, client: &mut Command, path: &str, file: &Path) -> Result<(), Failure> {
         let printed = output(client)?;
         let expected = format!("200 {}", digest(file)?);

@@ -37,7 +37,8 @@ pub struct TestSite {
 }
 
 impl TestSite {
-    /// Starts the upstream with Python's `packages`, and the server. `routes`: more tables of its configuration.
+    /// Starts the upstream with Python's `packages`, and the server. `routes`: more tables of the server's
+    /// configuration.
     pub fn start(program: &Path, packages: &Path, routes: &str) -> Result<TestSite, Failure> {
         Self::start_at(0, program, packages, routes)
     }

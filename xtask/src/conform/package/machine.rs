@@ -1,4 +1,4 @@
-//! A Debian that is booted in a container of systemd-nspawn, with a service manager of its own.
+//! A Debian that is booted with its service manager in a container of systemd-nspawn.
 
 use crate::command::{output, run};
 use crate::packages::is_root;
@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 pub struct Debian {
     /// Name of the release.
     pub suite: &'static str,
-    /// Type of the service for its systemd: versions before 253 do not know `notify-reload`, and take the type before.
+    /// Type of the service under the systemd of this release. The unit names `notify`, then `notify-reload`. Versions
+    /// before 253 do not know the second type, and use the first.
     pub service_type: &'static str,
 }
 
@@ -47,7 +48,7 @@ pub const SHARED: &str = "/packages";
 /// A booted container, which is killed when dropped. Its changes are in memory and are lost.
 pub struct BootedSystem {
     nspawn: Child,
-    /// Process ID of the container's first process, as this system sees it.
+    /// Process ID of the container's first process, as the host sees it.
     leader: u32,
 }
 
@@ -64,7 +65,7 @@ impl BootedSystem {
             .args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"])
             .arg(format!("--directory={}", base.display()))
             .arg(format!("--bind-ro={}:{SHARED}", shared.display()))
-            // A service manager or a bus of this system is not needed.
+            // With these options, nspawn needs neither a service manager nor a bus of the host.
             .args(["--register=no", "--keep-unit"])
             .args(["--private-network", "--volatile=overlay", "--boot"])
             .stdin(Stdio::null())
@@ -95,7 +96,7 @@ impl BootedSystem {
         Ok(machine)
     }
 
-    /// Returns the process that is the child of nspawn and the parent of the system.
+    /// Returns the first process of the container, which is a child of nspawn.
     fn find_leader(&self) -> Option<u32> {
         let id = self.nspawn.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;

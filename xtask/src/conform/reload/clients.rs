@@ -13,11 +13,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 /// Kinds of exchanges that end quickly, so that each of them has to make progress between two reloads.
 const QUICK: [&str; 4] = ["get", "connect", "echo", "script"];
-/// Number of complete exchanges of each of these kinds, for all four protocols together.
+/// Number of complete exchanges of each quick kind between two reloads, over all four protocols together.
 const PROGRESS: u64 = 2;
 /// Number of kinds of exchanges: six over four protocols, and the echoes of each protocol.
 const KINDS: usize = 28;
-/// Number of these kinds that are complete only at the end: a WebSocket over each protocol.
+/// Number of kinds whose exchanges are complete only at the end of the load: a WebSocket over each protocol.
 const LASTING: usize = 4;
 
 /// The built program.
@@ -133,6 +133,7 @@ impl RunningClients {
             stderr.read_to_string(&mut errors)?;
         }
         let status = self.child.wait()?;
+        // The clients print a line for each kind.
         if !status.success() || printed.lines().count() < KINDS {
             return Err(format!("exchanges of the clients failed ({status}):\n{errors}{printed}").into());
         }

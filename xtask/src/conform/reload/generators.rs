@@ -30,8 +30,8 @@ impl Generator {
 
     /// Starts h2load, which sends a number of requests.
     ///
-    /// h2load has no new connection after GOAWAY, and counts the requests that it did not send as failed. So no worker
-    /// may be removed meanwhile.
+    /// h2load opens no new connection after GOAWAY, and counts the requests that it did not send as failed. So no
+    /// worker may be removed meanwhile.
     pub fn h2load(site: &ReloadSite) -> Result<Generator, Failure> {
         let port = site.ports().1;
         let (to, url) = (

@@ -22,7 +22,8 @@ pub struct Resources {
 const DESCRIPTOR_MARGIN: usize = 8;
 
 impl Resources {
-    /// Returns true if these resources are those of a process without connections, or fewer.
+    /// Returns true if the process uses no more than `idle`, its resources without connections, apart from a few
+    /// descriptors.
     pub fn are_back_at(&self, idle: Resources) -> bool {
         self.descriptors <= idle.descriptors + DESCRIPTOR_MARGIN && self.threads <= idle.threads
     }

@@ -1,4 +1,4 @@
-//! Loads a hundred configurations under load, and compares the resources of the process before and after it.
+//! Loads a hundred configurations under load, and compares the resources of the process before and after the load.
 
 use super::clients::{Clients, RunningClients};
 use super::generators::Generator;
@@ -19,11 +19,11 @@ const EXTRA: [&[Extra]; 6] = [
     &[Extra::Second],
     &[],
 ];
-/// Connections to additional listeners are opened after one reload in this number, and only before reload `VISITED`:
-/// they stay open, so that later ones would be a growth of memory.
+/// Connections to additional listeners are opened after one reload in this number, and only before reload `VISITED`.
+/// They stay open, so later ones would count as a growth of memory.
 const VISIT_INTERVAL: usize = 5;
 const VISITED: usize = 41;
-/// Maximum growth of the resident memory in KiB during the second half of the reloads.
+/// Maximum growth of the resident memory in KiB after the middle section.
 const MAX_GROWTH_KIB: u64 = 8 << 10;
 /// Maximum number of configurations in memory while requests of earlier ones are in progress.
 const MAX_SNAPSHOTS: u64 = 40;
@@ -38,6 +38,7 @@ pub fn run(site: &ReloadSite, clients: &Clients) -> Result<(), Failure> {
             &warm,
             Shape {
                 number,
+                // The maximum of all sections.
                 workers: 4,
                 extra,
             },
@@ -54,7 +55,7 @@ pub fn run(site: &ReloadSite, clients: &Clients) -> Result<(), Failure> {
     running.wait_for_all_kinds()?;
     let wrk = Generator::wrk(site)?;
     let mut number = 0;
-    let mut half = 0;
+    let mut after_middle = 0;
     for (section, (first, last)) in WORKERS.into_iter().enumerate() {
         let mut h2load = None;
         for at in 0..SECTION {
@@ -78,12 +79,12 @@ pub fn run(site: &ReloadSite, clients: &Clients) -> Result<(), Failure> {
             return Err(format!("{snapshots} configurations are in memory after {number} reloads").into());
         }
         if section == WORKERS.len() / 2 {
-            half = memory_kib(process)?;
+            after_middle = memory_kib(process)?;
         }
     }
-    let growth = memory_kib(process)?.saturating_sub(half);
+    let growth = memory_kib(process)?.saturating_sub(after_middle);
     if growth > MAX_GROWTH_KIB {
-        return Err(format!("the memory of the server grew by {growth} KiB in the second half of the reloads").into());
+        return Err(format!("the memory of the server grew by {growth} KiB after the middle section").into());
     }
     running.end()?;
     wrk.stop_wrk()?;

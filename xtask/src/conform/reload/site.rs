@@ -182,7 +182,7 @@ impl Drop for ReloadSite {
     }
 }
 
-/// Configuration of the start.
+/// Configuration with which the server starts.
 pub const FIRST: Shape = Shape {
     number: 0,
     workers: 1,
@@ -198,7 +198,8 @@ fn text(backend: &str, [clear, secure, first, second]: [u16; 4], upstream: &str,
         Extra::Second => format!("https://127.0.0.1:{second}"),
         Extra::SecondEverywhere => format!("https://{second}"),
     }));
-    // The clients use connections longer than by default, and idle ones must not end by a timeout.
+    // `keep_alive` is longer than by default, because the clients leave connections idle, and a timeout must not end
+    // these.
     let mut text = format!(
         "[server]\nstate = \"state\"\nbackend = \"{backend}\"\nworkers = {workers}\n\
          [log]\nerrors = \"errors.log\"\naccess = \"access.log\"\n[cache]\nmemory = \"{}MiB\"\n[limits]\nkeep_alive = \"{}s\"\n",

@@ -14,8 +14,9 @@ enum UpgradeBy {
     Signal,
 }
 
-/// Upgrades under the first load, after which the resources of the process are measured. Processes that were started as
-/// a successor are compared with each other, because they begin with as many workers as there are sockets.
+/// Upgrades under the first load, after which the resources of the process are measured. Only processes that an upgrade
+/// has started are compared with each other, because such a process begins with a worker for each socket that it
+/// inherits.
 const FIRST: &[UpgradeBy] = &[UpgradeBy::Command];
 /// Upgrades under the second load.
 const FURTHER: &[UpgradeBy] = &[UpgradeBy::Command, UpgradeBy::Command, UpgradeBy::Signal];
@@ -26,7 +27,7 @@ pub fn run(site: &ReloadSite, clients: &Clients) -> Result<(), Failure> {
     println!("{idle:?} without connections after an upgrade");
     let last = upgrade(site, clients, FURTHER)?;
     let is_back = wait("the resources after the first upgrade", || {
-        // The status closes channels to processes that have ended.
+        // A query of the status makes the server close its channels to processes that have ended.
         site.status()?;
         Ok(resources(last)?.are_back_at(idle))
     });

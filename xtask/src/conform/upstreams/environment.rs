@@ -17,6 +17,7 @@ pub struct Environment<'a> {
 }
 
 impl Environment<'_> {
+    /// Starts an upstream. `name` distinguishes upstreams of one kind.
     pub fn upstream(&self, kind: &'static UpstreamKind, name: &str) -> Result<Upstream, Failure> {
         Upstream::start(kind, name, self.home, self.packages)
     }

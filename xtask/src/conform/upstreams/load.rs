@@ -79,6 +79,7 @@ impl Drop for ClientLoad {
     }
 }
 
+/// Waits until `count` has grown by `more`. `what`: the counted things, for the error.
 fn wait(count: &AtomicUsize, more: usize, what: &str) -> Result<(), Failure> {
     let goal = count.load(Ordering::Relaxed) + more;
     let started = Instant::now();

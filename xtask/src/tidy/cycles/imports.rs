@@ -49,7 +49,7 @@ struct Resolver<'t, 'a> {
 }
 
 /// Target of a path: the module, and true if the path continues with the name of an item in it.
-type NamePath = (usize, bool);
+type PathTarget = (usize, bool);
 
 impl Resolver<'_, '_> {
     /// Adds the imports in one part of a module to `found`.
@@ -77,6 +77,7 @@ impl Resolver<'_, '_> {
                     .any(|child| !child.items.is_disjoint(&paths.bare)),
                 (alias, _) => paths.bare.contains(alias),
             };
+            // A module that re-exports names of modules below it, and does not use them, imports nothing.
             if one.public && below && !used {
                 continue;
             }
@@ -142,7 +143,7 @@ impl Resolver<'_, '_> {
     }
 
     /// Returns every module that may define the name to which `path` leads, as seen from `module`.
-    fn definers(&self, module: usize, path: &[String], steps: usize) -> Vec<NamePath> {
+    fn definers(&self, module: usize, path: &[String], steps: usize) -> Vec<PathTarget> {
         if steps > MAX_STEPS {
             return Vec::new();
         }
@@ -155,7 +156,8 @@ impl Resolver<'_, '_> {
         }
     }
 
-    fn descend(&self, at: usize, rest: &[String], steps: usize) -> Vec<NamePath> {
+    /// Returns every module that may define the name to which `rest` leads from the module `at`.
+    fn descend(&self, at: usize, rest: &[String], steps: usize) -> Vec<PathTarget> {
         let Some((name, after)) = rest.split_first() else {
             return vec![(at, false)];
         };
@@ -168,7 +170,7 @@ impl Resolver<'_, '_> {
 
     /// Follows `name` of `module` through its `use` declarations. Returns `None` if no `use` has the name, because
     /// `module` then defines it. Returns an empty list if the name leads out of the crate.
-    fn follow_uses(&self, module: usize, name: &str, rest: &[String], steps: usize) -> Option<Vec<NamePath>> {
+    fn follow_uses(&self, module: usize, name: &str, rest: &[String], steps: usize) -> Option<Vec<PathTarget>> {
         let follow = |one: &Use, more: &[&str]| {
             let mut path = one.path.clone();
             path.extend(more.iter().map(|&name| name.to_owned()));
@@ -184,7 +186,7 @@ impl Resolver<'_, '_> {
             return None;
         }
         let globs = uses().filter(|one| one.alias == "*");
-        let found: Vec<NamePath> = globs
+        let found: Vec<PathTarget> = globs
             .filter(|one| {
                 self.definers(module, &one.path, steps + 1)
                     .iter()
@@ -209,6 +211,7 @@ impl Resolver<'_, '_> {
                 .any(|one| one.alias == name)
     }
 
+    /// Returns true if `module` is `above` or is below it. `above` must not be a root.
     fn is_below(&self, module: usize, above: usize) -> bool {
         let mut at = module;
         while at != self.tree.modules[at].parent {

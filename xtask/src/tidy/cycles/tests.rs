@@ -133,13 +133,7 @@ fn imports_are_followed_through_reexports() {
         ("b.rs", "pub use crate::c::{self, C};"),
         ("c.rs", "use crate::a::D; pub struct C;"),
     ];
-    assert_eq!(
-        found(&tree),
-        (
-            String::from("a b c"),
-            String::from("b.rs c.rs").replace("b.rs c.rs", "")
-        )
-    );
+    assert_eq!(found(&tree), (String::from("a b c"), String::new()));
     let circle = [
         ("lib.rs", "mod a; mod b;"),
         ("a.rs", "pub use crate::b::X;"),
@@ -221,5 +215,6 @@ fn a_violation_shows_a_shortest_cycle_with_positions() {
          such as a.rs -> c.rs (a.rs:2), c.rs -> a.rs (c.rs:3)"
         ]
     );
+    // The cycle of modules, the cycle of files, and the stray file.
     assert_eq!(check("crates/c", &tree).len(), 3);
 }

@@ -29,8 +29,8 @@ pub fn check(words: &Words, code: &[Token<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Returns the text of a string literal, with `{…}` in backticks. Returns `None` for a byte string, because it is
-/// protocol data.
+/// Returns the text of a string literal, with `{…}` in backticks, so that the names in it count as code. Returns `None`
+/// for a byte string, because it is protocol data.
 fn text(token: &Token<'_>) -> Option<String> {
     let literal = Some(token.text).filter(|_| token.kind == TokenKind::Literal)?;
     let is_raw = literal.starts_with('r');

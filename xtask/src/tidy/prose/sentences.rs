@@ -122,7 +122,7 @@ fn masked(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let (span, shown) = match first {
+        let (span, is_masked) = match first {
             '`' => code(rest),
             '"' => quotation(rest),
             ']' => target(rest),
@@ -131,7 +131,7 @@ fn masked(text: &str) -> String {
         }
         .unwrap_or((first.len_utf8(), false));
         let passed = &rest[..span];
-        if shown {
+        if is_masked {
             kept.push(MASK);
             kept.extend(passed.matches('\n'));
         } else if span == first.len_utf8() {

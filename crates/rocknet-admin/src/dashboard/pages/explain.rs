@@ -50,13 +50,13 @@ async fn explain<C: Control>(url: &str, control: &C) -> Result<UrlExplanation, A
     }
 }
 
-/// Returns the URL that opens the line in the editor.
+/// Returns the URL of the settings page that opens a position of the configuration in its editor.
 fn editor(position: &ConfigPosition) -> String {
     let file = position.file.to_string_lossy();
     format!("/settings?file={}#line-{}", encoded(&file), position.line)
 }
 
-/// Returns the file name and the line.
+/// Returns the file name and the line of a position, for display.
 fn place(position: &ConfigPosition) -> String {
     let file = position.file.file_name().unwrap_or_default().to_string_lossy();
     format!("{file}, line {}", position.line)

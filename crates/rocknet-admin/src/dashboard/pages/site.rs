@@ -90,6 +90,7 @@ pub async fn submit<C: Control>(
     let is_complete = form.is_complete();
     if mode == FormMode::Add {
         if !is_saving {
+            // A check does not report empty fields, because the visitor has not reached them yet.
             form.forget_missing();
         }
         if is_complete && is_known(&form.name, control).await {
@@ -106,6 +107,7 @@ pub async fn submit<C: Control>(
         }
     }
     if is_saving && !edits.is_empty() && !form.has_errors() {
+        // `true`: the file must still have the revision of the form.
         match control
             .execute(Request::EditConfig(form.request(edits.clone(), true)))
             .await
@@ -159,6 +161,7 @@ async fn queried<C: Control>(query: &[u8], control: &C) -> Result<SiteForm, ApiE
 
 /// Checks the file with the edits of the form applied, and returns the findings.
 async fn check<C: Control>(form: &FilledForm, edits: Vec<Edit>, control: &C) -> Result<Checked, ApiError> {
+    // `false`: the file may have another revision than the form.
     match control.execute(Request::CheckEdits(form.request(edits, false))).await? {
         Reply::Checked(checked) => Ok(checked),
         _ => Err(other_reply()),

@@ -277,9 +277,11 @@ fn sent(body: &str, permission: Permission, fails: bool) -> Result<String, (u16,
 
 #[test]
 fn fields_name_the_choices_that_show_them() {
-    let (_, text) = page(PageKind::EditWebsite, "name=a", Permission::Full, false);
-    let attributes = r#"data-field="root" data-choice="kind" data-shown="files php other""#;
-    assert!(text.contains(attributes), "{text}");
+    for (kind, query) in [(PageKind::EditWebsite, "name=a"), (PageKind::AddWebsite, "")] {
+        let (_, text) = page(kind, query, Permission::Full, false);
+        let attributes = r#"data-field="root" data-choice="kind" data-shown="files php other""#;
+        assert!(text.contains(attributes), "{text}");
+    }
 }
 
 #[test]

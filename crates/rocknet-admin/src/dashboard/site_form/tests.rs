@@ -1,4 +1,5 @@
-//! Tests of the form of a website: the edits of what is filled in, and the places of findings.
+//! Tests of the form of a website: the edits that a filled-in form makes, and the fields beside which findings are
+//! placed.
 
 use super::*;
 
@@ -101,7 +102,7 @@ fn another_kind_removes_the_keys_of_the_kind_before() {
         edits(FormMode::Edit, long, "kind=files&root=/a&proxy="),
         ["root=/a", "remove site.a.test.proxy"]
     );
-    // A hidden key stays while the kind does.
+    // A hidden key stays if the kind does not change.
     let both = form(&[
         ("root", FieldInput::Text, "/a"),
         ("proxy", FieldInput::List, "http://b"),

@@ -101,7 +101,7 @@ pub fn describe_code(code: u8) -> &'static str {
         2 => "it failed (SERVFAIL)",
         3 => "the name does not exist (NXDOMAIN)",
         4 => "it does not support updates (NOTIMP)",
-        5 => "it refused the update: the key may not change this zone (REFUSED)",
+        5 => "it refused the update: this machine or the key may not change the zone (REFUSED)",
         9 => "it is not authoritative for the zone, or rejects the key or the clock of this machine (NOTAUTH)",
         10 => "the name is outside of the zone (NOTZONE)",
         _ => "it refused",

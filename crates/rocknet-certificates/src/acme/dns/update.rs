@@ -15,6 +15,7 @@ pub struct Zone {
     server: SocketAddr,
     /// Name of the zone; if `None`, SOA queries find the zone.
     name: Option<String>,
+    /// Key that signs the updates; `None`: they are not signed.
     key: Option<TsigKey>,
 }
 

@@ -75,7 +75,7 @@ fn leaves_are_valid_from_before_now_and_for_less_than_browsers_allow() {
     ] {
         assert_eq!(verify(ca.root(), &leaf, "localhost", when).is_ok(), good);
     }
-    // Browsers accept at most 398 days.
+    // The strictest limit of browsers is 398 days. One day remains as a margin.
     assert!(LEAF_LIFETIME + CLOCK_SLACK <= 397 * DAY);
 }
 

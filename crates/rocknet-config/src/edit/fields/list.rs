@@ -24,7 +24,8 @@ pub(super) fn update(array: &mut Array, elements: &[(String, String)]) -> Result
         let (prefix, after) = decor(value);
         let end = position.unwrap_or(written);
         list.gap(prefix, &elements[written..end])?;
-        // If no comma follows the last element, the text after the element is its suffix.
+        // If no comma follows the last element, the text after the element is its suffix. That text moves to the end of
+        // the new list, after any added elements.
         let after = if at == last {
             std::mem::replace(&mut suffix, after.to_owned())
         } else {
@@ -122,6 +123,7 @@ impl ListWriter {
     /// Adds the element `at` of the old list.
     fn keep(&mut self, at: usize, value: &Value, suffix: &str) {
         let mut prefix = std::mem::take(&mut self.pending);
+        // On one line, an element that becomes or ceases to be the first one gets the spaces of its new position.
         if !prefix.contains('\n') {
             match (at, self.new.len()) {
                 (1.., 0) => prefix.clone_from(&self.indents[0]),
@@ -134,7 +136,8 @@ impl ListWriter {
 }
 
 /// Joins two texts between elements. Drops the first text if it has no comment. Otherwise, a new line follows the
-/// comment, and the second text loses its leading space if the first one ends with space already.
+/// comment, and the second text loses its leading space if the first one already ends with the indentation of that
+/// line.
 fn joined(first: &str, second: &str) -> String {
     let starts_line = second.trim_start_matches([' ', '\t']).starts_with('\n');
     match first.contains('#') {

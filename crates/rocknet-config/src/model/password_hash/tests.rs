@@ -12,7 +12,7 @@ fn sha(id: u32, rounds: &str) -> String {
     format!("${id}${rounds}saltstring${}", "x".repeat(if id == 5 { 43 } else { 86 }))
 }
 
-/// Returns an Argon2id hash with these parameters, such as `m=65536,t=2,p=1`.
+/// Returns an Argon2id hash with these parameters, such as `m=65536,t=2,p=1`, and a digest of 32 bytes.
 fn argon(parameters: &str) -> String {
     format!("$argon2id$v=19${parameters}$c29tZXNhbHQ${}", "A".repeat(43))
 }
@@ -109,6 +109,7 @@ fn malformed_hashes_are_refused() {
         argon("t=2,m=65536,p=1"),
         argon("m=65536,t=2,p=1,keyid=AAAA"),
         argon("m=65536,t=0,p=1"),
+        // Argon2 needs at least 8 KiB of memory for each lane.
         argon("m=8,t=1,p=2"),
         argon("m=+8,t=1,p=1"),
         argon("m=99999999999,t=1,p=1"),
@@ -130,7 +131,8 @@ fn malformed_hashes_are_refused() {
 
 #[test]
 fn costs_are_bounded() {
-    // (hash, true if its cost is accepted)
+    // (hash, true if its cost is accepted). The bounds are a bcrypt cost of 14 and 500,000 rounds of SHA-crypt; for
+    // Argon2, 256 MiB of memory (262,144 KiB), four times as much in all passes together, and 16 lanes.
     for (text, good) in [
         (bcrypt_text("14"), true),
         (bcrypt_text("15"), false),

@@ -36,6 +36,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
         return None;
     }
     let upstream = upstream(check, to, false)?;
+    // The check of the scheme above already ensures this for the schemes that `upstream` knows today.
     if upstream.is_secure || upstream.http2 {
         let message = "`mirror` sends copies in HTTP/1.1 without TLS";
         check.error(Code::BadValue, to.span, message, EXAMPLE);

@@ -124,7 +124,10 @@ pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Optio
         None if host("http", text).is_ok() => format!("write \"http://{}\"", short(text)),
         None => EXAMPLE.to_owned(),
     };
-    let message = format!("`proxy` cannot be \"{}\"", short(typed::as_written(node)));
+    let message = format!(
+        "the address of a server cannot be \"{}\"",
+        short(typed::as_written(node))
+    );
     check.bad_text(written, node.span, message, help);
     None
 }

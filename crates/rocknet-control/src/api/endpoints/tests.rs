@@ -110,6 +110,7 @@ fn other_bodies_are_rejected() {
         (&SET_LOG_LEVEL, r#"{"level": "loud"}"#),
         (&SET_LOG_LEVEL, r#"{"level": "info"} {}"#),
         (&EDIT_CONFIG, r#"{"edits": []}"#),
+        // The timeout of an upgrade is 1 to 50 seconds.
         (&UPGRADE, r#"{"timeout": 0}"#),
         (&UPGRADE, r#"{"timeout": 51}"#),
     ] {

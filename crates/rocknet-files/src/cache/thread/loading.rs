@@ -16,7 +16,7 @@ use crate::load::load;
 use crate::tree::Tree;
 
 impl CacheThread {
-    /// Replies with the entry of a path, once it is loaded if it is missing or stale.
+    /// Replies with the entry of a path. An entry that is missing or stale is loaded first.
     pub(super) fn look_up(&mut self, tree: &Arc<Tree>, path: Arc<str>, reply: oneshot::Sender<LookupResult>) {
         let key = (tree.id, path);
         let state = self.entries.entry(key.clone()).or_default();
@@ -91,6 +91,8 @@ impl CacheThread {
         }
     }
 
+    /// Applies the outcome of a lookup by a job or a worker: stores the entry if necessary, ends the load job in
+    /// progress, if there is one, and replies to the queries that wait for it.
     pub(super) fn finish_load(&mut self, key: &Key, outcome: LoadOutcome) {
         let Some(state) = self.entries.get_mut(key) else { return };
         state.loading = None;

@@ -30,6 +30,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Helper {
     /// `None` while a caller uses the connection.
     state: Mutex<Option<HelperConnection>>,
+    /// Notified when a caller has returned the connection to `state`.
     free: Condvar,
     /// Numbers of programs for which [`HelperRequest::Forget`] is still to be sent: at most as many as there are
     /// programs in the helper.
@@ -49,6 +50,7 @@ pub struct Helper {
 pub struct HelperProcess {
     helper: &'static Helper,
     number: u64,
+    /// Exit status; `None` until the program has been reaped.
     status: Option<ExitStatus>,
 }
 
@@ -267,7 +269,7 @@ impl HelperProcess {
         Ok(self.status)
     }
 
-    /// Sends a signal to the program or its group.
+    /// Sends a signal to the program, or to its whole process group if `to_group` is true.
     ///
     /// # Errors
     ///

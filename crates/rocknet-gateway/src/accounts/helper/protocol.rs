@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use rocknet_io::privileges::User;
 use rustix::process::Signal;
 
-/// Version of the messages. After an upgrade, the server and its helper are of different versions of the program.
+/// Version of the messages. After an upgrade, the server and its helper may be different versions of the program.
 pub const HELPER_VERSION: u32 = 1;
 
 /// First argument of the helper process. The server passes it; users never type it.

@@ -54,7 +54,7 @@ pub struct Run {
 }
 
 /// Reads standard error of a process to the end, on a separate thread. Sends [`PhpEvent::Ready`] when php-fpm accepts
-/// requests, and [`PhpEvent::StderrClosed`] at the end. `version`: of PHP, for the log.
+/// requests, and [`PhpEvent::StderrClosed`] at the end. `version`: version of PHP, for the log.
 pub fn read(stderr: PipeReader, run: Run, version: String, tail: StderrTail, sender: Sender<PhpEvent>) {
     let read = move || {
         let mut reader = BufReader::new(stderr);

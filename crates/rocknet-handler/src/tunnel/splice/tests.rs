@@ -9,6 +9,7 @@ use rocknet_io::sim::{self, SimLink, SimPeer};
 
 use super::*;
 
+/// Tunnel between a client and an upstream. `client` and `peer` are the far ends of the two links.
 struct Joined {
     splice: Splice<SimLink>,
     link: SimLink,

@@ -30,7 +30,7 @@ impl Scope<'_> {
             (Some(directive), _) | (None, Some(directive)) => {
                 self.settings.close(directive.line);
                 let message = "`auth_basic` and a constant `auth_basic_user_file` must stand together, so \
-                     `deny = \"all\"` closes the place: write `auth`";
+                     `deny = \"all\"` denies every client here: write `auth`";
                 self.notes.skip(directive, message);
             }
             (None, None) => {}
@@ -58,7 +58,8 @@ impl Scope<'_> {
         let deny: Vec<String> = specific.iter().filter(|d| d.is("deny")).map(address).collect();
         let is_closed = all.is_some_and(|all| all.is("deny"));
         let denies_first = specific.iter().skip_while(|d| d.is("deny")).all(|d| d.is("allow"));
-        // True if all other clients are denied, if no address is allowed, and if no address is denied.
+        // The three flags mean that all other clients are denied, that no address is allowed, and that no address is
+        // denied.
         match (is_closed, allow.is_empty(), deny.is_empty()) {
             (true, true, _) => self.settings.deny_all(line),
             (true, false, true) => self.settings.set("allow", Value::texts(allow), line),
@@ -72,7 +73,7 @@ impl Scope<'_> {
             _ => {
                 self.settings.close(line);
                 let message = "an `allow` before a `deny` is an exception, which RockNet does not have, so \
-                     `deny = \"all\"` closes the place";
+                     `deny = \"all\"` denies every client here";
                 self.notes.skip(first, message);
             }
         }

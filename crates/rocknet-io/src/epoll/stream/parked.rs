@@ -32,7 +32,8 @@ impl EpollStream {
 impl ParkedConnection {
     /// Resumes the connection on this thread. Returns `None` if the peer has closed the connection or sent unexpected
     /// data in the meantime, or if the socket cannot be registered with the event loop of this thread. On the thread
-    /// that has parked the connection, data or an end that the event loop has not reported yet is not noticed.
+    /// that has parked the connection, data or an end of the stream that the event loop has not reported yet is not
+    /// noticed.
     pub fn resume(self) -> Option<EpollStream> {
         if self.thread == thread::current().id() {
             let mut stream = EpollStream {

@@ -58,7 +58,8 @@ pub struct LinkRecord {
     sent: usize,
     /// True once the link has received the end of the stream.
     received_end: bool,
-    /// True once everything was sent and, after a shutdown of the sending side, the end was received.
+    /// True once everything was sent and, if the link has shut down its sending side, the end of the stream was
+    /// received.
     finished: bool,
     /// Error that ended the task of the link.
     error: Option<io::Error>,
@@ -194,7 +195,7 @@ impl TestConnection {
 pub struct Pair {
     /// Task of the link; `None` once it has ended or was dropped.
     pub task: Option<Pin<Box<dyn Future<Output = io::Result<()>>>>>,
-    /// Set when the task is woken, and until its first poll.
+    /// Set at first, and whenever the task is woken; cleared before a poll.
     pub woken: Arc<Flag>,
     pub record: Rc<RefCell<LinkRecord>>,
     /// Seed of the bytes that the link sends; see [`bytes()`].
@@ -298,8 +299,8 @@ impl Pair {
         self.task.is_none() && (self.saw_end || self.peer.is_none())
     }
 
-    /// Checks that all data has arrived, or that something excuses its loss. Adds the connection to `total`. `lost`:
-    /// the simulated kernel has broken the connection. `broken`: the ring has failed permanently.
+    /// Checks that all data has arrived, or that something excuses its loss. Adds the connection to `total`. `lost` is
+    /// true if the simulated kernel has broken the connection, and `broken` if the ring has failed permanently.
     pub fn check(&self, lost: bool, broken: bool, total: &mut Totals) {
         let record = self.record.borrow();
         assert!(self.read <= record.sent, "the peer read more than was sent");

@@ -37,7 +37,7 @@ fn a_link_can_be_dropped_at_any_moment() {
                 let (link, mut peer) = pair(&driver);
                 let mut talk = Box::pin(talk(link));
                 peer.set_nonblocking(true).expect("an option");
-                // The peer reads only after every third poll, and events are delivered only after every second one.
+                // The peer reads only before every third poll, and events are delivered only after every second one.
                 for poll in 0..polls {
                     let _ = peer.write(b"word");
                     if poll % 3 == 2 {
@@ -94,7 +94,8 @@ fn a_closed_peer_is_reported_as_an_end_or_an_error() {
         .await;
         assert_eq!(sent.expect_err("the peer has closed").kind(), ErrorKind::BrokenPipe);
 
-        // The peer closes between two responses, and the first operation that fails is a batched write.
+        // The peer closes after its request and before the response. The batched write of the response fails, which the
+        // next receive reports.
         let (mut link, mut peer) = pair(&driver);
         peer.write_all(b"question").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"question");

@@ -172,6 +172,8 @@ impl ServerConnection {
         if let Some(id) = self.streams.find(number) {
             self.streams.set_priority(id, priority);
         } else if self.is_idle_stream(number) {
+            // Only the server opens streams with even numbers, for pushes. The client must not name such a stream
+            // before the server has promised it (RFC 9218 §7.1).
             if number & 1 == 0 {
                 return Err(ConnectionError::IdleStream);
             }

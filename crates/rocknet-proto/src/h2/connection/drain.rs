@@ -45,7 +45,7 @@ impl ServerConnection {
         is_ack
     }
 
-    /// Returns whether GOAWAY was sent.
+    /// Returns whether the server has written a GOAWAY.
     pub fn is_draining(&self) -> bool {
         self.drain_state != DrainState::Active
     }

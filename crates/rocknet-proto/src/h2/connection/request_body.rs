@@ -10,7 +10,8 @@ use crate::h2::streams::StreamId;
 use crate::multiplexed::Flood;
 use crate::multiplexed::Malformed;
 
-/// Returns the length of a DATA frame's padding, or `None` if the byte that holds it has not arrived.
+/// Returns the length of a DATA frame's padding, or `None` if the byte that holds it has not arrived. `rest` holds the
+/// unread bytes after the frame header.
 #[inline]
 pub(super) fn padding(header: &FrameHeader, rest: &[u8]) -> Result<Option<u8>, ConnectionError> {
     if !header.has(frame::PADDED) {

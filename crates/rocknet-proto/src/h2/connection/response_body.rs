@@ -109,6 +109,8 @@ impl ServerConnection {
             is_used_up || self.send_window.available() == 0
         };
         self.streams.count_frame(is_cut && length < USEFUL_FRAME);
+        // A frame that a window has cut to a few bytes gives no refund. Otherwise a client could keep sending updates
+        // that permit a byte each, and the server would answer each of them with a frame.
         if !is_cut || length >= CREDITED_FRAME {
             self.budget.refund(Flood::WindowUpdates, UPDATES_PER_FRAME);
         }

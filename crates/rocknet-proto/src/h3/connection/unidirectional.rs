@@ -13,12 +13,13 @@ use crate::multiplexed::{Flood, Priority};
 const PAYLOAD_MAX: u64 = 4096;
 
 /// Maximum number of unidirectional streams in the table: the three of HTTP/3, and some of unknown types. The transport
-/// permits fewer streams at once, so an ignored stream is still in the table when the client resets it.
+/// permits fewer open streams. The table can fill nevertheless, because an ignored stream stays in it until its end is
+/// reported, and a caller that has stopped reading a stream need not report the end.
 const OPEN_MAX: usize = 16;
 
 impl ServerConnection {
-    /// Reads bytes of a unidirectional stream of the client. `fin` is true if the stream ends after `bytes`. All bytes
-    /// are read.
+    /// Reads bytes of a unidirectional stream of the client. `fin` is true if the stream ends after `bytes`. `now` is
+    /// in milliseconds, as for [`ServerConnection::new`]. All bytes are read.
     ///
     /// # Errors
     ///
@@ -73,6 +74,7 @@ impl ServerConnection {
 
     /// Handles RESET_STREAM on a unidirectional stream. A stream of an unknown type was counted when its type arrived,
     /// and its reset is the reply to STOP_SENDING. Other resets are counted, because each has cost the server a stream.
+    /// `now` is in milliseconds, as for [`ServerConnection::new`].
     ///
     /// # Errors
     ///
@@ -100,7 +102,8 @@ impl ServerConnection {
             Some(position) => position,
             None => {
                 if streams.len() == OPEN_MAX {
-                    // The oldest ignored stream is removed. If its reset still arrives, it is counted again.
+                    // The oldest ignored stream is removed, because it has probably ended. If its reset still arrives,
+                    // it is counted again.
                     let oldest = streams.iter().position(|(_, kind)| *kind == StreamType::Ignored);
                     streams.remove(oldest.ok_or(ConnectionError::StreamCreation)?);
                 }

@@ -123,6 +123,7 @@ fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &HeadParts) -> Re
     index.form = TargetForm::Authority;
     index.target = index.authority;
     let target = index.target.of(bytes);
+    // A colon before `]` is a part of an IPv6 address.
     let has_port = target.last().is_some_and(u8::is_ascii_digit)
         && target
             .iter()
@@ -170,6 +171,7 @@ fn read_target(
         };
     }
     let mut stop = find_target_end(target, 0);
+    // The search stops at every `?`. Only the first begins the query.
     let mut query = None;
     while let Some(b'?') = target.get(stop) {
         query.get_or_insert(stop);

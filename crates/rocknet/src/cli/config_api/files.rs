@@ -50,8 +50,8 @@ pub fn new_file(main: &Path, name: &Path) -> Result<PathBuf, ApiError> {
     let is_plain = text.split(|&byte| byte == b'/').count() == name.components().count();
     if text.is_empty() || !is_plain || !name.components().all(is_part) {
         let message = format!(
-            "{shown:?} is no name of a new file: it is relative to the folder of the main file, and has letters, digits, \
-             `.`, `_` and `-`, such as `sites/shop.toml`"
+            "{shown:?} is not a valid name of a new file: write a path relative to the folder of the main file, of \
+             letters, digits, `.`, `_`, `-` and `/`, such as `sites/shop.toml`"
         );
         return Err(ApiError::new(400, message));
     }
@@ -69,7 +69,8 @@ pub fn new_file(main: &Path, name: &Path) -> Result<PathBuf, ApiError> {
     Ok(path)
 }
 
-/// Returns the file that the edits apply to; `None` if no file has their keys. Reads each file once.
+/// Returns the file that the edits apply to. Returns `None` if no file has their keys or there is only one file; the
+/// edits then apply to the main file. Reads each file once.
 ///
 /// # Errors
 ///
@@ -226,8 +227,9 @@ mod tests {
         }
         assert_eq!(find(&files, &main, &files[1]), Ok(files[1].clone()));
     }
+
     #[test]
-    fn names_of_new_files_lead_nowhere_else() {
+    fn invalid_names_of_new_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("sites")).unwrap();
         fs::write(folder.path().join("sites/old.toml"), "").unwrap();

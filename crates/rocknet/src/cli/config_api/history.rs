@@ -130,6 +130,7 @@ impl History {
         let bytes = serde_json::to_vec(&change).map_err(io::Error::other)?;
         let id = ids.last().map_or(1, |last| last + 1);
         self.storage.write(&name(id), &bytes, Access::Owner)?;
+        // `ids` lacks the new change, which is kept, too.
         for old in ids.iter().rev().skip(MAX_CHANGES - 1) {
             self.storage.remove(&name(*old))?;
         }
@@ -300,6 +301,7 @@ mod tests {
                 (1, file, "first", "@@ -1 +1 @@\n-a\n+b\n")
             ]
         );
+        // Each change has the revision of the current text of its file.
         assert_eq!(
             (&all[0].revision, &all[1].revision),
             (&revision("c\n"), &revision("y\n"))

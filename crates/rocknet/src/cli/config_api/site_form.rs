@@ -1,4 +1,4 @@
-//! Form of a site: the common keys of the table of keys, with their values in the file.
+//! Form of a site: its common keys, with their values in the file.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Checks the accounts of the server and its scripts, and whether scripts can reach the server's private keys.
+//! Checks the accounts of the server and its scripts (PHP and CGI), and whether scripts can reach the server's private
+//! keys.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -97,7 +98,8 @@ fn check_key(key: &Path, user: &User) -> Option<Check> {
     let (name, shown) = (&user.name, path.display());
     let found = if path.is_file() {
         format!(
-            "scripts of {name} can read the private key {shown}: chmod go-rwx {shown}, or give it a group without scripts"
+            "scripts of {name} can read the private key {shown}: chmod go-rwx {shown}, or give it a group that {name} is \
+             not in"
         )
     } else {
         let key = key.display();

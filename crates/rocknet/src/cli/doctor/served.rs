@@ -70,8 +70,9 @@ pub fn running_server(file: Option<&Path>) -> Result<Option<Status>, String> {
             });
             Ok((!is_other).then_some(status))
         }
-        // The server has ended meanwhile.
+        // The server has ended in the meantime, or this user has no access to it.
         Err(ClientError::NotRunning(_) | ClientError::NoAccess(_)) => Ok(None),
+        // A read that exceeds the timeout of a socket fails with `WouldBlock`.
         Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(format!(
             "the server at {} accepted a connection, but did not reply within {} s: if this persists, restart it",
             socket.display(),

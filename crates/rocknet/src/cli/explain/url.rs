@@ -9,7 +9,7 @@ pub struct Url<'a> {
     pub written: &'a str,
     /// Host in lower case; empty if the URL has no host.
     pub host: String,
-    /// Port, by default that of the scheme; `None` if the URL has neither port nor scheme.
+    /// Port, by default the port of the scheme; `None` if the URL has neither port nor scheme.
     pub port: Option<u16>,
     pub path: &'a str,
     pub query: Option<&'a str>,

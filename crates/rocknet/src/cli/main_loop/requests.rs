@@ -41,7 +41,7 @@ impl MainLoop {
                 Err(ApiError::new(500, "the request was not started"))
             }
             // `run` handles these requests, because they end the server.
-            Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "the server is stopping")),
+            Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "refused: the server is stopping")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
             Request::SetLogLevel(level) => self.log_level(Some(level)),

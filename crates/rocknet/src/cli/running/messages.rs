@@ -1,4 +1,4 @@
-//! Output at the start: the start-up block with its notes, and the warnings.
+//! Output when a server starts: the start-up block with its notes, and the warnings.
 
 use std::io;
 

@@ -53,6 +53,7 @@ pub fn of(config: &Config, state: &Path, source: &ConfigSource) -> Vec<WritableF
                 found.add_parent(socket, "listen");
             }
         }
+        // Programs such as PHP scripts may write below their root. The server itself only reads roots.
         let routes = site.routes.iter().map(|route| &route.settings);
         for settings in routes
             .chain([&site.settings])
@@ -113,7 +114,7 @@ pub fn existing(folders: &[WritableFolder]) -> Result<Vec<PathBuf>, String> {
     Ok(all)
 }
 
-// Values of `WritableFolder::needed_for` by which `create` and `existing` recognise a folder.
+// Values of `WritableFolder::needed_for` by which `create` and `existing` recognize a folder.
 const STATE: &str = "state";
 const ROOT: &str = "root";
 const CONTROL_SOCKET: &str = "admin.socket";

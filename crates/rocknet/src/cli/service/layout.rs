@@ -36,7 +36,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the paths below `root`, or those of this system.
+    /// Returns the paths below `root`; without it, the paths of this system.
     pub fn new(root: Option<&Path>) -> Layout {
         Layout {
             root: root.unwrap_or(Path::new("/")).to_path_buf(),
@@ -67,7 +67,7 @@ impl Layout {
         self.root.join("usr/local/share/man/man1/rocknet.1")
     }
 
-    /// Returns the unit with the path of a program without a package.
+    /// Returns the text of the unit, with the path of a program that no package has installed.
     pub fn unit_text(&self) -> String {
         UNIT.replace(PACKAGED_PROGRAM, PROGRAM)
     }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_link_is_that_of_the_section_install() {
+    fn the_start_link_is_in_the_folder_of_the_target_that_the_unit_names() {
         let (_, install) = UNIT.split_once("\n[Install]\n").unwrap();
         let target = install.trim().strip_prefix("WantedBy=").unwrap();
         let (link, _) = Layout::new(None).start_link();

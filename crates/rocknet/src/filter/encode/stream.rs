@@ -21,8 +21,8 @@ use crate::response::{FieldList, Stream};
 /// in the pool.
 pub const MAX_INLINE: usize = 8 * 1024;
 
-/// Bytes of input encoded in one step: enough to be worth a job, and few enough that other jobs get their turn. The
-/// source is not read during a step, however fast it is.
+/// Maximum bytes of input encoded in one step: enough to be worth a job, and few enough that other jobs get their turn.
+/// The source is not read during a step, so even a fast source cannot fill memory.
 const BATCH: usize = 64 * 1024;
 
 /// Maximum pieces taken from the source for one step. If the batch is still empty after them, the stream yields, so

@@ -27,11 +27,11 @@ pub struct LoadedController {
 
 /// Place of execution of a controller.
 pub enum RunMode {
-    /// On the thread of the connection.
+    /// On the thread of the connection: `run_on = "network"`.
     Network(host::LoadedController),
-    /// In the pool.
+    /// On a thread of the blocking pool: `run_on = "worker"`.
     Worker(host::LoadedController),
-    /// In a separate process.
+    /// In a separate process: `isolate = true`.
     Process(isolated::IsolatedController),
 }
 

@@ -29,7 +29,8 @@ pub fn copy(file: &File, max_size: u64) -> io::Result<(File, u64)> {
     Ok((copy, copied))
 }
 
-/// Loads a library from `image`, a copy of its file. Errors name the file by `known_as`, its configured path.
+/// Loads a library from `image`, a copy of its file. Errors name the file by `known_as`, its configured path. `log`
+/// receives the log lines of the library that belong to no request.
 pub fn library(image: &File, known_as: &str, log: fn(Level, &[u8])) -> Result<LoadedLibrary, LoadError> {
     let load = |name: &Path| {
         LoadedLibrary::load(name, log).map_err(|error| match error {

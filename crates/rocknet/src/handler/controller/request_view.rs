@@ -9,7 +9,7 @@ use rustls::ProtocolVersion;
 
 use crate::exchange::{Client, Exchange, RequestBody, TlsInfo};
 
-/// Client and connection of a request.
+/// Client and connection of a request. A value is `None` if the connection or the client has no such value.
 #[derive(Clone, Copy)]
 pub struct RequestOrigin<'a> {
     pub client: Client,

@@ -17,8 +17,8 @@ use crate::blocking::{Job, JobError, Pool};
 use crate::open_file::OpenFile;
 use crate::response::FilePart;
 
-/// Maximum size of a piece if the response has the link to itself. A link sends at most the same number of file bytes
-/// before other connections are served. The pool reads such a piece from the disk in one job.
+/// Maximum size of a direct piece, which is one with [`Delivery::Direct`]. A socket sends at most the same number of
+/// file bytes before other connections are served. The pool reads a direct piece from the disk in one job.
 const DIRECT_PIECE: u64 = 512 << 10;
 
 /// Maximum size of a framed piece, which is one with [`Delivery::Framed`] or [`Delivery::Copied`]. The next piece is
@@ -34,7 +34,7 @@ pub struct FileSource {
     /// Range that has not been returned yet.
     part: FilePart,
     delivery: Delivery,
-    /// Operation that loads the next piece into memory.
+    /// Operation that loads the next piece into memory, if one is in progress.
     preparing: Option<Preparing>,
     /// True if the next direct piece was found in memory or loaded before. It is sent without another check: if the
     /// kernel has evicted it since, sending it waits for the disk. Framed pieces are always checked.

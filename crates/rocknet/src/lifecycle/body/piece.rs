@@ -10,10 +10,10 @@ use crate::response::FilePart;
 /// Way of sending pieces of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// The response has the link to itself. A piece is sent from its file once the page cache holds it, and no frame
-    /// limits its length.
+    /// No other response shares the connection. A piece is sent from its file once the page cache holds it, and no
+    /// frame limits its length.
     Direct,
-    /// Frames of several responses share the link. The payload of a frame must be ready before the frame begins,
+    /// Frames of several responses share the connection. The payload of a frame must be ready before the frame begins,
     /// because a frame cannot be withdrawn once its header has been sent.
     Framed,
     /// Like `Framed`, but every piece is read into the server's memory, because the transport encrypts the piece there

@@ -14,7 +14,7 @@ use crate::response::{FieldList, Stream};
 pub struct StreamSource {
     /// `None` while `next` owns the stream, and after the end or an error.
     stream: Option<Box<dyn Stream>>,
-    /// Call of [`Stream::next`] in progress.
+    /// Call of [`Stream::next`] in progress, if any.
     next: Option<Next>,
     /// Trailer fields; `None` before the end, or if the stream has none.
     trailers: Option<FieldList>,

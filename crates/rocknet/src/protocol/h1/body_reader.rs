@@ -1,4 +1,4 @@
-//! Reads a request body from the link for a handler.
+//! Reads a request body from the connection for a handler.
 
 use std::io;
 use std::task::{Context, Poll, ready};

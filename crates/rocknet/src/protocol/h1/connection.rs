@@ -33,7 +33,8 @@ pub struct Connection<L: Link> {
     pub(super) state: State,
     /// True if the client has closed its side while it waited for a response.
     pub(super) client_has_closed: bool,
-    /// Number of bytes written to the link; `u32::MAX` if it is larger or unknown.
+    /// Number of bytes written to the link, which is a socket, or TLS over one. `u32::MAX` if the number is larger or
+    /// unknown.
     pub(super) sent: u32,
 }
 

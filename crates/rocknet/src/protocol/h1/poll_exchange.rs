@@ -193,7 +193,7 @@ impl<L: Link> Connection<L> {
             return Poll::Ready(Ok(()));
         };
         let mut responder = H1Responder::new(&mut self.engine, output, worker, false);
-        // The maximum size of a piece (`u64::MAX`) matters only for versions whose responses share the link.
+        // The maximum size of a piece (`u64::MAX`) matters only for versions whose responses share a connection.
         let polled = serving
             .exchange
             .poll_body(context, worker, &mut self.core.info, u64::MAX, &mut responder);

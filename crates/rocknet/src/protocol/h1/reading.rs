@@ -39,7 +39,7 @@ impl<L: Link> Connection<L> {
             self.process_unread(&worker, &config, request, output);
         } else {
             let received = match self.core.link.poll_recv(context, input) {
-                // The connection closes, because all requests received before the stop have been handled.
+                // The worker stops, and all requests received so far have been handled, so the connection closes.
                 Poll::Pending if worker.closes_idle() && self.core.unread.is_empty() && self.engine.is_idle() => {
                     if self.core.has_sent_all() {
                         self.core.link.finish();
@@ -54,6 +54,7 @@ impl<L: Link> Connection<L> {
                 Poll::Ready(received) => received?,
             };
             if received.is_empty() {
+                // The client has closed its side. Up to `LEFT_TO_KERNEL` unacknowledged bytes do not delay the close.
                 self.core.link.finish();
                 self.core.close_when_taken(LEFT_TO_KERNEL);
                 return Poll::Ready(Ok(()));

@@ -69,6 +69,7 @@ impl<L: Link> Connection<L> {
             } else {
                 let is_partial = !self.core.unread.is_empty() || self.engine.is_mid_block();
                 if !is_partial && self.core.deadlines.wait() != Wait::FirstByte {
+                    // The connection is idle, so the memory of its past exchanges is freed.
                     self.streams.trim();
                     self.engine.trim();
                 }
@@ -86,8 +87,8 @@ impl<L: Link> Connection<L> {
         match wait {
             Wait::KeepAlive => self.send_goaway(ErrorCode::NoError),
             Wait::FirstByte | Wait::Header => self.send_goaway(ErrorCode::EnhanceYourCalm),
-            // The connection has reached its maximum age. The next round begins the drain; responses in progress are
-            // bounded by the deadlines of their exchanges.
+            // The connection has reached its maximum age. The next call of `serve` begins the drain; responses in
+            // progress are bounded by the deadlines of their exchanges.
             Wait::Handler => {
                 let age = self.core.open.worker().config().ticks.age;
                 self.core.deadlines.begin(Wait::Handler, age.max(1));

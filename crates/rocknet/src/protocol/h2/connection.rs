@@ -1,7 +1,7 @@
 //! HTTP/2 connection: a future that completes when the connection has closed.
 //!
 //! ```text
-//! New ──first round──▶ Serving ──error, deadline, or drained──▶ Closing ──all sent──▶ end of the connection
+//! New ──first round──▶ Serving ──error, deadline, end of drain──▶ Closing ──all sent──▶ end of the connection
 //!                         └──client has closed its side──▶ end of the connection
 //! ```
 //! The end of the connection is the same for HTTP/1 and HTTP/2; see `lifecycle/connection.rs`.

@@ -13,8 +13,8 @@ use crate::lifecycle::connection::End;
 use crate::worker::Worker;
 
 /// Maximum payload of a frame over TLS, so that a frame with its header fills exactly one record. Otherwise each record
-/// would contain the end of one frame and the start of another. Its contents would have to be copied from two places,
-/// or read from their files by two calls.
+/// would contain the end of one frame and the start of another, and the two parts would have to be copied from two
+/// places, or read from their files by two calls.
 const FRAME_IN_RECORD: u64 = (MAX_RECORD_PLAINTEXT - FRAME_HEADER_SIZE) as u64;
 
 impl<L: Link> Connection<L> {
@@ -66,6 +66,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Closes the connection after an internal error: a frame header was written, but there is no body for the frame.
+    /// Always returns true, as [`Connection::write_frames`] has to in this case.
     #[cold]
     fn fail_framing(&mut self, output: &mut SendQueue) -> bool {
         tracing::error!("a data frame has no response body; the connection is closed");

@@ -1,4 +1,6 @@
-//! Polls exchanges in progress: handlers, request bodies, and the next pieces of response bodies.
+//! Polls exchanges in progress: handlers, request bodies, and the next pieces of response bodies. This is the first
+//! part of each round, that is of each iteration of the connection's loop. A round then receives, writes frames, and
+//! sends.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};

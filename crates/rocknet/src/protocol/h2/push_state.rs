@@ -64,6 +64,7 @@ impl PushState {
     #[inline]
     pub fn record_request(&mut self, request: &Request<'_>) {
         if let Some(pushes) = &mut self.0 {
+            // `is_new` also adds the target. The result does not matter here.
             pushes.seen.is_new(request.authority, request.target);
         }
     }

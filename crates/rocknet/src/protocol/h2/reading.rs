@@ -112,7 +112,8 @@ impl<L: Link> Connection<L> {
     }
 
     /// Handles the events in `bytes`. Returns the number of consumed bytes. Stops early when [`OUTPUT_BOUND`] bytes are
-    /// queued; the next round then handles the rest. Does not stop early while the socket is blocked.
+    /// queued; the next round then handles the rest. While the socket is blocked, no response is started, so the queue
+    /// grows little, and processing does not stop early.
     #[inline]
     fn process_received(
         &mut self,

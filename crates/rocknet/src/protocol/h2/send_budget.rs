@@ -1,8 +1,9 @@
 //! Limits the bytes that a connection commits ahead of the link: frames that were rendered or passed to the kernel and
 //! have not been sent. A response that becomes ready waits for all these bytes, even if it is urgent ([decision 18]).
+//! Frames are rendered in rounds, each of which begins after the output of the previous one has been sent.
 //!
 //! The limit follows the measured rate of the link. Bytes and time are counted only while the link is full, because at
-//! other times the rate is that of the handlers. The clock is read only when the link fills up or drains. No socket
+//! other times the handlers determine the rate. The clock is read only when the link fills up or drains. No socket
 //! option is set before a connection has sent more than [`INITIAL_LIMIT`].
 //!
 //! [decision 18]: ../../../../../docs/decisions/0018-late-scheduling.md
@@ -315,7 +316,10 @@ mod tests {
         assert_eq!(budget.kernel_limit_change(1, true), Some(None));
         assert_eq!(budget.kernel_limit_change(1, true), None);
         budget.limit = UNLIMITED / 6 * 5;
-        assert!(budget.kernel_limit_change(1, false).is_some());
+        assert!(
+            budget.kernel_limit_change(1, false).is_some(),
+            "any limit differs noticeably from none"
+        );
         assert!(
             budget.clear_kernel_limit(),
             "the limit is removed before the last bytes"

@@ -25,9 +25,9 @@ pub struct RequestStream {
     pub id: StreamId,
     /// True if the request was HEAD, so that the response has no body.
     pub head_only: bool,
-    /// Receiver of the request body, or of tunnel data.
+    /// Receiver of the request body, or of tunnel data, if the client sends any.
     pub body: Option<BodyReceiver>,
-    /// Page whose files may be pushed with the response.
+    /// Page whose files may be pushed with the response, if any.
     pub page: Option<Box<PendingPage>>,
 }
 
@@ -114,13 +114,13 @@ impl StreamTable {
         self.slots[slot] = Some(entry);
     }
 
-    /// Returns the exchange of a stream.
+    /// Returns the exchange of a stream, if it is in progress.
     pub fn get_mut(&mut self, id: StreamId) -> Option<&mut StreamExchange> {
         let entry = self.slots.get_mut(id.slot())?.as_deref_mut()?;
         (entry.stream.id == id).then_some(entry)
     }
 
-    /// Takes the exchange of a stream out of the table.
+    /// Takes the exchange of a stream out of the table, if it is in progress.
     pub fn take(&mut self, id: StreamId) -> Option<Box<StreamExchange>> {
         let slot = self.slots.get_mut(id.slot())?;
         if slot.as_ref()?.stream.id != id {

@@ -17,7 +17,8 @@ use crate::lifecycle::body_receiver::BodyReceiver;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
-/// Maximum number of tunnel bytes framed for one stream in one round, so that other streams are served too.
+/// Maximum number of tunnel bytes framed for one stream in one round, which is a pass over all exchanges of the
+/// connection. The limit lets other streams be served too.
 const PIECE: u64 = 64 * 1024;
 
 impl<L: Link> Connection<L> {

@@ -64,8 +64,8 @@ impl Connection {
                 self.deadlines.enter(Wait::Linger, 1);
             } else if !self.streams.is_empty() || !self.heads.is_empty() && !self.engine.is_draining() {
                 // Each exchange and each head has its own deadline. The deadline of the connection only ensures that
-                // the client is pinged and the age of the connection is checked. A drain waits for
-                // incomplete heads only until its own deadline.
+                // the client is pinged and the age of the connection is checked. A drain waits for incomplete heads
+                // only until its own deadline.
                 if self.deadlines.wait() != Wait::Handler {
                     self.begin_ping_interval(worker);
                 }
@@ -97,7 +97,7 @@ impl Connection {
         let wait = self.deadlines.wait();
         tracing::debug!(client = %self.info.client, ?wait, "a deadline passed");
         match wait {
-            // If the connection is too old, the next round begins the drain.
+            // If the connection is too old, `advance_drain` begins the drain after this wake-up.
             Wait::Handler => {
                 if !self.streams.is_empty() {
                     self.quic.ping();
@@ -108,7 +108,7 @@ impl Connection {
             Wait::Send if self.may_await_acknowledgements(config) => {
                 self.deadlines.begin(Wait::Send, config.ticks.send);
             }
-            // The next round advances the drain.
+            // `advance_drain` is called after this wake-up, too.
             Wait::Linger if !self.streams.is_empty() || self.lingers(config) || self.may_be_reading(config) => {
                 self.deadlines.begin(Wait::Linger, 1);
             }
@@ -116,8 +116,8 @@ impl Connection {
         }
     }
 
-    /// Starts the interval until the next PING if an exchange is in progress. A tunnel or slow handler may be silent
-    /// for longer than QUIC's idle timeout.
+    /// Starts the interval after which the connection is checked again. If an exchange is then in progress, the client
+    /// is pinged, because a tunnel or slow handler may be silent for longer than QUIC's idle timeout.
     fn begin_ping_interval(&mut self, worker: &Worker) {
         let ticks = worker.wheel.ticks(rocknet_quic::PING_INTERVAL);
         self.deadlines.begin(Wait::Handler, ticks);

@@ -49,9 +49,9 @@ const ENGINE_CONFIG: Config = Config { connect_protocol: true };
 /// Streams of the server without which the connection cannot continue, in the order in which they are opened.
 const CRITICAL: [Critical; 3] = [Critical::Control, Critical::Encoder, Critical::Decoder];
 
-/// Returns the settings that a client remembers for early data: those of HTTP/3 and QUIC that a server with these
-/// limits announces. The returned bytes serve only for comparison. A server must not accept early data of a session
-/// with other settings (RFC 9114 §7.2.4.2).
+/// Returns the settings that a client remembers for early data, as a server with these limits announces them in HTTP/3
+/// and QUIC. The returned bytes serve only for comparison. A server must not accept early data of a session with other
+/// settings (RFC 9114 §7.2.4.2).
 pub fn remembered_settings(limits: &Limits) -> Vec<u8> {
     // The time of the creation (0) does not appear in the settings.
     let mut engine = ServerConnection::new(&ENGINE_CONFIG, &head_limits(limits), 0);
@@ -91,9 +91,9 @@ pub struct Connection {
     pub(super) unacknowledged_since: Tick,
     /// Tick at which the client last acknowledged the end of a response; `None` before the first one.
     pub(super) last_delivered: Option<Tick>,
-    /// Tick of the first GOAWAY, with which the orderly end begins.
+    /// Tick of the first GOAWAY, with which the orderly end begins; `None` before it.
     pub(super) drain_began: Option<Tick>,
-    /// Tick of the last GOAWAY. From then on, the connection accepts no requests.
+    /// Tick of the last GOAWAY; `None` before it. From then on, the connection accepts no requests.
     pub(super) drain_finished: Option<Tick>,
     /// Bytes that all streams have sent in this round.
     pub(super) round_bytes: u64,
@@ -122,8 +122,8 @@ pub(super) enum State {
 }
 
 impl Connection {
-    /// Creates a connection whose handshake is in progress. `local`: the server's address, set only if sites are
-    /// selected by it.
+    /// Creates a connection whose handshake is in progress. `local`: local IP address of the connection, set only if
+    /// sites are selected by it.
     pub fn new(open: OpenConnection, quic: rocknet_quic::Connection, local: Option<IpAddr>) -> Connection {
         let worker = Rc::clone(open.worker());
         let config = worker.config();
@@ -197,8 +197,8 @@ impl Connection {
                 None => return self.close(ErrorCode::StreamCreationError),
             }
         }
-        // These streams are the most urgent, because control frames and QPACK instructions must not be queued behind
-        // the data of a response.
+        // These streams are the most urgent, because control frames and QPACK instructions must not wait until the data
+        // of a response has been sent.
         for (stream, _) in &self.critical {
             self.quic.set_priority(*stream, i32::MAX);
         }

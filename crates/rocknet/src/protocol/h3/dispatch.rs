@@ -36,6 +36,7 @@ impl Connection {
     ) {
         let request = head.request();
         if let Some(seen) = &mut self.seen {
+            // `is_new` also adds the target. The result does not matter here.
             seen.is_new(request.authority, request.target);
         }
         let body = match (end, request.upgrade.is_some()) {
@@ -70,6 +71,7 @@ impl Connection {
             self.quic.set_priority(quic_id(id), value);
         }
         if self.hq.is_some() {
+            // Over `hq-interop`, only the payload of the DATA frames is sent.
             stream.output = StreamOutput::of_content();
         }
         stream

@@ -27,7 +27,7 @@ pub(super) enum Translated {
 
 impl HqConnection {
     /// Creates the state of a connection. `server_name`: the name that the client sent in the handshake (SNI). `local`:
-    /// the server's address, used as the authority if the client sent no name.
+    /// local IP address of the connection, used as the authority if the client sent no name.
     pub(super) fn new(server_name: Option<String>, local: Option<IpAddr>) -> HqConnection {
         let authority = server_name.unwrap_or_else(|| match local {
             Some(IpAddr::V6(address)) => format!("[{address}]"),

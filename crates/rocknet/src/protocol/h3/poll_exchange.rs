@@ -1,4 +1,5 @@
-//! Polls exchanges in progress: handlers, request bodies, and the output of responses.
+//! Polls exchanges in progress: handlers, request bodies, and the output of responses. Each call of
+//! [`Connection::poll_exchanges`] is one round, in which every stream gets at most one turn.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};

@@ -109,7 +109,8 @@ impl Connection {
         }
     }
 
-    /// Translates received bytes if the client speaks `hq-interop`.
+    /// Translates received bytes if the client speaks `hq-interop`, which is HTTP/0.9 over QUIC. Bytes after the
+    /// request line are [`Translated::Ignored`].
     fn translate(&mut self, id: StreamId, bytes: Bytes, fin: bool) -> Translated {
         match &mut self.hq {
             None => Translated::Bytes(bytes, fin),

@@ -4,7 +4,7 @@
 //! The transport sends the written bytes of the most urgent streams first, and streams of one urgency in turns. It
 //! accepts little more than the path carries at once, so the order of writing is the order of sending. Within an
 //! urgency, all streams that are not incremental have one turn together, so neither kind of stream has to wait until
-//! the other kind has ended.
+//! the other kind has ended. A round is one pass over the streams of the connection in this order.
 
 use rocknet_proto::h3::{Priority, StreamId, URGENCY_LEVELS};
 

@@ -26,7 +26,7 @@ pub struct RequestStream {
     pub head_only: bool,
     /// Priority of the response (RFC 9218).
     pub priority: Priority,
-    /// Receiver of the request body, or of tunnel data.
+    /// Receiver of the request body, or of tunnel data, if the client sends any.
     pub body: Option<BodyReceiver>,
     pub output: StreamOutput,
     /// True if the header of a DATA frame for the whole body has been written.
@@ -62,7 +62,7 @@ impl RequestStream {
 pub struct StreamTable {
     /// Stream of each exchange in `entries`, in the same order.
     ids: Vec<StreamId>,
-    /// Boxed, because exchanges are taken out and put back in every round.
+    /// Boxed, because an exchange is taken out and put back whenever it is polled.
     #[allow(clippy::vec_box)]
     entries: Vec<Box<StreamExchange>>,
 }
@@ -89,6 +89,7 @@ impl StreamTable {
         self.entries.iter().map(|entry| entry.stream.output.length()).sum()
     }
 
+    /// Returns the position of an exchange. Searches from the end, where the exchange that was polled last is.
     fn position(&self, id: StreamId) -> Option<usize> {
         self.ids.iter().rposition(|&known| known == id)
     }
@@ -99,12 +100,12 @@ impl StreamTable {
         self.entries.push(entry);
     }
 
-    /// Returns the exchange of a stream.
+    /// Returns the exchange of a stream, if it is in progress.
     pub fn get_mut(&mut self, id: StreamId) -> Option<&mut StreamExchange> {
         self.position(id).map(|position| &mut *self.entries[position])
     }
 
-    /// Takes the exchange of a stream out of the table.
+    /// Takes the exchange of a stream out of the table, if it is in progress.
     pub fn take(&mut self, id: StreamId) -> Option<Box<StreamExchange>> {
         let position = self.position(id)?;
         self.ids.swap_remove(position);

@@ -21,7 +21,8 @@ use crate::worker::{Buffers, Worker, WorkerConfig};
 /// Maximum payload in bytes of a DATA frame with tunnel bytes.
 const PIECE: usize = 64 * 1024;
 
-/// Maximum number of tunnel bytes that one stream takes in one round, so that other streams are served too.
+/// Maximum number of tunnel bytes that one stream takes in one round, which is a pass over all exchanges of the
+/// connection. The limit lets other streams be served too.
 const ROUND: usize = 2 * PIECE;
 
 impl Connection {

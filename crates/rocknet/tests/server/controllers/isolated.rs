@@ -170,7 +170,7 @@ fn the_process_has_no_descriptor_of_the_server_and_exits_with_it() {
     let server = start_in(folder, "");
     let client = server.connect();
     let pid = pid(&server);
-    let sockets = |pid: &str| -> HashSet<u64> {
+    let inodes = |pid: &str| -> HashSet<u64> {
         let all = fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors");
         let state = |entry: std::io::Result<fs::DirEntry>| fs::metadata(entry.ok()?.path()).ok();
         // Devices such as /dev/null are ignored, because all processes share them.
@@ -179,8 +179,8 @@ fn the_process_has_no_descriptor_of_the_server_and_exits_with_it() {
             .map(|state| state.ino())
             .collect()
     };
-    let common: Vec<u64> = sockets(&pid.to_string())
-        .intersection(&sockets("self"))
+    let common: Vec<u64> = inodes(&pid.to_string())
+        .intersection(&inodes("self"))
         .copied()
         .collect();
     // The private copy of the library may be open in both processes while it is loaded.

@@ -73,6 +73,7 @@ static int32_t mirror(rocknet_request *request, void *user)
                                         "address", "port", "certificate", "tls", "cipher", "name", "user", "beyond"};
     (void)user;
     rocknet_set_status(request, 200);
+    /* Each value has the number of its name, starting at 1. No value has the number of the last name. */
     for (uint32_t what = 1; what <= sizeof(names) / sizeof(names[0]); what++)
         line(request, names[what - 1], rocknet_read(request, what));
     rocknet_text name, value;
@@ -227,7 +228,7 @@ static int32_t count_take(rocknet_request *request, void *user, const char *data
     return rocknet_write_string(request, text);
 }
 
-/* Sends as many bytes as the query says, 1,000 at a time. The query can also make it report too many bytes or abort. */
+/* Sends the number of bytes in the query, 1,000 at a time. With -1 it fails, and with -2 it reports too many bytes. */
 static int32_t give_begin(rocknet_request *request, void *user)
 {
     long *left = malloc(sizeof(long));

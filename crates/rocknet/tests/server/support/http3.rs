@@ -89,17 +89,21 @@ impl Http3Client {
         self.request(get(url), b"").expect("a response")
     }
 
-    /// Sends all requests at the same time, and stops when the first response is complete. Returns the number of bytes
-    /// received of each response.
+    /// Sends all requests before it receives anything, and stops when the first response is complete. Returns the
+    /// number of bytes received of each response.
     pub fn received_with_first(&self, requests: Vec<http::Request<()>>) -> Vec<usize> {
         let received: Vec<Arc<AtomicUsize>> = requests.iter().map(|_| Arc::default()).collect();
         self.block_on(async {
             let mut tasks = tokio::task::JoinSet::new();
+            // Otherwise a client that is slow between two requests could get most of the first response.
+            let all_sent = Arc::new(tokio::sync::Barrier::new(requests.len()));
             for (request, received) in requests.into_iter().zip(&received) {
                 let (mut sender, received) = (self.requests.clone(), Arc::clone(received));
+                let all_sent = Arc::clone(&all_sent);
                 tasks.spawn(async move {
                     let mut stream = sender.send_request(request).await.expect("a stream");
                     stream.finish().await.expect("an open stream");
+                    all_sent.wait().await;
                     stream.recv_response().await.expect("a response");
                     while let Some(piece) = stream.recv_data().await.expect("a whole response") {
                         received.fetch_add(piece.remaining(), Ordering::Relaxed);

@@ -14,6 +14,7 @@ use rocknet_io::socket::Address;
 use super::version::{Http3Access, is_secure};
 use super::{Client, DEADLINE, Folder, ReceivedResponse};
 
+/// A running server with its folder. It is stopped when the value is dropped.
 pub struct Running {
     /// `None` after the server was stopped.
     server: Option<Server>,
@@ -73,14 +74,14 @@ impl Running {
         all[0]
     }
 
-    /// Addresses of all TCP listeners, in the order of the configuration.
+    /// Addresses of all TCP listeners except those added for HTTP/3, in the order of the configuration.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let mut all = self.all_addresses();
         all.retain(|address| self.http3.is_none() || !is_secure(address));
         all
     }
 
-    /// Returns the addresses of all TCP listeners, including those for HTTP/3.
+    /// Returns the addresses of all TCP listeners, including those added for HTTP/3.
     fn all_addresses(&self) -> Vec<SocketAddr> {
         let bound = self.server().listeners().into_iter().map(|(_, bound, _)| bound);
         bound

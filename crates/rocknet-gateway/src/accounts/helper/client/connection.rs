@@ -25,6 +25,7 @@ pub(super) struct HelperConnection {
 /// A request whose reply did not arrive in time.
 pub(super) struct LateReply {
     sequence: u32,
+    /// True if the request starts a program.
     is_start: bool,
 }
 

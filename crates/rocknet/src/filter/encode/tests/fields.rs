@@ -56,7 +56,9 @@ fn coded_responses_have_changed_fields() {
             &[TYPE, ("ETag", "W/\"a\"")],
             &[TYPE, ("ETag", "W/\"a\""), VARY, BR],
         ),
+        // A malformed tag is removed.
         (200, "br", &[TYPE, ("ETag", "a")], &[TYPE, VARY, BR]),
+        // Fields that describe the uncoded body are removed. `Unencoded-Digest` remains valid with any coding.
         (
             200,
             "br",

@@ -66,8 +66,8 @@ pub fn run() -> ExitCode {
             let serve = move || {
                 // An error here means that the server has closed the connection or violated the protocol.
                 let _ = ChildConnection::new(connection).serve(&controllers);
-                // The permit is dropped last, so that `ThreadCount::wait` returns only after this thread has used the
-                // library.
+                // The permit is dropped last, so that `ThreadCount::wait` returns only once this thread no longer uses
+                // the library.
                 drop(controllers);
                 drop(permit);
             };

@@ -10,8 +10,8 @@
 //! ```
 //! The process is another instance of this program. It has the privileges that the server has when the process is
 //! started. It inherits no descriptor of the server except one end of the control socket and one end of the pipe for
-//! its output. Each connection is passed to it over the control socket. It ends when the server ends, even if the
-//! server is killed.
+//! its output. Each connection is passed to it over the control socket. The process ends when the server ends, even if
+//! the server is killed.
 
 mod body;
 mod call;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// First argument by which the program runs a library. It is internal and not part of the command line.
+/// First argument that makes the program run a library. It is internal and not part of the documented command line.
 pub const RUN_LIBRARY_ARGUMENT: &str = "run-isolated-library";
 
 /// Program that runs libraries; unset until [`set_program`] is called.

@@ -190,6 +190,7 @@ impl Supervisor {
             Some(running) => {
                 drain_reports(running, |_| {}) && running.is_alive() && is_confirmed_alive(running, &self.shared)
             }
+            // Without a process, no end has to be handled.
             None => true,
         };
         if !is_up && let Some(mut running) = self.current.take() {
