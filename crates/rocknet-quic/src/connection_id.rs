@@ -124,8 +124,8 @@ impl ConnectionIdGenerator for Generator {
 
     /// Called only for a short header whose connection ID belongs to no connection of this worker. An accepted ID makes
     /// `quinn-proto` send a stateless reset. If the ID names another owner, it is rejected, and the owner is recorded,
-    /// so that the datagram can be forwarded instead. The ID of a worker that no longer exists, or of another process, is
-    /// accepted, because nothing could receive the datagram: the endpoint has already passed on datagrams for older
+    /// so that the datagram can be forwarded instead. The ID of a worker that no longer exists, or of another process,
+    /// is accepted, because nothing could receive the datagram: the endpoint has already passed on datagrams for older
     /// processes that still run, and a process that was replaced reads no datagrams of its successor.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {

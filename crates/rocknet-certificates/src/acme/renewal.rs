@@ -379,6 +379,7 @@ mod tests {
         let next_try = unix(renewal.clock.now() + Duration::from_secs(60));
         FailureRecord {
             next_try,
+            last: "the CA does not respond".to_owned(),
             ..FailureRecord::default()
         }
         .save(&*renewal.storage, "a.test");

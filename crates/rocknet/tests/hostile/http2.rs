@@ -147,7 +147,7 @@ fn with_other_client(server: &Server, attack: impl FnOnce() + Send) {
 
 #[test]
 fn a_flood_closes_only_its_own_connection() {
-    let mut server = start("keep_alive = \"2s\"");
+    let mut server = start("keep_alive = \"10s\"");
     let address = server.address();
     server.get("/page.bin");
     server.get("/large.bin");
