@@ -27,6 +27,7 @@ mod static_program;
 mod trusted;
 mod upstreams;
 mod websocket;
+mod window;
 mod wordpress;
 
 use self::autobahn::Cases;
@@ -61,6 +62,8 @@ enum Step {
     Browser,
     /// Headless Chromium uses the dashboard, and axe-core judges its views
     Dashboard,
+    /// The size of the desktop program, built for release
+    Window,
     /// Headless Chromium on a site of the local CA, before `rocknet trust` and after it
     Trusted,
     /// Headless Chromium uses WebSocket through the proxy, over HTTP/1.1 and HTTP/2
@@ -130,7 +133,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let is_static = options.steps == [Step::Static];
     let program = match &options.program {
         Some(file) => file.canonicalize()?,
-        None if is_static => crate::dist::build(crate::dist::Libc::Musl)?,
+        None if is_static => crate::dist::build("rocknet", crate::dist::Libc::Musl)?,
         None => {
             run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet"]))?;
             crate::repository::target().join("release/rocknet")
@@ -156,6 +159,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if is_selected(Step::Dashboard) {
         let pictures = options.pictures.as_deref();
         steps.step("dashboard", || dashboard::run(&program, pictures));
+    }
+    if is_selected(Step::Window) {
+        packages::require(Purpose::Window)?;
+        steps.remarked("window", window::run);
     }
     if is_selected(Step::Hpack) {
         steps.step("hpack", hpack::run);

@@ -10,7 +10,9 @@ mod maintainer;
 mod release;
 mod sbom;
 mod tarball;
+mod window_deb;
 
+use crate::packages::{self, Purpose};
 use crate::{Failure, repository};
 use archive::sha256;
 pub use build::{Libc, build, check as check_program};
@@ -20,6 +22,7 @@ use maintainer::Maintainer;
 pub use release::Release;
 use std::fs;
 use std::path::{Path, PathBuf};
+pub use window_deb::window_deb;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -29,6 +32,12 @@ pub struct Options {
     /// Pack this program instead of a release build of this checkout: with glibc, or as `--libc` states
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// Pack this desktop program instead of a release build of this checkout
+    #[arg(long, value_name = "FILE")]
+    window: Option<PathBuf>,
+    /// Leave the package of the desktop program out, whose build needs a C++ compiler and CMake
+    #[arg(long, conflicts_with = "window")]
+    no_window: bool,
     /// Folder for the packages; by default `dist` in the target folder
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
@@ -62,9 +71,30 @@ impl Options {
     fn release(&self, libc: Libc) -> Result<Release, Failure> {
         let program = match &self.program {
             Some(file) => file.canonicalize()?,
-            None => build(libc)?,
+            None => build("rocknet", libc)?,
         };
-        let mut release = Release::new(program, libc.triple()?, self.revision)?;
+        self.release_of("rocknet", program, libc)
+    }
+
+    /// Returns the desktop program; `None` if it is not packed. There is only one with glibc, because the libraries
+    /// that draw the window are shared.
+    fn window_release(&self) -> Result<Option<Release>, Failure> {
+        let libc = Libc::Glibc;
+        let program = match &self.window {
+            Some(file) => file.canonicalize()?,
+            None if self.no_window || self.program.is_some() || !self.libraries().contains(&libc) => return Ok(None),
+            None => {
+                packages::require(Purpose::Window)?;
+                build("rocknet-gui", libc)?
+            }
+        };
+        let release = self.release_of("rocknet-gui", program, libc)?;
+        deb::check_libraries(&release.bytes)?;
+        Ok(Some(release))
+    }
+
+    fn release_of(&self, name: &'static str, program: PathBuf, libc: Libc) -> Result<Release, Failure> {
+        let mut release = Release::new(name, program, libc.triple()?, self.revision)?;
         if let Some(maintainer) = &self.maintainer {
             release.maintainer = maintainer.clone();
         }
@@ -83,9 +113,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .iter()
         .map(|libc| options.release(*libc))
         .collect::<Result<Vec<_>, _>>()?;
-    let packages = pack(&releases)?;
+    let window = options.window_release()?;
+    let packages = pack(&releases, window.as_ref())?;
     if options.check_reproducible {
-        compare(&packages, &pack(&releases)?)?;
+        compare(&packages, &pack(&releases, window.as_ref())?)?;
         println!("packed twice: the bytes are identical");
     }
     let folder = options
@@ -104,8 +135,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the packages of all releases by name, and last the checksums.
-fn pack(releases: &[Release]) -> Result<Vec<Package>, Failure> {
+/// Returns the packages of all releases by name, and last the checksums. `window`: the desktop program.
+fn pack(releases: &[Release], window: Option<&Release>) -> Result<Vec<Package>, Failure> {
     let mut packages = Vec::new();
     for release in releases {
         let contents = Contents::new(release)?;
@@ -117,6 +148,9 @@ fn pack(releases: &[Release]) -> Result<Vec<Package>, Failure> {
             packages.push((release.deb_name(), deb(release, &contents)?));
         }
         packages.push((format!("{}.cdx.json", release.full_name()), contents.sbom));
+    }
+    if let Some(release) = window {
+        packages.push((release.deb_name(), window_deb(release)?));
     }
     packages.sort();
     let sums: String = packages
@@ -179,26 +213,21 @@ mod tests {
             // is not executed.
             let script = format!("printf %s \"$1\" > {0} && chmod 755 {0}", program.display());
             run_command(Command::new("sh").args(["-c", &script, "sh", PROGRAM])).unwrap();
-            let releases = [Libc::Glibc, Libc::Musl].map(|libc| Release {
+            let release = |name, libc: Libc| Release {
+                name,
                 program: program.clone(),
                 bytes: PROGRAM.into(),
                 triple: libc.triple().unwrap(),
                 time: 1_700_000_000,
                 maintainer: "Ann Lee <ann@example.com>".parse().unwrap(),
                 revision: 3,
-            });
-            pack(&releases).unwrap()
+            };
+            let releases = [Libc::Glibc, Libc::Musl].map(|libc| release("rocknet", libc));
+            pack(&releases, Some(&release("rocknet-gui", Libc::Glibc))).unwrap()
         });
         compare(&packages[0], &packages[1]).unwrap();
         let names: Vec<_> = packages[0].iter().map(|(name, _)| name.as_str()).collect();
-        let suffixes = [
-            "-gnu.cdx.json",
-            "-gnu.tar.gz",
-            "-musl.cdx.json",
-            "-musl.tar.gz",
-            ".deb",
-            "SUMS",
-        ];
+        let suffixes = ["-gnu.cdx.json", "-gnu.tar.gz", "-musl.cdx.json", "-musl.tar.gz", "SUMS"];
         for suffix in suffixes {
             assert_eq!(
                 names.iter().filter(|name| name.ends_with(suffix)).count(),
@@ -206,7 +235,11 @@ mod tests {
                 "{suffix}: {names:?}"
             );
         }
+        for beginning in ["rocknet_", "rocknet-gui_"] {
+            let is_deb = |name: &&&str| name.starts_with(beginning) && name.ends_with(".deb");
+            assert_eq!(names.iter().filter(is_deb).count(), 1, "{beginning}: {names:?}");
+        }
         let (_, sums) = packages[0].last().unwrap();
-        assert_eq!(String::from_utf8_lossy(sums).lines().count(), suffixes.len() - 1);
+        assert_eq!(String::from_utf8_lossy(sums).lines().count(), names.len() - 1);
     }
 }

@@ -13,7 +13,6 @@ mod test;
 mod test_failures;
 mod tidy;
 mod tools;
-mod window;
 
 #[cfg(target_os = "linux")]
 mod bench;

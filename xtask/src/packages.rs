@@ -13,6 +13,8 @@ pub enum Purpose {
     Test,
     Bench,
     Conform,
+    /// The build of the desktop program.
+    Window,
     /// The steps of `conform` that need whole applications.
     Applications,
     /// The step of `conform` that scrapes the metrics.
@@ -47,7 +49,7 @@ const fn package(
     }
 }
 
-use Purpose::{Applications, Bench, Competitors, Conform, Machines, Metrics, Test};
+use Purpose::{Applications, Bench, Competitors, Conform, Machines, Metrics, Test, Window};
 
 /// Every program that a task runs, except the Rust toolchain and its linker, which every task needs.
 const PACKAGES: &[Package] = &[
@@ -110,38 +112,43 @@ const PACKAGES: &[Package] = &[
     package(
         "g++",
         "g++",
-        &[Test, Conform],
+        &[Test, Conform, Window],
         "builds the toolkit of the window, the example of a controller in C++, and BoringSSL for the client h3i",
     ),
     package(
         "make",
         "make",
-        &[Test, Conform],
+        &[Test, Conform, Window],
         "builds the toolkit of the window, and BoringSSL for the client h3i",
     ),
     package(
         "cmake",
         "cmake",
-        &[Test, Conform],
+        &[Test, Conform, Window],
         "builds the toolkit of the window, and BoringSSL for the client h3i",
     ),
-    package("pkg-config", "pkg-config", &[Test], "finds the libraries of the window"),
+    package(
+        "pkg-config",
+        "pkg-config",
+        &[Test, Window],
+        "finds the libraries of the window",
+    ),
     package(
         "/usr/include/pango-1.0/pango/pango.h",
         "libpango1.0-dev",
-        &[Test],
+        &[Test, Window],
         "draws the texts of the window",
     ),
     package(
         "/usr/include/X11/extensions/Xinerama.h",
         "libxinerama-dev",
-        &[Test],
+        &[Test, Window],
         "finds the screens of the window",
     ),
     package(
         "/usr/include/X11/Xcursor/Xcursor.h",
         "libxcursor-dev",
-        &[Test],
+        &[Test, Window],
         "draws the pointer of the window",
     ),
     package(

@@ -5,12 +5,12 @@ use crate::packages::{self, Purpose};
 use crate::skips::Skips;
 use crate::steps::Steps;
 use crate::test_failures::TestFailures;
-use crate::{Failure, conform, deny, docs, other_systems, tidy, tools, window};
+use crate::{Failure, conform, deny, docs, other_systems, tidy, tools};
 use std::path::Path;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Skip clippy, the compilation for other systems, and the release build of the window
+    /// Skip clippy and the compilation for other systems
     #[arg(long)]
     fast: bool,
 }
@@ -75,9 +75,6 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         steps.step("tests on io_uring", || Err(NO_IO_URING.into()));
     } else {
         steps.skip("tests on io_uring", NO_IO_URING);
-    }
-    if !options.fast {
-        steps.remarked("size of the window", window::size);
     }
     // The steps above have built the program that these clients connect to.
     let program = crate::repository::target().join("debug/rocknet");

@@ -1,9 +1,11 @@
-//! Client of a running server, over its control socket.
+//! Client of a running server, over its control socket or its TCP address.
+
+mod address;
+mod error;
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +14,10 @@ use rocknet_proto::{Field, Limits, ResponseIndex};
 use serde::de::DeserializeOwned;
 
 use crate::api::{ApiError, JSON, Request, TAKEN_OVER};
+use address::ControlStream;
+
+pub use address::ServerAddress;
+pub use error::ClientError;
 
 /// Maximum wait for the next bytes of a reply, longer than the server's own timeout for a handler. A reload of a
 /// large configuration takes seconds.
@@ -30,29 +36,14 @@ const TAKEN_OVER_PAUSE: Duration = Duration::from_millis(100);
 /// Connection to a server.
 #[derive(Debug)]
 pub struct Client {
-    socket: PathBuf,
-    stream: UnixStream,
+    server: ServerAddress,
+    stream: ControlStream,
     /// HTTP/1 state of the connection, without input and output.
     engine: ClientConnection,
     /// Bytes that follow the last reply.
     unread: Vec<u8>,
     /// True if bytes of the reply to the last request were received.
     has_reply: bool,
-}
-
-/// Reason why a server could not be queried.
-#[derive(Debug)]
-pub enum ClientError {
-    /// Nothing listens at the socket.
-    NotRunning(PathBuf),
-    /// The user has no access to the socket.
-    NoAccess(PathBuf),
-    /// The connection has failed.
-    Io(io::Error),
-    /// The reply is not what a server sends.
-    Invalid(String),
-    /// The server has rejected the request, or has failed to carry it out.
-    Api(ApiError),
 }
 
 impl Client {
@@ -73,15 +64,24 @@ impl Client {
     /// Fails in the same cases as [`Client::connect`], or with an error of the operating system if the timeout is
     /// zero.
     pub fn connect_with_timeout(socket: &Path, timeout: Duration) -> Result<Client, ClientError> {
-        let stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(socket.to_owned()),
-            io::ErrorKind::PermissionDenied => ClientError::NoAccess(socket.to_owned()),
-            _ => ClientError::Io(error),
-        })?;
+        Client::open(&socket.into(), timeout)
+    }
+
+    /// Connects to the control socket or the TCP address of a server. The server verifies the token with each request.
+    ///
+    /// # Errors
+    ///
+    /// Fails in the same cases as [`Client::connect`], or with [`ClientError::NotLocal`].
+    pub fn connect_to(server: &ServerAddress) -> Result<Client, ClientError> {
+        Client::open(server, REPLY_TIMEOUT)
+    }
+
+    fn open(server: &ServerAddress, timeout: Duration) -> Result<Client, ClientError> {
+        let stream = ControlStream::connect(server)?;
         stream.set_read_timeout(Some(timeout)).map_err(ClientError::Io)?;
         stream.set_write_timeout(Some(timeout)).map_err(ClientError::Io)?;
         Ok(Client {
-            socket: socket.to_owned(),
+            server: server.clone(),
             stream,
             engine: ClientConnection::new(),
             unread: Vec::new(),
@@ -96,6 +96,22 @@ impl Client {
     /// Returns [`ClientError::Api`] if the server has rejected the request or failed to carry it out. Returns another
     /// error if the connection fails or the reply is invalid; the connection is then unusable.
     pub fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
+        let reply = self.reply(request)?;
+        serde_json::from_slice(&reply).map_err(|error| ClientError::Invalid(error.to_string()))
+    }
+
+    /// Sends a request whose reply is a text, such as [`Request::Metrics`], and returns the text.
+    ///
+    /// # Errors
+    ///
+    /// Fails in the same cases as [`Client::call`].
+    pub fn text(&mut self, request: &Request) -> Result<String, ClientError> {
+        let reply = self.reply(request)?;
+        String::from_utf8(reply).map_err(|error| ClientError::Invalid(error.to_string()))
+    }
+
+    /// Sends a request, and returns the body of its reply.
+    fn reply(&mut self, request: &Request) -> Result<Vec<u8>, ClientError> {
         let mut reply = Vec::new();
         let status = self.exchange(request, &mut |data| {
             reply.extend_from_slice(data);
@@ -104,10 +120,10 @@ impl Client {
             }
             Ok(())
         })?;
-        if is_successful(status) {
-            return serde_json::from_slice(&reply).map_err(|error| ClientError::Invalid(error.to_string()));
+        match is_successful(status) {
+            true => Ok(reply),
+            false => Err(rejected(status, &reply)),
         }
-        Err(rejected(status, &reply))
     }
 
     /// Sends a request whose reply is a stream of server-sent events, and passes the data of each event to `take` until
@@ -160,9 +176,8 @@ impl Client {
 
     /// Connects again, with the timeouts of the present connection.
     fn reconnect(&mut self) -> Result<(), ClientError> {
-        let read = self.stream.read_timeout().map_err(ClientError::Io)?;
-        let write = self.stream.write_timeout().map_err(ClientError::Io)?;
-        *self = Client::connect(&self.socket)?;
+        let (read, write) = self.stream.timeouts().map_err(ClientError::Io)?;
+        *self = Client::connect_to(&self.server)?;
         self.stream.set_read_timeout(read).map_err(ClientError::Io)?;
         self.stream.set_write_timeout(write).map_err(ClientError::Io)
     }
@@ -189,8 +204,12 @@ impl Client {
         let invalid = |error: &dyn fmt::Display| ClientError::Invalid(error.to_string());
         let mut out = Vec::new();
         let content_type = body.as_ref().map(|_| Field::new(b"Content-Type", JSON.as_bytes()));
+        let bearer = self.server.token().map(|token| format!("Bearer {token}"));
+        let authorization = bearer
+            .as_ref()
+            .map(|bearer| Field::new(b"Authorization", bearer.as_bytes()));
         self.engine
-            .encode_request(&mut out, &line, content_type)
+            .encode_request(&mut out, &line, content_type.into_iter().chain(authorization))
             .map_err(|error| invalid(&error))?;
         if let Some(body) = &body {
             self.engine
@@ -274,155 +293,5 @@ fn rejected(status: u16, body: &[u8]) -> ClientError {
     ClientError::Api(ApiError { status, ..error })
 }
 
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClientError::NotRunning(socket) => {
-                write!(f, "no server is running: nothing listens at {}", socket.display())
-            }
-            ClientError::NoAccess(socket) => write!(
-                f,
-                "no access to {}: run the command as the user of the server, or as a member of its group",
-                socket.display()
-            ),
-            ClientError::Io(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                f.write_str("the server did not reply in time; it may still carry out the request")
-            }
-            ClientError::Io(error) => write!(f, "the connection to the server has failed: {error}"),
-            ClientError::Invalid(what) => write!(f, "the reply of the server is not valid: {what}"),
-            ClientError::Api(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ClientError {}
-
 #[cfg(test)]
-mod tests {
-    use std::os::unix::net::UnixListener;
-
-    use super::*;
-    use crate::api::{Done, Level, LogLevel, LogLevelChange};
-
-    /// Serves one connection with the given responses, one for each request, and returns the received bytes.
-    fn serve(listener: UnixListener, responses: Vec<&'static str>) -> thread::JoinHandle<String> {
-        thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("a client");
-            let mut all = String::new();
-            for response in responses {
-                let mut buffer = [0; 4096];
-                let count = stream.read(&mut buffer).expect("a request");
-                all += &String::from_utf8_lossy(&buffer[..count]);
-                stream.write_all(response.as_bytes()).expect("written");
-            }
-            all
-        })
-    }
-
-    #[test]
-    fn a_request_that_was_not_read_is_repeated_over_another_connection() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let socket = folder.path().join("s");
-        let listener = UnixListener::bind(&socket).expect("a socket");
-        let mut client = Client::connect(&socket).expect("a connection");
-        // The server closes the first connection without reading from it.
-        drop(listener.accept().expect("the first connection"));
-        let server = serve(
-            listener,
-            vec!["HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"level\":\"debug\"}"],
-        );
-        let level: LogLevel = client.call(&Request::LogLevel).expect("a reply");
-        assert_eq!(level.level, Level::Debug);
-        assert!(server.join().expect("a server").starts_with("GET /api/log-level "));
-    }
-
-    #[test]
-    fn a_request_to_a_process_that_was_replaced_is_repeated() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let socket = folder.path().join("s");
-        let listener = UnixListener::bind(&socket).expect("a socket");
-        let mut client = Client::connect(&socket).expect("a connection");
-        let old = serve(
-            listener.try_clone().expect("a descriptor"),
-            vec!["HTTP/1.1 421 Misdirected Request\r\nContent-Length: 13\r\n\r\n{\"error\":\"x\"}"],
-        );
-        let new = thread::spawn(move || {
-            old.join().expect("the old process");
-            serve(
-                listener,
-                vec!["HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"level\":\"debug\"}"],
-            )
-            .join()
-            .expect("the new process")
-        });
-        let level: LogLevel = client.call(&Request::LogLevel).expect("a reply");
-        assert_eq!(level.level, Level::Debug);
-        assert!(new.join().expect("a server").starts_with("GET /api/log-level "));
-    }
-
-    #[test]
-    fn requests_are_sent_and_replies_received() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let socket = folder.path().join("s");
-        let listener = UnixListener::bind(&socket).expect("a socket");
-        let server = serve(
-            listener,
-            vec![
-                "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"level\":\"debug\"}",
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"mes\r\nb\r\nsage\":\"a\" }\r\n0\r\n\r\n",
-                "HTTP/1.1 422 Unprocessable Content\r\nContent-Length: 13\r\n\r\n{\"error\":\"b\"}",
-                "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nno, ",
-            ],
-        );
-        let mut client = Client::connect(&socket).expect("a server");
-        let level: LogLevel = client
-            .call(&Request::SetLogLevel(LogLevelChange::new(Level::Debug)))
-            .expect("a level");
-        assert_eq!(level.level, Level::Debug);
-        let done: Done = client.call(&Request::Reload).expect("a message");
-        assert_eq!(done.message, "a");
-        for expected in ["b", "status 503"] {
-            let error = client.call::<Done>(&Request::Reload).expect_err("a rejection");
-            assert_eq!(error.to_string(), expected);
-        }
-        let requests = server.join().expect("no panic");
-        assert!(
-            requests.starts_with("PUT /api/log-level HTTP/1.1\r\nHost: localhost\r\n"),
-            "{requests}"
-        );
-        assert!(
-            requests.contains("\r\n\r\n{\"level\":\"debug\"}POST /api/reload HTTP/1.1\r\n"),
-            "{requests}"
-        );
-    }
-
-    #[test]
-    fn a_missing_server_is_reported() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let socket = folder.path().join("s");
-        let missing = Client::connect(&socket).expect_err("no server").to_string();
-        assert!(
-            missing.starts_with("no server is running: nothing listens at /"),
-            "{missing}"
-        );
-        // The socket of a server that was killed.
-        drop(UnixListener::bind(&socket).expect("a socket"));
-        assert_eq!(Client::connect(&socket).expect_err("no server").to_string(), missing);
-        // A server that ends while it replies.
-        let socket = folder.path().join("t");
-        let server = serve(
-            UnixListener::bind(&socket).expect("a socket"),
-            vec!["HTTP/1.1 200 OK\r\n"],
-        );
-        let mut client = Client::connect(&socket).expect("a server");
-        let error = client
-            .call::<Done>(&Request::Stop)
-            .expect_err("an incomplete reply")
-            .to_string();
-        assert!(
-            error.starts_with("the connection to the server has failed: "),
-            "{error}"
-        );
-        server.join().expect("no panic");
-    }
-}
+mod tests;

@@ -2,6 +2,8 @@
 
 use rocknet_control::api::Level;
 
+use crate::ways::Starter;
+
 /// Page of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageName {
@@ -16,6 +18,10 @@ pub enum PageName {
     Activity,
     Logs,
     Server,
+    /// Servers that requests are forwarded to.
+    Upstreams,
+    Php,
+    Databases,
     Certificates,
     CheckUp,
     History,
@@ -24,11 +30,14 @@ pub enum PageName {
 
 impl PageName {
     /// Pages in the order of the navigation.
-    pub const NAVIGATION: [PageName; 8] = [
+    pub const NAVIGATION: [PageName; 11] = [
         PageName::Websites,
         PageName::Activity,
         PageName::Logs,
         PageName::Server,
+        PageName::Upstreams,
+        PageName::Php,
+        PageName::Databases,
         PageName::Certificates,
         PageName::CheckUp,
         PageName::History,
@@ -54,6 +63,11 @@ pub enum FieldId {
     Address,
     Theme,
     Language,
+    /// Place of the server, and the fields for one elsewhere.
+    ServerPlace,
+    ServerSocket,
+    ServerAddress,
+    ServerToken,
     /// Name of the website that is edited.
     SiteName,
     /// Source of the responses of the website that is edited.
@@ -73,6 +87,10 @@ pub enum SortKey {
     Name,
     State,
     Kind,
+    Address,
+    Php,
+    Protocol,
+    Trust,
     Rate,
 }
 
@@ -108,6 +126,15 @@ pub enum LogChoice {
     Access,
 }
 
+/// Part of the page *Certificates*.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CertificateView {
+    #[default]
+    Websites,
+    /// Trust of browsers in the own authority.
+    Browsers,
+}
+
 /// Repair of a failed check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fix {
@@ -132,7 +159,11 @@ pub enum Act {
     Filter(String),
     FocusFilter,
     Sort(SortKey),
+    /// Starts a server in the usual way.
     StartServer,
+    StartBy(Starter),
+    /// Connects to the server again, after a failure.
+    ConnectAgain,
     StopServer,
     RestartServer,
     ReloadServer,
@@ -140,6 +171,8 @@ pub enum Act {
     OpenSite,
     /// Opens the folder of the selected website.
     OpenFolder,
+    /// Opens the folder of the selected website in the editor of the user.
+    OpenEditor,
     /// Opens the configuration file in the editor of the desktop.
     OpenConfig,
     AddSite,
@@ -151,6 +184,12 @@ pub enum Act {
     RemoveSite,
     /// Enables the selected website if it is disabled, and disables it otherwise.
     ToggleSite,
+    /// Drains or enables the selected server, restarts the selected pool of PHP, or starts or stops the selected
+    /// database.
+    SwitchService,
+    /// Copies what the page offers: the connection string of a database, or a command.
+    CopyService,
+    ShowCertificates(CertificateView),
     /// Takes the last change of this window back.
     Undo,
     /// Takes the newest change of the history back.
@@ -177,6 +216,10 @@ pub enum Act {
     Repair(Fix),
     ShowSpan(Span),
     ShowLog(LogChoice),
+    /// Shows the logs: those of the selected website, if the websites are shown.
+    ShowSiteLog,
+    /// Chooses what the page shows: on the page with the logs, the website with this name, or all if it is empty.
+    Choose(String),
     FollowLog(bool),
     SetLevel(Level),
     Refresh,

@@ -1,5 +1,7 @@
 //! Jobs for the worker thread, and its reports.
 
+mod services;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +12,15 @@ use rocknet_control::logs::LogEvent;
 use rocknet_control::route::RouteTraffic;
 use rocknet_control::site_form::SiteForm;
 use rocknet_control::{CertificateSummary, SiteSummary, Status};
+
+use crate::elsewhere::Elsewhere;
+use crate::theme::ColorScheme;
+use crate::ways::{Starter, Ways};
+
+pub use services::{
+    Database, DatabaseKind, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, ServiceJob, SiteUse, Trust,
+    TrustStore, UnitAction, UpstreamReport,
+};
 
 /// Purpose of a change of the configuration. The window says it when the change is in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +42,15 @@ pub enum Purpose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Query {
     Certificates,
+    /// Servers that requests are forwarded to.
+    Upstreams,
+    Php,
+    /// Use of PHP and of other servers by websites.
+    Uses,
+    /// Trust stores of this account.
+    Trust,
+    /// Databases of this computer.
+    Databases,
     Doctor,
     History,
     Level,
@@ -41,8 +61,10 @@ pub enum Query {
 pub enum Job {
     /// Looks for the server at once, without waiting for the next second.
     Connect,
-    /// Starts a server as a child process, and connects to it.
-    Start,
+    /// Connects to another server from now on, and writes its place to the file.
+    UseServer(Elsewhere),
+    /// Starts a server, and connects to it.
+    Start(Starter),
     Stop,
     /// Stops the server, and starts it again.
     Restart,
@@ -60,11 +82,18 @@ pub enum Job {
     /// Replaces the text of a file of the configuration.
     Replace(Purpose, Replacement),
     Query(Query),
+    /// Repeats a query every two seconds, or ends that.
+    Watch(Option<Query>),
+    Service(ServiceJob),
     SetLevel(Level),
     /// Queries the counters of routes each second, or stops doing so.
     WatchTraffic(bool),
     /// Follows the logs from now on.
     FollowLogs,
+    /// Looks for ways to start and stop a server.
+    FindWays,
+    /// Queries whether the desktop wishes dark or light windows.
+    QueryDesktop,
     /// Looks into a folder.
     Inspect(PathBuf),
     /// Looks for development servers.
@@ -76,6 +105,8 @@ pub enum Job {
     Trust,
     /// Opens a URL, a folder or a file with the program that the desktop has for it.
     Open(String),
+    /// Opens a folder in the editor of the user.
+    OpenEditor(PathBuf),
     /// Writes the file of settings.
     SaveSettings(String),
 }
@@ -87,6 +118,11 @@ pub enum Absence {
     Stopped(bool),
     /// The socket is not accessible to this account.
     NoAccess(PathBuf),
+    /// Nothing listens at the socket or address of a server elsewhere.
+    Unreachable(String),
+    /// The server at this address does not accept the token. It is not sent again until the user connects again,
+    /// because the server counts wrong tokens.
+    WrongToken(String),
     /// The server does not reply as it should.
     Failed(String),
 }
@@ -136,12 +172,20 @@ pub struct Poll {
 /// Report of the worker thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
-    /// A server was found at this control socket.
+    /// The place of the server, as the file has it.
+    Place(Elsewhere),
+    /// A server was found at this control socket, or at this address.
     Connected(PathBuf),
     Absent(Absence),
     /// A server is being started.
     Starting,
     StartFailed(StartFailure),
+    /// The system has not permitted to start, stop or restart a unit. The command does so with root's rights.
+    Refused(String),
+    /// Ways to start and stop a server, if they have changed.
+    Ways(Ways),
+    /// Wish of the desktop; `None` if it has none.
+    Desktop(Option<ColorScheme>),
     /// The server of this program was started. A port of the first page that was taken, the program that holds it, and
     /// the port in its place.
     Started(Option<(u16, String, u16)>),
@@ -152,12 +196,23 @@ pub enum Report {
     SiteForm(String, Result<Box<SiteForm>, ApiError>),
     ConfigText(Result<Box<ConfigText>, String>),
     Certificates(Result<Vec<CertificateSummary>, String>),
+    Upstreams(Result<UpstreamReport, String>),
+    Php(Result<PhpReport, String>),
+    Uses(Result<Vec<SiteUse>, String>),
+    Trust(Result<Vec<TrustStore>, String>),
+    Databases(DatabaseReport),
+    /// The token of this program does not permit the query.
+    Denied(Query),
+    /// An instruction about a service was carried out, with the message of the server, or has failed.
+    Served(ServiceJob, Result<String, String>),
     Doctor(Result<Vec<DoctorCheck>, String>),
     History(Result<Vec<Change>, String>),
     Level(Level),
     /// The user has changed the level.
     LevelChanged(Level),
     Log(Vec<LogEvent>),
+    /// The server refuses to send its logs. `None`: the token of this program does not permit it.
+    LogsRefused(Option<String>),
     Inspected(PathBuf, Inspection),
     /// Addresses of development servers.
     FoundServers(Vec<String>),
@@ -166,6 +221,8 @@ pub enum Report {
     Done(String),
     /// The own authority is trusted now.
     Trusted,
+    /// The token of this program does not permit the instruction.
+    NotPermitted,
     /// An instruction has failed, with its message.
     Failed(String),
 }

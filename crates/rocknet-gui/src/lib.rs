@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 pub mod act;
+pub mod elsewhere;
 pub mod job;
 pub mod model;
 pub mod pages;
 pub mod screen;
 pub mod theme;
 pub mod toml_text;
+pub mod ways;
 pub mod words;
 pub mod worker;

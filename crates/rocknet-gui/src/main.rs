@@ -15,12 +15,16 @@ use fltk::prelude::*;
 use rocknet_gui::act::{Act, FieldId};
 use rocknet_gui::job::{Job, Report};
 use rocknet_gui::model::{Effect, Model, Settings};
+use rocknet_gui::theme::ThemeChoice;
 use rocknet_gui::words::Language;
 use rocknet_gui::worker::{self, Options};
 use view::window::Window;
 
 /// Interval at which notices are checked for their end.
 const TICK: f64 = 1.0;
+
+/// Maximum time that the first window waits for the wish of the desktop. A later reply changes the colours.
+const DESKTOP_TIMEOUT: Duration = Duration::from_millis(100);
 
 const USAGE: &str = "\
 The desktop program of RockNet
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         jobs,
         reports,
         began,
+        is_active: true,
     }
     .run(app);
     ExitCode::SUCCESS
@@ -118,11 +123,14 @@ struct Program {
     jobs: Sender<Job>,
     reports: Receiver<Report>,
     began: Instant,
+    /// True if the keyboard is that of this program.
+    is_active: bool,
 }
 
 impl Program {
     fn run(mut self, app: app::App) {
-        let mut window = Window::new(self.model.settings.theme.theme());
+        self.wait_for_desktop();
+        let mut window = Window::new(self.model.theme());
         window.show(&self.model);
         window.window.show();
         self.window = Some(window);
@@ -135,8 +143,37 @@ impl Program {
         app.quit();
     }
 
+    /// Waits for the wish of the desktop, so that the window does not change its colours after it has appeared.
+    fn wait_for_desktop(&mut self) {
+        if self.model.settings.theme != ThemeChoice::Desktop {
+            return;
+        }
+        let deadline = self.began + DESKTOP_TIMEOUT;
+        while let Ok(report) = self
+            .reports
+            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            let is_awaited = matches!(report, Report::Desktop(_));
+            let effects = self.model.report(report);
+            self.carry_out(effects);
+            if is_awaited {
+                break;
+            }
+        }
+    }
+
+    /// Queries the wish of the desktop when the user returns to the window, because it may have been changed meanwhile.
+    fn notice_return(&mut self) {
+        let is_active = app::focus().is_some();
+        if is_active && !self.is_active {
+            drop(self.jobs.send(Job::QueryDesktop));
+        }
+        self.is_active = is_active;
+    }
+
     /// Handles the acts of the user and the reports that have arrived. Returns false to quit.
     fn step(&mut self) -> bool {
+        self.notice_return();
         let now = Duration::from_secs(self.began.elapsed().as_secs());
         self.model.tick(now);
         while let Some(act) = self.window.as_ref().and_then(Window::next_act) {

@@ -6,16 +6,23 @@
 mod acts;
 mod draft;
 mod edits;
+mod fetched;
 mod forms;
 mod links;
+mod log_origin;
 mod log_view;
 mod notice;
+mod places;
 mod questions;
 mod reports;
+mod request_line;
+mod service_acts;
+mod services;
 mod settings;
 mod site_edit;
 mod text_edit;
 mod texts;
+mod website_facts;
 mod websites;
 
 use std::collections::BTreeMap;
@@ -28,18 +35,24 @@ use rocknet_control::config::Change;
 use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::samples::SampleHistory;
 
-use crate::act::{Act, PageName, Span};
+use crate::act::{Act, CertificateView, PageName, Span};
+use crate::elsewhere::Elsewhere;
 use crate::job::{Job, Query};
+use crate::theme::{ColorScheme, Theme};
+use crate::ways::{Starter, Ways};
 use crate::words::Words;
 
 pub use draft::{Draft, DraftStage, WebsiteKind};
+pub use fetched::Fetched;
 pub use links::Link;
-pub use log_view::{LogView, severity};
+pub use log_view::{KeptLine, LogView, severity};
 pub use notice::Notice;
 pub use questions::Question;
+pub use services::{SYSTEM_TRUST, Services, Upstream};
 pub use settings::Settings;
 pub use site_edit::SiteEdit;
 pub use text_edit::{TextEdit, TextPlace};
+pub use website_facts::{CertificateTrust, WebsiteFacts, kind_label, trust_label};
 pub use websites::{Website, WebsiteState, Websites};
 
 /// Number of samples that are kept: an hour of seconds.
@@ -59,31 +72,21 @@ pub enum Effect {
     Quit,
 }
 
-/// A list that is queried when its page is shown.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum Fetched<T> {
-    #[default]
-    Missing,
-    Loading,
-    Loaded(T),
-    Failed(String),
-}
-
-impl<T> Fetched<T> {
-    fn take(&mut self, result: Result<T, String>) {
-        *self = match result {
-            Ok(list) => Fetched::Loaded(list),
-            Err(error) => Fetched::Failed(error),
-        };
-    }
-}
-
 /// State of the window.
 #[derive(Debug)]
 pub struct Model {
     pub settings: Settings,
+    /// Place of the server as the user has typed it, and the one in use.
+    pub elsewhere: Elsewhere,
+    used_place: Elsewhere,
     pub page: PageName,
     pub link: Link,
+    /// Ways in which a server can be started and stopped.
+    pub ways: Ways,
+    /// Way of the last start.
+    starter: Option<Starter>,
+    /// Wish of the desktop for dark or light windows.
+    pub desktop: Option<ColorScheme>,
     /// Latest state of the server; kept while the server is absent.
     pub status: Option<Status>,
     pub websites: Websites,
@@ -105,6 +108,8 @@ pub struct Model {
     /// Act that would lose unsaved input, until the user confirms it.
     leaving: Option<Act>,
     pub certificates: Fetched<Vec<CertificateSummary>>,
+    pub certificate_view: CertificateView,
+    pub services: Services,
     pub checks: Fetched<Vec<DoctorCheck>>,
     pub history: Fetched<Vec<Change>>,
     /// Number of the change whose differences are shown.
@@ -125,8 +130,13 @@ impl Model {
     pub fn new(settings: Settings) -> Model {
         Model {
             settings,
+            elsewhere: Elsewhere::default(),
+            used_place: Elsewhere::default(),
             page: PageName::default(),
             link: Link::default(),
+            ways: Ways::default(),
+            starter: None,
+            desktop: None,
             status: None,
             websites: Websites::default(),
             samples: SampleHistory::new(MAX_SAMPLES),
@@ -141,6 +151,8 @@ impl Model {
             page_before_text: PageName::default(),
             leaving: None,
             certificates: Fetched::Missing,
+            certificate_view: CertificateView::default(),
+            services: Services::default(),
             checks: Fetched::Missing,
             history: Fetched::Missing,
             opened_change: None,
@@ -155,6 +167,30 @@ impl Model {
     /// Returns the texts in the language of the user.
     pub fn words(&self) -> &'static Words {
         self.settings.language.words()
+    }
+
+    /// Returns the colours of the window.
+    pub fn theme(&self) -> Theme {
+        self.settings.theme.theme(self.desktop)
+    }
+
+    /// Returns the way in which a server is started, unless the user chooses another one.
+    pub fn starter(&self) -> Starter {
+        let starters = self.ways.starters();
+        let last = self.starter.filter(|starter| starters.contains(starter));
+        last.or(starters.first().copied()).unwrap_or_default()
+    }
+
+    /// Returns true while the system may ask for a password, because the server is being started or stopped.
+    pub fn may_ask(&self) -> bool {
+        match self.link {
+            Link::Starting => self.ways.may_ask(self.starter()),
+            Link::Stopping => {
+                let unit = self.ways.running_unit.map(Starter::Unit);
+                unit.is_some_and(|unit| self.ways.may_ask(unit)) && self.ways.no_restart().is_none()
+            }
+            _ => false,
+        }
     }
 
     /// Lets time pass. Returns true if something that is shown has changed.
@@ -172,6 +208,27 @@ impl Model {
         self.undo.is_some() && self.link.is_online()
     }
 
+    /// Forgets what a server has reported, because another one is used from now on.
+    fn forget_server(&mut self) {
+        self.websites.forget();
+        self.samples = SampleHistory::new(MAX_SAMPLES);
+        self.log.stop();
+        self.log.site = None;
+        self.status = None;
+        self.level = None;
+        self.undo = None;
+        self.services.forget_server();
+    }
+
+    /// Collects the facts about websites from the other lists.
+    fn collect_facts(&mut self) {
+        let words = self.words();
+        let http3 = self.status.as_ref().map_or(&[][..], |status| &status.http3_ports);
+        let (services, certificates) = (&self.services, &self.certificates);
+        self.websites
+            .collect_facts(|site| WebsiteFacts::new(words, site, http3, services, certificates));
+    }
+
     fn tell(&mut self, text: String, can_undo: bool) {
         self.notice = Some(Notice::new(text, false, can_undo, self.now));
     }
@@ -180,17 +237,31 @@ impl Model {
         self.notice = Some(Notice::new(text, true, false, self.now));
     }
 
+    /// Returns the jobs that query the lists from which facts about websites are read.
+    fn fact_queries() -> Vec<Effect> {
+        [Query::Certificates, Query::Trust, Query::Uses]
+            .map(|query| Effect::Job(Job::Query(query)))
+            .into()
+    }
+
     /// Returns the job that fills the page, if it shows a list that is queried.
     fn query(&mut self) -> Vec<Effect> {
-        if !self.link.is_online() {
+        if !self.link.is_online() && self.page != PageName::Databases {
             return Vec::new();
         }
+        let services = Model::service_queries(self.page);
+        if !services.is_empty() {
+            return services.iter().map(|query| Effect::Job(Job::Query(*query))).collect();
+        }
         let query = match self.page {
+            PageName::Websites => return Model::fact_queries(),
             PageName::Certificates => {
                 if !matches!(self.certificates, Fetched::Loaded(_)) {
                     self.certificates = Fetched::Loading;
                 }
-                Query::Certificates
+                return [Query::Certificates, Query::Trust]
+                    .map(|query| Effect::Job(Job::Query(query)))
+                    .into();
             }
             PageName::CheckUp => {
                 self.checks = Fetched::Loading;

@@ -5,14 +5,19 @@ mod add_website;
 mod added;
 mod certificates;
 mod check_up;
+mod databases;
 mod edit_text;
 mod edit_website;
 mod history;
 mod logs;
+mod php;
+mod place;
 mod questions;
 mod server;
 mod settings;
 mod states;
+mod trust;
+mod upstreams;
 mod websites;
 
 use crate::act::{Act, PageName};
@@ -47,6 +52,9 @@ pub fn label(words: &'static Words, page: PageName) -> &'static str {
         PageName::Activity => words.activity,
         PageName::Logs => words.logs,
         PageName::Server => words.server,
+        PageName::Upstreams => words.upstreams,
+        PageName::Php => words.php,
+        PageName::Databases => words.databases,
         PageName::Certificates => words.certificates,
         PageName::CheckUp => words.check_up,
         PageName::History => words.history,
@@ -78,7 +86,8 @@ pub fn server_state(model: &Model) -> ServerState {
         Link::Starting => (Mark::Busy, words.starting, None),
         Link::Stopping => (Mark::Busy, words.stopping, None),
         Link::Absent(Absence::Stopped(_)) => (Mark::Off, words.stopped, start()),
-        Link::Absent(Absence::NoAccess(_)) => (Mark::Bad, words.no_access, None),
+        Link::Absent(Absence::NoAccess(_) | Absence::WrongToken(_)) => (Mark::Bad, words.no_access, None),
+        Link::Absent(Absence::Unreachable(_)) => (Mark::Bad, words.not_reachable, None),
         Link::Absent(Absence::Failed(_)) => (Mark::Bad, words.no_access, None),
         Link::StartFailed(_) => (Mark::Bad, words.failed, start()),
     };
@@ -89,6 +98,7 @@ pub fn server_state(model: &Model) -> ServerState {
 pub fn screen(model: &Model) -> Screen {
     let screen = match model.page {
         PageName::Settings => return settings::screen(model),
+        PageName::Databases => databases::screen(model),
         _ if !shows_contents(model) => Screen {
             body: Body::Message(states::without_server(model)),
             ..Screen::default()
@@ -107,6 +117,8 @@ pub fn screen(model: &Model) -> Screen {
         PageName::Activity => activity::screen(model),
         PageName::Logs => logs::screen(model),
         PageName::Server => server::screen(model),
+        PageName::Upstreams => upstreams::screen(model),
+        PageName::Php => php::screen(model),
         PageName::Certificates => certificates::screen(model),
         PageName::CheckUp => check_up::screen(model),
         PageName::History => history::screen(model),
@@ -115,7 +127,7 @@ pub fn screen(model: &Model) -> Screen {
         true => label(model.words(), model.page).to_owned(),
         false => screen.title,
     };
-    let banner = screen.banner.or_else(|| banner(model));
+    let banner = banner(model).or(screen.banner);
     Screen {
         title,
         banner,

@@ -18,6 +18,8 @@ pub struct Screen {
     pub actions: Vec<Button>,
     /// Text of the filter, with the words shown while it is empty; `None` if the page has no filter.
     pub filter: Option<FilterBox>,
+    /// Choice beside the buttons; `None` if the page has none.
+    pub choice: Option<Choice>,
     /// Notice above the contents, such as the loss of the server while old figures are shown.
     pub banner: Option<Banner>,
     /// Contents.
@@ -101,6 +103,15 @@ pub struct FilterBox {
     pub text: String,
 }
 
+/// Choice of what a page shows. A change is [`Act::Choose`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Value that is chosen.
+    pub value: String,
+    /// Values and their labels.
+    pub options: Vec<(String, String)>,
+}
+
 /// State of a thing. It is shown by a colour, a shape and a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mark {
@@ -150,6 +161,8 @@ pub struct Column {
     pub label: String,
     /// Share of the width that the columns divide among them.
     pub share: u32,
+    /// Width of the table in pixels below which the column is left out; 0 for a column that is always shown.
+    pub from: i32,
     /// True for numbers, which are aligned to the right.
     pub is_number: bool,
     /// Pressing the heading; `None` if the rows cannot be sorted by the column.
@@ -164,10 +177,16 @@ impl Column {
         Column {
             label: label.into(),
             share,
+            from: 0,
             is_number: false,
             sort: None,
             order: None,
         }
+    }
+
+    /// Leaves the column out of tables that are narrower than `from` pixels.
+    pub fn from(self, from: i32) -> Column {
+        Column { from, ..self }
     }
 
     /// Aligns the column to the right.
@@ -293,6 +312,8 @@ pub enum FieldInput {
     Folder,
     /// One of these, each with the text of its value and its label.
     Choice(Vec<(String, String)>),
+    /// Text that is shown as dots.
+    Secret,
     /// `true` or `false`. The label is beside it.
     Switch,
     /// Text of several lines.

@@ -98,26 +98,39 @@ pub const DARK: Theme = Theme {
     bad: Rgb::hex(0xff9090),
 };
 
+/// Wish of a desktop for the colours of windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColorScheme {
+    Light,
+    Dark,
+}
+
 /// Choice of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThemeChoice {
+    /// As the desktop wishes. If it has no wish, the window is light.
     #[default]
+    Desktop,
     Light,
     Dark,
 }
 
 impl ThemeChoice {
-    /// Returns the colours.
-    pub fn theme(self) -> Theme {
-        match self {
-            ThemeChoice::Light => LIGHT,
-            ThemeChoice::Dark => DARK,
+    /// All choices.
+    pub const ALL: [ThemeChoice; 3] = [ThemeChoice::Desktop, ThemeChoice::Light, ThemeChoice::Dark];
+
+    /// Returns the colours. `desktop`: wish of the desktop, if it has one.
+    pub fn theme(self, desktop: Option<ColorScheme>) -> Theme {
+        match (self, desktop) {
+            (ThemeChoice::Dark, _) | (ThemeChoice::Desktop, Some(ColorScheme::Dark)) => DARK,
+            (ThemeChoice::Light | ThemeChoice::Desktop, _) => LIGHT,
         }
     }
 
     /// Returns the word in the file of settings.
     pub fn name(self) -> &'static str {
         match self {
+            ThemeChoice::Desktop => "desktop",
             ThemeChoice::Light => "light",
             ThemeChoice::Dark => "dark",
         }
@@ -133,6 +146,17 @@ mod tests {
         let (black, white) = (Rgb(0, 0, 0), Rgb(255, 255, 255));
         assert!((black.contrast(white) - 21.0).abs() < 0.01);
         assert!((white.contrast(Rgb(118, 118, 118)) - 4.54).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_choice_overrides_the_desktop() {
+        let wishes = [None, Some(ColorScheme::Light), Some(ColorScheme::Dark)];
+        assert!(wishes.iter().all(|wish| ThemeChoice::Light.theme(*wish) == LIGHT));
+        assert!(wishes.iter().all(|wish| ThemeChoice::Dark.theme(*wish) == DARK));
+        assert_eq!(
+            wishes.map(|wish| ThemeChoice::Desktop.theme(wish)),
+            [LIGHT, LIGHT, DARK]
+        );
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 #[path = "display/mod.rs"]
 mod display;
+#[path = "layout/mod.rs"]
+mod layout;
 #[path = "../src/view/mod.rs"]
 mod view;
 
@@ -12,14 +14,15 @@ use std::time::Duration;
 
 use fltk::app;
 use fltk::draw;
+use fltk::image::SvgImage;
 use fltk::prelude::*;
 use rocknet_control::config::{Change, Checked, ConfigText, Finding};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::logs::{LogEvent, LogKind};
 use rocknet_control::site_form::{FieldInput as KeyInput, SiteField, SiteForm};
-use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status};
+use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status, UpstreamSummary};
 use rocknet_gui::act::{Act, FieldId, PageName};
-use rocknet_gui::job::{Absence, Inspection, Poll, Report, StartFailure};
+use rocknet_gui::job::{Absence, DatabaseReport, Inspection, PhpReport, Poll, Report, StartFailure, UpstreamReport};
 use rocknet_gui::model::{Fetched, Model, Settings};
 use rocknet_gui::screen::Body;
 use rocknet_gui::theme::ThemeChoice;
@@ -33,35 +36,108 @@ const CHILD: &str = "ROCKNET_GUI_TEST_CHILD";
 const MAX_MEMORY: u64 = 45 << 20;
 
 fn main() -> ExitCode {
-    if std::env::var_os(CHILD).is_some() {
-        every_page_is_drawn();
-        println!("test every_page_is_drawn ... ok");
+    if let Some(test) = std::env::var_os(CHILD) {
+        match test.to_str() {
+            Some("layout") => the_smallest_window_shows_everything(),
+            _ => every_page_is_drawn(),
+        }
         return ExitCode::SUCCESS;
     }
     // Listings and filters of the test harness are for other programs.
     if std::env::args().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
-    let Some(display) = display::Display::start(&[]) else {
+    let Some(display) = display::Display::start(&["xdotool"]) else {
         return ExitCode::SUCCESS;
     };
     let home = tempfile::tempdir().unwrap();
-    let status = Command::new(std::env::current_exe().unwrap())
-        .env(CHILD, "1")
-        .env("DISPLAY", &display.name)
-        .env("HOME", home.path())
-        .status()
-        .unwrap();
-    match status.success() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    let mut exit = ExitCode::SUCCESS;
+    for (name, child, scale) in [
+        ("every_page_is_drawn", "pages", "1"),
+        ("the_smallest_window_shows_everything", "layout", "1"),
+        ("the_smallest_window_shows_everything_at_200_%", "layout", "2"),
+    ] {
+        let status = Command::new(std::env::current_exe().unwrap())
+            .env(CHILD, child)
+            .env("FLTK_SCALING_FACTOR", scale)
+            .env("DISPLAY", &display.name)
+            .env("HOME", home.path())
+            .status()
+            .unwrap();
+        if status.success() {
+            println!("test {name} ... ok");
+        } else {
+            println!("test {name} ... FAILED");
+            exit = ExitCode::FAILURE;
+        }
     }
+    exit
+}
+
+/// Draws every page and state in the smallest window, at the scale of `FLTK_SCALING_FACTOR`.
+fn the_smallest_window_shows_everything() {
+    let _app = app::App::default();
+    app::set_visible_focus(true);
+    let mut window = Window::new(ThemeChoice::Light.theme(None));
+    let (w, h) = layout::SMALLEST;
+    window.window.set_size(w, h);
+    window.window.show();
+    window.window.wait_for_expose();
+    let wanted: f32 = std::env::var("FLTK_SCALING_FACTOR").unwrap().parse().unwrap();
+    assert!((layout::scale() - wanted).abs() < 0.01, "{}", layout::scale());
+    for (name, mut model) in states() {
+        for language in Language::ALL {
+            model.settings.language = language;
+            for page in PageName::NAVIGATION {
+                model.act(Act::Show(page));
+                fill(&mut model, page);
+                show_smallest(&mut window, &model, &format!("{name}, {page:?}, {language:?}"));
+            }
+            // The longest notice is above the contents, and the form has all of its fields and problems.
+            model.act(Act::Help);
+            model.act(Act::AddSite);
+            show_smallest(&mut window, &model, &format!("{name}, adding, {language:?}"));
+            model.act(Act::LeaveField(FieldId::Folder));
+            model.act(Act::LeaveField(FieldId::Name));
+            show_smallest(&mut window, &model, &format!("{name}, problems, {language:?}"));
+            model.act(Act::Cancel);
+            edit(&mut model, |model, state| {
+                show_smallest(&mut window, model, &format!("{name}, {state}, {language:?}"));
+            });
+        }
+    }
+    assert_eq!(width_on_screen(), (w as f32 * wanted) as i32);
+}
+
+/// Returns the width of the window in pixels, as the X server knows it.
+fn width_on_screen() -> i32 {
+    let output = Command::new("xdotool")
+        .args([
+            "search",
+            "--onlyvisible",
+            "--name",
+            "RockNet",
+            "getwindowgeometry",
+            "--shell",
+        ])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let width = text.lines().find_map(|line| line.strip_prefix("WIDTH="));
+    width.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
+}
+
+fn show_smallest(window: &mut Window, model: &Model, name: &str) {
+    window.show(model);
+    settle(window);
+    assert_eq!((window.window.w(), window.window.h()), layout::SMALLEST, "{name}");
+    layout::check(window, name);
 }
 
 fn every_page_is_drawn() {
     let _app = app::App::default();
     app::set_visible_focus(true);
-    let mut window = Window::new(ThemeChoice::Light.theme());
+    let mut window = Window::new(ThemeChoice::Light.theme(None));
     // Captured pictures stay in memory, so it is measured before them.
     memory_is_bounded(&mut window);
     let mut seen = HashSet::new();
@@ -84,9 +160,16 @@ fn every_page_is_drawn() {
             }
         }
         add_website(&mut window, &mut model);
-        edit(&mut window, &mut model, &mut seen);
+        edit(&mut model, |model, state| {
+            window.show(model);
+            settle(&window);
+            assert!(colours(&mut window).len() > 4, "{state}");
+            press_all(&mut window, model, state);
+            seen.insert(kind(model));
+        });
         resize(&mut window, &model);
     }
+    icon_is_that_of_the_drawing();
     assert_eq!(seen.len(), 7, "every kind of contents was drawn: {seen:?}");
 }
 
@@ -196,6 +279,22 @@ fn fill(model: &mut Model, page: PageName) {
             verdict: DoctorVerdict::Bad,
             found: "taken: stop nginx".to_owned(),
         }])))),
+        PageName::Upstreams => {
+            let upstream = UpstreamSummary {
+                address: "http://10.0.0.1:3000".to_owned(),
+                ..UpstreamSummary::default()
+            };
+            drop(model.report(Report::Upstreams(Ok(UpstreamReport {
+                list: vec![upstream],
+                ..UpstreamReport::default()
+            }))));
+            drop(model.act(Act::Select("http://10.0.0.1:3000".to_owned())));
+        }
+        PageName::Php => drop(model.report(Report::Php(Ok(PhpReport {
+            missing: Some(vec!["PHP 8.2 is missing (`apt install php8.2-fpm`)".to_owned()]),
+            ..PhpReport::default()
+        })))),
+        PageName::Databases => drop(model.report(Report::Databases(DatabaseReport::default()))),
         PageName::History => drop(model.report(Report::History(Err("no".to_owned())))),
         PageName::Logs => drop(model.report(Report::Log(vec![LogEvent {
             kind: LogKind::Error,
@@ -228,14 +327,7 @@ fn add_website(window: &mut Window, model: &mut Model) {
 }
 
 /// Draws the form of a website, the text of the configuration, the differences of a change, and a question.
-fn edit(window: &mut Window, model: &mut Model, seen: &mut HashSet<&'static str>) {
-    let mut draw = |model: &Model, state: &str| {
-        window.show(model);
-        settle(window);
-        assert!(colours(window).len() > 4, "{state}");
-        press_all(window, model, state);
-        seen.insert(kind(model));
-    };
+fn edit(model: &mut Model, mut draw: impl FnMut(&Model, &str)) {
     model.act(Act::Show(PageName::Websites));
     model.act(Act::Select("site-1.localhost".to_owned()));
     if model.act(Act::EditSite).is_empty() {
@@ -349,6 +441,22 @@ fn press_all(window: &mut Window, model: &Model, state: &str) {
     }
 }
 
+/// Compares the pixels of the icon with the drawing. Two programs draw it, so edges differ a little.
+fn icon_is_that_of_the_drawing() {
+    let mut drawing = SvgImage::from_data(include_str!("../../../packaging/gui/rocknet-gui.svg")).unwrap();
+    drawing.scale(view::icon::SIZE, view::icon::SIZE, true, true);
+    drawing.normalize();
+    let drawn = drawing.to_rgb_data();
+    assert_eq!(drawn.len(), view::icon::PIXELS.len());
+    let difference: u64 = drawn
+        .iter()
+        .zip(view::icon::PIXELS)
+        .map(|(one, other)| u64::from(one.abs_diff(*other)))
+        .sum();
+    let mean = difference / drawn.len() as u64;
+    assert!(mean < 4, "render packaging/gui/rocknet-gui-64.rgba again: {mean}");
+}
+
 fn kind(model: &Model) -> &'static str {
     match rocknet_gui::pages::screen(model).body {
         Body::Message(_) => "message",
@@ -369,7 +477,7 @@ fn settle(window: &Window) {
 }
 
 fn background(theme: ThemeChoice) -> [u8; 3] {
-    let back = theme.theme().back;
+    let back = theme.theme(None).back;
     [back.0, back.1, back.2]
 }
 

@@ -28,7 +28,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let mut names = Vec::new();
     for revision in [1, 2] {
-        let release = Release::new(program.to_owned(), Libc::Glibc.triple()?, revision)?;
+        let release = Release::new("rocknet", program.to_owned(), Libc::Glibc.triple()?, revision)?;
         let package = deb(&release, &Contents::new(&release)?)?;
         println!("{:>10}  {}", package.len(), release.deb_name());
         fs::write(folder.path().join(release.deb_name()), package)?;

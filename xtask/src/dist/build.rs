@@ -29,15 +29,15 @@ impl Libc {
     }
 }
 
-/// Builds the program in the release profile, and checks it with [`check`].
-pub fn build(libc: Libc) -> Result<PathBuf, Failure> {
+/// Builds the program of the crate `name` in the release profile, and checks it with [`check`].
+pub fn build(name: &str, libc: Libc) -> Result<PathBuf, Failure> {
     let triple = libc.triple()?;
     if libc == Libc::Musl {
         check_musl_tools(triple)?;
     }
     let mut build = cargo();
     // A named target has a folder of its own, so that the flags below do not discard ordinary builds.
-    build.args(["build", "--release", "--locked", "-p", "rocknet", "--target", triple]);
+    build.args(["build", "--release", "--locked", "-p", name, "--target", triple]);
     if libc == Libc::Musl {
         build.env(format!("CC_{}", triple.replace('-', "_")), "musl-gcc");
     }
@@ -47,9 +47,11 @@ pub fn build(libc: Libc) -> Result<PathBuf, Failure> {
         "CARGO_ENCODED_RUSTFLAGS",
         flags("--remap-path-prefix=", &prefixes).join("\x1f"),
     );
-    build.env("CFLAGS", flags("-ffile-prefix-map=", &prefixes).join(" "));
+    for variable in ["CFLAGS", "CXXFLAGS"] {
+        build.env(variable, flags("-ffile-prefix-map=", &prefixes).join(" "));
+    }
     run(&mut build)?;
-    let program = repository::target().join(triple).join("release/rocknet");
+    let program = repository::target().join(triple).join("release").join(name);
     check(&fs::read(&program)?, libc, &prefixes)?;
     Ok(program)
 }

@@ -2,6 +2,7 @@
 
 use super::archive::{Files, ar, gzip, md5, tar_gz};
 use super::contents::{Contents, source};
+use super::elf;
 use super::release::Release;
 use crate::Failure;
 
@@ -34,12 +35,17 @@ const SCRIPTS: [&str; 4] = ["postinst", "postrm", "preinst", "prerm"];
 pub fn deb(release: &Release, contents: &Contents) -> Result<Vec<u8>, Failure> {
     let files = files(release, contents)?;
     let control = control(release, &files)?;
+    pack(&control, &files, release.time)
+}
+
+/// Returns a Debian package. `control`: its description and scripts. `files`: the files that it installs.
+pub fn pack(control: &Files, files: &Files, time: u64) -> Result<Vec<u8>, Failure> {
     let members = [
         ("debian-binary", b"2.0\n".to_vec()),
-        ("control.tar.gz", tar_gz(&control, "./", release.time)?),
-        ("data.tar.gz", tar_gz(&files, "./", release.time)?),
+        ("control.tar.gz", tar_gz(control, "./", time)?),
+        ("data.tar.gz", tar_gz(files, "./", time)?),
     ];
-    Ok(ar(&members, release.time))
+    Ok(ar(&members, time))
 }
 
 fn files(release: &Release, contents: &Contents) -> Result<Files, Failure> {
@@ -106,7 +112,7 @@ fn control(release: &Release, files: &Files) -> Result<Files, Failure> {
 
 /// Returns the digests by which `dpkg --verify` finds changed files. Conffiles are left out, because dpkg has their
 /// digests elsewhere.
-fn md5sums(files: &Files) -> String {
+pub fn md5sums(files: &Files) -> String {
     files
         .iter()
         .filter(|(path, _)| *path != CONFIGURATION)
@@ -114,11 +120,42 @@ fn md5sums(files: &Files) -> String {
         .collect()
 }
 
-/// Shared libraries that the program may need, and their Debian packages. glibc has its own rule.
-const LIBRARIES: [(&str, &str); 1] = [("libgcc_s.so.1", "libgcc-s1")];
+/// Shared libraries that the programs may need, and their Debian packages. glibc has its own rule.
+const LIBRARIES: [(&str, &str); 15] = [
+    ("libX11.so.6", "libx11-6"),
+    ("libXcursor.so.1", "libxcursor1"),
+    ("libXext.so.6", "libxext6"),
+    ("libXfixes.so.3", "libxfixes3"),
+    ("libXft.so.2", "libxft2"),
+    ("libXinerama.so.1", "libxinerama1"),
+    ("libXrender.so.1", "libxrender1"),
+    ("libcairo.so.2", "libcairo2"),
+    ("libfontconfig.so.1", "libfontconfig1"),
+    ("libgcc_s.so.1", "libgcc-s1"),
+    ("libgobject-2.0.so.0", "libglib2.0-0"),
+    ("libpango-1.0.so.0", "libpango-1.0-0"),
+    ("libpangocairo-1.0.so.0", "libpangocairo-1.0-0"),
+    ("libpangoxft-1.0.so.0", "libpangoxft-1.0-0"),
+    ("libstdc++.so.6", "libstdc++6"),
+];
+
+/// Beginnings of the names of glibc's libraries.
+const OF_GLIBC: [&str; 6] = ["ld-linux", "libc.", "libdl.", "libm.", "libpthread.", "librt."];
+
+/// Fails if the program needs a shared library whose package is not known.
+pub fn check_libraries(program: &[u8]) -> Result<(), Failure> {
+    for library in elf::needed(program)? {
+        let is_known = LIBRARIES.iter().any(|(name, _)| *name == library)
+            || OF_GLIBC.iter().any(|beginning| library.starts_with(beginning));
+        if !is_known {
+            return Err(format!("the program needs {library}: add its package to LIBRARIES of dist/deb.rs").into());
+        }
+    }
+    Ok(())
+}
 
 /// Returns the packages of the shared libraries that the program loads, glibc with the version of its newest symbol.
-fn dependencies(program: &[u8]) -> Vec<String> {
+pub fn dependencies(program: &[u8]) -> Vec<String> {
     let newest = words(program, b"GLIBC_2.")
         .filter_map(|rest| rest.parse::<u32>().ok())
         .max();
@@ -150,16 +187,23 @@ mod tests {
 
     #[test]
     fn dependencies_are_read_from_the_names_of_symbols_and_libraries() {
-        let rows: [(&[u8], &[&str]); 3] = [
+        let rows: [(&[u8], &[&str]); 4] = [
             (
                 b"\0GLIBC_2.2.5\0GLIBC_2.34\0libgcc_s.so.1\0GLIBC_2.9\0",
                 &["libc6 (>= 2.34)", "libgcc-s1"],
             ),
+            (b"\0libX11.so.6\0libpango-1.0.so.0\0", &["libx11-6", "libpango-1.0-0"]),
             (b"\0GLIBC_2.17\0GLIBC_PRIVATE\0", &["libc6 (>= 2.17)"]),
             (b"static", &[]),
         ];
         for (program, expected) in rows {
             assert_eq!(dependencies(program), expected);
         }
+    }
+
+    #[test]
+    fn the_libraries_of_this_program_are_known() {
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        check_libraries(&own).unwrap();
     }
 }

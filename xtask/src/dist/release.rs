@@ -1,4 +1,4 @@
-//! A release: the program that is packed, its version and system, its maintainer, and the time that all packages state.
+//! A release: a program that is packed, its version and system, its maintainer, and the time that all packages state.
 
 use super::maintainer::Maintainer;
 use crate::Failure;
@@ -11,6 +11,8 @@ use std::path::PathBuf;
 const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 pub struct Release {
+    /// Name of the program, of its crate and of its packages.
+    pub name: &'static str,
     pub program: PathBuf,
     /// Bytes of the program.
     pub bytes: Vec<u8>,
@@ -25,8 +27,8 @@ pub struct Release {
 impl Release {
     pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-    /// Reads the program, and takes the time from the environment or else from the commit.
-    pub fn new(program: PathBuf, triple: &'static str, revision: u32) -> Result<Self, Failure> {
+    /// Reads the program of the crate `name`, and takes the time from the environment or else from the commit.
+    pub fn new(name: &'static str, program: PathBuf, triple: &'static str, revision: u32) -> Result<Self, Failure> {
         let bytes = fs::read(&program).map_err(|error| format!("{}: {error}", program.display()))?;
         let time = match env::var(EPOCH_VARIABLE) {
             Ok(text) => text
@@ -37,6 +39,7 @@ impl Release {
                 .parse()?,
         };
         Ok(Self {
+            name,
             program,
             bytes,
             triple,
@@ -53,7 +56,7 @@ impl Release {
 
     /// Returns the first part of file names, and the name of the folder in the tarball.
     pub fn full_name(&self) -> String {
-        format!("rocknet-{}-{}", Self::VERSION, self.triple)
+        format!("{}-{}-{}", self.name, Self::VERSION, self.triple)
     }
 
     /// Returns the version of the Debian package.
@@ -62,7 +65,7 @@ impl Release {
     }
 
     pub fn deb_name(&self) -> String {
-        format!("rocknet_{}_{}.deb", self.deb_version(), self.deb_architecture())
+        format!("{}_{}_{}.deb", self.name, self.deb_version(), self.deb_architecture())
     }
 
     /// Returns Debian's name of the processor architecture.

@@ -63,8 +63,8 @@ fn document(metadata: &Metadata, checksums: &Checksums<'_>, release: &Release) -
     let root = metadata
         .packages
         .iter()
-        .find(|library| library.name == "rocknet")
-        .ok_or("cargo metadata has no package `rocknet`")?;
+        .find(|library| library.name == release.name)
+        .ok_or_else(|| format!("cargo metadata has no package `{}`", release.name))?;
     let linked = linked(&metadata.resolve, &root.id);
     let by_id: BTreeMap<&str, &Library> = metadata
         .packages
@@ -95,7 +95,7 @@ fn document(metadata: &Metadata, checksums: &Checksums<'_>, release: &Release) -
             "component": {
                 "type": "application",
                 "bom-ref": root.reference(),
-                "name": "rocknet",
+                "name": release.name,
                 "version": root.version,
                 "licenses": root.licenses(),
                 "properties": [{ "name": "target", "value": release.triple }],

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use rocknet_control::logs::LogEvent;
-
 use super::draft::{Draft, DraftStage};
 use super::links::Link;
 use super::{Effect, Fetched, Model};
 use crate::act::{Act, FieldId, Fix, PageName};
 use crate::job::Job;
+use crate::ways::Starter;
 use crate::words::fill;
 
 impl Model {
@@ -44,20 +43,28 @@ impl Model {
                 self.websites.sort_by(key);
                 Vec::new()
             }
-            Act::StartServer => {
-                self.link = Link::Starting;
-                vec![Effect::Job(Job::Start)]
-            }
+            Act::ConnectAgain => self.connect_again(),
+            Act::StartServer | Act::StartBy(_) if self.is_elsewhere() => self.connect_again(),
+            Act::StartServer => self.start(self.starter()),
+            Act::StartBy(starter) => self.start(starter),
             Act::StopServer => self.stop(Job::Stop),
+            // This program could not start it again.
+            Act::RestartServer if self.is_elsewhere() || self.ways.no_restart().is_some() => Vec::new(),
             Act::RestartServer => self.stop(Job::Restart),
             Act::ReloadServer => self.while_online(Job::Reload),
             Act::OpenSite => self.open_site(),
+            Act::OpenFolder | Act::OpenEditor | Act::OpenConfig if self.is_elsewhere() => Vec::new(),
             Act::OpenFolder => {
                 let root = self
                     .websites
                     .selected()
                     .and_then(|website| website.summary.root.clone());
                 root.map_or(Vec::new(), |root| open(root.to_string_lossy().into_owned()))
+            }
+            Act::OpenEditor => {
+                let selected = self.websites.selected();
+                let root = selected.and_then(|website| website.summary.root.clone());
+                root.map_or(Vec::new(), |root| vec![Effect::Job(Job::OpenEditor(root))])
             }
             Act::OpenConfig => {
                 let file = self.status.as_ref().and_then(|status| status.config_file.clone());
@@ -69,6 +76,12 @@ impl Model {
             Act::DuplicateSite => self.duplicate_site(),
             Act::RemoveSite => self.remove_site(),
             Act::ToggleSite => self.toggle_site(),
+            Act::SwitchService => self.switch_service(),
+            Act::CopyService => self.copy_service(),
+            Act::ShowCertificates(view) => {
+                self.certificate_view = view;
+                Vec::new()
+            }
             Act::Undo => self.take_back(),
             Act::UndoNewest => self.take_newest_back(),
             Act::SetField(field, text) => self.set_field(field, &text),
@@ -83,6 +96,7 @@ impl Model {
             }
             Act::ChooseFolder => vec![Effect::ChooseFolder],
             Act::Submit => match self.page {
+                PageName::Settings => self.use_place(),
                 PageName::EditWebsite => self.save_site(),
                 PageName::EditText => self.save_text(),
                 _ => self.submit(),
@@ -125,6 +139,18 @@ impl Model {
                 self.log.choice = choice;
                 Vec::new()
             }
+            Act::ShowSiteLog => {
+                if self.page == PageName::Websites
+                    && let Some(website) = self.websites.selected()
+                {
+                    self.log.site = Some(website.summary.name.clone());
+                }
+                self.show(PageName::Logs)
+            }
+            Act::Choose(name) => {
+                self.log.site = Some(name).filter(|name| !name.is_empty());
+                Vec::new()
+            }
             Act::FollowLog(follows) => {
                 self.log.follows = follows;
                 Vec::new()
@@ -133,7 +159,7 @@ impl Model {
             Act::Refresh if self.page == PageName::Websites => self.act(Act::ReloadServer),
             Act::Refresh => self.query(),
             Act::CopyLines => {
-                let lines: Vec<String> = self.log.chosen().map(|LogEvent { line, .. }| line.clone()).collect();
+                let lines: Vec<String> = self.log.chosen().map(|line| line.event.line.clone()).collect();
                 self.tell(self.words().lines_copied.to_owned(), false);
                 vec![Effect::Copy(lines.join("\n"))]
             }
@@ -173,9 +199,24 @@ impl Model {
         }
         self.opened_change = None;
         self.page = page;
-        let mut effects = vec![Effect::Job(Job::WatchTraffic(page == PageName::Websites))];
+        let watched = Model::service_queries(page).first().copied();
+        let mut effects = vec![
+            Effect::Job(Job::WatchTraffic(page == PageName::Websites)),
+            Effect::Job(Job::Watch(watched)),
+        ];
+        match page {
+            PageName::Server => effects.push(Effect::Job(Job::FindWays)),
+            PageName::Settings => effects.push(Effect::Job(Job::QueryDesktop)),
+            _ => {}
+        }
         effects.extend(self.query());
         effects
+    }
+
+    fn start(&mut self, starter: Starter) -> Vec<Effect> {
+        self.starter = Some(starter);
+        self.link = Link::Starting;
+        vec![Effect::Job(Job::Start(starter))]
     }
 
     fn stop(&mut self, job: Job) -> Vec<Effect> {
@@ -222,11 +263,13 @@ impl Model {
         let key = match field {
             FieldId::Theme => "theme",
             FieldId::Language => "language",
+            _ if self.set_place(field, text) => return Vec::new(),
             FieldId::File => return self.choose_text(PathBuf::from(text)),
             _ if self.page == PageName::EditWebsite => return self.set_site_field(field, text),
             _ => return self.set_draft(field, text),
         };
         self.settings.set(key, text);
+        self.collect_facts();
         vec![Effect::Job(Job::SaveSettings(self.settings.text()))]
     }
 

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use rocknet_control::api::Level;
 use rocknet_control::logs::{LogEvent, LogFilter, LogKind};
 
+use super::log_origin::{HostIndex, LogOrigin};
+use super::request_line::RequestLine;
 use crate::act::LogChoice;
 
 /// Maximum number of lines that are kept: more than a reader scrolls through.
@@ -13,19 +15,34 @@ pub const MAX_LINES: usize = 2_000;
 /// Maximum length of a line in characters. Longer lines are cut, because drawing them takes time.
 const MAX_LINE: usize = 1_000;
 
+/// Line with its website.
+#[derive(Debug)]
+pub struct KeptLine {
+    pub event: LogEvent,
+    /// The request, if the line is one of the access log in JSON.
+    pub request: Option<RequestLine>,
+    origin: LogOrigin,
+    /// Name of the website; `None` if it is not known.
+    site: Option<String>,
+}
+
 /// Lines of the logs.
 #[derive(Debug)]
 pub struct LogView {
-    lines: VecDeque<LogEvent>,
+    lines: VecDeque<KeptLine>,
     /// Number of lines that were removed because there were more than 2,000.
     pub removed: u64,
     pub choice: LogChoice,
+    /// Name of the website whose lines are shown; `None`: all.
+    pub site: Option<String>,
     /// Text that lines have to contain.
     pub filter: String,
     /// True if the newest line stays in view.
     pub follows: bool,
     /// True if the worker follows the logs of the present server.
     is_followed: bool,
+    /// Reason why the server sends no lines; the inner `None`: the token of this program does not permit it.
+    pub refusal: Option<Option<String>>,
 }
 
 impl Default for LogView {
@@ -34,9 +51,11 @@ impl Default for LogView {
             lines: VecDeque::new(),
             removed: 0,
             choice: LogChoice::default(),
+            site: None,
             filter: String::new(),
             follows: true,
             is_followed: false,
+            refusal: None,
         }
     }
 }
@@ -44,23 +63,50 @@ impl Default for LogView {
 impl LogView {
     /// Returns true if the worker has to begin to follow the logs.
     pub fn start(&mut self) -> bool {
-        !std::mem::replace(&mut self.is_followed, true)
+        let starts = !std::mem::replace(&mut self.is_followed, true);
+        if starts {
+            self.refusal = None;
+        }
+        starts
+    }
+
+    /// Takes the refusal of the server to send lines. They are requested again when the page is shown again.
+    pub fn refuse(&mut self, reason: Option<String>) {
+        self.is_followed = false;
+        self.refusal = Some(reason);
     }
 
     /// Takes the loss of the server, whose successor sends its recent lines again.
     pub fn stop(&mut self) {
         self.is_followed = false;
+        self.refusal = None;
         self.lines.clear();
     }
 
+    /// Finds the websites of all lines again, because the websites have changed.
+    pub fn resolve(&mut self, hosts: &HostIndex) {
+        for line in &mut self.lines {
+            line.site = hosts.site_of(&line.origin).map(str::to_owned);
+        }
+    }
+
     /// Adds lines.
-    pub fn push(&mut self, events: Vec<LogEvent>) {
+    pub fn push(&mut self, events: Vec<LogEvent>, hosts: &HostIndex) {
         for mut event in events {
+            let is_access = event.kind == LogKind::Access;
+            let request = is_access.then(|| RequestLine::parse(&event.line)).flatten();
+            let origin = LogOrigin::of(&event, request.as_ref());
             if let Some((end, _)) = event.line.char_indices().nth(MAX_LINE) {
                 event.line.truncate(end);
                 event.line.push('…');
             }
-            self.lines.push_back(event);
+            let site = hosts.site_of(&origin).map(str::to_owned);
+            self.lines.push_back(KeptLine {
+                event,
+                request,
+                origin,
+                site,
+            });
         }
         while self.lines.len() > MAX_LINES {
             self.lines.pop_front();
@@ -69,16 +115,20 @@ impl LogView {
     }
 
     /// Returns the chosen lines, the oldest first.
-    pub fn chosen(&self) -> impl Iterator<Item = &LogEvent> {
+    pub fn chosen(&self) -> impl Iterator<Item = &KeptLine> {
         let kind = match self.choice {
             LogChoice::All => None,
             LogChoice::Errors => Some(LogKind::Error),
             LogChoice::Access => Some(LogKind::Access),
         };
         let wanted = self.filter.to_lowercase();
-        self.lines.iter().filter(move |event| {
-            kind.is_none_or(|kind| kind == event.kind)
-                && (wanted.is_empty() || event.line.to_lowercase().contains(&wanted))
+        let of_site = self
+            .lines
+            .iter()
+            .filter(|line| self.site.is_none() || line.site == self.site);
+        of_site.filter(move |line| {
+            kind.is_none_or(|kind| kind == line.event.kind)
+                && (wanted.is_empty() || line.event.line.to_lowercase().contains(&wanted))
         })
     }
 
@@ -125,29 +175,35 @@ mod tests {
     fn lines_are_bounded_and_chosen() {
         let mut view = LogView::default();
         for number in 0..MAX_LINES + 3 {
-            view.push(vec![event(LogKind::Access, &format!("GET /{number}"))]);
+            view.push(
+                vec![event(LogKind::Access, &format!("GET /{number}"))],
+                &HostIndex::default(),
+            );
         }
         assert_eq!((view.chosen().count(), view.removed), (MAX_LINES, 3));
-        view.push(vec![event(LogKind::Error, "time WARN slow")]);
+        view.push(vec![event(LogKind::Error, "time WARN slow")], &HostIndex::default());
         view.choice = LogChoice::Errors;
         assert_eq!(
-            view.chosen().map(|event| &*event.line).collect::<Vec<_>>(),
+            view.chosen().map(|line| &*line.event.line).collect::<Vec<_>>(),
             ["time WARN slow"]
         );
         view.choice = LogChoice::All;
         view.filter = "get /200".to_owned();
         // 200, 2000, 2001 and 2002; the first three lines were removed, and the warning a fourth.
         assert_eq!(view.chosen().count(), 4);
-        view.push(vec![event(LogKind::Error, &"ä".repeat(MAX_LINE + 1))]);
+        view.push(
+            vec![event(LogKind::Error, &"ä".repeat(MAX_LINE + 1))],
+            &HostIndex::default(),
+        );
         view.filter = "ä".to_owned();
-        assert_eq!(view.chosen().next().unwrap().line.chars().count(), MAX_LINE + 1);
+        assert_eq!(view.chosen().next().unwrap().event.line.chars().count(), MAX_LINE + 1);
     }
 
     #[test]
     fn a_new_server_is_followed_anew() {
         let mut view = LogView::default();
         assert!(view.start() && !view.start());
-        view.push(vec![event(LogKind::Error, "x")]);
+        view.push(vec![event(LogKind::Error, "x")], &HostIndex::default());
         view.stop();
         assert!(view.is_empty() && view.start());
     }
@@ -162,5 +218,31 @@ mod tests {
         ] {
             assert_eq!(severity(&event(kind, line)), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn lines_of_a_website_are_chosen() {
+        let mut view = LogView::default();
+        let lines = vec![
+            event(LogKind::Error, "t WARN slow site=a.test"),
+            event(LogKind::Error, "t INFO ready"),
+            event(LogKind::Access, r#"{"host":"a.test","status":200}"#),
+            event(LogKind::Access, r#"{"host":"b.test","status":200}"#),
+        ];
+        view.push(lines, &HostIndex::default());
+        view.site = Some("a.test".to_owned());
+        assert_eq!(view.chosen().count(), 1);
+        // The list of websites arrives after the lines.
+        let site = rocknet_control::SiteSummary {
+            name: "a.test".to_owned(),
+            urls: vec!["http://a.test/".to_owned()],
+            ..rocknet_control::SiteSummary::default()
+        };
+        view.resolve(&HostIndex::new([site].iter()));
+        assert_eq!(view.chosen().count(), 2);
+        view.choice = LogChoice::Access;
+        assert_eq!(view.chosen().count(), 1);
+        view.site = None;
+        assert_eq!(view.chosen().count(), 2);
     }
 }

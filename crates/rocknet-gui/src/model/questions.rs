@@ -38,7 +38,12 @@ impl Model {
     /// Returns true if an act would leave the input of the page.
     pub(super) fn leaves(&self, act: &Act) -> bool {
         match act {
-            Act::Show(_) | Act::AddSite | Act::Cancel | Act::Quit | Act::SetField(FieldId::File, _) => true,
+            Act::Show(_)
+            | Act::ShowSiteLog
+            | Act::AddSite
+            | Act::Cancel
+            | Act::Quit
+            | Act::SetField(FieldId::File, _) => true,
             Act::EditText => self.page != PageName::EditText,
             _ => false,
         }

@@ -7,17 +7,36 @@ use super::draft::DraftStage;
 use super::links::Link;
 use super::{Effect, Fetched, Model};
 use crate::act::PageName;
-use crate::job::{Absence, Job, Poll, Purpose, Query, Report, Visit};
+use crate::job::{Absence, Job, Poll, Purpose, Query, Report, StartFailure, Visit};
+use crate::ways::Starter;
 use crate::words::fill;
 
 impl Model {
     /// Takes a report of the worker, and returns what the window has to do.
     pub fn report(&mut self, report: Report) -> Vec<Effect> {
         match report {
+            Report::Place(place) => self.take_place(place),
             Report::Connected(socket) => return self.connect(socket),
             Report::Absent(absence) => self.lose(absence),
             Report::Starting => self.link = Link::Starting,
             Report::StartFailed(failure) => self.link = Link::StartFailed(failure),
+            Report::Refused(command) => {
+                let reason = fill(self.words().refused, &[&command]);
+                if self.link == Link::Starting {
+                    self.link = Link::StartFailed(StartFailure {
+                        reason,
+                        lines: Vec::new(),
+                    });
+                } else {
+                    self.complain(reason);
+                }
+            }
+            Report::Ways(ways) => {
+                // The server is started again in the way in which it was found.
+                self.starter = ways.running_unit.map(Starter::Unit).or(self.starter);
+                self.ways = ways;
+            }
+            Report::Desktop(wish) => self.desktop = wish,
             Report::Started(moved) => {
                 let text = match moved {
                     Some((port, holder, other)) => fill(
@@ -48,7 +67,10 @@ impl Model {
             }
             Report::SiteForm(name, result) => return self.take_site_form(&name, result.map(|form| *form)),
             Report::ConfigText(result) => return self.take_text(result.map(|text| *text)),
-            Report::Certificates(result) => self.certificates.take(result),
+            Report::Certificates(result) => {
+                self.certificates.take(result);
+                self.collect_facts();
+            }
             Report::Doctor(result) => self.checks.take(result),
             Report::History(result) => self.history.take(result),
             Report::Level(level) => self.level = Some(level),
@@ -56,7 +78,8 @@ impl Model {
                 self.level = Some(level);
                 self.tell(fill(self.words().level_changed, &[level.name()]), false);
             }
-            Report::Log(events) => self.log.push(events),
+            Report::Log(events) => self.log.push(events, &self.websites.hosts()),
+            Report::LogsRefused(reason) => self.log.refuse(reason),
             Report::Inspected(folder, inspection) => {
                 if let Some(draft) = &mut self.draft {
                     draft.inspect(&folder, inspection, &self.websites);
@@ -77,9 +100,13 @@ impl Model {
             Report::Done(message) => self.tell(message, false),
             Report::Trusted => {
                 self.tell(self.words().trusted_now.to_owned(), false);
-                return self.while_online(Job::Query(Query::Doctor));
+                let mut effects = self.while_online(Job::Query(Query::Doctor));
+                effects.extend(self.while_online(Job::Query(Query::Trust)));
+                return effects;
             }
+            Report::NotPermitted => self.complain(self.not_permitted()),
             Report::Failed(message) => self.complain(message),
+            report => return self.report_service(report),
         }
         Vec::new()
     }
@@ -89,6 +116,7 @@ impl Model {
         self.checks = Fetched::Missing;
         self.certificates = Fetched::Missing;
         self.history = Fetched::Missing;
+        self.services.forget_server();
         let mut effects = vec![Effect::Job(Job::WatchTraffic(self.page == PageName::Websites))];
         effects.extend(self.query());
         effects
@@ -111,6 +139,8 @@ impl Model {
         self.status = Some(poll.status);
         if let Some(sites) = poll.sites {
             self.websites.replace(sites);
+            self.collect_facts();
+            self.log.resolve(&self.websites.hosts());
         }
         if let Some(traffic) = poll.traffic {
             self.websites.measure(poll.at, &traffic);
@@ -127,6 +157,7 @@ impl Model {
             Ok(saved) => saved,
             Err(error) => {
                 let text = match &error.details {
+                    _ if error.status == 403 => self.not_permitted(),
                     Some(details) => format!("{}\n{details}", error.error),
                     None => error.error,
                 };
@@ -173,13 +204,14 @@ impl Model {
                 }
                 let mut effects = self.visit();
                 effects.extend(self.while_online(Job::Query(Query::Doctor)));
+                effects.extend(Model::fact_queries());
                 effects
             }
             Purpose::Duplicate(name, _) => {
                 self.websites.selected = Some(name);
-                Vec::new()
+                self.query()
             }
-            _ if self.page == PageName::History => self.query(),
+            _ if matches!(self.page, PageName::History | PageName::Websites) => self.query(),
             _ => Vec::new(),
         }
     }

@@ -29,10 +29,7 @@ impl Settings {
     pub fn set(&mut self, key: &str, value: &str) {
         match key {
             "theme" => {
-                if let Some(theme) = [ThemeChoice::Light, ThemeChoice::Dark]
-                    .into_iter()
-                    .find(|theme| theme.name() == value)
-                {
+                if let Some(theme) = ThemeChoice::ALL.into_iter().find(|theme| theme.name() == value) {
                     self.theme = theme;
                 }
             }

@@ -11,6 +11,8 @@ use rocknet_control::{SiteKind, SiteSummary};
 use super::*;
 use crate::act::{Act, FieldId};
 use crate::job::{Absence, Inspection, Poll, Purpose, Report, StartFailure, Visit};
+use crate::theme;
+use crate::ways::{Obstacle, UnitKind, UnitState};
 
 /// Returns a model that is connected to a server with these websites.
 fn online(names: &[&str]) -> Model {
@@ -86,7 +88,7 @@ fn a_removed_website_can_be_taken_back_until_the_notice_ends() {
 #[test]
 fn the_newest_change_is_taken_back_by_its_number() {
     let mut model = online(&[]);
-    assert_eq!(jobs(model.act(Act::Show(PageName::History))).len(), 2);
+    assert!(jobs(model.act(Act::Show(PageName::History))).contains(&Job::Query(Query::History)));
     assert_eq!(model.act(Act::UndoNewest), []);
     let change = |id, revision: &str| Change {
         id,
@@ -230,7 +232,7 @@ fn a_lost_server_disables_acts_and_keeps_figures() {
 #[test]
 fn a_failed_start_stays_visible() {
     let mut model = Model::new(Settings::default());
-    assert_eq!(jobs(model.act(Act::StartServer)), [Job::Start]);
+    assert_eq!(jobs(model.act(Act::StartServer)), [Job::Start(Starter::Program)]);
     let failure = StartFailure {
         reason: "port 8080 is in use".to_owned(),
         lines: Vec::new(),
@@ -264,4 +266,77 @@ fn settings_are_saved_and_take_effect() {
     assert!(matches!(&asked[..], [Job::SaveSettings(text)] if text.contains("language = \"de\"")));
     assert_eq!(model.words().websites, "Websites");
     assert_eq!(model.words().logs, "Protokolle");
+}
+
+fn unit(kind: UnitKind, is_active: bool, obstacle: Option<Obstacle>) -> UnitState {
+    UnitState {
+        kind,
+        is_active,
+        may_ask: kind == UnitKind::System,
+        obstacle,
+    }
+}
+
+#[test]
+fn a_unit_starts_the_server_again_that_it_has_run() {
+    let mut model = online(&["a.test"]);
+    let mut ways = Ways {
+        units: vec![unit(UnitKind::System, true, None)],
+        running_unit: Some(UnitKind::System),
+        has_own_config: true,
+        ..Ways::default()
+    };
+    model.report(Report::Ways(ways.clone()));
+    assert_eq!(jobs(model.act(Act::RestartServer)), [Job::Restart]);
+    assert!(model.may_ask());
+    // The user has cancelled the question for the password.
+    model.report(Report::Connected("/run/control.sock".into()));
+    model.report(Report::Refused("sudo systemctl restart rocknet".to_owned()));
+    assert!(model.link.is_online() && notice(&model).contains("sudo systemctl restart rocknet"));
+    model.act(Act::StopServer);
+    model.report(Report::Absent(Absence::Stopped(true)));
+    ways.units[0].is_active = false;
+    ways.running_unit = None;
+    model.report(Report::Ways(ways));
+    // Without this, the configuration of the user would come first.
+    assert_eq!(
+        jobs(model.act(Act::StartServer)),
+        [Job::Start(Starter::Unit(UnitKind::System))]
+    );
+    assert!(model.may_ask());
+    model.report(Report::Refused("sudo systemctl start rocknet".to_owned()));
+    assert!(matches!(&model.link, Link::StartFailed(failure) if failure.reason.contains("sudo systemctl start")));
+    assert_eq!(
+        jobs(model.act(Act::StartBy(Starter::Program))),
+        [Job::Start(Starter::Program)]
+    );
+    assert!(!model.may_ask());
+}
+
+#[test]
+fn a_server_that_was_started_elsewhere_is_not_restarted() {
+    let mut model = online(&[]);
+    assert_eq!(model.act(Act::RestartServer), []);
+    assert!(model.link.is_online());
+    model.report(Report::Ways(Ways {
+        serves_own_config: true,
+        has_own_config: true,
+        ..Ways::default()
+    }));
+    assert_eq!(jobs(model.act(Act::RestartServer)), [Job::Restart]);
+}
+
+#[test]
+fn the_desktop_decides_about_the_colours_unless_the_user_does() {
+    let mut model = Model::new(Settings::default());
+    assert_eq!(model.theme(), theme::LIGHT);
+    model.report(Report::Desktop(Some(ColorScheme::Dark)));
+    assert_eq!(model.theme(), theme::DARK);
+    assert!(
+        model
+            .act(Act::Show(PageName::Settings))
+            .contains(&Effect::Job(Job::QueryDesktop))
+    );
+    model.act(Act::SetField(FieldId::Theme, "light".to_owned()));
+    assert_eq!(model.theme(), theme::LIGHT);
 }

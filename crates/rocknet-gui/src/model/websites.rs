@@ -7,6 +7,8 @@ use std::time::Duration;
 use rocknet_control::SiteSummary;
 use rocknet_control::route::RouteTraffic;
 
+use super::log_origin::HostIndex;
+use super::website_facts::WebsiteFacts;
 use crate::act::SortKey;
 
 /// State of a website.
@@ -24,6 +26,7 @@ pub struct Website {
     pub summary: SiteSummary,
     /// Requests per second; `None` before the second measurement.
     pub rate: Option<f64>,
+    pub facts: WebsiteFacts,
 }
 
 impl Website {
@@ -45,12 +48,6 @@ impl Website {
         urls()
             .find(|url| url.starts_with("https://") && !url.contains('*'))
             .or_else(|| urls().find(|url| url.starts_with("http://") && !url.contains('*')))
-    }
-
-    /// Returns the folder in lower case, for the filter.
-    fn folder(&self) -> String {
-        let root = self.summary.root.as_ref();
-        root.map_or(String::new(), |root| root.to_string_lossy().to_lowercase())
     }
 }
 
@@ -81,6 +78,7 @@ impl Websites {
             .map(|summary| Website {
                 rate: rates.get(&summary.name).copied().flatten(),
                 summary,
+                facts: WebsiteFacts::default(),
             })
             .collect();
         self.is_loaded = true;
@@ -88,6 +86,23 @@ impl Websites {
         if self.selected.as_ref().is_some_and(is_gone) {
             self.selected = None;
         }
+    }
+
+    /// Collects the facts of each website, because a list that they are read from has changed.
+    pub fn collect_facts(&mut self, facts: impl Fn(&SiteSummary) -> WebsiteFacts) {
+        for website in &mut self.all {
+            website.facts = facts(&website.summary);
+        }
+    }
+
+    /// Returns the names of all websites.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|website| &*website.summary.name)
+    }
+
+    /// Returns the websites by the hosts of their requests.
+    pub fn hosts(&self) -> HostIndex {
+        HostIndex::new(self.all.iter().map(|website| &website.summary))
     }
 
     /// Takes counters of routes, and computes the rates since those before.
@@ -107,6 +122,16 @@ impl Websites {
         self.counters = Some((at, counts));
     }
 
+    /// Forgets everything but the chosen order, because another server is used.
+    pub fn forget(&mut self) {
+        let (sort, descending) = (self.sort, self.descending);
+        *self = Websites {
+            sort,
+            descending,
+            ..Websites::default()
+        };
+    }
+
     /// Forgets counters, because those of another server begin again.
     pub fn forget_rates(&mut self) {
         self.counters = None;
@@ -119,17 +144,18 @@ impl Websites {
         let mut shown: Vec<&Website> = self
             .all
             .iter()
-            .filter(|website| {
-                wanted.is_empty()
-                    || website.summary.name.to_lowercase().contains(&wanted)
-                    || website.folder().contains(&wanted)
-            })
+            .filter(|website| wanted.is_empty() || website.facts.search.contains(&wanted))
             .collect();
         shown.sort_by(|one, two| {
             let order = match self.sort {
                 SortKey::Name => Ordering::Equal,
                 SortKey::State => one.state().cmp(&two.state()),
                 SortKey::Kind => one.summary.kind.name().cmp(two.summary.kind.name()),
+                SortKey::Address => one.url().cmp(&two.url()),
+                // Websites without PHP are last, and the newest version is first.
+                SortKey::Php => two.facts.php.cmp(&one.facts.php),
+                SortKey::Protocol => one.facts.protocol.cmp(two.facts.protocol),
+                SortKey::Trust => one.facts.trust.cmp(&two.facts.trust),
                 // The busiest is first.
                 SortKey::Rate => two.rate.unwrap_or(-1.0).total_cmp(&one.rate.unwrap_or(-1.0)),
             };
@@ -215,11 +241,22 @@ mod tests {
         let mut broken = site("b.test", "/srv/b");
         broken.fault = Some("x".to_owned());
         websites.replace(vec![off, broken, site("a.test", "/srv/a")]);
+        websites.collect_facts(|site| WebsiteFacts {
+            php: site
+                .name
+                .replace("a.test", "8.2")
+                .replace("b.test", "")
+                .replace("c.test", "8.1"),
+            search: format!("{}\n{}", site.name, site.root.as_ref().unwrap().display()).to_lowercase(),
+            ..WebsiteFacts::default()
+        });
         assert_eq!(names(&websites), ["a.test", "b.test", "c.test"]);
         websites.sort_by(SortKey::Name);
         assert_eq!(names(&websites), ["c.test", "b.test", "a.test"]);
         websites.sort_by(SortKey::State);
         assert_eq!(names(&websites), ["b.test", "a.test", "c.test"]);
+        websites.sort_by(SortKey::Php);
+        assert_eq!(names(&websites), ["a.test", "c.test", "b.test"]);
         websites.filter = " SHOP ".to_owned();
         assert_eq!(names(&websites), ["c.test"]);
         assert_eq!(websites.count(), (3, 1));
@@ -265,7 +302,7 @@ mod tests {
     fn the_encrypted_url_is_opened() {
         let mut website = Website {
             summary: site("a.test", "/a"),
-            rate: None,
+            ..Website::default()
         };
         assert_eq!(website.url(), Some("https://a.test:8443/"));
         website.summary.urls = vec![

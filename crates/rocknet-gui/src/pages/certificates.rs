@@ -2,10 +2,10 @@
 
 use rocknet_control::CertificateSummary;
 
-use super::states;
-use crate::act::Act;
+use super::{states, trust};
+use crate::act::{Act, CertificateView};
 use crate::model::Model;
-use crate::screen::{Body, Button, Cell, Column, Mark, Message, Screen, Table, TableRow};
+use crate::screen::{Body, Button, Cell, Column, Mark, Message, Screen, Style, Table, TableRow};
 use crate::words::{Words, fill};
 
 /// Number of days before the end of the validity at which a certificate needs attention.
@@ -15,8 +15,29 @@ const SOON: i64 = 7;
 pub fn screen(model: &Model) -> Screen {
     let words = model.words();
     let selected = model.selected.get(&(model.page as u8));
+    let view = |label, view| {
+        let style = match model.certificate_view == view {
+            true => Style::Chosen,
+            false => Style::Plain,
+        };
+        Button::new(label, Act::ShowCertificates(view)).style(style)
+    };
+    let actions = vec![
+        view(words.websites, CertificateView::Websites),
+        view(words.browsers, CertificateView::Browsers),
+        Button::new(words.check_again, Act::Refresh).only_if(model.link.is_online()),
+    ];
+    if model.certificate_view == CertificateView::Browsers {
+        return Screen {
+            subtitle: words.browsers_help.to_owned(),
+            actions,
+            body: trust::body(model),
+            ..Screen::default()
+        };
+    }
     Screen {
-        actions: vec![Button::new(words.check_again, Act::Refresh).only_if(model.link.is_online())],
+        actions,
+        banner: trust::banner(model),
         body: states::of_list(words, &model.certificates, |certificates| match &certificates[..] {
             [] => Body::Message(Message {
                 title: words.no_certificates_title.to_owned(),
@@ -25,9 +46,9 @@ pub fn screen(model: &Model) -> Screen {
             }),
             certificates => Body::Table(Table {
                 columns: vec![
-                    Column::new(words.website, 4),
-                    Column::new(words.valid, 3),
-                    Column::new(words.names, 5),
+                    Column::new(words.website, 5),
+                    Column::new(words.valid, 4),
+                    Column::new(words.renewal, 5),
                     Column::new(words.issuer, 5),
                 ],
                 selected: selected.and_then(|key| certificates.iter().position(|one| key_of(one) == *key)),
@@ -57,10 +78,22 @@ fn row(words: &Words, certificate: &CertificateSummary) -> TableRow {
     TableRow {
         key: key_of(certificate),
         cells: vec![
-            Cell::new(&*certificate.site).detail(certificate.fault.clone().unwrap_or_default()),
+            Cell::new(&*certificate.site).detail(certificate.names.join(", ")),
             Cell::new(valid).mark(mark),
-            Cell::new(certificate.names.join(", ")),
+            renewal(words, certificate),
             Cell::new(&*certificate.issuer),
         ],
+    }
+}
+
+/// Returns the cell with the way in which a certificate is renewed, or with the reason why it is not.
+fn renewal(words: &Words, certificate: &CertificateSummary) -> Cell {
+    let way = match certificate.source.as_str() {
+        "files" => words.renewed_by_you,
+        _ => words.renewed_by_itself,
+    };
+    match &certificate.fault {
+        Some(fault) => Cell::new(words.not_renewed).mark(Mark::Bad).detail(&**fault),
+        None => Cell::new(way),
     }
 }

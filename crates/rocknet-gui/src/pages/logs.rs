@@ -1,11 +1,12 @@
 //! Lines of the logs.
 
 use rocknet_control::api::Level;
-use rocknet_control::logs::{LogEvent, LogKind};
+use rocknet_control::logs::LogKind;
 
+use super::states;
 use crate::act::{Act, LogChoice};
-use crate::model::{Model, severity};
-use crate::screen::{Body, Button, FilterBox, Lines, LogLine, Mark, Screen, Style};
+use crate::model::{KeptLine, Model, severity};
+use crate::screen::{Body, Button, Choice, FilterBox, Lines, LogLine, Mark, Screen, Style};
 use crate::words::fill;
 
 /// Returns the page.
@@ -35,9 +36,19 @@ pub fn screen(model: &Model) -> Screen {
     }
     let lines: Vec<LogLine> = log.chosen().map(line).collect();
     actions.push(Button::new(words.copy, Act::CopyLines).only_if(!lines.is_empty()));
+    if let Some(refusal) = &log.refusal {
+        return Screen {
+            body: Body::Message(match refusal {
+                Some(error) => states::failed(words, error),
+                None => states::denied(words),
+            }),
+            ..Screen::default()
+        };
+    }
     Screen {
         subtitle: fill(words.lines_counted, &[&lines.len().to_string()]),
         actions,
+        choice: Some(choice_of_site(model)),
         filter: Some(FilterBox {
             hint: words.filter_lines.to_owned(),
             text: log.filter.clone(),
@@ -48,12 +59,25 @@ pub fn screen(model: &Model) -> Screen {
             follows: log.follows,
             empty: match log.is_empty() {
                 true => words.no_lines,
+                false if log.site.is_some() => words.no_line_of_site,
                 false => words.no_line_matches,
             }
             .to_owned(),
         }),
         ..Screen::default()
     }
+}
+
+/// Returns the choice of the website. One that was removed stays in it as long as it is chosen.
+fn choice_of_site(model: &Model) -> Choice {
+    let chosen = model.log.site.clone().unwrap_or_default();
+    let own = |name: &str| (name.to_owned(), name.to_owned());
+    let mut options = vec![(String::new(), model.words().all_websites.to_owned())];
+    options.extend(model.websites.names().map(own));
+    if options.iter().all(|(name, _)| *name != chosen) {
+        options.push(own(&chosen));
+    }
+    Choice { value: chosen, options }
 }
 
 /// Returns the next level of the button, which goes through the levels that users need.
@@ -66,14 +90,19 @@ fn next(level: Level) -> Level {
     }
 }
 
-fn line(event: &LogEvent) -> LogLine {
+fn line(kept: &KeptLine) -> LogLine {
+    let event = &kept.event;
+    let mark = match (event.kind, severity(event), &kept.request) {
+        (LogKind::Access, _, Some(request)) if request.status >= 500 => Mark::Bad,
+        (LogKind::Access, _, Some(request)) if request.status >= 400 => Mark::Fair,
+        (LogKind::Access, ..) => Mark::Good,
+        (_, Some(Level::Error), _) => Mark::Bad,
+        (_, Some(Level::Warn), _) => Mark::Fair,
+        _ => Mark::Off,
+    };
+    let shown = kept.request.as_ref().map(|request| &request.shown);
     LogLine {
-        mark: match (event.kind, severity(event)) {
-            (LogKind::Access, _) => Mark::Good,
-            (_, Some(Level::Error)) => Mark::Bad,
-            (_, Some(Level::Warn)) => Mark::Fair,
-            _ => Mark::Off,
-        },
-        text: event.line.clone(),
+        mark,
+        text: shown.unwrap_or(&event.line).clone(),
     }
 }

@@ -6,6 +6,7 @@ use rocknet_control::{Mode, Status};
 use crate::act::Act;
 use crate::model::{Link, Model};
 use crate::screen::{Body, Button, Cell, Column, Mark, Screen, Style, Table, TableRow};
+use crate::ways::{NoRestart, UnitKind};
 use crate::words::{Words, fill};
 
 /// Returns the page.
@@ -16,18 +17,19 @@ pub fn screen(model: &Model) -> Screen {
     let Some(status) = &model.status else {
         return Screen::default();
     };
-    let rows = rows(words, status, &model.link);
+    let can_restart = model.ways.no_restart().is_none() && !model.is_elsewhere();
+    let rows = rows(words, status, model);
     let selected = model.selected.get(&(model.page as u8));
     Screen {
         subtitle: fill(words.version_up, &[&status.version, &text::duration(status.uptime_s)]),
         actions: vec![
             button(words.reload, Act::ReloadServer),
             button(words.edit_as_text, Act::EditText).only_if(is_online && status.config_file.is_some()),
-            button(words.restart_server, Act::RestartServer),
+            button(words.restart_server, Act::RestartServer).only_if(is_online && can_restart),
             button(words.stop_server, Act::StopServer).style(Style::Danger),
         ],
         body: Body::Table(Table {
-            columns: vec![Column::new(words.property, 1), Column::new(words.value, 3)],
+            columns: vec![Column::new(words.property, 3), Column::new(words.value, 7)],
             selected: selected.and_then(|key| rows.iter().position(|row| row.key == *key)),
             rows,
             empty: String::new(),
@@ -36,7 +38,7 @@ pub fn screen(model: &Model) -> Screen {
     }
 }
 
-fn rows(words: &Words, status: &Status, link: &Link) -> Vec<TableRow> {
+fn rows(words: &Words, status: &Status, model: &Model) -> Vec<TableRow> {
     let mut rows = Vec::new();
     let mut row = |label: &str, value: Cell| {
         rows.push(TableRow {
@@ -47,6 +49,19 @@ fn rows(words: &Words, status: &Status, link: &Link) -> Vec<TableRow> {
     let open = |open: u64, total: u64| Cell::new(fill(words.in_all, &[&text::count(open), &text::count(total)]));
     row(words.state, Cell::new(words.running).mark(Mark::Good));
     row(words.process, Cell::new(status.pid.to_string()));
+    let starter = match model.ways.running_unit {
+        Some(UnitKind::System) => words.by_system,
+        Some(UnitKind::User) => words.by_user,
+        None => words.by_program,
+    };
+    row(words.started_by, Cell::new(starter));
+    if let Some(reason) = model.ways.no_restart() {
+        let reason = match reason {
+            NoRestart::NoPolkit => words.no_polkit,
+            NoRestart::OtherConfig => words.other_config,
+        };
+        row(words.restart_server, Cell::new(reason).mark(Mark::Fair));
+    }
     let mode = match status.mode {
         Mode::Dev => words.mode_dev,
         Mode::Prod => words.mode_prod,
@@ -82,7 +97,7 @@ fn rows(words: &Words, status: &Status, link: &Link) -> Vec<TableRow> {
     if let Some(file) = &status.config_file {
         row(words.config_file, Cell::new(file.to_string_lossy()));
     }
-    if let Link::Online(socket) = link {
+    if let Link::Online(socket) = &model.link {
         row(words.control_socket, Cell::new(socket.to_string_lossy()));
     }
     rows

@@ -1,5 +1,6 @@
 //! Settings of the window.
 
+use super::place;
 use crate::act::FieldId;
 use crate::model::Model;
 use crate::screen::{Body, Field, FieldInput, Form, Screen};
@@ -18,31 +19,41 @@ pub fn screen(model: &Model) -> Screen {
         problem: String::new(),
         fix: None,
     };
-    let themes = [(ThemeChoice::Light, words.light), (ThemeChoice::Dark, words.dark)];
+    let themes = [
+        (ThemeChoice::Desktop, words.as_desktop),
+        (ThemeChoice::Light, words.light),
+        (ThemeChoice::Dark, words.dark),
+    ];
     let themes = themes.map(|(theme, label)| (theme.name().to_owned(), label.to_owned()));
+    let help = match (model.settings.theme, model.desktop) {
+        (ThemeChoice::Desktop, None) => words.no_desktop_wish,
+        _ => "",
+    };
     let languages = Language::ALL.map(|language| (language.code().to_owned(), language.name().to_owned()));
+    let mut form = Form {
+        fields: vec![
+            field(
+                FieldId::Theme,
+                words.appearance,
+                help,
+                themes.to_vec(),
+                model.settings.theme.name(),
+            ),
+            field(
+                FieldId::Language,
+                words.language,
+                words.shortcuts,
+                languages.to_vec(),
+                model.settings.language.code(),
+            ),
+        ],
+        ..Form::default()
+    };
+    place::add(model, &mut form);
     Screen {
         title: words.settings.to_owned(),
         subtitle: words.settings_help.to_owned(),
-        body: Body::Form(Form {
-            fields: vec![
-                field(
-                    FieldId::Theme,
-                    words.appearance,
-                    "",
-                    themes.to_vec(),
-                    model.settings.theme.name(),
-                ),
-                field(
-                    FieldId::Language,
-                    words.language,
-                    words.shortcuts,
-                    languages.to_vec(),
-                    model.settings.language.code(),
-                ),
-            ],
-            ..Form::default()
-        }),
+        body: Body::Form(form),
         ..Screen::default()
     }
 }

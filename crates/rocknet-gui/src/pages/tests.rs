@@ -8,10 +8,15 @@ use rocknet_control::{CertificateSummary, SiteSummary, Status};
 
 use super::*;
 use crate::act::FieldId;
-use crate::job::{Poll, Report, StartFailure};
-use crate::model::Settings;
+use crate::job::{Job, Poll, Report, StartFailure};
+use crate::model::{Effect, Settings};
 use crate::screen::{Form, Message, Table};
+use crate::ways::{Obstacle, Starter, UnitKind, UnitState, Ways};
 use crate::words::Language;
+
+mod place;
+mod services;
+mod websites;
 
 fn model() -> Model {
     Model::new(Settings::default())
@@ -77,6 +82,8 @@ fn every_page_has_contents_in_every_state_and_language() {
         absent(Absence::Stopped(false)),
         absent(Absence::NoAccess("/run/x".into())),
         absent(Absence::Failed("broken".to_owned())),
+        absent(Absence::Unreachable("127.0.0.1:1".to_owned())),
+        absent(Absence::WrongToken("127.0.0.1:1".to_owned())),
         online(0),
         online(500),
     ];
@@ -130,7 +137,7 @@ fn buttons_of_websites_need_a_selected_one() {
     };
     assert_eq!(enabled(&model), [Act::AddSite]);
     model.act(Act::Select("site-1.test".to_owned()));
-    assert_eq!(enabled(&model).len(), 7);
+    assert_eq!(enabled(&model).len(), 9);
     assert_eq!(table(&model).selected, Some(1));
     model.act(Act::Filter("site-2".to_owned()));
     assert_eq!((table(&model).rows.len(), table(&model).selected), (1, None));
@@ -236,4 +243,89 @@ fn lines_of_logs_are_marked_by_severity() {
     };
     let marks: Vec<_> = lines.lines.iter().map(|line| line.mark).collect();
     assert_eq!(marks, [Mark::Bad, Mark::Fair, Mark::Good]);
+
+    // A server that refuses says why, and is queried again by the button.
+    model.report(Report::LogsRefused(Some("too many".to_owned())));
+    assert_eq!(message(&model).text, "too many");
+    assert!(
+        model
+            .act(message(&model).actions[0].act.clone())
+            .contains(&Effect::Job(Job::FollowLogs))
+    );
+    model.report(Report::LogsRefused(None));
+    assert_eq!(message(&model).title, model.words().denied_title);
+}
+
+fn system_unit(is_active: bool, obstacle: Option<Obstacle>) -> Ways {
+    Ways {
+        units: vec![UnitState {
+            kind: UnitKind::System,
+            is_active,
+            may_ask: true,
+            obstacle,
+        }],
+        ..Ways::default()
+    }
+}
+
+#[test]
+fn a_stopped_service_and_a_server_of_the_user_are_offered() {
+    let mut model = model();
+    model.report(Report::Absent(Absence::Stopped(true)));
+    assert_eq!(message(&model).actions.len(), 1);
+    model.report(Report::Ways(system_unit(false, None)));
+    let offered = message(&model);
+    let acts: Vec<_> = offered.actions.iter().map(|button| button.act.clone()).collect();
+    assert_eq!(acts, [Act::StartServer, Act::StartBy(Starter::Program)]);
+    assert!(offered.text.contains("service rocknet of this computer"));
+    model.act(Act::StartServer);
+    assert!(message(&model).text.contains("password"));
+    // After a refusal, the other way is still there.
+    model.report(Report::Refused("sudo systemctl start rocknet".to_owned()));
+    let acts: Vec<_> = message(&model).actions.into_iter().map(|button| button.act).collect();
+    assert_eq!(acts, [Act::StartServer, Act::StartBy(Starter::Program)]);
+}
+
+#[test]
+fn a_closed_server_of_the_system_names_its_group() {
+    let mut model = model();
+    model.report(Report::Absent(Absence::Stopped(true)));
+    let obstacle = Obstacle::NoMember {
+        account: "ann".to_owned(),
+        group: "web".to_owned(),
+    };
+    model.report(Report::Ways(system_unit(true, Some(obstacle))));
+    let closed = message(&model);
+    assert!(closed.text.contains("sudo usermod -aG web ann"), "{}", closed.text);
+    assert_eq!((closed.mark, closed.actions.len()), (Mark::Fair, 1));
+}
+
+#[test]
+fn the_page_of_the_server_says_what_is_not_possible() {
+    let mut model = online(1);
+    model.act(Act::Show(PageName::Server));
+    let restart = |model: &Model| {
+        let actions = screen(model).actions;
+        let enabled = actions
+            .iter()
+            .any(|button| button.act == Act::RestartServer && button.enabled);
+        let rows = table(model).rows;
+        let reason = rows.into_iter().find(|row| row.key == model.words().restart_server);
+        (enabled, reason.map(|row| row.cells[1].text.clone()).unwrap_or_default())
+    };
+    let (enabled, reason) = restart(&model);
+    assert!(!enabled && reason.contains("another configuration"), "{reason}");
+    let mut ways = system_unit(true, Some(Obstacle::NoPolkit));
+    ways.running_unit = Some(UnitKind::System);
+    model.report(Report::Ways(ways.clone()));
+    let (enabled, reason) = restart(&model);
+    assert!(!enabled && reason.contains("polkit"), "{reason}");
+    ways.units[0].obstacle = None;
+    model.report(Report::Ways(ways));
+    assert_eq!(restart(&model), (true, String::new()));
+    let started_by = table(&model)
+        .rows
+        .into_iter()
+        .find(|row| row.key == model.words().started_by);
+    assert!(started_by.unwrap().cells[1].text.contains("service rocknet"));
 }

@@ -1,9 +1,7 @@
 //! The list of websites.
 
-use rocknet_control::SiteKind;
-
 use crate::act::{Act, SortKey};
-use crate::model::{Model, Website, WebsiteState, Websites};
+use crate::model::{CertificateTrust, Model, Website, WebsiteState, Websites, kind_label, trust_label};
 use crate::screen::{Body, Button, Cell, Column, FilterBox, Mark, Message, Screen, Style, Table, TableRow};
 use crate::words::{Words, fill};
 
@@ -62,12 +60,14 @@ fn actions(model: &Model, selected: Option<&Website>, add: Button) -> Vec<Button
     let can = is_online && selected.is_some();
     let is_disabled = selected.is_some_and(|website| website.state() == WebsiteState::Disabled);
     let has_url = selected.is_some_and(|website| website.url().is_some());
-    let has_folder = selected.is_some_and(|website| website.summary.root.is_some());
+    let has_folder = selected.is_some_and(|website| website.summary.root.is_some()) && !model.is_elsewhere();
     vec![
         add.only_if(is_online),
         Button::new(words.open, Act::OpenSite).only_if(can && has_url),
         Button::new(words.edit, Act::EditSite).only_if(can),
         Button::new(words.open_folder, Act::OpenFolder).only_if(has_folder),
+        Button::new(words.open_editor, Act::OpenEditor).only_if(has_folder),
+        Button::new(words.open_log, Act::ShowSiteLog).only_if(selected.is_some()),
         Button::new(if is_disabled { words.enable } else { words.disable }, Act::ToggleSite).only_if(can),
         Button::new(words.duplicate, Act::DuplicateSite).only_if(can),
         Button::new(words.remove, Act::RemoveSite)
@@ -84,10 +84,13 @@ fn columns(words: &Words, websites: &Websites) -> Vec<Column> {
     };
     vec![
         sorted(Column::new(words.website, 13), SortKey::Name),
-        sorted(Column::new(words.state, 8), SortKey::State),
-        sorted(Column::new(words.shows, 10), SortKey::Kind),
-        Column::new(words.address, 16),
-        sorted(Column::new(words.per_second, 8).number(), SortKey::Rate),
+        sorted(Column::new(words.state, 10), SortKey::State),
+        sorted(Column::new(words.shows, 9), SortKey::Kind),
+        sorted(Column::new(words.address, 13).from(600), SortKey::Address),
+        sorted(Column::new(words.php, 6).from(700), SortKey::Php),
+        sorted(Column::new(words.protocol, 8).from(900), SortKey::Protocol),
+        sorted(Column::new(words.certificate, 10).from(740), SortKey::Trust),
+        sorted(Column::new(words.per_second, 9).number(), SortKey::Rate),
     ]
 }
 
@@ -113,25 +116,29 @@ fn row(words: &Words, website: &Website) -> TableRow {
             Cell::new(if summary.disabled {
                 "–"
             } else {
-                kind(words, summary.kind)
+                kind_label(words, summary.kind)
             }),
             Cell::new(shown),
+            Cell::new(dash(&website.facts.php)),
+            Cell::new(dash(website.facts.protocol)),
+            trust_cell(words, website.facts.trust),
             Cell::new(website.rate.map_or("–".to_owned(), |rate| format!("{rate:.1}"))),
         ],
     }
 }
 
-/// Returns the words for the kind of a website.
-fn kind(words: &Words, kind: SiteKind) -> &'static str {
-    match kind {
-        SiteKind::Files => words.kind_files,
-        SiteKind::Proxy => words.kind_proxy,
-        SiteKind::Application => words.kind_application,
-        SiteKind::Controller => words.kind_controller,
-        SiteKind::Redirect => words.kind_redirect,
-        SiteKind::Routes => words.kind_routes,
-        SiteKind::Nothing => words.kind_nothing,
-        SiteKind::Welcome => words.kind_welcome,
-        SiteKind::Other => words.kind_other,
+/// Returns the cell with the trust of browsers in the certificate.
+fn trust_cell(words: &Words, trust: CertificateTrust) -> Cell {
+    let cell = Cell::new(trust_label(words, trust));
+    match trust {
+        CertificateTrust::Fault => cell.mark(Mark::Bad),
+        CertificateTrust::NotYet => cell.mark(Mark::Fair),
+        CertificateTrust::Trusted => cell.mark(Mark::Good),
+        CertificateTrust::Local | CertificateTrust::Files | CertificateTrust::None => cell,
     }
+}
+
+/// Returns a text, or a dash in place of none.
+fn dash(text: &str) -> &str {
+    if text.is_empty() { "–" } else { text }
 }

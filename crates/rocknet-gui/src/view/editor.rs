@@ -16,6 +16,7 @@ use rocknet_gui::theme::{Rgb, Theme};
 use rocknet_gui::toml_text::{self, KINDS, MARKS, TokenKind};
 
 use super::button::HEIGHT;
+use super::choice;
 use super::inputs;
 use super::paint::{self, Area};
 use super::proposals::ProposalsView;
@@ -168,7 +169,7 @@ impl EditorView {
             }
         }
         if let Some((menu, files)) = &mut self.files {
-            inputs::show_choice(menu, &self.shared, files, &shown.file);
+            choice::show(&self.shared, menu, files, &shown.file);
         }
     }
 

@@ -14,9 +14,9 @@ use rocknet_gui::act::Act;
 use rocknet_gui::screen::{Button, Field, FieldInput, Mark};
 
 use super::button::{Ground, HEIGHT, PushButton};
-use super::inputs;
 use super::paint::{self, Area};
 use super::shared::SharedHandle;
+use super::{choice, inputs};
 
 /// Height of a label above its field.
 const LABEL: i32 = 24;
@@ -61,6 +61,7 @@ impl FieldRow {
         let shown = Rc::new(RefCell::new(field.clone()));
         let input = match &field.input {
             FieldInput::Text | FieldInput::Folder => RowInput::Text(inputs::text_input(shared, field.id)),
+            FieldInput::Secret => RowInput::Text(inputs::secret_input(shared, field.id)),
             FieldInput::Lines => RowInput::Lines(inputs::lines_input(shared, field.id)),
             FieldInput::Choice(choices) => RowInput::Choice(inputs::choice_input(shared, field.id, choices)),
             FieldInput::Switch => RowInput::Switch(inputs::switch_input(shared, field.id, &field.label)),
@@ -90,7 +91,7 @@ impl FieldRow {
             RowInput::Lines(input) => inputs::show_text(input, shared, &field.text),
             RowInput::Choice(menu) => {
                 if let FieldInput::Choice(choices) = &field.input {
-                    inputs::show_choice(menu, shared, choices, &field.text);
+                    choice::show(shared, menu, choices, &field.text);
                 }
             }
             RowInput::Switch(switch) => switch.set_value(field.text == "true"),
@@ -206,8 +207,10 @@ fn draw_field(shared: &SharedHandle, group: &Group, field: &Field) {
         let place = Area::new(area.x, area.y, area.w, label - 2);
         paint::text(&field.label, place, paint::BOLD, paint::BODY, theme.text, left);
     }
-    if matches!(field.input, FieldInput::Text | FieldInput::Folder | FieldInput::Lines)
-        && let Some(input) = group.child(0)
+    if matches!(
+        field.input,
+        FieldInput::Text | FieldInput::Secret | FieldInput::Folder | FieldInput::Lines
+    ) && let Some(input) = group.child(0)
     {
         let around = Area::new(input.x() - 11, input.y() - 3, input.w() + 22, height);
         paint::round(around, theme.card);

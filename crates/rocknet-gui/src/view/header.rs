@@ -7,11 +7,13 @@ use fltk::button;
 use fltk::enums::{Align, CallbackTrigger, Event, FrameType};
 use fltk::group::Group;
 use fltk::input::Input;
+use fltk::menu::MenuButton;
 use fltk::prelude::*;
 use rocknet_gui::act::Act;
-use rocknet_gui::screen::{Banner, Button, FilterBox, Screen};
+use rocknet_gui::screen::{Banner, Button, Choice, FilterBox, Screen};
 
 use super::button::{Ground, HEIGHT, PushButton};
+use super::choice;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
 
@@ -23,6 +25,9 @@ const HEADING: i32 = 62;
 
 /// Width of the filter.
 const FILTER: i32 = 230;
+
+/// Width of the choice.
+const CHOICE: i32 = 210;
 
 /// Height of the banner.
 const BANNER: i32 = 46;
@@ -43,6 +48,7 @@ pub struct Header {
     pub buttons: Vec<PushButton>,
     banner_button: Option<PushButton>,
     filter: Option<(Input, FilterBox)>,
+    choice: Option<(MenuButton, Choice)>,
     shared: SharedHandle,
 }
 
@@ -66,6 +72,7 @@ impl Header {
             buttons: Vec::new(),
             banner_button: None,
             filter: None,
+            choice: None,
             shared: SharedHandle::clone(shared),
         }
     }
@@ -102,6 +109,7 @@ impl Header {
                 let _ = button.widget.take_focus();
             }
         }
+        self.show_choice(screen.choice.as_ref());
         self.show_filter(screen.filter.as_ref());
         self.show_banner(screen.banner.as_ref());
         let mut texts = self.texts.borrow_mut();
@@ -113,6 +121,27 @@ impl Header {
             .map_or(String::new(), |filter| filter.hint.clone());
         drop(texts);
         self.group.redraw();
+    }
+
+    fn show_choice(&mut self, wanted: Option<&Choice>) {
+        let is_same = |shown: &Choice| wanted.is_some_and(|wanted| wanted.options == shown.options);
+        if let Some((old, _)) = self.choice.take_if(|(_, shown)| !is_same(shown)) {
+            self.group.remove(&old);
+            fltk::app::delete_widget(old);
+        }
+        let Some(wanted) = wanted else {
+            return;
+        };
+        if self.choice.is_none() {
+            self.group.begin();
+            let menu = choice::menu(&self.shared, &wanted.options, Act::Choose);
+            self.group.end();
+            self.choice = Some((menu, wanted.clone()));
+        }
+        if let Some((menu, shown)) = &mut self.choice {
+            choice::show(&self.shared, menu, &wanted.options, &wanted.value);
+            *shown = wanted.clone();
+        }
     }
 
     fn show_filter(&mut self, wanted: Option<&FilterBox>) {
@@ -188,6 +217,10 @@ impl Header {
         }
         if !self.buttons.is_empty() {
             let mut x = left;
+            if let Some((menu, _)) = &mut self.choice {
+                menu.resize(left + 2, top + 2, CHOICE, HEIGHT - 4);
+                x += CHOICE + 10;
+            }
             for button in &mut self.buttons {
                 let width = button.width;
                 if x > left && x + width > right {

@@ -2,9 +2,8 @@
 
 use fltk::app;
 use fltk::button::CheckButton;
-use fltk::draw;
 use fltk::enums::{Align, CallbackTrigger, Event, FrameType, Key};
-use fltk::input::{Input, MultilineInput};
+use fltk::input::{Input, InputType, MultilineInput};
 use fltk::menu::MenuButton;
 use fltk::prelude::*;
 use fltk::valuator::Scrollbar;
@@ -13,6 +12,7 @@ use rocknet_gui::screen::Mark;
 use rocknet_gui::theme::Theme;
 
 use super::button::HEIGHT;
+use super::choice;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
 
@@ -31,6 +31,13 @@ pub fn text_input(shared: &SharedHandle, id: FieldId) -> Input {
         }
         _ => focus(&acts, input, event, id),
     });
+    input
+}
+
+/// Creates an input of one line that shows dots. Enter submits the form.
+pub fn secret_input(shared: &SharedHandle, id: FieldId) -> Input {
+    let mut input = text_input(shared, id);
+    input.set_type(InputType::Secret);
     input
 }
 
@@ -108,45 +115,7 @@ pub fn switch_input(shared: &SharedHandle, id: FieldId, label: &str) -> CheckBut
 
 /// Creates a choice of values, each with its label.
 pub fn choice_input(shared: &SharedHandle, id: FieldId, choices: &[(String, String)]) -> MenuButton {
-    let mut menu = MenuButton::new(0, 0, 100, HEIGHT, None);
-    menu.set_frame(FrameType::FlatBox);
-    menu.set_text_size(paint::BODY);
-    menu.set_text_font(paint::REGULAR);
-    for (_, label) in choices {
-        menu.add_choice(&label.replace('/', "\\/"));
-    }
-    menu.super_draw(false);
-    let colours = SharedHandle::clone(shared);
-    menu.draw(move |menu| {
-        let theme = colours.theme();
-        let area = Area::new(menu.x(), menu.y(), menu.w(), menu.h());
-        paint::fill(area, theme.back);
-        paint::round(area, theme.card);
-        let (edge, width) = if menu.has_focus() {
-            (theme.accent, 2)
-        } else {
-            (theme.edge, 1)
-        };
-        paint::edge(area, edge, width);
-        let words = Area::new(area.x + 12, area.y, area.w - 44, area.h);
-        paint::text(
-            &menu.label(),
-            words,
-            paint::REGULAR,
-            paint::BODY,
-            theme.text,
-            Align::Left | Align::Inside,
-        );
-        let (x, y) = (area.x + area.w - 24, area.y + area.h / 2 - 3);
-        draw::set_draw_color(colour(theme.dim));
-        draw::draw_polygon(x, y, x + 10, y, x + 5, y + 6);
-    });
-    let (acts, values) = (SharedHandle::clone(shared), choices.to_vec());
-    menu.set_callback(move |menu| {
-        if let Some((value, _)) = usize::try_from(menu.value()).ok().and_then(|at| values.get(at)) {
-            acts.act(Act::SetField(id, value.clone()));
-        }
-    });
+    let mut menu = choice::menu(shared, choices, move |value| Act::SetField(id, value));
     let acts = SharedHandle::clone(shared);
     menu.handle(move |menu, event| focus(&acts, menu, event, id));
     menu
@@ -159,16 +128,6 @@ pub fn show_scrollbar(bar: &mut Scrollbar, theme: &Theme) {
     bar.set_color(colour(theme.back));
     bar.set_selection_color(colour(theme.edge));
     bar.set_label_color(colour(theme.dim));
-}
-
-/// Gives a choice the colours of the theme, and the label of its value.
-pub fn show_choice(menu: &mut MenuButton, shared: &SharedHandle, choices: &[(String, String)], value: &str) {
-    let theme = shared.theme();
-    menu.set_color(colour(theme.card));
-    menu.set_text_color(colour(theme.text));
-    menu.set_selection_color(colour(theme.accent));
-    let chosen = choices.iter().find(|(own, _)| own == value);
-    menu.set_label(chosen.map_or("", |(_, label)| label));
 }
 
 /// Gives an input the colours of the theme, and its text if it differs from what was typed.

@@ -3,10 +3,12 @@
 
 mod button;
 mod charts;
+mod choice;
 mod editor;
 mod form;
 mod form_row;
 mod header;
+pub mod icon;
 mod inputs;
 mod lines;
 mod message;

@@ -17,8 +17,12 @@ use super::shared::SharedHandle;
 /// Width of the navigation in pixels.
 pub const WIDTH: i32 = 190;
 
-/// Height of an entry in pixels.
+/// Height of an entry in pixels, and its minimum in a low window.
 const ENTRY: i32 = 36;
+const MIN_ENTRY: i32 = 24;
+
+/// Space between two entries.
+const SPACE: i32 = 2;
 
 /// Height of the name of the program above the entries.
 const BRAND: i32 = 64;
@@ -126,9 +130,11 @@ impl Navigation {
     pub fn layout(&mut self) {
         let (x, y, h) = (self.group.x(), self.group.y(), self.group.h());
         let mut top = y + BRAND;
+        let count = (self.entries.len() as i32).max(1);
+        let height = ((h - BRAND - STATE) / count - SPACE).clamp(MIN_ENTRY, ENTRY);
         for entry in &mut self.entries {
-            entry.resize(x + 10, top, WIDTH - 20, ENTRY);
-            top += ENTRY + 2;
+            entry.resize(x + 10, top, WIDTH - 20, height);
+            top += height + SPACE;
         }
         if let Some(action) = &mut self.action {
             action.widget.resize(x + 14, y + h - HEIGHT - 14, WIDTH - 28, HEIGHT);

@@ -66,8 +66,8 @@ pub fn text(words: &str, area: Area, font: Font, size: i32, rgb: Rgb, align: Ali
     draw::set_draw_color(colour(rgb));
     let shown = fitted(words, area.w);
     draw::push_clip(area.x, area.y, area.w, area.h);
-    // FLTK would read `@` as the beginning of a symbol.
-    draw::draw_text2(&shown.replace('@', "@@"), area.x, area.y, area.w, area.h, align);
+    // Unlike the labels of widgets, `@` is drawn as it is.
+    draw::draw_text2(&shown, area.x, area.y, area.w, area.h, align);
     draw::pop_clip();
 }
 

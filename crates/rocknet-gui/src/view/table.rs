@@ -9,7 +9,7 @@ use fltk::enums::{Align, Event, Key};
 use fltk::prelude::*;
 use fltk::widget::Widget;
 use rocknet_gui::act::Act;
-use rocknet_gui::screen::{Cell, Table};
+use rocknet_gui::screen::{Cell, Column, Table};
 
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
@@ -96,13 +96,14 @@ fn reveal(state: &mut TableState, height: i32) {
     state.offset = state.offset.clamp((top + row - (height - HEAD)).min(top), top);
 }
 
-/// Returns left edge and width of each column.
+/// Returns left edge and width of each column; the width is 0 for a column that is left out.
 fn columns(table: &Table, width: i32) -> Vec<(i32, i32)> {
-    let shares: u32 = table.columns.iter().map(|column| column.share).sum();
+    let share = |column: &Column| if column.from <= width { column.share } else { 0 };
+    let shares: u32 = table.columns.iter().map(share).sum();
     let mut places = Vec::new();
     let mut x = 0;
     for column in &table.columns {
-        let w = width * column.share as i32 / shares.max(1) as i32;
+        let w = width * share(column) as i32 / shares.max(1) as i32;
         places.push((x, w));
         x += w;
     }
@@ -190,6 +191,9 @@ fn press(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, vis
     if count == 0 {
         return false;
     }
+    if app::is_event_ctrl() {
+        return sort_by_key(shared, widget, &state.table);
+    }
     let page = (visible / row_height(&state.table)).max(1) as usize;
     let present = state.table.selected.unwrap_or(0);
     let row = match app::event_key() {
@@ -212,6 +216,20 @@ fn press(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, vis
     true
 }
 
+/// Sorts by the column whose number among those that are shown was pressed. Returns false for another key.
+fn sort_by_key(shared: &SharedHandle, widget: &Widget, table: &Table) -> bool {
+    let pressed = ('1'..='9').position(|digit| app::event_key() == Key::from_char(digit));
+    let places = columns(table, widget.w() - BAR);
+    let mut shown = table.columns.iter().zip(places).filter(|(_, (_, w))| *w > 0);
+    let Some((column, _)) = pressed.and_then(|number| shown.nth(number)) else {
+        return false;
+    };
+    if let Some(sort) = &column.sort {
+        shared.act(sort.clone());
+    }
+    true
+}
+
 fn select(shared: &SharedHandle, state: &TableState, row: usize) {
     if let Some(row) = state.table.rows.get(row) {
         shared.act(Act::Select(row.key.clone()));
@@ -225,7 +243,7 @@ fn draw_table(shared: &SharedHandle, widget: &Widget, state: &TableState) {
     paint::round(area, theme.card);
     let table = &state.table;
     let places = columns(table, area.w - BAR);
-    for (column, (left, w)) in table.columns.iter().zip(&places) {
+    for (column, (left, w)) in table.columns.iter().zip(&places).filter(|(_, (_, w))| *w > 0) {
         let arrow = match column.order {
             Some(true) => " ▲",
             Some(false) => " ▼",
@@ -258,7 +276,8 @@ fn draw_table(shared: &SharedHandle, widget: &Widget, state: &TableState) {
         } else if state.hovered == Some(index) {
             paint::fill(line, theme.hover);
         }
-        for ((cell, column), (left, w)) in row.cells.iter().zip(&table.columns).zip(&places) {
+        let cells = row.cells.iter().zip(&table.columns).zip(&places);
+        for ((cell, column), (left, w)) in cells.filter(|(_, (_, w))| *w > 0) {
             let place = Area::new(area.x + left + 14, y, w - 20, row_height);
             draw_cell(&theme, cell, place, column.is_number, *left == 0);
         }

@@ -14,6 +14,7 @@ use super::charts::ChartsView;
 use super::editor::EditorView;
 use super::form::FormView;
 use super::header::{Header, MARGIN};
+use super::icon;
 use super::lines::LinesView;
 use super::message::MessageView;
 use super::navigation::{self, Navigation};
@@ -55,6 +56,7 @@ impl Window {
         let shared = Shared::new(theme);
         let mut window = DoubleWindow::new(0, 0, SIZE.0, SIZE.1, "RockNet");
         window.set_xclass("rocknet-gui");
+        window.set_icon(icon::icon());
         let navigation = Navigation::new(&shared);
         let header = Header::new(&shared);
         let notice = NoticeView::new(&shared);
@@ -114,7 +116,7 @@ impl Window {
 
     /// Shows the state of the model. Only what differs is drawn.
     pub fn show(&mut self, model: &Model) {
-        let theme = model.settings.theme.theme();
+        let theme = model.theme();
         let screen = pages::screen(model);
         let words = model.words();
         self.shared.set_theme(theme);
@@ -290,7 +292,7 @@ fn shortcut(key: Key, with_ctrl: bool) -> Option<Act> {
         _ if letter('f') => Act::FocusFilter,
         _ if letter('s') => Act::Submit,
         _ if letter('e') => Act::EditText,
-        _ if letter('l') => Act::Show(PageName::Logs),
+        _ if letter('l') => Act::ShowSiteLog,
         _ if letter(',') => Act::Show(PageName::Settings),
         _ if letter('z') => Act::Undo,
         _ if letter('q') => Act::Quit,

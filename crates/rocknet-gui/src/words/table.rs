@@ -24,6 +24,9 @@ table! {
     activity = "Activity", "Aktivität";
     logs = "Logs", "Protokolle";
     server = "Server", "Server";
+    upstreams = "Other servers", "Andere Server";
+    php = "PHP", "PHP";
+    databases = "Databases", "Datenbanken";
     certificates = "Certificates", "Zertifikate";
     check_up = "Check-up", "Prüfung";
     history = "History", "Verlauf";
@@ -37,6 +40,7 @@ table! {
     stopped = "Stopped", "Angehalten";
     no_access = "No access", "Kein Zugriff";
     failed = "Not started", "Nicht gestartet";
+    not_reachable = "Not reachable", "Nicht erreichbar";
 
     // Messages in place of a page.
     connecting_title = "Looking for a server …", "Ein Server wird gesucht …";
@@ -57,6 +61,17 @@ table! {
     no_program_text = "The program `rocknet` is neither beside this program nor on the search path. Install RockNet Core.",
         "Das Programm `rocknet` liegt weder neben diesem Programm noch im Suchpfad. Installiere RockNet Core.";
     loading = "Loading …", "Wird geladen …";
+    unreachable_title = "No server replies at {0}", "Kein Server antwortet an {0}";
+    unreachable_text = "Check that SSH forwards it, and that the server runs on the other computer.",
+        "Prüfe, ob SSH weiterleitet und ob der Server auf dem anderen Computer läuft.";
+    wrong_token_title = "The server does not accept the token", "Der Server nimmt das Token nicht an";
+    wrong_token_text = "Copy it again from the file admin/token in the state folder of the server at {0}.",
+        "Kopiere es noch einmal aus der Datei admin/token im Zustandsordner des Servers an {0}.";
+    denied_title = "The token does not permit this", "Das Token erlaubt dies nicht";
+    denied_text = "The token of this connection only permits to read what is no secret. Enter the full token in the settings.",
+        "Das Token dieser Verbindung erlaubt nur zu lesen, was nicht geheim ist. Trage in den Einstellungen das volle Token ein.";
+    denied_change = "It only permits to read. Enter the full token in the settings.",
+        "Es erlaubt nur zu lesen. Trage in den Einstellungen das volle Token ein.";
     query_failed = "This could not be loaded", "Das konnte nicht geladen werden";
     last_lines = "Last lines of the output", "Letzte Zeilen der Ausgabe";
     disconnected = "The server does not reply. These are the last known values.",
@@ -75,10 +90,24 @@ table! {
         "Port {0} wird von {1} benutzt, daher nutzt die erste Seite Port {2}.";
     server_started = "The server runs.", "Der Server läuft.";
     server_stopped = "The server has stopped.", "Der Server ist angehalten.";
+    start_service = "Start the service", "Dienst starten";
+    start_own = "Start a server of my own", "Eigenen Server starten";
+    start_by_system = "It is the service rocknet of this computer.", "Er ist der Dienst rocknet dieses Computers.";
+    start_by_user = "It is the service rocknet of your account.", "Er ist der Dienst rocknet deines Kontos.";
+    start_by_program = "It serves your own configuration. The service of this computer serves another one.",
+        "Er nutzt deine eigene Konfiguration. Der Dienst dieses Computers nutzt eine andere.";
+    may_ask = "The system may ask for a password.", "Das System fragt womöglich nach einem Passwort.";
+    closed_title = "A server of this computer is running", "Ein Server dieses Computers läuft";
+    closed_text = "Your account has no access to it, because it is not a member of the group {0}. To get access, type \
+                   \"sudo usermod -aG {0} {1}\", sign out and sign in again. Or start a server of your own.",
+        "Dein Konto hat keinen Zugriff auf ihn, weil es nicht Mitglied der Gruppe {0} ist. Für den Zugriff tippe „sudo \
+         usermod -aG {0} {1}“, melde dich ab und wieder an. Oder starte einen eigenen Server.";
+    refused = "The system did not permit it. Type \"{0}\" in a terminal, or enter the password of an administrator.",
+        "Das System hat es nicht erlaubt. Tippe „{0}“ in einem Terminal, oder gib das Passwort eines Administrators ein.";
 
     // Websites.
     add_website = "Add website", "Website hinzufügen";
-    filter_websites = "Filter by name or folder", "Nach Name oder Ordner filtern";
+    filter_websites = "Filter by any column", "Nach jeder Spalte filtern";
     no_websites_title = "No websites yet", "Noch keine Websites";
     no_websites_text = "A website is a folder with files, or another server that requests are forwarded to.",
         "Eine Website ist ein Ordner mit Dateien oder ein anderer Server, an den Anfragen weitergeleitet werden.";
@@ -95,6 +124,15 @@ table! {
     fault = "Fault", "Fehler";
     open = "Open", "Öffnen";
     open_folder = "Folder", "Ordner";
+    open_editor = "Editor", "Editor";
+    open_log = "Log", "Protokoll";
+    protocol = "Protocol", "Protokoll";
+    certificate = "Certificate", "Zertifikat";
+    php_elsewhere = "external", "extern";
+    trusted = "Trusted", "Vertraut";
+    not_yet = "Not yet", "Noch nicht";
+    trust_local = "Local", "Lokal";
+    trust_files = "Your files", "Eigene Dateien";
     duplicate = "Duplicate", "Duplizieren";
     enable = "Enable", "Aktivieren";
     disable = "Disable", "Deaktivieren";
@@ -241,6 +279,9 @@ table! {
     level = "Detail: {0}", "Details: {0}";
     no_lines = "No lines yet. Requests appear here where the access log of a website is on.",
         "Noch keine Zeilen. Anfragen erscheinen hier, wenn das Zugriffsprotokoll einer Website an ist.";
+    all_websites = "All websites", "Alle Websites";
+    no_line_of_site = "No line of this website. Requests name it if the access log has format = \"json\".",
+        "Keine Zeile dieser Website. Anfragen nennen sie, wenn das Zugriffsprotokoll format = \"json\" hat.";
     no_line_matches = "No line matches.", "Keine Zeile passt.";
     lines_counted = "{0} lines", "{0} Zeilen";
     lines_copied = "The lines were copied.", "Die Zeilen wurden kopiert.";
@@ -265,6 +306,58 @@ table! {
     sandbox = "Sandbox", "Sandbox";
     config_file = "Configuration file", "Konfigurationsdatei";
     control_socket = "Control socket", "Steuer-Socket";
+    started_by = "Started by", "Gestartet von";
+    by_system = "the service rocknet of this computer", "Dienst rocknet dieses Computers";
+    by_user = "the service rocknet of your account", "Dienst rocknet deines Kontos";
+    by_program = "a program, without a service", "ein Programm, ohne Dienst";
+    no_polkit = "Needs root, or the package polkitd", "Nur als root oder mit dem Paket polkitd";
+    other_config = "Not here: it has another configuration", "Nicht hier: andere Konfiguration";
+
+    // Other servers, PHP, databases.
+    upstreams_help = "Servers that websites forward requests to. One that is out of service finishes its requests, and gets no new visitors.",
+        "Server, an die Websites Anfragen weiterleiten. Einer außer Betrieb beendet seine Anfragen und bekommt keine neuen Besucher.";
+    drain = "Take out of service", "Außer Betrieb nehmen";
+    undrain = "Put into service", "In Betrieb nehmen";
+    drained_now = "{0} gets no new visitors.", "{0} bekommt keine neuen Besucher.";
+    undrained_now = "{0} gets visitors again.", "{0} bekommt wieder Besucher.";
+    no_upstreams_title = "No other servers", "Keine anderen Server";
+    no_upstreams_text = "No website forwards requests to another server.",
+        "Keine Website leitet Anfragen an einen anderen Server weiter.";
+    in_progress = "In progress", "In Arbeit";
+    response_time = "Response time", "Antwortzeit";
+    upstream_up = "In service", "In Betrieb";
+    upstream_down = "Does not reply", "Antwortet nicht";
+    upstream_paused = "Paused after errors", "Pausiert nach Fehlern";
+    upstream_drained = "Out of service", "Außer Betrieb";
+    unknown = "Unknown", "Unbekannt";
+    no_php_title = "No website uses PHP", "Keine Website nutzt PHP";
+    no_php_text = "The server starts PHP by itself when a website needs it.",
+        "Der Server startet PHP von selbst, wenn eine Website es braucht.";
+    no_php_installed = "PHP is not installed on this computer: apt install php-fpm",
+        "PHP ist auf diesem Computer nicht installiert: apt install php-fpm";
+    php_installed = "Installed on this computer: {0}", "Auf diesem Computer installiert: {0}";
+    start_php = "Start", "Starten";
+    restart_php = "Restart", "Neu starten";
+    php_failed = "Does not run", "Läuft nicht";
+    processes = "Processes", "Prozesse";
+    restarts = "Restarts", "Neustarts";
+    databases_help = "Databases of this computer. Your system may ask for your password to start or stop one.",
+        "Datenbanken dieses Computers. Zum Starten oder Anhalten kann dein System nach dem Passwort fragen.";
+    databases_help_without_systemd = "Databases of this computer. Without systemd, they are started elsewhere.",
+        "Datenbanken dieses Computers. Ohne systemd werden sie anderswo gestartet.";
+    no_databases_title = "No database was found", "Keine Datenbank gefunden";
+    no_databases_text = "MariaDB, MySQL and PostgreSQL appear here as soon as they are installed: apt install mariadb-server",
+        "MariaDB, MySQL und PostgreSQL erscheinen hier, sobald sie installiert sind: apt install mariadb-server";
+    database = "Database", "Datenbank";
+    connection = "Connection", "Verbindung";
+    copy_connection = "Copy connection", "Verbindung kopieren";
+    database_start = "Start", "Starten";
+    database_stop = "Stop", "Anhalten";
+    changing = "Changing", "Wechselt";
+    failed_unit = "Failed", "Fehlgeschlagen";
+    no_unit = "not started by systemd", "nicht von systemd gestartet";
+    unit_started = "{0} runs.", "{0} läuft.";
+    unit_stopped = "{0} is stopped.", "{0} ist angehalten.";
 
     // Certificates, check-up, history.
     no_certificates_title = "No website uses HTTPS", "Keine Website nutzt HTTPS";
@@ -287,6 +380,28 @@ table! {
     no_changes_title = "No changes yet", "Noch keine Änderungen";
     no_changes_text = "Every change by this window, the dashboard or a command is kept here, and can be taken back.",
         "Jede Änderung durch dieses Fenster, das Dashboard oder einen Befehl steht hier und kann zurückgenommen werden.";
+    browsers = "Browsers", "Browser";
+    browsers_help = "Trust in the certificates that this computer issues for its own websites.",
+        "Vertrauen in die Zertifikate, die dieser Computer für seine eigenen Websites ausstellt.";
+    browsers_warn = "Browsers warn of certificates of this computer.", "Browser warnen vor Zertifikaten dieses Computers.";
+    store_of_system = "Programs of the system", "Programme des Systems";
+    store_trusted = "{0}: trusted ({1})", "{0}: vertraut ({1})";
+    store_not_yet = "{0}: not yet ({1})", "{0}: noch nicht ({1})";
+    system_not_yet = "Programs such as curl and PHP: not yet. Run this in a terminal: {0}",
+        "Programme wie curl und PHP: noch nicht. Führe dies in einem Terminal aus: {0}";
+    store_unknown = "{0}: not known: {1}", "{0}: nicht bekannt: {1}";
+    no_stores_title = "No browser was found", "Kein Browser wurde gefunden";
+    no_stores_text = "No website has needed a certificate of this computer yet, or no browser of this account keeps certificates.",
+        "Noch keine Website brauchte ein Zertifikat dieses Computers, oder kein Browser dieses Kontos speichert Zertifikate.";
+    stores_elsewhere_title = "The server is on another computer", "Der Server ist auf einem anderen Computer";
+    stores_elsewhere_text = "Open this window there to let its browsers trust its certificates.",
+        "Öffne dieses Fenster dort, damit die Browser dort den Zertifikaten vertrauen.";
+    copy_command = "Copy command", "Befehl kopieren";
+    copied = "Copied: {0}", "Kopiert: {0}";
+    renewal = "Renewal", "Erneuerung";
+    renewed_by_itself = "By itself", "Von selbst";
+    renewed_by_you = "Replace the files", "Dateien ersetzen";
+    not_renewed = "Cannot be renewed", "Nicht erneuerbar";
     change = "Change", "Änderung";
     lines_changed = "Lines", "Zeilen";
     time = "Time", "Zeit";
@@ -298,13 +413,37 @@ table! {
 
     // Settings.
     appearance = "Appearance", "Erscheinungsbild";
+    as_desktop = "As the desktop", "Wie der Desktop";
+    no_desktop_wish = "The desktop has no wish, so the window is light.",
+        "Der Desktop hat keinen Wunsch, daher ist das Fenster hell.";
     light = "Light", "Hell";
     dark = "Dark", "Dunkel";
     language = "Language", "Sprache";
+    server_place = "Server", "Server";
+    server_place_help = "The server that this window shows. Reach one elsewhere by ssh -L.",
+        "Der Server, den dieses Fenster zeigt. Einen anderswo erreichst du mit ssh -L.";
+    place_here = "On this computer", "Auf diesem Computer";
+    place_socket = "At a forwarded socket", "An einem weitergeleiteten Socket";
+    place_address = "At an address, with a token", "An einer Adresse, mit Token";
+    server_socket = "Socket", "Socket";
+    server_socket_help = "The local end: ssh -L /tmp/rocknet.sock:/var/lib/rocknet/admin/control.sock HOST",
+        "Das hiesige Ende: ssh -L /tmp/rocknet.sock:/var/lib/rocknet/admin/control.sock HOST";
+    server_address_help = "For example 127.0.0.1:7625, the local end of ssh -L 7625:127.0.0.1:7625 HOST",
+        "Zum Beispiel 127.0.0.1:7625, das hiesige Ende von ssh -L 7625:127.0.0.1:7625 HOST";
+    server_token = "Token", "Token";
+    server_token_help = "From the file admin/token in the state folder of the server. It is kept in a file that only you can read.",
+        "Aus der Datei admin/token im Zustandsordner des Servers. Es liegt in einer Datei, die nur du lesen kannst.";
+    not_a_path = "This is not an absolute path.", "Das ist kein absoluter Pfad.";
+    not_an_address = "This is not an address such as 127.0.0.1:7625.", "Das ist keine Adresse wie 127.0.0.1:7625.";
+    not_local = "The token would be sent unencrypted. Forward the port by ssh -L, and enter its local end.",
+        "Das Token würde unverschlüsselt gesendet. Leite den Port mit ssh -L weiter und trage das hiesige Ende ein.";
+    not_a_token = "A token has no spaces or quotes.", "Ein Token hat keine Leerzeichen oder Anführungszeichen.";
+    connect = "Connect", "Verbinden";
+    connected_to = "Connected to {0}", "Verbunden mit {0}";
     settings_help = "Saved at once, for this account.", "Wird sofort gespeichert, für dieses Konto.";
     settings_failed = "The settings could not be saved: {0}", "Die Einstellungen konnten nicht gespeichert werden: {0}";
     shortcuts = "Ctrl+N adds a website. F2 edits. Ctrl+F filters. Enter opens. Del removes. Ctrl+S saves. Ctrl+Z \
-                 takes back. F5 reloads. Ctrl+E edits as text. Ctrl+L shows the logs. Ctrl+, shows the settings. Ctrl+Q quits.",
+                 takes back. F5 reloads. Ctrl+E edits as text. Ctrl+L shows the log of the selected website. Ctrl+1 to Ctrl+9 sort by a column. Ctrl+, shows the settings. Ctrl+Q quits.",
         "Strg+N fügt eine Website hinzu. F2 bearbeitet. Strg+F filtert. Enter öffnet. Entf entfernt. Strg+S \
-         speichert. Strg+Z nimmt zurück. F5 lädt neu. Strg+E bearbeitet als Text. Strg+L zeigt die Protokolle. Strg+, zeigt die Einstellungen. Strg+Q beendet.";
+         speichert. Strg+Z nimmt zurück. F5 lädt neu. Strg+E bearbeitet als Text. Strg+L zeigt das Protokoll der gewählten Website. Strg+1 bis Strg+9 sortieren nach einer Spalte. Strg+, zeigt die Einstellungen. Strg+Q beendet.";
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rocknet_config::environment::ProcessEnvironment;
 use rocknet_config::model::ControlSocket;
 use rocknet_config::{CONTROL_SOCKET, SYSTEM_STATE_FOLDER, user_state_folder};
-use rocknet_control::{Client, ClientError};
+use rocknet_control::{Client, ClientError, ServerAddress};
 
 use super::options::Options;
 use crate::job::Absence;
@@ -19,10 +19,12 @@ const SYSTEM_CONFIG: &str = "/etc/rocknet/rocknet.toml";
 
 /// Places where a server may be found.
 pub struct Places {
-    /// Socket that the user has named.
-    named: Option<PathBuf>,
+    /// Server that the user has named.
+    named: Option<ServerAddress>,
+    /// True if the settings name it, so that it may be on another computer.
+    is_elsewhere: bool,
     config: Option<PathBuf>,
-    connected: Option<PathBuf>,
+    connected: Option<ServerAddress>,
 }
 
 impl Places {
@@ -30,7 +32,12 @@ impl Places {
     pub fn new(options: &Options) -> Places {
         let variable = std::env::var_os(SOCKET_VARIABLE).filter(|value| !value.is_empty() && value != "off");
         Places {
-            named: options.socket.clone().or_else(|| variable.map(Into::into)),
+            named: options
+                .socket
+                .clone()
+                .or_else(|| variable.map(Into::into))
+                .map(ServerAddress::Socket),
+            is_elsewhere: false,
             config: options
                 .config
                 .clone()
@@ -43,6 +50,7 @@ impl Places {
     pub fn again(&self) -> Places {
         Places {
             named: self.named.clone(),
+            is_elsewhere: self.is_elsewhere,
             config: self.config.clone(),
             connected: None,
         }
@@ -53,9 +61,26 @@ impl Places {
         self.config.clone()
     }
 
-    /// Returns the socket of the last connection.
-    pub fn connected(&self) -> Option<&Path> {
-        self.connected.as_deref()
+    /// Returns true if the user has named the server: on the command line, in the environment, or in the settings.
+    pub fn is_named(&self) -> bool {
+        self.named.is_some()
+    }
+
+    /// Returns true if the settings name the server.
+    pub fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
+    }
+
+    /// Uses the server of the settings from now on; `None`: that of this computer.
+    pub fn use_server(&mut self, server: Option<ServerAddress>) {
+        self.is_elsewhere = server.is_some();
+        self.named = server;
+        self.connected = None;
+    }
+
+    /// Returns the address of the last connection.
+    pub fn connected(&self) -> Option<&ServerAddress> {
+        self.connected.as_ref()
     }
 
     /// Connects to the first server that is found.
@@ -66,11 +91,15 @@ impl Places {
     pub fn connect(&mut self) -> Result<(PathBuf, Client), Absence> {
         let has_config = self.config.as_ref().is_some_and(|file| file.exists());
         let mut absence = Absence::Stopped(has_config || Path::new(SYSTEM_CONFIG).exists());
-        for socket in self.sockets() {
-            match Client::connect(&socket) {
+        for server in self.servers() {
+            match Client::connect_to(&server) {
                 Ok(client) => {
-                    self.connected = Some(socket.clone());
-                    return Ok((socket, client));
+                    let shown = server.shown();
+                    self.connected = Some(server);
+                    return Ok((shown, client));
+                }
+                Err(ClientError::NotRunning(server)) if self.is_elsewhere => {
+                    absence = Absence::Unreachable(server.to_string_lossy().into_owned());
                 }
                 Err(ClientError::NotRunning(_)) => {}
                 Err(ClientError::NoAccess(socket)) => {
@@ -85,22 +114,60 @@ impl Places {
         Err(absence)
     }
 
-    fn sockets(&self) -> Vec<PathBuf> {
-        if let Some(named) = &self.named {
-            return vec![named.clone()];
+    fn servers(&self) -> Vec<ServerAddress> {
+        match &self.named {
+            Some(named) => vec![named.clone()],
+            None => self.sockets().into_iter().map(ServerAddress::Socket).collect(),
         }
+    }
+
+    fn sockets(&self) -> Vec<PathBuf> {
         let mut sockets = Vec::new();
-        let own = self.config.as_ref().filter(|file| file.exists());
-        let own = own.and_then(|file| rocknet_config::load_despite_errors(file, &ProcessEnvironment).ok());
-        if let Some(config) = &own {
-            match (&config.admin.socket, &config.server.state) {
-                (ControlSocket::File(path), _) => return vec![path.clone()],
-                (_, Some(state)) => return vec![state.join(CONTROL_SOCKET)],
-                _ => {}
-            }
+        if let Some(socket) = self.config.as_deref().and_then(socket_of) {
+            return vec![socket];
         }
         sockets.extend(user_state_folder().map(|state| state.join(CONTROL_SOCKET)));
+        sockets.extend(socket_of(Path::new(SYSTEM_CONFIG)));
         sockets.push(Path::new(SYSTEM_STATE_FOLDER).join(CONTROL_SOCKET));
         sockets
+    }
+}
+
+/// Returns the control socket that a configuration file names, itself or by its state folder.
+fn socket_of(file: &Path) -> Option<PathBuf> {
+    if !file.exists() {
+        return None;
+    }
+    let config = rocknet_config::load_despite_errors(file, &ProcessEnvironment).ok()?;
+    match (&config.admin.socket, &config.server.state) {
+        (ControlSocket::File(path), _) => Some(path.clone()),
+        (_, Some(state)) => Some(state.join(CONTROL_SOCKET)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_names_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rocknet.toml");
+        assert_eq!(socket_of(&file), None);
+        for (text, expected) in [
+            (
+                "[admin]\nsocket = \"/run/rocknet/control.sock\"\n",
+                Some("/run/rocknet/control.sock"),
+            ),
+            (
+                "[server]\nstate = \"/var/lib/rocknet\"\n",
+                Some("/var/lib/rocknet/admin/control.sock"),
+            ),
+            ("[server]\nmode = \"dev\"\n", None),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(socket_of(&file).as_deref(), expected.map(Path::new), "{text}");
+        }
     }
 }

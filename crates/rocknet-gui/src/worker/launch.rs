@@ -167,6 +167,26 @@ impl Launcher {
         }
     }
 
+    /// Waits until a server that was started by other means replies.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it does not reply in time.
+    pub fn wait_for_reply(&self, places: &Places) -> Result<(), StartFailure> {
+        let mut places = places.again();
+        let deadline = Instant::now() + START_TIMEOUT;
+        while places.connect().is_err() {
+            if Instant::now() >= deadline {
+                return Err(StartFailure {
+                    reason: "the server does not reply".to_owned(),
+                    lines: Vec::new(),
+                });
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
     /// Waits until the server that is stopping has ended.
     pub fn wait_for_end(&mut self, places: &Places) {
         let deadline = Instant::now() + STOP_TIMEOUT;

@@ -1,14 +1,13 @@
 //! Lines of the logs, received by a thread of their own and passed on in batches.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet_control::api::Request;
 use rocknet_control::logs::{LogEvent, LogFilter};
-use rocknet_control::{Client, ClientError};
+use rocknet_control::{Client, ClientError, ServerAddress};
 
 /// Interval between two batches, so that a busy server does not redraw the window all the time.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -17,59 +16,137 @@ const INTERVAL: Duration = Duration::from_millis(250);
 const MAX_BATCH: usize = 2_000;
 
 /// Lines that have arrived, and not been passed on.
-type Pending = Arc<Mutex<VecDeque<LogEvent>>>;
+#[derive(Default)]
+struct Pending {
+    lines: VecDeque<LogEvent>,
+    /// Error of the server, which has ended the stream.
+    refusal: Option<Refusal>,
+}
+
+/// Refusal of the server to send log lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The token of this program does not permit it.
+    Denied,
+    /// Another reason, such as too many followers.
+    Failed(String),
+}
 
 /// Stream of log lines.
 #[derive(Default)]
 pub struct LogStream {
-    /// `None` until the logs are followed.
-    pending: Option<Pending>,
-    taken: Option<Instant>,
+    /// Lines, and the time of the last batch; `None` until the logs are followed.
+    followed: Option<(Arc<Mutex<Pending>>, Instant)>,
 }
 
 impl LogStream {
-    /// Follows the logs of the server at a socket. A stream that was followed before ends with its server.
-    pub fn follow(&mut self, socket: &Path) {
-        let pending = Pending::default();
-        self.pending = Some(Arc::clone(&pending));
-        let socket = socket.to_owned();
+    /// Follows the logs of a server. A stream that was followed before ends with its server.
+    pub fn follow(&mut self, server: &ServerAddress) {
+        let pending = Arc::<Mutex<Pending>>::default();
+        self.followed = Some((Arc::clone(&pending), Instant::now()));
+        let server = server.clone();
         // The thread ends with the connection, or with the first line after the logs of another server are followed.
         thread::spawn(move || {
-            let mut client = Client::connect(&socket)?;
             let filter = LogFilter {
                 follow: true,
                 ..LogFilter::default()
             };
-            client.stream(&Request::Logs(filter), |event| push(&pending, event))
+            let ended = Client::connect_to(&server)
+                .and_then(|mut client| client.stream(&Request::Logs(filter), |event| push(&pending, event)));
+            if let Err(ClientError::Api(error)) = ended {
+                let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                pending.refusal = Some(match error.status {
+                    403 => Refusal::Denied,
+                    _ => Refusal::Failed(error.error),
+                });
+            }
         });
     }
 
     /// Returns the time of the next batch; `None` if the logs are not followed.
     pub fn due(&self) -> Option<Instant> {
-        self.pending.as_ref()?;
-        Some(self.taken.map_or_else(Instant::now, |taken| taken + INTERVAL))
+        let (_, taken) = self.followed.as_ref()?;
+        Some(*taken + INTERVAL)
     }
 
-    /// Returns the lines of a batch that is due; `None` before its time, and without a line.
-    pub fn take(&mut self, now: Instant) -> Option<Vec<LogEvent>> {
+    /// Returns the lines of a batch that is due; `None` before its time, and without a line. A refusal is returned
+    /// once, in place of lines.
+    pub fn take(&mut self, now: Instant) -> Option<Result<Vec<LogEvent>, Refusal>> {
         if self.due().is_none_or(|due| now < due) {
             return None;
         }
-        self.taken = Some(now);
-        let mut pending = self.pending.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        (!pending.is_empty()).then(|| pending.drain(..).collect())
+        let (pending, taken) = self.followed.as_mut()?;
+        *taken = now;
+        let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(refusal) = pending.refusal.take() {
+            return Some(Err(refusal));
+        }
+        (!pending.lines.is_empty()).then(|| Ok(pending.lines.drain(..).collect()))
     }
 }
 
 /// Keeps a line. Fails if no reader is left, which ends the stream.
-fn push(pending: &Pending, event: LogEvent) -> Result<(), ClientError> {
+fn push(pending: &Arc<Mutex<Pending>>, event: LogEvent) -> Result<(), ClientError> {
     if Arc::strong_count(pending) == 1 {
         return Err(ClientError::Invalid("the stream is no longer followed".to_owned()));
     }
     let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-    pending.push_back(event);
-    if pending.len() > MAX_BATCH {
-        pending.pop_front();
+    pending.lines.push_back(event);
+    if pending.lines.len() > MAX_BATCH {
+        pending.lines.pop_front();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// Follows a server that sends a fixed response, and returns the first batch.
+    fn first_batch(response: &'static str) -> Result<Vec<LogEvent>, Refusal> {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let read = stream.read(&mut [0; 4096]).unwrap();
+            stream.write_all(response.as_bytes()).unwrap();
+            (stream, read)
+        });
+        let mut logs = LogStream::default();
+        assert!(logs.due().is_none() && logs.take(Instant::now()).is_none());
+        logs.follow(&ServerAddress::Socket(socket));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            // Time passes in steps of an interval, so that each attempt is due.
+            let due = logs.due().unwrap();
+            if let Some(batch) = logs.take(due) {
+                drop(server.join().unwrap());
+                return batch;
+            }
+            assert!(Instant::now() < deadline, "no batch");
+            thread::park_timeout(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn lines_arrive_in_batches() {
+        let batch = first_batch(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+             26\r\ndata: {\"kind\":\"error\",\"line\":\"ready\"}\n\n\r\n",
+        );
+        let lines: Vec<String> = batch.unwrap().into_iter().map(|event| event.line).collect();
+        assert_eq!(lines, ["ready"]);
+    }
+
+    #[test]
+    fn refusals_are_reported() {
+        let denied = "HTTP/1.1 403 Forbidden\r\nContent-Length: 13\r\n\r\n{\"error\":\"a\"}";
+        assert_eq!(first_batch(denied), Err(Refusal::Denied));
+        let full = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 13\r\n\r\n{\"error\":\"b\"}";
+        assert_eq!(first_batch(full), Err(Refusal::Failed("b".to_owned())));
+    }
 }

@@ -1,8 +1,9 @@
 //! Options of the command line that concern the server.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Options of the program.
+/// Options of the program. Without a socket and a configuration, the settings may name a server elsewhere.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Control socket; `None`: that of the configuration, or of the system.
@@ -11,4 +12,6 @@ pub struct Options {
     pub config: Option<PathBuf>,
     /// The program `rocknet`; `None`: the one beside this program, or on the search path.
     pub program: Option<PathBuf>,
+    /// Search path of the programs that query and instruct the system; `None`: that of this process.
+    pub search_path: Option<OsString>,
 }

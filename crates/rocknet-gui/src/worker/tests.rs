@@ -16,12 +16,17 @@ fn absence_is_reported_once_and_jobs_fail_with_a_message() {
         socket: Some(folder.path().join("control.sock")),
         config: Some(folder.path().join("rocknet.toml")),
         program: Some(folder.path().join("missing")),
+        // There is no systemd and no desktop.
+        search_path: Some(folder.path().into()),
     };
     let (sender, reports) = channel();
     let jobs = start(options, move |report| drop(sender.send(report)));
     let next = || reports.recv_timeout(TIMEOUT).unwrap();
+    assert_eq!(next(), Report::Desktop(None));
     assert_eq!(next(), Report::Absent(Absence::Stopped(false)));
+    // A user who connects again gets the reason again.
     jobs.send(Job::Connect).unwrap();
+    assert_eq!(next(), Report::Absent(Absence::Stopped(false)));
     jobs.send(Job::Reload).unwrap();
     assert_eq!(next(), Report::Failed("the server is stopped".to_owned()));
     jobs.send(Job::Query(Query::Doctor)).unwrap();
@@ -42,10 +47,11 @@ fn a_program_that_ends_at_once_fails_the_start_with_its_output() {
         socket: Some(folder.path().join("control.sock")),
         config: Some(folder.path().join("rocknet.toml")),
         program: Some("/bin/false".into()),
+        search_path: Some(folder.path().into()),
     };
     let (sender, reports) = channel();
     let jobs = start(options, move |report| drop(sender.send(report)));
-    jobs.send(Job::Start).unwrap();
+    jobs.send(Job::Start(Starter::Program)).unwrap();
     let failure = loop {
         if let Report::StartFailed(failure) = reports.recv_timeout(TIMEOUT).unwrap() {
             break failure;

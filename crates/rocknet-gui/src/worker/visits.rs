@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 pub fn visit(site: Option<&SiteSummary>, name: &str) -> Visit {
     let website = site.map(|summary| Website {
         summary: summary.clone(),
-        rate: None,
+        ..Website::default()
     });
     let url = website
         .as_ref()

@@ -106,6 +106,7 @@ redirects = {{ "/old" = "/new" }}
             socket: Some(socket),
             config: Some(config),
             program: Some(program.to_owned()),
+            ..Options::default()
         };
         let (sender, reports) = channel();
         let jobs = worker::start(options, move |report| drop(sender.send(report)));

@@ -1,6 +1,6 @@
 //! Builds the desktop program for release, and compares its size with the budget.
 
-use crate::command::{cargo, run};
+use crate::command::{cargo, run as run_command};
 use crate::{Failure, repository};
 use std::fs;
 
@@ -8,8 +8,8 @@ use std::fs;
 const MAX_SIZE: u64 = 5 << 20;
 
 /// Builds the program, and fails if it is too large. The remark has the size.
-pub fn size() -> Result<Option<String>, Failure> {
-    run(cargo().args(["build", "--release", "--locked", "-p", "rocknet-gui"]))?;
+pub fn run() -> Result<Option<String>, Failure> {
+    run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet-gui"]))?;
     let size = fs::metadata(repository::target().join("release/rocknet-gui"))?.len();
     let shown = format!(
         "{:.2} MiB of at most {} MiB",

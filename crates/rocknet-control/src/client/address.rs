@@ -1,0 +1,141 @@
+//! Address of the control API of a server, and the stream of a connection to it.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::ClientError;
+
+/// Maximum time for a TCP connection. The address is on this machine; a port that is forwarded by SSH is accepted at
+/// once, and its other end is reached later.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Address of the control API of a server.
+#[derive(Clone, PartialEq, Eq)]
+pub enum ServerAddress {
+    /// Path of the control socket.
+    Socket(PathBuf),
+    /// TCP address of this machine: that of the server itself, or a port that SSH forwards to it. The token is sent in
+    /// the clear, so [`Client::connect_to`](super::Client::connect_to) refuses an address of another machine.
+    Tcp {
+        /// Address, whose IP address is a loopback address.
+        address: SocketAddr,
+        /// Token from the folder `admin` of the server's state folder.
+        token: String,
+    },
+}
+
+impl ServerAddress {
+    /// Returns the socket, or the TCP address as text in place of a path.
+    pub fn shown(&self) -> PathBuf {
+        match self {
+            ServerAddress::Socket(path) => path.clone(),
+            ServerAddress::Tcp { address, .. } => address.to_string().into(),
+        }
+    }
+
+    /// Returns the token; `None` for a socket.
+    pub(super) fn token(&self) -> Option<&str> {
+        match self {
+            ServerAddress::Socket(_) => None,
+            ServerAddress::Tcp { token, .. } => Some(token),
+        }
+    }
+}
+
+impl From<&Path> for ServerAddress {
+    fn from(socket: &Path) -> ServerAddress {
+        ServerAddress::Socket(socket.to_owned())
+    }
+}
+
+/// Leaves the token out, because errors and logs show addresses.
+impl fmt::Debug for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ServerAddress").field(&self.shown()).finish()
+    }
+}
+
+/// Stream of a connection to the control API.
+#[derive(Debug)]
+pub(super) enum ControlStream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl ControlStream {
+    /// Connects to an address.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ClientError::NotRunning`], [`ClientError::NoAccess`], [`ClientError::NotLocal`], or an error of the
+    /// operating system.
+    pub fn connect(server: &ServerAddress) -> Result<ControlStream, ClientError> {
+        let stream = match server {
+            ServerAddress::Socket(path) => UnixStream::connect(path).map(ControlStream::Unix),
+            ServerAddress::Tcp { address, .. } if !address.ip().is_loopback() => {
+                return Err(ClientError::NotLocal(*address));
+            }
+            ServerAddress::Tcp { address, .. } => {
+                TcpStream::connect_timeout(address, CONNECT_TIMEOUT).map(ControlStream::Tcp)
+            }
+        };
+        stream.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(server.shown()),
+            io::ErrorKind::PermissionDenied => ClientError::NoAccess(server.shown()),
+            _ => ClientError::Io(error),
+        })
+    }
+
+    /// Limits the wait for bytes that are received; `None`: without a limit.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            ControlStream::Unix(stream) => stream.set_read_timeout(timeout),
+            ControlStream::Tcp(stream) => stream.set_read_timeout(timeout),
+        }
+    }
+
+    /// Limits the wait for room for bytes that are sent.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            ControlStream::Unix(stream) => stream.set_write_timeout(timeout),
+            ControlStream::Tcp(stream) => stream.set_write_timeout(timeout),
+        }
+    }
+
+    /// Returns the limits for reading and writing.
+    pub fn timeouts(&self) -> io::Result<(Option<Duration>, Option<Duration>)> {
+        match self {
+            ControlStream::Unix(stream) => Ok((stream.read_timeout()?, stream.write_timeout()?)),
+            ControlStream::Tcp(stream) => Ok((stream.read_timeout()?, stream.write_timeout()?)),
+        }
+    }
+}
+
+impl Read for ControlStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            ControlStream::Unix(stream) => stream.read(buffer),
+            ControlStream::Tcp(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for ControlStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            ControlStream::Unix(stream) => stream.write(bytes),
+            ControlStream::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            ControlStream::Unix(stream) => stream.flush(),
+            ControlStream::Tcp(stream) => stream.flush(),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Reason why a server could not be queried.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::api::ApiError;
+
+/// Reason why a server could not be queried.
+#[derive(Debug)]
+pub enum ClientError {
+    /// Nothing listens at the socket.
+    NotRunning(PathBuf),
+    /// The user has no access to the socket.
+    NoAccess(PathBuf),
+    /// The TCP address is not on this machine, so the token would be sent over a network in the clear.
+    NotLocal(SocketAddr),
+    /// The connection has failed.
+    Io(io::Error),
+    /// The reply is not what a server sends.
+    Invalid(String),
+    /// The server has rejected the request, or has failed to carry it out.
+    Api(ApiError),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientError::NotRunning(socket) => {
+                write!(f, "no server is running: nothing listens at {}", socket.display())
+            }
+            ClientError::NoAccess(socket) => write!(
+                f,
+                "no access to {}: run the command as the user of the server, or as a member of its group",
+                socket.display()
+            ),
+            ClientError::NotLocal(address) => write!(
+                f,
+                "{address} is not an address of this machine, and the token would be sent unencrypted: forward the port \
+                 by `ssh -L`"
+            ),
+            ClientError::Io(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                f.write_str("the server did not reply in time; it may still carry out the request")
+            }
+            ClientError::Io(error) => write!(f, "the connection to the server has failed: {error}"),
+            ClientError::Invalid(what) => write!(f, "the reply of the server is not valid: {what}"),
+            ClientError::Api(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}

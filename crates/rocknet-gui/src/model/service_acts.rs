@@ -1,0 +1,149 @@
+//! Acts of the user and reports of the worker about services.
+
+use rocknet_control::UpstreamState;
+
+use super::{Effect, Fetched, Model, SYSTEM_TRUST, Upstream};
+use crate::act::PageName;
+use crate::job::{Database, DatabaseState, Job, Query, Report, ServiceJob, UnitAction};
+use crate::words::fill;
+
+impl Model {
+    /// Returns the queries of a page about services, the first of which is repeated.
+    pub(super) fn service_queries(page: PageName) -> &'static [Query] {
+        match page {
+            PageName::Upstreams => &[Query::Upstreams, Query::Uses],
+            PageName::Php => &[Query::Php, Query::Uses],
+            PageName::Databases => &[Query::Databases],
+            _ => &[],
+        }
+    }
+
+    /// Takes a report about services.
+    pub(super) fn report_service(&mut self, report: Report) -> Vec<Effect> {
+        let services = &mut self.services;
+        match report {
+            Report::Upstreams(Ok(report)) => services.take_upstreams(report),
+            Report::Upstreams(Err(error)) => services.upstreams = Fetched::Failed(error),
+            Report::Php(Ok(report)) => services.take_php(report),
+            Report::Php(Err(error)) => services.php = Fetched::Failed(error),
+            Report::Uses(result) => {
+                services.uses.take(result);
+                self.collect_facts();
+            }
+            Report::Trust(result) => {
+                services.trust.take(result);
+                self.collect_facts();
+            }
+            Report::Databases(report) => services.databases = Fetched::Loaded(report),
+            Report::Denied(query) => self.deny(query),
+            Report::Served(job, result) => self.served(job, result),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn deny(&mut self, query: Query) {
+        match query {
+            Query::Upstreams => self.services.upstreams = Fetched::Denied,
+            Query::Php => self.services.php = Fetched::Denied,
+            Query::Uses => self.services.uses = Fetched::Denied,
+            Query::History => self.history = Fetched::Denied,
+            _ => {}
+        }
+    }
+
+    fn served(&mut self, job: ServiceJob, result: Result<String, String>) {
+        let words = self.words();
+        if let ServiceJob::Database(unit, _) = &job {
+            self.services.changing.remove(unit);
+        }
+        let message = match result {
+            Ok(message) => message,
+            Err(error) => return self.complain(error),
+        };
+        let text = match job {
+            ServiceJob::Drain(address, true) => fill(words.drained_now, &[&address]),
+            ServiceJob::Drain(address, false) => fill(words.undrained_now, &[&address]),
+            ServiceJob::RestartPhp(_) => message,
+            ServiceJob::Database(unit, UnitAction::Start) => fill(words.unit_started, &[&unit]),
+            ServiceJob::Database(unit, UnitAction::Stop) => fill(words.unit_stopped, &[&unit]),
+        };
+        self.tell(text, false);
+    }
+
+    /// Returns the job of the button of a page about services: drains or enables the selected server, restarts the
+    /// selected pool, or starts or stops the selected database.
+    pub(super) fn switch_service(&mut self) -> Vec<Effect> {
+        let Some(key) = self.selected.get(&(self.page as u8)).cloned() else {
+            return Vec::new();
+        };
+        match self.page {
+            PageName::Upstreams => match self.upstream(&key) {
+                Some(upstream) => {
+                    let drains = upstream.summary.state != UpstreamState::Drained;
+                    self.while_online(Job::Service(ServiceJob::Drain(key, drains)))
+                }
+                None => Vec::new(),
+            },
+            PageName::Php => match &self.services.php {
+                Fetched::Loaded(php) if php.pools.iter().any(|pool| pool.name == key) => {
+                    self.while_online(Job::Service(ServiceJob::RestartPhp(key)))
+                }
+                _ => Vec::new(),
+            },
+            PageName::Databases => {
+                let Some(database) = self.database(&key).filter(|database| !database.unit.is_empty()) else {
+                    return Vec::new();
+                };
+                let action = match self.services.state(database) {
+                    DatabaseState::Running => UnitAction::Stop,
+                    DatabaseState::Stopped | DatabaseState::Failed => UnitAction::Start,
+                    DatabaseState::Changing => return Vec::new(),
+                };
+                let unit = database.unit.clone();
+                self.services.changing.insert(unit.clone());
+                vec![Effect::Job(Job::Service(ServiceJob::Database(unit, action)))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the text that the button *Copy* of a page about services puts on the clipboard, with a notice.
+    pub(super) fn copy_service(&mut self) -> Vec<Effect> {
+        let words = self.words();
+        let text = match self.page {
+            PageName::Databases => self.selected_database().and_then(Database::connection),
+            PageName::Php => self.services.install_command().map(str::to_owned),
+            PageName::Certificates => Some(SYSTEM_TRUST.to_owned()),
+            _ => None,
+        };
+        let Some(text) = text else {
+            return Vec::new();
+        };
+        self.tell(fill(words.copied, &[&text]), false);
+        vec![Effect::Copy(text)]
+    }
+
+    /// Returns the server with an address.
+    pub fn upstream(&self, address: &str) -> Option<&Upstream> {
+        let Fetched::Loaded(upstreams) = &self.services.upstreams else {
+            return None;
+        };
+        upstreams.iter().find(|upstream| upstream.summary.address == address)
+    }
+
+    /// Returns the selected database.
+    pub fn selected_database(&self) -> Option<&Database> {
+        self.database(self.selected.get(&(PageName::Databases as u8))?)
+    }
+
+    fn database(&self, key: &str) -> Option<&Database> {
+        let Fetched::Loaded(report) = &self.services.databases else {
+            return None;
+        };
+        report.databases.iter().find(|database| database.key() == key)
+    }
+}
+
+#[cfg(test)]
+mod tests;

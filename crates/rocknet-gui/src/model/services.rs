@@ -1,0 +1,181 @@
+//! Services that work together with the server: other servers, PHP, trust stores and databases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rocknet_control::UpstreamSummary;
+
+use super::fetched::Fetched;
+use crate::job::{
+    Database, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, SiteUse, Trust, TrustStore, UpstreamReport,
+};
+
+/// Server that requests are forwarded to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Upstream {
+    pub summary: UpstreamSummary,
+    /// Number of responses since the start of the server.
+    pub responses: u64,
+    /// Mean response time in microseconds since the measurement before, or of all responses without one since.
+    pub response_us: Option<u64>,
+}
+
+/// Services that work together with the server.
+#[derive(Debug, Default)]
+pub struct Services {
+    pub upstreams: Fetched<Vec<Upstream>>,
+    pub php: Fetched<PhpReport>,
+    pub uses: Fetched<Vec<SiteUse>>,
+    pub trust: Fetched<Vec<TrustStore>>,
+    pub databases: Fetched<DatabaseReport>,
+    /// Units that are being started or stopped.
+    pub changing: BTreeSet<String>,
+    /// Latest response times by address, with their time.
+    times: Option<(Duration, BTreeMap<String, ResponseTimes>)>,
+}
+
+impl Services {
+    /// Forgets what a server has reported, because another one follows.
+    pub fn forget_server(&mut self) {
+        let databases = std::mem::take(&mut self.databases);
+        let changing = std::mem::take(&mut self.changing);
+        *self = Services {
+            databases,
+            changing,
+            ..Services::default()
+        };
+    }
+
+    /// Returns the state of a database, which is changing while the user types a password.
+    pub fn state(&self, database: &Database) -> DatabaseState {
+        match self.changing.contains(&database.unit) {
+            true => DatabaseState::Changing,
+            false => database.state,
+        }
+    }
+
+    /// Returns the websites that forward requests to an address, each with its route.
+    pub fn users_of_server(&self, address: &str) -> Vec<String> {
+        let wanted = plain_address(address);
+        self.users(|found| found.servers.iter().any(|server| plain_address(server) == wanted))
+    }
+
+    /// Returns the websites that use a pool of PHP. `pools`: names of all pools, of which a website without a minor
+    /// version uses the newest that matches.
+    pub fn users_of_php(&self, pool: &str, pools: &[&str]) -> Vec<String> {
+        self.users(|found| {
+            let Some(wanted) = &found.php else {
+                return false;
+            };
+            let matching = pools.iter().filter(|pool| is_pool(pool, wanted, found.user.as_deref()));
+            matching
+                .max_by_key(|pool| version(pool))
+                .is_some_and(|best| *best == pool)
+        })
+    }
+
+    fn users(&self, is_user: impl Fn(&SiteUse) -> bool) -> Vec<String> {
+        let Fetched::Loaded(uses) = &self.uses else {
+            return Vec::new();
+        };
+        let users = uses.iter().filter(|found| is_user(found));
+        let mut names: Vec<String> = users.map(|found| format!("{}{}", found.site, found.route)).collect();
+        names.dedup();
+        names
+    }
+
+    /// Returns the PHP of a website or of its routes, as in the configuration; `None` if it is not known to have any.
+    pub fn php_of(&self, site: &str) -> Option<&str> {
+        let Fetched::Loaded(uses) = &self.uses else {
+            return None;
+        };
+        let mut own = uses.iter().filter(|found| found.site == site);
+        own.find_map(|found| found.php.as_deref())
+    }
+
+    /// Returns the trust of the browsers of this account in the own authority; `None` if it is not known.
+    pub fn browsers_trust(&self) -> Option<bool> {
+        let Fetched::Loaded(stores) = &self.trust else {
+            return None;
+        };
+        let mut browsers = stores.iter().filter(|store| !store.is_of_system()).peekable();
+        browsers.peek()?;
+        Some(browsers.all(|store| store.trust == Trust::Trusted))
+    }
+
+    /// Takes a measurement of other servers.
+    pub fn take_upstreams(&mut self, report: UpstreamReport) {
+        let before = self.times.as_ref().map(|(_, times)| times);
+        let upstream = |summary: UpstreamSummary| {
+            let now = report.times.get(&summary.address).copied().unwrap_or_default();
+            let before = before.and_then(|times| times.get(&summary.address));
+            let since = before.map(|before| ResponseTimes {
+                count: now.count.saturating_sub(before.count),
+                seconds: now.seconds - before.seconds,
+            });
+            let mean = |times: ResponseTimes| {
+                let seconds = times.seconds.max(0.0) / times.count as f64;
+                (times.count > 0).then_some((seconds * 1e6) as u64)
+            };
+            Upstream {
+                responses: now.count,
+                response_us: since.and_then(mean).or_else(|| mean(now)),
+                summary,
+            }
+        };
+        self.upstreams = Fetched::Loaded(report.list.into_iter().map(upstream).collect());
+        self.times = Some((report.at, report.times));
+    }
+
+    /// Takes the state of PHP. Findings stay until the next check.
+    pub fn take_php(&mut self, report: PhpReport) {
+        let known = match &mut self.php {
+            Fetched::Loaded(before) => before.missing.take(),
+            _ => None,
+        };
+        self.php = Fetched::Loaded(PhpReport {
+            missing: report.missing.or(known),
+            ..report
+        });
+    }
+}
+
+/// Returns an address without the default port of its scheme, which the server may add.
+fn plain_address(address: &str) -> &str {
+    let address = address.trim_end_matches('/');
+    let port = if address.starts_with("https://") { ":443" } else { ":80" };
+    address.strip_suffix(port).unwrap_or(address)
+}
+
+/// Returns true if a website with this value of `php` and account may use the pool.
+fn is_pool(pool: &str, wanted: &str, user: Option<&str>) -> bool {
+    let (version, account) = match pool.split_once('@') {
+        Some((version, account)) => (version, Some(account)),
+        None => (pool, None),
+    };
+    let is_version =
+        wanted == "auto" || version == wanted || version.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('.'));
+    is_version && account == user
+}
+
+fn version(pool: &str) -> Vec<u32> {
+    let version = pool.split('@').next().unwrap_or_default();
+    version
+        .split('.')
+        .map(|part| part.parse().unwrap_or_default())
+        .collect()
+}
+
+/// Command that installs the certificate of the own authority in the store of the system, which needs root's rights.
+pub const SYSTEM_TRUST: &str = "sudo rocknet trust";
+
+impl Services {
+    /// Returns the command that installs the first missing version of PHP, which the server suggests in backquotes.
+    pub fn install_command(&self) -> Option<&str> {
+        let Fetched::Loaded(php) = &self.php else {
+            return None;
+        };
+        let missing = php.missing.as_ref()?;
+        missing.iter().find_map(|finding| finding.split('`').nth(1))
+    }
+}

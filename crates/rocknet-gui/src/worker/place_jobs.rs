@@ -1,0 +1,69 @@
+//! Use of a server elsewhere, which the settings name.
+
+use rocknet_control::api::Request;
+use rocknet_control::{Client, ClientError, Status};
+
+use super::{Worker, place_file};
+use crate::elsewhere::Elsewhere;
+use crate::job::{Absence, Report};
+use crate::model::Settings;
+
+impl Worker {
+    /// Reads the place of the server from its file, and reports it.
+    pub(super) fn read_place(&mut self) {
+        let Some(folder) = Settings::folder().filter(|_| !self.places.is_named()) else {
+            return;
+        };
+        let place = place_file::read(&folder.join(place_file::NAME));
+        // A place that an edit by hand has broken is not used; the settings show it.
+        if let Ok(Some(server)) = place.server() {
+            self.places.use_server(Some(server));
+        }
+        (self.report)(Report::Place(place));
+    }
+
+    /// Uses another server from now on, and writes its place to the file.
+    pub(super) fn use_server(&mut self, place: &Elsewhere) {
+        let Ok(server) = place.server() else {
+            return;
+        };
+        let saved = match Settings::folder() {
+            Some(folder) => place_file::write(&folder.join(place_file::NAME), place),
+            None => Err("there is no home folder".to_owned()),
+        };
+        if let Err(error) = saved {
+            (self.report)(Report::Failed(error));
+        }
+        self.server = None;
+        self.places.use_server(server);
+        self.connect_again();
+    }
+
+    /// Connects at once, whatever has failed before.
+    pub(super) fn connect_again(&mut self) {
+        self.absence = None;
+        self.looked_for = None;
+        self.poll(true);
+    }
+
+    /// Returns the reason why a server elsewhere cannot be used, although its address accepts connections: SSH accepts
+    /// them even if its other end has no server, and a token may be wrong. `None`: it can be used.
+    pub(super) fn refusal(&self, client: &mut Client) -> Option<Absence> {
+        if !self.places.is_elsewhere() {
+            return None;
+        }
+        let server = || {
+            let server = self.places.connected().map(|server| server.shown());
+            server.unwrap_or_default().to_string_lossy().into_owned()
+        };
+        match client.call::<Status>(&Request::Status) {
+            Ok(_) => None,
+            Err(ClientError::Api(error)) if error.status == 401 => Some(Absence::WrongToken(server())),
+            Err(ClientError::Io(_)) => Some(Absence::Unreachable(server())),
+            Err(error) => Some(Absence::Failed(error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Servers elsewhere: a wrong token, a forwarded port without a server, and a server that replies.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::thread;
+
+use rocknet_control::ServerAddress;
+
+use super::*;
+use crate::ways::Ways;
+use crate::worker::connection::Places;
+use crate::worker::desktop::SchemeQuery;
+use crate::worker::launch::Launcher;
+use crate::worker::log_stream::LogStream;
+use crate::worker::options::Options;
+use crate::worker::service_state::ServiceState;
+use crate::worker::units::Systemd;
+
+/// Returns a worker for a server at an address, and its reports.
+fn worker(server: ServerAddress) -> (Worker, std::sync::mpsc::Receiver<Report>) {
+    let (sender, reports) = std::sync::mpsc::channel();
+    let options = Options {
+        config: Some("/nonexistent/rocknet.toml".into()),
+        program: Some("/nonexistent/rocknet".into()),
+        search_path: Some("/nonexistent".into()),
+        ..Options::default()
+    };
+    let mut places = Places::new(&options);
+    places.use_server(Some(server));
+    let worker = Worker {
+        places,
+        launcher: Launcher::new(&options),
+        report: Box::new(move |report| drop(sender.send(report))),
+        began: std::time::Instant::now(),
+        server: None,
+        absence: None,
+        watches_traffic: false,
+        logs: LogStream::default(),
+        // There is no systemd and no desktop.
+        systemd: Systemd::new(options.search_path.clone()),
+        desktop: SchemeQuery::new(options.search_path),
+        ways: Ways::default(),
+        looked_for: None,
+        services: ServiceState::default(),
+    };
+    (worker, reports)
+}
+
+/// Serves connections one after the other, each request with the same response, or with nothing.
+fn serve(response: &'static str) -> ServerAddress {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let reply = |mut stream: TcpStream| {
+            let mut buffer = [0; 4096];
+            while !response.is_empty() && stream.read(&mut buffer).is_ok_and(|count| count > 0) {
+                if stream.write_all(response.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        };
+        listener.incoming().flatten().for_each(reply);
+    });
+    ServerAddress::Tcp {
+        address,
+        token: "abc".to_owned(),
+    }
+}
+
+#[test]
+fn a_wrong_token_is_sent_once() {
+    let server = serve("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+    let shown = server.shown().to_string_lossy().into_owned();
+    let (mut worker, reports) = worker(server);
+    for _ in 0..3 {
+        worker.poll(false);
+    }
+    let wrong = Report::Absent(Absence::WrongToken(shown));
+    assert_eq!(reports.try_iter().collect::<Vec<_>>(), std::slice::from_ref(&wrong));
+    worker.connect_again();
+    assert_eq!(reports.try_iter().collect::<Vec<_>>(), [wrong]);
+}
+
+#[test]
+fn a_forwarded_port_without_a_server_is_not_reachable() {
+    let server = serve("");
+    let shown = server.shown().to_string_lossy().into_owned();
+    let (mut worker, reports) = worker(server);
+    worker.poll(false);
+    worker.poll(false);
+    let unreachable = Report::Absent(Absence::Unreachable(shown));
+    assert_eq!(reports.try_iter().collect::<Vec<_>>(), [unreachable]);
+}
+
+#[test]
+fn a_server_that_replies_is_used() {
+    let server = serve("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    let (mut worker, reports) = worker(server.clone());
+    assert!(worker.connect());
+    assert_eq!(
+        reports.try_iter().collect::<Vec<_>>(),
+        [Report::Connected(server.shown())]
+    );
+    // Nothing listens any more at an address of this computer.
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    worker.server = None;
+    worker.places.use_server(Some(ServerAddress::Tcp {
+        address: free,
+        token: "abc".to_owned(),
+    }));
+    worker.connect_again();
+    let unreachable = Report::Absent(Absence::Unreachable(free.to_string()));
+    assert_eq!(reports.try_iter().collect::<Vec<_>>(), [unreachable]);
+}

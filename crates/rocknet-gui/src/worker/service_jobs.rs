@@ -1,0 +1,114 @@
+//! Instructions and repeated queries about services: other servers, PHP, trust stores and databases.
+
+use std::thread;
+use std::time::Instant;
+
+use rocknet_control::api::{ApiError, Done, Request};
+use rocknet_control::php::PhpPoolName;
+use rocknet_control::upstream::UpstreamAddress;
+
+use super::{ServerLink, Worker, services, trust};
+use crate::job::{Query, Report, ServiceJob};
+
+impl Worker {
+    /// Sends the query that is watched, if it is due.
+    pub(super) fn repeat_query(&mut self, now: Instant) {
+        if let Some(query) = self.services.due(now) {
+            self.query_service(query, false);
+        }
+    }
+
+    /// Passes on the reports of programs that have ended.
+    pub(super) fn report_ended(&mut self) {
+        while let Some(report) = self.services.next_ended() {
+            (self.report)(report);
+        }
+    }
+
+    /// Carries out a query about services. `is_first`: false for a repetition, which leaves out what takes long, and
+    /// reports nothing while there is no server.
+    pub(super) fn query_service(&mut self, query: Query, is_first: bool) {
+        let at = self.began.elapsed();
+        let report = match query {
+            Query::Databases => Report::Databases(self.services.machine.databases()),
+            // The browsers of this computer do not decide about the authority of another one.
+            Query::Trust if self.places.is_elsewhere() => Report::Trust(Ok(Vec::new())),
+            Query::Trust => {
+                let config = self.present_config();
+                Report::Trust(trust::look(self.launcher.program(), config.as_deref()))
+            }
+            _ if self.server.is_none() && !is_first => return,
+            Query::Upstreams => self.with_server(query, Report::Upstreams, |server| {
+                services::upstreams(&mut server.client, at)
+            }),
+            Query::Php => {
+                let machine = self.services.machine.clone();
+                self.with_server(query, Report::Php, |server| {
+                    services::php(&mut server.client, &machine, is_first)
+                })
+            }
+            Query::Uses => self.with_server(query, Report::Uses, |server| {
+                services::uses(&mut server.client, &server.sites)
+            }),
+            _ => return,
+        };
+        (self.report)(report);
+    }
+
+    /// Runs a query of the server, and returns its report.
+    fn with_server<T>(
+        &mut self,
+        query: Query,
+        report: impl FnOnce(Result<T, String>) -> Report,
+        run: impl FnOnce(&mut ServerLink) -> Result<T, rocknet_control::ClientError>,
+    ) -> Report {
+        let Some(server) = &mut self.server else {
+            return report(Err("the server is stopped".to_owned()));
+        };
+        match run(server) {
+            Ok(reply) => report(Ok(reply)),
+            Err(error) => match self.error(error) {
+                ApiError { status: 403, .. } => Report::Denied(query),
+                error => report(Err(error.error)),
+            },
+        }
+    }
+
+    /// Carries out an instruction about a service, and queries the new state.
+    pub(super) fn serve(&mut self, job: ServiceJob) {
+        let (request, query) = match &job {
+            ServiceJob::Drain(address, drains) => {
+                let address = UpstreamAddress {
+                    address: address.clone(),
+                };
+                let request = match drains {
+                    true => Request::DrainUpstream(address),
+                    false => Request::EnableUpstream(address),
+                };
+                (request, Query::Upstreams)
+            }
+            ServiceJob::RestartPhp(name) => {
+                let name = name.clone();
+                (Request::RestartPhpPool(PhpPoolName { name }), Query::Php)
+            }
+            ServiceJob::Database(unit, action) => {
+                let (machine, unit, action) = (self.services.machine.clone(), unit.clone(), *action);
+                let ended = self.services.ended();
+                thread::spawn(move || {
+                    let result = machine.control(&unit, action).map(|()| String::new());
+                    // The receiver is gone only if the program ends.
+                    let _ = ended.send(Report::Served(job, result));
+                    let _ = ended.send(Report::Databases(machine.databases()));
+                });
+                return;
+            }
+        };
+        let result = self.call::<Done>(&request);
+        if matches!(&result, Err(error) if error.status == 403) {
+            return (self.report)(Report::NotPermitted);
+        }
+        let result = result.map(|done| done.message).map_err(|error| error.error);
+        self.query_service(query, false);
+        (self.report)(Report::Served(job, result));
+    }
+}

@@ -1,0 +1,56 @@
+//! State of the worker that concerns services.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use super::machine::Machine;
+use crate::job::{Query, Report};
+
+/// Interval between two repetitions of a query.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// State of the worker that concerns services.
+pub struct ServiceState {
+    pub machine: Machine,
+    /// Query that is repeated, and the time of the next one.
+    watched: Option<(Query, Instant)>,
+    /// Reports of threads that wait for a program, such as `systemctl` while the user types a password.
+    ended: (Sender<Report>, Receiver<Report>),
+}
+
+impl Default for ServiceState {
+    fn default() -> ServiceState {
+        ServiceState {
+            machine: Machine::default(),
+            watched: None,
+            ended: channel(),
+        }
+    }
+}
+
+impl ServiceState {
+    /// Repeats a query from now on.
+    pub fn watch(&mut self, query: Option<Query>, now: Instant) {
+        self.watched = query.map(|query| (query, now + INTERVAL));
+    }
+
+    /// Returns the query that is due.
+    pub fn due(&mut self, now: Instant) -> Option<Query> {
+        let (query, due) = self.watched.as_mut()?;
+        if now < *due {
+            return None;
+        }
+        *due = now + INTERVAL;
+        Some(*query)
+    }
+
+    /// Returns the sender for the report of a thread.
+    pub fn ended(&self) -> Sender<Report> {
+        self.ended.0.clone()
+    }
+
+    /// Returns the next report of a thread.
+    pub fn next_ended(&self) -> Option<Report> {
+        self.ended.1.try_recv().ok()
+    }
+}

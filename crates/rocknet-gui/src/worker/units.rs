@@ -1,0 +1,226 @@
+//! Units of systemd that run a server: that of the system, and that of the account.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::job::StartFailure;
+use crate::ways::{Obstacle, UnitKind, UnitState};
+
+/// Name of the unit, which packages and `rocknet service install` use.
+const UNIT: &str = "rocknet.service";
+
+/// Properties of the unit that are queried.
+const PROPERTIES: &str = "--property=LoadState,ActiveState,MainPID,Group";
+
+/// Program of polkit that shows that it is installed.
+const POLKIT: &str = "pkcheck";
+
+/// Number of lines of the journal that a failure shows.
+const LINES_SHOWN: &str = "--lines=5";
+
+/// Parts of the messages by which `systemctl` reports that polkit has refused.
+const REFUSALS: [&str; 4] = [
+    "Access denied",
+    "uthentication required",
+    "uthorization",
+    "Permission denied",
+];
+
+/// Instruction to a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnitVerb {
+    Start,
+    Stop,
+    Restart,
+}
+
+impl UnitVerb {
+    fn name(self) -> &'static str {
+        match self {
+            UnitVerb::Start => "start",
+            UnitVerb::Stop => "stop",
+            UnitVerb::Restart => "restart",
+        }
+    }
+}
+
+/// Failed instruction to a unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnitFailure {
+    /// The account may not do this. The command does it with root's rights.
+    Refused(String),
+    Failed(StartFailure),
+}
+
+/// A unit that is installed, and the process of its server; 0 without one.
+pub type FoundUnit = (UnitState, u32);
+
+/// Account of this process, as `id` prints it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Account {
+    is_root: bool,
+    name: String,
+    groups: Vec<String>,
+}
+
+/// Programs that query and instruct systemd.
+#[derive(Default)]
+pub struct Systemd {
+    /// Search path of the programs; `None`: that of this process.
+    path: Option<OsString>,
+}
+
+impl Systemd {
+    /// Creates the value. `path`: search path of the programs.
+    pub fn new(path: Option<OsString>) -> Systemd {
+        Systemd { path }
+    }
+
+    /// Returns the units that are installed; an empty list on a system without systemd.
+    pub fn units(&self) -> Vec<FoundUnit> {
+        let kinds = [UnitKind::System, UnitKind::User];
+        kinds.into_iter().filter_map(|kind| self.unit(kind)).collect()
+    }
+
+    fn unit(&self, kind: UnitKind) -> Option<FoundUnit> {
+        let text = printed(self.systemctl(kind).args(["show", UNIT, PROPERTIES]))?;
+        let property = |name: &str| {
+            let mut values = text.lines().filter_map(|line| line.split_once('='));
+            values.find(|(key, _)| *key == name).map_or("", |(_, value)| value)
+        };
+        if property("LoadState") != "loaded" {
+            return None;
+        }
+        let is_active = matches!(property("ActiveState"), "active" | "activating" | "reloading");
+        let account = match kind {
+            UnitKind::System => account(&printed(&mut self.command("id")).unwrap_or_default()),
+            UnitKind::User => Account::default(),
+        };
+        let group = property("Group");
+        let obstacle = if kind == UnitKind::User || account.is_root {
+            None
+        } else if !group.is_empty() && !account.groups.iter().any(|member| member == group) {
+            Some(Obstacle::NoMember {
+                account: account.name,
+                group: group.to_owned(),
+            })
+        } else if self.find(POLKIT).is_none() {
+            Some(Obstacle::NoPolkit)
+        } else {
+            None
+        };
+        let state = UnitState {
+            kind,
+            is_active,
+            may_ask: kind == UnitKind::System && !account.is_root,
+            obstacle,
+        };
+        Some((state, property("MainPID").parse().unwrap_or_default()))
+    }
+
+    /// Starts, stops or restarts a unit, and waits until systemd has done so. The desktop asks for a password if polkit
+    /// requires one.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason, with the last lines of the journal.
+    pub fn instruct(&self, kind: UnitKind, verb: UnitVerb) -> Result<(), UnitFailure> {
+        let failed = |reason: String, lines| UnitFailure::Failed(StartFailure { reason, lines });
+        let output = self
+            .systemctl(kind)
+            .args([verb.name(), UNIT])
+            // With a terminal, the password would be requested there instead of in a window of the desktop.
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| failed(format!("systemctl: {error}"), Vec::new()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let message = String::from_utf8_lossy(&output.stderr);
+        if REFUSALS.iter().any(|refusal| message.contains(refusal)) {
+            return Err(UnitFailure::Refused(format!("sudo systemctl {} rocknet", verb.name())));
+        }
+        let reason = message.lines().next().unwrap_or("systemctl has failed").to_owned();
+        Err(failed(reason, self.journal(kind)))
+    }
+
+    /// Returns the last lines of the unit in the journal, as far as the account may read it.
+    fn journal(&self, kind: UnitKind) -> Vec<String> {
+        let unit = match kind {
+            UnitKind::System => "--unit",
+            UnitKind::User => "--user-unit",
+        };
+        let mut journal = self.command("journalctl");
+        journal.args([unit, UNIT, LINES_SHOWN, "--output=cat", "--no-pager", "--quiet"]);
+        let text = printed(&mut journal).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn systemctl(&self, kind: UnitKind) -> Command {
+        let mut command = self.command("systemctl");
+        if kind == UnitKind::User {
+            command.arg("--user");
+        }
+        command
+    }
+
+    /// Returns a command whose messages are in English.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("LC_ALL", "C").stdin(Stdio::null());
+        if let Some(path) = &self.path {
+            command.env("PATH", path);
+        }
+        command
+    }
+
+    fn find(&self, program: &str) -> Option<PathBuf> {
+        let folders = self.path.clone().or_else(|| std::env::var_os("PATH"))?;
+        std::env::split_paths(&folders)
+            .map(|folder| folder.join(program))
+            .find(|path| Path::is_file(path))
+    }
+}
+
+/// Returns the output of a program; `None` if it cannot be started, or has failed.
+fn printed(command: &mut Command) -> Option<String> {
+    let output = command.output().ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Reads the output of `id`, such as `uid=1000(ann) gid=1000(ann) groups=1000(ann),27(sudo)`.
+fn account(text: &str) -> Account {
+    let word = |key: &str| {
+        let mut words = text.split_whitespace();
+        words.find_map(|word| word.strip_prefix(key)).unwrap_or_default()
+    };
+    let name = |entry: &str| {
+        let name = entry.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+        name.unwrap_or_default().to_owned()
+    };
+    Account {
+        is_root: word("uid=").starts_with("0("),
+        name: name(word("uid=")),
+        groups: word("groups=").split(',').map(name).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_is_read_from_the_output_of_id() {
+        let ann = account("uid=1000(ann) gid=1000(ann) groups=1000(ann),27(sudo),998(rocknet)\n");
+        assert_eq!((ann.is_root, ann.name.as_str()), (false, "ann"));
+        assert_eq!(ann.groups, ["ann", "sudo", "rocknet"]);
+        assert!(account("uid=0(root) gid=0(root) groups=0(root)").is_root);
+        // An account without a name, and no output at all.
+        assert_eq!(account("uid=4711 gid=4711 groups=4711").name, "");
+        assert!(!account("").is_root);
+    }
+}
