@@ -24,6 +24,7 @@ pub fn screen(model: &Model) -> Screen {
         choice(words.all_logs, LogChoice::All),
         choice(words.errors_only, LogChoice::Errors),
         choice(words.access_only, LogChoice::Access),
+        choice(words.problems_only, LogChoice::Problems),
         Button::new(words.follow, Act::FollowLog(!log.follows)).style(match log.follows {
             true => Style::Chosen,
             false => Style::Plain,
