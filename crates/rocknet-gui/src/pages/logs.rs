@@ -60,7 +60,9 @@ pub fn screen(model: &Model) -> Screen {
             follows: log.follows,
             empty: match log.is_empty() {
                 true => words.no_lines,
-                false if log.site.is_some() => words.no_line_of_site,
+                false if log.site.is_some() && log.choice == LogChoice::All && log.filter.is_empty() => {
+                    words.no_line_of_site
+                }
                 false => words.no_line_matches,
             }
             .to_owned(),
