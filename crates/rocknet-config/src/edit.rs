@@ -2,6 +2,7 @@
 
 mod fields;
 mod positions;
+mod removal;
 mod sites;
 
 use std::fmt;
@@ -161,8 +162,12 @@ impl Editor {
         Ok(())
     }
 
-    /// Removes a key or a whole table. Returns false if it does not exist.
+    /// Removes a key or a whole table. Returns false if it does not exist. The comments above a key stay. A table is
+    /// removed with the comment directly above its header; other comments stay.
     pub fn remove(&mut self, path: &[&str]) -> bool {
+        if self.remove_below_comments(path) {
+            return true;
+        }
         let Some((key, parents)) = path.split_last() else {
             return false;
         };
@@ -173,7 +178,11 @@ impl Editor {
             };
             table = inner;
         }
-        table.remove(key).is_some()
+        let Some(removed) = table.remove(key) else {
+            return false;
+        };
+        self.keep_comments(&removed);
+        true
     }
 
     /// Adds a site with this root folder, after the other sites.

@@ -124,6 +124,8 @@ pub enum LogChoice {
     All,
     Errors,
     Access,
+    /// Warnings, errors, and requests whose response has a status of 400 or above.
+    Problems,
 }
 
 /// Part of the page *Certificates*.

@@ -48,7 +48,7 @@ pub use links::Link;
 pub use log_view::{KeptLine, LogView, severity};
 pub use notice::Notice;
 pub use questions::Question;
-pub use services::{SYSTEM_TRUST, Services, Upstream};
+pub use services::{Services, Upstream};
 pub use settings::Settings;
 pub use site_edit::SiteEdit;
 pub use text_edit::{TextEdit, TextPlace};

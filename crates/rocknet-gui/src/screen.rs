@@ -336,6 +336,8 @@ pub struct Editor {
     pub version: u64,
     /// Place to show.
     pub place: TextPlace,
+    /// Byte of the cursor, if it is known. A window that was hidden by a question continues there.
+    pub cursor: Option<usize>,
     /// Lines that are marked.
     pub marks: Vec<EditorMark>,
     /// Findings, below the text.

@@ -1,139 +1,27 @@
 //! The first minutes of a user, by keyboard alone, against the real program and the real server.
 
+#[path = "desk/mod.rs"]
+mod desk;
 #[path = "display/mod.rs"]
 mod display;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
 
-use rocknet_control::api::{Done, Request};
+use desk::{Keyboard, Running, StartedServer, free_port, get, wait};
+use rocknet_control::api::Request;
 use rocknet_control::{Client, SiteSummary};
 use rocknet_testing::{Need, skip};
-
-/// Maximum wait for anything. A debug build on a busy machine is slow.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum resident memory of the program.
 const MAX_MEMORY: u64 = 45 << 20;
 
-/// Waits until `done` returns a value, and panics with `what` after [`TIMEOUT`].
-fn wait<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + TIMEOUT;
-    loop {
-        if let Some(value) = done() {
-            return value;
-        }
-        assert!(Instant::now() < deadline, "timeout: {what}");
-        thread::park_timeout(Duration::from_millis(20));
-    }
-}
-
-/// A program that is killed if the test fails.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The server that the window has started. It goes on when the window is closed, so the test stops it.
-struct StartedServer(PathBuf);
-
-impl Drop for StartedServer {
-    fn drop(&mut self) {
-        if let Ok(mut client) = Client::connect(&self.0) {
-            let _ = client.call::<Done>(&Request::Stop);
-            let deadline = Instant::now() + TIMEOUT;
-            while Client::connect(&self.0).is_ok() && Instant::now() < deadline {
-                thread::park_timeout(Duration::from_millis(20));
-            }
-        }
-    }
-}
-
-struct Keyboard {
-    display: String,
-    window: String,
-}
-
-impl Keyboard {
-    fn xdotool(display: &str, arguments: &[&str]) -> Option<String> {
-        let output = Command::new("xdotool")
-            .env("DISPLAY", display)
-            .args(arguments)
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        output.status.success().then_some(text)
-    }
-
-    /// Waits for the window of the program.
-    fn of_program(display: &str) -> Keyboard {
-        let window = wait("the window appears", || {
-            let found = Keyboard::xdotool(display, &["search", "--onlyvisible", "--name", "RockNet"])?;
-            found
-                .lines()
-                .next()
-                .map(str::to_owned)
-                .filter(|window| !window.is_empty())
-        });
-        let keyboard = Keyboard {
-            display: display.to_owned(),
-            window,
-        };
-        keyboard.run(&["windowfocus", "--sync", &keyboard.window]);
-        keyboard
-    }
-
-    fn run(&self, arguments: &[&str]) {
-        assert!(
-            Keyboard::xdotool(&self.display, arguments).is_some(),
-            "xdotool {arguments:?}"
-        );
-    }
-
-    fn press(&self, keys: &[&str]) {
-        self.run(&[&["key", "--clearmodifiers"], keys].concat());
-    }
-
-    fn type_text(&self, text: &str) {
-        self.run(&["type", "--delay", "8", text]);
-    }
-
-    /// Waits until the title of the window begins with a text.
-    fn title(&self, beginning: &str) {
-        wait(&format!("the page {beginning:?}"), || {
-            let title = Keyboard::xdotool(&self.display, &["getwindowname", &self.window])?;
-            title.starts_with(beginning).then_some(())
-        });
-    }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 fn names(socket: &Path) -> Option<Vec<String>> {
     let sites: Vec<SiteSummary> = Client::connect(socket).ok()?.call(&Request::Sites).ok()?;
     Some(sites.into_iter().map(|site| site.name).collect())
-}
-
-fn get(port: u16) -> String {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
-    let request = format!("GET / HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    response
 }
 
 #[test]

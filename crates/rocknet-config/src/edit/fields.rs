@@ -233,18 +233,17 @@ impl Editor {
             }
             return self.set_in_table(path, &inline.to_string());
         };
-        let present: Vec<String> = table.iter().map(|(name, _)| name.to_owned()).collect();
-        for name in present
-            .iter()
-            .filter(|name| entries.iter().all(|(wanted, _)| wanted != name))
-        {
-            self.remove(&[path, &[name.as_str()]].concat());
-        }
+        let mut abandoned: Vec<String> = table.iter().map(|(name, _)| name.to_owned()).collect();
+        abandoned.retain(|name| entries.iter().all(|(wanted, _)| wanted != name));
+        // Entries are removed last, so that a table of dotted keys never becomes empty and keeps its form.
         for (name, value) in entries {
             let path = [path, &[name]].concat();
             if self.value(&path).as_deref() != Some(&*value) {
                 self.set(&path, &value)?;
             }
+        }
+        for name in &abandoned {
+            self.remove(&[path, &[name.as_str()]].concat());
         }
         Ok(())
     }

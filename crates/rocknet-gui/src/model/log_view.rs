@@ -26,6 +26,16 @@ pub struct KeptLine {
     site: Option<String>,
 }
 
+impl KeptLine {
+    /// Returns true for a warning, an error, and a response with a status of 400 or above.
+    fn is_problem(&self) -> bool {
+        match &self.request {
+            Some(request) => request.status >= 400,
+            None => matches!(severity(&self.event), Some(Level::Error | Level::Warn)),
+        }
+    }
+}
+
 /// Lines of the logs.
 #[derive(Debug)]
 pub struct LogView {
@@ -116,10 +126,11 @@ impl LogView {
 
     /// Returns the chosen lines, the oldest first.
     pub fn chosen(&self) -> impl Iterator<Item = &KeptLine> {
-        let kind = match self.choice {
-            LogChoice::All => None,
-            LogChoice::Errors => Some(LogKind::Error),
-            LogChoice::Access => Some(LogKind::Access),
+        let is_chosen = |line: &KeptLine| match self.choice {
+            LogChoice::All => true,
+            LogChoice::Errors => line.event.kind == LogKind::Error,
+            LogChoice::Access => line.event.kind == LogKind::Access,
+            LogChoice::Problems => line.is_problem(),
         };
         let wanted = self.filter.to_lowercase();
         let of_site = self
@@ -127,8 +138,7 @@ impl LogView {
             .iter()
             .filter(|line| self.site.is_none() || line.site == self.site);
         of_site.filter(move |line| {
-            kind.is_none_or(|kind| kind == line.event.kind)
-                && (wanted.is_empty() || line.event.line.to_lowercase().contains(&wanted))
+            is_chosen(line) && (wanted.is_empty() || line.event.line.to_lowercase().contains(&wanted))
         })
     }
 
@@ -243,6 +253,11 @@ mod tests {
         view.choice = LogChoice::Access;
         assert_eq!(view.chosen().count(), 1);
         view.site = None;
+        assert_eq!(view.chosen().count(), 2);
+        view.choice = LogChoice::Problems;
+        assert_eq!(view.chosen().count(), 1);
+        let failed = event(LogKind::Access, r#"{"host":"b.test","status":404}"#);
+        view.push(vec![failed], &HostIndex::default());
         assert_eq!(view.chosen().count(), 2);
     }
 }

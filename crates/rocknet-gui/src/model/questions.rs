@@ -1,7 +1,7 @@
 //! Questions before unsaved input is lost, and after an edit by another program.
 
 use super::{Effect, Fetched, Model};
-use crate::act::{Act, PageName};
+use crate::act::{Act, FieldId, PageName};
 
 /// Question in place of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,12 +41,10 @@ impl Model {
             Act::Show(_)
             | Act::ShowSiteLog
             | Act::AddSite
-            | Act::EditSite
-            | Act::EditText
             | Act::Cancel
-            | Act::Quit => true,
-            Act::SetField(crate::act::FieldId::File, _) => true,
-            Act::StopServer | Act::RestartServer => false,
+            | Act::Quit
+            | Act::SetField(FieldId::File, _) => true,
+            Act::EditText => self.page != PageName::EditText,
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use rocknet_control::UpstreamState;
 
-use super::{Effect, Fetched, Model, SYSTEM_TRUST, Upstream};
+use super::{Effect, Fetched, Model, Upstream};
 use crate::act::PageName;
 use crate::job::{Database, DatabaseState, Job, Query, Report, ServiceJob, UnitAction};
 use crate::words::fill;
@@ -114,7 +114,7 @@ impl Model {
         let text = match self.page {
             PageName::Databases => self.selected_database().and_then(Database::connection),
             PageName::Php => self.services.install_command().map(str::to_owned),
-            PageName::Certificates => Some(SYSTEM_TRUST.to_owned()),
+            PageName::Certificates => Some(self.system_trust()),
             _ => None,
         };
         let Some(text) = text else {
@@ -122,6 +122,24 @@ impl Model {
         };
         self.tell(fill(words.copied, &[&text]), false);
         vec![Effect::Copy(text)]
+    }
+
+    /// Returns the command that installs the certificate of the own authority in the store of the system. It is run as
+    /// the present user, who has the authority, and asks for root's rights itself.
+    pub fn system_trust(&self) -> String {
+        const COMMAND: &str = "rocknet trust";
+        let status = self.status.as_ref();
+        match status.and_then(|status| status.config_file.as_ref()) {
+            Some(file) => {
+                let file = file.to_string_lossy().replace('\'', "'\\''");
+                let is_plain = file
+                    .chars()
+                    .all(|own| own.is_ascii_alphanumeric() || "/._-".contains(own));
+                let quote = if is_plain { "" } else { "'" };
+                format!("{COMMAND} --config {quote}{file}{quote}")
+            }
+            None => COMMAND.to_owned(),
+        }
     }
 
     /// Returns the server with an address.

@@ -166,9 +166,6 @@ fn version(pool: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Command that installs the certificate of the own authority in the store of the system, which needs root's rights.
-pub const SYSTEM_TRUST: &str = "sudo rocknet trust";
-
 impl Services {
     /// Returns the command that installs the first missing version of PHP, which the server suggests in backquotes.
     pub fn install_command(&self) -> Option<&str> {

@@ -44,6 +44,8 @@ pub struct TextEdit {
     /// Key of the selected finding.
     pub selected: Option<usize>,
     pub place: TextPlace,
+    /// Byte of the cursor after the last typing, unless a place was shown since.
+    pub cursor: Option<usize>,
     pub completion: Option<Completion>,
 }
 
@@ -63,6 +65,7 @@ impl TextEdit {
             newer: None,
             selected: None,
             place: TextPlace::default(),
+            cursor: None,
             completion: None,
         }
     }
@@ -85,6 +88,7 @@ impl TextEdit {
         }
         self.text = text;
         self.failure = None;
+        self.cursor = Some(cursor);
         if let Some(before) = self.completion.take() {
             self.complete(cursor);
             // The list is about one word.
@@ -217,6 +221,7 @@ impl TextEdit {
 
     /// Shows a place in the text.
     pub fn go_to(&mut self, line: usize, column: usize, takes_focus: bool) {
+        self.cursor = None;
         self.place = TextPlace {
             number: self.place.number + 1,
             line,

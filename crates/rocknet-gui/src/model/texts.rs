@@ -14,7 +14,7 @@ use crate::job::{Job, Purpose};
 impl Model {
     /// Opens the text. From the form of a website, it shows the line of the website.
     pub(super) fn edit_text(&mut self) -> Vec<Effect> {
-        if !self.link.is_online() {
+        if !self.link.is_online() || self.page == PageName::EditText {
             return Vec::new();
         }
         let site = match &self.site_edit {

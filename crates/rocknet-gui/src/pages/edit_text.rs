@@ -49,6 +49,7 @@ fn editor(words: &Words, edit: &TextEdit) -> Editor {
         text: edit.text.clone(),
         version: edit.version,
         place: edit.place,
+        cursor: edit.cursor,
         marks: edit
             .marks()
             .map(|finding| EditorMark {

@@ -24,6 +24,7 @@ pub fn screen(model: &Model) -> Screen {
         choice(words.all_logs, LogChoice::All),
         choice(words.errors_only, LogChoice::Errors),
         choice(words.access_only, LogChoice::Access),
+        choice(words.problems_only, LogChoice::Problems),
         Button::new(words.follow, Act::FollowLog(!log.follows)).style(match log.follows {
             true => Style::Chosen,
             false => Style::Plain,
@@ -59,7 +60,9 @@ pub fn screen(model: &Model) -> Screen {
             follows: log.follows,
             empty: match log.is_empty() {
                 true => words.no_lines,
-                false if log.site.is_some() => words.no_line_of_site,
+                false if log.site.is_some() && log.choice == LogChoice::All && log.filter.is_empty() => {
+                    words.no_line_of_site
+                }
                 false => words.no_line_matches,
             }
             .to_owned(),

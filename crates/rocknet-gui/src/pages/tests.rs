@@ -1,5 +1,7 @@
 //! Pages in each state: their contents and their buttons.
 
+mod editing;
+
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::logs::{LogEvent, LogKind};
 use rocknet_control::{CertificateSummary, SiteSummary, Status};

@@ -3,7 +3,7 @@
 use super::states;
 use crate::act::{Act, Fix};
 use crate::job::{Trust, TrustStore};
-use crate::model::{Fetched, Model, SYSTEM_TRUST};
+use crate::model::{Fetched, Model};
 use crate::screen::{Banner, Body, Button, Check, Form, Mark, Message};
 use crate::words::{Words, fill};
 
@@ -59,7 +59,7 @@ fn check(model: &Model, store: &TrustStore) -> Check {
     let path = store.path.to_string_lossy();
     let (mark, text) = match store.trust {
         Trust::Trusted => (Mark::Good, fill(words.store_trusted, &[reader, &path])),
-        Trust::NotYet if store.is_of_system() => (Mark::Fair, fill(words.system_not_yet, &[SYSTEM_TRUST])),
+        Trust::NotYet if store.is_of_system() => (Mark::Fair, fill(words.system_not_yet, &[&model.system_trust()])),
         Trust::NotYet => (Mark::Fair, fill(words.store_not_yet, &[reader, &path])),
         Trust::Unknown => (Mark::Fair, fill(words.store_unknown, &[reader, &store.trouble])),
     };

@@ -43,7 +43,8 @@ pub struct EditorView {
     findings: TableView,
     proposals: ProposalsView,
     hint: Rc<RefCell<String>>,
-    /// Version of the text, number of the place, and colours that are shown.
+    /// File, version of its text, number of the place, and colours that are shown.
+    file: String,
     shown: (u64, u64, Option<Theme>),
     shared: SharedHandle,
 }
@@ -100,6 +101,7 @@ impl EditorView {
             findings,
             proposals,
             hint,
+            file: String::new(),
             shown: (0, 0, None),
             shared: SharedHandle::clone(shared),
         }
@@ -109,12 +111,21 @@ impl EditorView {
     pub fn show(&mut self, shown: &Editor) {
         let theme = self.shared.theme();
         let marks: Vec<(usize, bool)> = shown.marks.iter().map(|mark| (mark.line, mark.is_error)).collect();
+        if self.file != shown.file {
+            self.file.clone_from(&shown.file);
+            (self.shown.0, self.shown.1) = (0, 0);
+        }
         let is_new_text = self.shown.0 != shown.version;
         if is_new_text {
+            let mut cursor = self.editor.insert_position();
+            if let Some(last) = shown.cursor.filter(|_| self.shown.0 == 0) {
+                cursor = i32::try_from(last).unwrap_or(0);
+                self.shown.1 = shown.place.number;
+            }
             self.shown.0 = shown.version;
-            let cursor = self.editor.insert_position();
             self.buffer.set_text(&shown.text);
             self.editor.set_insert_position(cursor.min(self.buffer.length()));
+            self.editor.show_insert_position();
         }
         if self.shown.2 != Some(theme) {
             self.shown.2 = Some(theme);

@@ -45,6 +45,7 @@ impl FormView {
         scroll.set_type(ScrollType::Vertical);
         scroll.set_frame(FrameType::FlatBox);
         scroll.make_resizable(false);
+        scroll.set_scrollbar_size(10);
         FormView {
             scroll,
             rows: Vec::new(),

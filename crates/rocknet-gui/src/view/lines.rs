@@ -45,7 +45,14 @@ impl LinesView {
         let (colours, drawn) = (SharedHandle::clone(shared), Rc::clone(&state));
         widget.draw(move |widget| draw_lines(&colours, widget, &drawn.borrow()));
         let (acts, handled) = (SharedHandle::clone(shared), Rc::clone(&state));
-        widget.handle(move |widget, event| handle(&acts, widget, &mut handled.borrow_mut(), event));
+        widget.handle(move |widget, event| match handled.try_borrow_mut() {
+            Ok(mut state) => handle(&acts, widget, &mut state, event),
+            // A click takes the focus, which is an event during an event.
+            Err(_) => {
+                widget.redraw();
+                true
+            }
+        });
         LinesView { widget, state }
     }
 

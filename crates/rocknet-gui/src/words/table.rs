@@ -273,6 +273,7 @@ table! {
     all_logs = "All", "Alle";
     errors_only = "Messages", "Meldungen";
     access_only = "Requests", "Anfragen";
+    problems_only = "Problems", "Probleme";
     follow = "Follow", "Folgen";
     copy = "Copy", "Kopieren";
     filter_lines = "Filter lines", "Zeilen filtern";
@@ -387,8 +388,8 @@ table! {
     store_of_system = "Programs of the system", "Programme des Systems";
     store_trusted = "{0}: trusted ({1})", "{0}: vertraut ({1})";
     store_not_yet = "{0}: not yet ({1})", "{0}: noch nicht ({1})";
-    system_not_yet = "Programs such as curl and PHP: not yet. Run this in a terminal: {0}",
-        "Programme wie curl und PHP: noch nicht. Führe dies in einem Terminal aus: {0}";
+    system_not_yet = "Programs such as curl and PHP: not yet. This command in a terminal adds them: {0}",
+        "Programme wie curl und PHP: noch nicht. Dieser Befehl in einem Terminal fügt sie hinzu: {0}";
     store_unknown = "{0}: not known: {1}", "{0}: nicht bekannt: {1}";
     no_stores_title = "No browser was found", "Kein Browser wurde gefunden";
     no_stores_text = "No website has needed a certificate of this computer yet, or no browser of this account keeps certificates.",

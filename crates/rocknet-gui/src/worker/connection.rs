@@ -14,6 +14,9 @@ use crate::model::Settings;
 /// Environment variable with the path of the control socket, for servers and their clients.
 const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
 
+/// Name of the file with the place of a server elsewhere, in the folder of the settings.
+const PLACE_FILE: &str = "server.toml";
+
 /// Configuration of a server that systemd starts.
 const SYSTEM_CONFIG: &str = "/etc/rocknet/rocknet.toml";
 
@@ -24,6 +27,8 @@ pub struct Places {
     /// True if the settings name it, so that it may be on another computer.
     is_elsewhere: bool,
     config: Option<PathBuf>,
+    /// File with the place of a server elsewhere; `None` without a home folder.
+    place: Option<PathBuf>,
     connected: Option<ServerAddress>,
 }
 
@@ -42,6 +47,10 @@ impl Places {
                 .config
                 .clone()
                 .or_else(|| Some(Settings::folder()?.join("rocknet.toml"))),
+            place: options
+                .place
+                .clone()
+                .or_else(|| Some(Settings::folder()?.join(PLACE_FILE))),
             connected: None,
         }
     }
@@ -52,6 +61,7 @@ impl Places {
             named: self.named.clone(),
             is_elsewhere: self.is_elsewhere,
             config: self.config.clone(),
+            place: self.place.clone(),
             connected: None,
         }
     }
@@ -59,6 +69,11 @@ impl Places {
     /// Returns the configuration file of a server that this program starts; `None` without a home folder.
     pub fn config(&self) -> Option<PathBuf> {
         self.config.clone()
+    }
+
+    /// Returns the file with the place of a server elsewhere; `None` without a home folder.
+    pub fn place(&self) -> Option<&Path> {
+        self.place.as_deref()
     }
 
     /// Returns true if the user has named the server: on the command line, in the environment, or in the settings.

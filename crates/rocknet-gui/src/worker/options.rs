@@ -12,6 +12,8 @@ pub struct Options {
     pub config: Option<PathBuf>,
     /// The program `rocknet`; `None`: the one beside this program, or on the search path.
     pub program: Option<PathBuf>,
+    /// File with the place of a server elsewhere; `None`: that of the user.
+    pub place: Option<PathBuf>,
     /// Search path of the programs that query and instruct the system; `None`: that of this process.
     pub search_path: Option<OsString>,
 }

@@ -7,9 +7,6 @@ use std::path::Path;
 use super::launch::replace;
 use crate::elsewhere::Elsewhere;
 
-/// Name of the file in the folder of the settings.
-pub const NAME: &str = "server.toml";
-
 /// Mode of the file.
 const MODE: u32 = 0o600;
 
@@ -50,7 +47,7 @@ mod tests {
     #[test]
     fn the_file_is_for_its_owner() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("rocknet").join(NAME);
+        let file = folder.path().join("rocknet/server.toml");
         assert_eq!(read(&file), Elsewhere::default());
         let elsewhere = Elsewhere {
             place: ServerPlace::Address,

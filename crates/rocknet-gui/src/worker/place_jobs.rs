@@ -6,15 +6,14 @@ use rocknet_control::{Client, ClientError, Status};
 use super::{Worker, place_file};
 use crate::elsewhere::Elsewhere;
 use crate::job::{Absence, Report};
-use crate::model::Settings;
 
 impl Worker {
     /// Reads the place of the server from its file, and reports it.
     pub(super) fn read_place(&mut self) {
-        let Some(folder) = Settings::folder().filter(|_| !self.places.is_named()) else {
+        let Some(file) = self.places.place().filter(|_| !self.places.is_named()) else {
             return;
         };
-        let place = place_file::read(&folder.join(place_file::NAME));
+        let place = place_file::read(file);
         // A place that an edit by hand has broken is not used; the settings show it.
         if let Ok(Some(server)) = place.server() {
             self.places.use_server(Some(server));
@@ -27,8 +26,8 @@ impl Worker {
         let Ok(server) = place.server() else {
             return;
         };
-        let saved = match Settings::folder() {
-            Some(folder) => place_file::write(&folder.join(place_file::NAME), place),
+        let saved = match self.places.place() {
+            Some(file) => place_file::write(file, place),
             None => Err("there is no home folder".to_owned()),
         };
         if let Err(error) = saved {

@@ -16,6 +16,7 @@ fn absence_is_reported_once_and_jobs_fail_with_a_message() {
         socket: Some(folder.path().join("control.sock")),
         config: Some(folder.path().join("rocknet.toml")),
         program: Some(folder.path().join("missing")),
+        place: None,
         // There is no systemd and no desktop.
         search_path: Some(folder.path().into()),
     };
@@ -47,6 +48,7 @@ fn a_program_that_ends_at_once_fails_the_start_with_its_output() {
         socket: Some(folder.path().join("control.sock")),
         config: Some(folder.path().join("rocknet.toml")),
         program: Some("/bin/false".into()),
+        place: None,
         search_path: Some(folder.path().into()),
     };
     let (sender, reports) = channel();

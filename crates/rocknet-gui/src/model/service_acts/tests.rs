@@ -136,6 +136,22 @@ fn findings_about_php_stay_until_the_next_check() {
 }
 
 #[test]
+fn the_command_for_the_system_names_the_configuration() {
+    let mut model = online();
+    assert_eq!(model.system_trust(), "rocknet trust");
+    for (file, expected) in [
+        (
+            "/home/ann/.config/rocknet/rocknet.toml",
+            "/home/ann/.config/rocknet/rocknet.toml",
+        ),
+        ("/a b/it's.toml", r"'/a b/it'\''s.toml'"),
+    ] {
+        model.status.as_mut().unwrap().config_file = Some(file.into());
+        assert_eq!(model.system_trust(), format!("rocknet trust --config {expected}"));
+    }
+}
+
+#[test]
 fn databases_need_no_server() {
     let mut model = Model::new(Settings::default());
     let asked = jobs(model.act(Act::Show(PageName::Databases)));

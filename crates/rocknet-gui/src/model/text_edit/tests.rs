@@ -96,6 +96,10 @@ fn findings_lead_to_their_lines() {
     assert_eq!(edit.select(2, true), Some(PathBuf::from(other)));
     assert_eq!((edit.place.number, edit.select(9, true)), (1, None));
     assert_eq!(edit.label(Path::new(other)), "sites/a.toml");
+    edit.set("a\nbc\n".to_owned(), 4);
+    assert_eq!(edit.cursor, Some(4));
+    edit.select(1, false);
+    assert_eq!((edit.cursor, edit.place.number), (None, 2));
     edit.place_findings(true, Vec::new());
     assert_eq!(edit.selected, None);
 }

@@ -209,7 +209,7 @@ fn each_store_has_its_state_and_repair() {
         fixes,
         [Some(Act::CopyService), None, Some(repair.clone()), Some(Act::Refresh)]
     );
-    assert!(checks[0].text.contains("sudo rocknet trust") && checks[3].text.contains("certutil"));
+    assert!(checks[0].text.contains("rocknet trust --config /etc/rocknet.toml") && checks[3].text.contains("certutil"));
     assert_eq!(model.act(Act::CopyService).len(), 1);
     // The list of certificates says so, too.
     model.act(Act::ShowCertificates(CertificateView::Websites));

@@ -1,0 +1,238 @@
+//! Editing by keyboard alone, against the real program and the real server: a website in its form, and the
+//! configuration as text. Each test types, sees an error, repairs it and saves.
+
+#[path = "desk/mod.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod desk;
+#[path = "display/mod.rs"]
+mod display;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use desk::{Keyboard, Running, free_port, get, wait};
+use rocknet_control::Client;
+use rocknet_control::api::Request;
+use rocknet_control::config::Change;
+use rocknet_gui::theme::LIGHT;
+use rocknet_testing::{Need, skip};
+
+/// A server with one website, and the window that shows it.
+struct Desk {
+    keys: Keyboard,
+    config: PathBuf,
+    socket: PathBuf,
+    port: u16,
+    text: String,
+    // Processes end before the display and the folder.
+    _window: Running,
+    _server: Running,
+    display: display::Display,
+    _folder: tempfile::TempDir,
+}
+
+impl Desk {
+    /// Starts everything. Returns `None`, and records a skip, if a program is missing.
+    fn start() -> Option<Desk> {
+        let program = Path::new(env!("CARGO_BIN_EXE_rocknet-gui")).with_file_name("rocknet");
+        if !program.is_file() {
+            let reason = "the server is not built: cargo build -p rocknet";
+            skip(Need::Program("rocknet"), reason);
+            return None;
+        }
+        let display = display::Display::start(&["xdotool", "import"])?;
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["one", "two", "three"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join("index.html"), name).unwrap();
+        }
+        let port = free_port();
+        let config = folder.path().join("rocknet.toml");
+        let text = format!(
+            "# kept\n[server]\nmode = \"dev\"\nstate = \"state\"\n\n[site.\":{port}\"] # first\nroot = \"one\" # \
+             here\npriority = \"low\"\n"
+        );
+        fs::write(&config, &text).unwrap();
+        let server = Command::new(&program)
+            .arg("run")
+            .arg(&config)
+            .env("HOME", folder.path())
+            .env_remove("ROCKNET_SOCKET")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let server = Running(server);
+        let socket = folder.path().join("state/admin/control.sock");
+        wait("the server runs", || Client::connect(&socket).ok());
+        let window = Command::new(env!("CARGO_BIN_EXE_rocknet-gui"))
+            .arg("--config")
+            .arg(&config)
+            .env("DISPLAY", &display.name)
+            .env("HOME", folder.path())
+            .env("LC_ALL", "C")
+            .env_remove("ROCKNET_SOCKET")
+            .env_remove("XDG_CONFIG_HOME")
+            .spawn()
+            .unwrap();
+        let window = Running(window);
+        let keys = Keyboard::of_program(&display.name);
+        keys.title("Websites – RockNet – Running");
+        Some(Desk {
+            keys,
+            config,
+            socket,
+            port,
+            text,
+            _window: window,
+            _server: server,
+            display,
+            _folder: folder,
+        })
+    }
+
+    fn file(&self) -> String {
+        fs::read_to_string(&self.config).unwrap()
+    }
+
+    fn wait_for_file(&self, expected: &str) {
+        wait(&format!("the file is saved: {expected}"), || {
+            (self.file() == expected).then_some(())
+        });
+    }
+
+    /// Waits until the window shows the colour of errors, or does not show it.
+    fn wait_for_error(&self, is_shown: bool) {
+        let bad = [LIGHT.bad.0, LIGHT.bad.1, LIGHT.bad.2];
+        wait(&format!("an error is shown: {is_shown}"), || {
+            let picture = Command::new("import")
+                .args([
+                    "-display",
+                    &self.display.name,
+                    "-window",
+                    "root",
+                    "-depth",
+                    "8",
+                    "rgb:-",
+                ])
+                .output()
+                .ok()?;
+            let count = picture.stdout.chunks_exact(3).filter(|pixel| **pixel == bad).count();
+            ((count > 20) == is_shown && !picture.stdout.is_empty()).then_some(())
+        });
+    }
+
+    /// Opens the form of the website, and selects the text of the field with the folder.
+    fn open_form(&self) {
+        self.keys.title("Websites");
+        // The list appears after the title, and then has the focus.
+        wait("the form opens", || {
+            self.keys.press(&["F2"]);
+            let title = Keyboard::xdotool(&self.display.name, &["getactivewindow", "getwindowname"])
+                .or_else(|| Keyboard::xdotool(&self.display.name, &["getwindowfocus", "getwindowname"]))?;
+            title.starts_with("Edit :").then_some(())
+        });
+        // The name, what it shows, and the folder.
+        self.keys.press(&["Tab", "Tab", "ctrl+a"]);
+    }
+}
+
+#[test]
+fn a_website_is_edited_in_its_form() {
+    let Some(desk) = Desk::start() else {
+        return;
+    };
+    let keys = &desk.keys;
+    let form = format!("Edit :{}", desk.port);
+    let with_root = |root: &str| desk.text.replace("\"one\"", &format!("\"{root}\""));
+
+    desk.open_form();
+    desk.wait_for_error(false);
+    keys.type_text("nowhere");
+    // The server checks a field that is left.
+    keys.press(&["Tab"]);
+    desk.wait_for_error(true);
+    assert_eq!(desk.file(), desk.text);
+    keys.press(&["shift+Tab", "ctrl+a"]);
+    keys.type_text("two");
+    keys.press(&["Tab"]);
+    desk.wait_for_error(false);
+    keys.press(&["ctrl+s"]);
+    keys.title("Websites");
+    assert_eq!(desk.file(), with_root("two"));
+    assert!(get(desk.port).ends_with("two"));
+
+    // An edit by hand of another key is merged, and one of the same key asks.
+    desk.open_form();
+    keys.type_text("three");
+    let by_hand = with_root("two").replace("\"low\"", "\"high\"") + "browse = true\n";
+    fs::write(&desk.config, &by_hand).unwrap();
+    keys.press(&["ctrl+s"]);
+    wait("the edits are merged", || {
+        keys.press(&["ctrl+s"]);
+        (desk.file() == by_hand.replace("\"two\"", "\"three\"")).then_some(())
+    });
+    desk.open_form();
+    keys.type_text("one");
+    fs::write(&desk.config, by_hand.replace("\"two\"", "\"./two\"")).unwrap();
+    keys.title("Edit website");
+    // The first answer keeps the input.
+    keys.press(&["Return"]);
+    keys.title(&form);
+    keys.press(&["ctrl+s"]);
+    desk.wait_for_file(&by_hand.replace("\"two\"", "\"one\""));
+
+    // Esc asks before input is lost, and the second answer discards it.
+    desk.open_form();
+    keys.type_text("x");
+    keys.press(&["Escape"]);
+    keys.title("Edit website");
+    keys.press(&["Tab", "Return"]);
+    keys.title("Websites");
+    assert_eq!(desk.file(), by_hand.replace("\"two\"", "\"one\""));
+}
+
+#[test]
+fn the_configuration_is_edited_as_text() {
+    let Some(desk) = Desk::start() else {
+        return;
+    };
+    let keys = &desk.keys;
+    wait("the text opens", || {
+        keys.press(&["ctrl+e"]);
+        let title = Keyboard::xdotool(&desk.display.name, &["getwindowfocus", "getwindowname"])?;
+        title.starts_with("Configuration file").then_some(())
+    });
+    desk.wait_for_error(false);
+    keys.press(&["ctrl+End"]);
+    keys.type_text("bro");
+    // The first proposal is `browse`.
+    keys.press(&["ctrl+space"]);
+    keys.press(&["Return"]);
+    keys.type_text("maybe");
+    desk.wait_for_error(true);
+    // A text with an error is refused.
+    keys.press(&["ctrl+s"]);
+    // The list leads to the place of the error.
+    keys.press(&["F6", "Return", "shift+End"]);
+    keys.type_text("true");
+    keys.press(&["Return"]);
+    let expected = desk.text.clone() + "browse = true\n";
+    wait("the text is saved", || {
+        keys.press(&["ctrl+s"]);
+        (desk.file() == expected).then_some(())
+    });
+    let changes: Vec<Change> = Client::connect(&desk.socket)
+        .unwrap()
+        .call(&Request::ConfigHistory)
+        .unwrap();
+    assert_eq!(changes.len(), 1, "the refused text has changed nothing");
+
+    // The change is taken back as a whole.
+    keys.press(&["Escape"]);
+    keys.title("Websites");
+    keys.press(&["ctrl+z"]);
+    desk.wait_for_file(&desk.text);
+}
