@@ -15,7 +15,7 @@ use desk::{Keyboard, Running, free_port, get, wait};
 use rocknet_control::Client;
 use rocknet_control::api::Request;
 use rocknet_control::config::Change;
-use rocknet_gui::theme::LIGHT;
+use rocknet_gui::theme::{LIGHT, Rgb};
 use rocknet_testing::{Need, skip};
 
 /// A server with one website, and the window that shows it.
@@ -103,24 +103,29 @@ impl Desk {
         });
     }
 
+    /// Returns the number of pixels that have a colour.
+    fn count(&self, rgb: Rgb) -> Option<usize> {
+        let picture = Command::new("import")
+            .args([
+                "-display",
+                &self.display.name,
+                "-window",
+                "root",
+                "-depth",
+                "8",
+                "rgb:-",
+            ])
+            .output()
+            .ok()
+            .filter(|picture| !picture.stdout.is_empty())?;
+        let pixels = picture.stdout.chunks_exact(3);
+        Some(pixels.filter(|pixel| **pixel == [rgb.0, rgb.1, rgb.2]).count())
+    }
+
     /// Waits until the window shows the colour of errors, or does not show it.
     fn wait_for_error(&self, is_shown: bool) {
-        let bad = [LIGHT.bad.0, LIGHT.bad.1, LIGHT.bad.2];
         wait(&format!("an error is shown: {is_shown}"), || {
-            let picture = Command::new("import")
-                .args([
-                    "-display",
-                    &self.display.name,
-                    "-window",
-                    "root",
-                    "-depth",
-                    "8",
-                    "rgb:-",
-                ])
-                .output()
-                .ok()?;
-            let count = picture.stdout.chunks_exact(3).filter(|pixel| **pixel == bad).count();
-            ((count > 20) == is_shown && !picture.stdout.is_empty()).then_some(())
+            ((self.count(LIGHT.bad)? > 20) == is_shown).then_some(())
         });
     }
 
@@ -209,15 +214,30 @@ fn the_configuration_is_edited_as_text() {
     keys.press(&["ctrl+End"]);
     keys.type_text("bro");
     // The first proposal is `browse`.
+    let before = desk.count(LIGHT.selected).unwrap();
     keys.press(&["ctrl+space"]);
+    wait("the proposals are shown", || {
+        (desk.count(LIGHT.selected)? > before + 2_000).then_some(())
+    });
     keys.press(&["Return"]);
     keys.type_text("maybe");
     desk.wait_for_error(true);
     // A text with an error is refused.
     keys.press(&["ctrl+s"]);
-    // The list leads to the place of the error.
-    keys.press(&["F6", "Return", "shift+End"]);
-    keys.type_text("true");
+    // The list leads to the line of the error, whose column depends on how much of the line was checked.
+    keys.press(&["Home", "Up"]);
+    // The edge of the text has another colour while the list has the focus.
+    let with_focus = desk.count(LIGHT.edge).unwrap();
+    keys.press(&["F6"]);
+    wait("the list has the focus", || {
+        (desk.count(LIGHT.edge)? > with_focus + 500).then_some(())
+    });
+    keys.press(&["Return"]);
+    wait("the text has the focus", || {
+        (desk.count(LIGHT.edge)? < with_focus + 500).then_some(())
+    });
+    keys.press(&["Home", "shift+End"]);
+    keys.type_text("browse = true");
     keys.press(&["Return"]);
     let expected = desk.text.clone() + "browse = true\n";
     wait("the text is saved", || {

@@ -198,6 +198,7 @@ impl Model {
             self.draft = None;
         }
         self.opened_change = None;
+        self.leaving = None;
         self.page = page;
         let watched = Model::service_queries(page).first().copied();
         let mut effects = vec![

@@ -152,7 +152,10 @@ impl Model {
         self.websites.selected = Some(name.to_owned());
         if self.page == PageName::EditWebsite {
             self.site_edit = Fetched::Missing;
-            return self.show(PageName::Websites);
+            let leaving = self.leaving.take();
+            let mut effects = self.show(PageName::Websites);
+            effects.extend(leaving.map_or(Vec::new(), |act| self.act(act)));
+            return effects;
         }
         Vec::new()
     }

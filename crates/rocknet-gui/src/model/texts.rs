@@ -143,7 +143,11 @@ impl Model {
                 let text = self.words().text_saved.to_owned() + &warnings.collect::<String>();
                 self.undo = saved.can_undo.then_some(saved.revision);
                 self.tell(text, saved.can_undo);
-                Vec::new()
+                // The question about unsaved text is answered by the success.
+                match self.leaving.take() {
+                    Some(act) => self.act(act),
+                    None => Vec::new(),
+                }
             }
             Err(error) if error.status == CONFLICT => {
                 edit.refused(None);

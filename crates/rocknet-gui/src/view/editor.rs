@@ -70,7 +70,7 @@ impl EditorView {
         // Tab leaves the text, as other fields.
         editor.set_tab_nav(true);
         let findings = TableView::new(shared);
-        let proposals = ProposalsView::new(shared);
+        let mut proposals = ProposalsView::new(shared);
         group.end();
         let marks: Marks = Rc::default();
         let hint: Rc<RefCell<String>> = Rc::default();
@@ -87,6 +87,8 @@ impl EditorView {
         };
         let on_change = typed.clone();
         editor.set_callback(move |editor| on_change.send(editor));
+        let (on_click, list, text) = (typed.clone(), proposals.clone(), editor.clone());
+        proposals.on_click(move || on_click.accept(&list, &mut text.clone()));
         // The list of proposals gets its keys before the text.
         editor.super_handle_first(false);
         let (popup, list) = (proposals.clone(), findings.widget.clone());

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fltk::app;
 use fltk::draw;
-use fltk::enums::{Align, Key};
+use fltk::enums::{Align, Event, Key};
 use fltk::prelude::*;
 use fltk::text::TextEditor;
 use fltk::widget::Widget;
@@ -74,6 +75,41 @@ impl ProposalsView {
         self.widget.redraw();
     }
 
+    /// Calls a function when a proposal is clicked, after it was chosen. The wheel chooses others.
+    pub fn on_click(&mut self, clicked: impl Fn() + 'static) {
+        let list = self.clone();
+        self.widget.handle(move |widget, event| match event {
+            Event::Push => {
+                let row = (app::event_y() - widget.y() - 2) / ROW;
+                if list.choose_row(row) {
+                    clicked();
+                }
+                true
+            }
+            Event::MouseWheel => {
+                let is_down = app::event_dy_value() > 0;
+                list.press(if is_down { Key::Down } else { Key::Up });
+                true
+            }
+            _ => false,
+        });
+    }
+
+    /// Chooses the proposal in a row of the list. Returns false if the row has none.
+    fn choose_row(&self, row: i32) -> bool {
+        let mut state = self.state.borrow_mut();
+        let count = state.completion.as_ref().map_or(0, |list| list.proposals.len());
+        let index = usize::try_from(row)
+            .ok()
+            .filter(|row| *row < ROWS)
+            .map(|row| first(&state) + row);
+        match index.filter(|index| *index < count) {
+            Some(index) => state.chosen = index,
+            None => return false,
+        }
+        true
+    }
+
     /// Returns true if proposals are shown.
     pub fn is_shown(&self) -> bool {
         self.state.borrow().completion.is_some()
@@ -103,6 +139,11 @@ impl ProposalsView {
     }
 }
 
+/// Returns the index of the first proposal in view.
+fn first(state: &ProposalsState) -> usize {
+    (state.chosen + 1).saturating_sub(ROWS)
+}
+
 fn draw_proposals(shared: &SharedHandle, widget: &Widget, state: &ProposalsState) {
     let Some(list) = &state.completion else {
         return;
@@ -111,8 +152,7 @@ fn draw_proposals(shared: &SharedHandle, widget: &Widget, state: &ProposalsState
     let area = Area::new(widget.x(), widget.y(), widget.w(), widget.h());
     paint::fill(area, theme.card);
     let left = Align::Left | Align::Inside;
-    let first = (state.chosen + 1).saturating_sub(ROWS);
-    let shown = list.proposals.iter().enumerate().skip(first).take(ROWS);
+    let shown = list.proposals.iter().enumerate().skip(first(state)).take(ROWS);
     for (row, (index, Proposal { label, .. })) in shown.enumerate() {
         let line = Area::new(area.x + 2, area.y + 2 + row as i32 * ROW, area.w - 4, ROW);
         if index == state.chosen {

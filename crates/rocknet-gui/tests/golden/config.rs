@@ -118,8 +118,8 @@ impl Block {
 }
 
 /// Returns the comments in lines of their own.
-pub fn comments(lines: &[String]) -> Vec<&str> {
-    let all = lines.iter().map(|line| line.trim());
+pub fn comments(text: &str) -> Vec<&str> {
+    let all = text.lines().map(str::trim);
     all.filter(|line| line.starts_with('#')).collect()
 }
 

@@ -246,12 +246,12 @@ fn a_text_is_edited_checked_and_saved() {
     );
     set(&mut model, "a = 2\n");
     model.act(Act::Submit);
+    // While the text is being saved, leaving asks, and the success answers.
     assert_eq!(model.act(Act::Cancel), []);
-    model.act(Act::Stay);
+    assert_eq!(model.question(), Some(Question::Leave));
     model.report(Report::Edited(purpose(), Ok(saved(true))));
     assert!(!model.has_unsaved_input() && model.can_undo());
-    model.act(Act::Cancel);
-    assert_eq!(model.page, PageName::Server);
+    assert_eq!((model.page, model.question()), (PageName::Server, None));
 }
 
 #[test]
