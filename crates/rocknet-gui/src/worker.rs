@@ -128,10 +128,12 @@ impl Worker {
             if let Some(wish) = self.desktop.take() {
                 (self.report)(Report::Desktop(wish));
             }
+            // Jobs of the user come before the rest of a long query.
+            let earliest = if self.continue_uses() { now } else { due };
             let next = [self.logs.due(), self.desktop.due()]
                 .into_iter()
                 .flatten()
-                .fold(due, Instant::min);
+                .fold(earliest, Instant::min);
             match jobs.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(job) => self.carry_out(job),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -306,6 +308,7 @@ impl Worker {
                     queried: None,
                 });
                 self.absence = None;
+                self.services.forget_server();
                 (self.report)(Report::Connected(socket));
                 true
             }

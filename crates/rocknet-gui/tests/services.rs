@@ -176,6 +176,13 @@ fn other_servers_are_measured_and_taken_out_of_service() {
         _ => None,
     });
     assert_eq!((&*uses[0].site, &uses[0].servers[0]), ("app.localhost", &address));
+    // The second query has the same result, from memory.
+    machine.send(Job::Query(Query::Uses));
+    let again = machine.wait("they are reported again", |report| match report {
+        Report::Uses(result) => Some(result.clone().unwrap()),
+        _ => None,
+    });
+    assert_eq!(again, uses);
 
     machine.send(Job::Service(ServiceJob::Drain(address.clone(), true)));
     let report = machine.wait("the list is queried again", |report| match report {

@@ -1,14 +1,18 @@
 //! Instructions and repeated queries about services: other servers, PHP, trust stores and databases.
 
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rocknet_control::api::{ApiError, Done, Request};
 use rocknet_control::php::PhpPoolName;
 use rocknet_control::upstream::UpstreamAddress;
 
-use super::{ServerLink, Worker, services, trust};
+use super::services::{self, UsesQuery};
+use super::{ServerLink, Worker, trust};
 use crate::job::{Query, Report, ServiceJob};
+
+/// Time for which a long query is carried out before other jobs.
+const SLICE: Duration = Duration::from_millis(50);
 
 impl Worker {
     /// Sends the query that is watched, if it is due.
@@ -47,12 +51,51 @@ impl Worker {
                     services::php(&mut server.client, &machine, is_first)
                 })
             }
-            Query::Uses => self.with_server(query, Report::Uses, |server| {
-                services::uses(&mut server.client, &server.sites)
-            }),
+            Query::Uses => return self.begin_uses(),
             _ => return,
         };
         (self.report)(report);
+    }
+
+    /// Begins to query which websites use PHP and other servers. The result of an earlier query is reported if the
+    /// server has not been reloaded since.
+    fn begin_uses(&mut self) {
+        let Some(server) = &self.server else {
+            return (self.report)(Report::Uses(Err("the server is stopped".to_owned())));
+        };
+        let version = (server.status.pid, server.status.reloads);
+        match &self.services.known_uses {
+            Some((known, uses)) if *known == version => (self.report)(Report::Uses(Ok(uses.clone()))),
+            _ => self.services.uses = Some(UsesQuery::new(&server.sites)),
+        }
+    }
+
+    /// Continues the query of the websites for a short time. Returns true if there is more to do.
+    pub(super) fn continue_uses(&mut self) -> bool {
+        let Some(mut query) = self.services.uses.take() else {
+            return false;
+        };
+        let Some(server) = &mut self.server else {
+            return false;
+        };
+        let version = (server.status.pid, server.status.reloads);
+        let result = match query.step(&mut server.client, Instant::now() + SLICE) {
+            Ok(None) => {
+                self.services.uses = Some(query);
+                return true;
+            }
+            Ok(Some(uses)) => {
+                self.services.known_uses = Some((version, uses.clone()));
+                Ok(uses)
+            }
+            Err(error) => Err(self.error(error)),
+        };
+        (self.report)(match result {
+            Ok(uses) => Report::Uses(Ok(uses)),
+            Err(ApiError { status: 403, .. }) => Report::Denied(Query::Uses),
+            Err(error) => Report::Uses(Err(error.error)),
+        });
+        false
     }
 
     /// Runs a query of the server, and returns its report.

@@ -4,7 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::machine::Machine;
-use crate::job::{Query, Report};
+use super::services::UsesQuery;
+use crate::job::{Query, Report, SiteUse};
 
 /// Interval between two repetitions of a query.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -14,6 +15,10 @@ pub struct ServiceState {
     pub machine: Machine,
     /// Query that is repeated, and the time of the next one.
     watched: Option<(Query, Instant)>,
+    /// Query of the websites that use PHP and other servers, while it is carried out.
+    pub uses: Option<UsesQuery>,
+    /// Its last result, with the process and the number of reloads of the server then.
+    pub known_uses: Option<((u32, u64), Vec<SiteUse>)>,
     /// Reports of threads that wait for a program, such as `systemctl` while the user types a password.
     ended: (Sender<Report>, Receiver<Report>),
 }
@@ -23,6 +28,8 @@ impl Default for ServiceState {
         ServiceState {
             machine: Machine::default(),
             watched: None,
+            uses: None,
+            known_uses: None,
             ended: channel(),
         }
     }
@@ -32,6 +39,12 @@ impl ServiceState {
     /// Repeats a query from now on.
     pub fn watch(&mut self, query: Option<Query>, now: Instant) {
         self.watched = query.map(|query| (query, now + INTERVAL));
+    }
+
+    /// Forgets what another server has replied.
+    pub fn forget_server(&mut self) {
+        self.uses = None;
+        self.known_uses = None;
     }
 
     /// Returns the query that is due.

@@ -1,7 +1,7 @@
 //! Queries about servers that requests are forwarded to, about PHP, and about the websites that use them.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use rocknet_control::api::Request;
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
@@ -56,22 +56,44 @@ pub fn php(client: &mut Client, machine: &Machine, with_checks: bool) -> Result<
     })
 }
 
-/// Queries which websites use PHP or other servers.
-///
-/// # Errors
-///
-/// Returns the error of the server or of the connection. A website that was disabled or removed meanwhile is left out.
-pub fn uses(client: &mut Client, sites: &[SiteSummary]) -> Result<Vec<SiteUse>, ClientError> {
-    let mut uses = Vec::new();
-    for site in sites.iter().filter(|site| may_use(site)).take(MAX_DETAILS) {
-        let name = site.name.clone();
-        match client.call::<SiteDetail>(&Request::Site(SiteName { name })) {
-            Ok(detail) => uses.extend(uses_of(&detail)),
-            Err(ClientError::Api(error)) if matches!(error.status, 404 | 409) => {}
-            Err(error) => return Err(error),
+/// Query of the websites that use PHP or other servers: a request for each website. It is carried out in parts, so that
+/// hundreds of websites do not keep the worker from other jobs.
+#[derive(Debug, Default)]
+pub struct UsesQuery {
+    /// Names of the websites that are left.
+    names: VecDeque<String>,
+    found: Vec<SiteUse>,
+}
+
+impl UsesQuery {
+    /// Creates the query for a list of websites.
+    pub fn new(sites: &[SiteSummary]) -> UsesQuery {
+        let wanted = sites.iter().filter(|site| may_use(site)).take(MAX_DETAILS);
+        UsesQuery {
+            names: wanted.map(|site| site.name.clone()).collect(),
+            found: Vec::new(),
         }
     }
-    Ok(uses)
+
+    /// Sends requests until `deadline`, at least one. Returns the result once all are done.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the server or of the connection. A website that was disabled or removed meanwhile is left
+    /// out.
+    pub fn step(&mut self, client: &mut Client, deadline: Instant) -> Result<Option<Vec<SiteUse>>, ClientError> {
+        while let Some(name) = self.names.pop_front() {
+            match client.call::<SiteDetail>(&Request::Site(SiteName { name })) {
+                Ok(detail) => self.found.extend(uses_of(&detail)),
+                Err(ClientError::Api(error)) if matches!(error.status, 404 | 409) => {}
+                Err(error) => return Err(error),
+            }
+            if Instant::now() >= deadline && !self.names.is_empty() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(std::mem::take(&mut self.found)))
+    }
 }
 
 /// Returns true if the website or one of its routes may use PHP or another server. Files with PHP are files to the
