@@ -9,7 +9,7 @@ pub fn run(session: &mut DashboardSession) -> Result<(), Failure> {
     session.click("[value=purge]")?;
     reported(session, "good")?;
     // A reload of the page does not report the result again.
-    expect(session, "!location.search.includes('result')")?;
+    session.browser.wait_for("!location.search.includes('result')")?;
     session.accessible("/maintenance with a report")?;
     level(session, "rocknet_proxy")?;
     // The page before has a report too, so each step waits for the button, which only the next page has or lacks.
