@@ -132,7 +132,7 @@ pub fn read_only(session: &mut DashboardSession, site: &DashboardSite) -> Result
     session.shows("Read only")?;
     for view in ["/logs", "/settings", "/history", "/websites/add", "/explain"] {
         session.browser.open(&format!("{}{view}", session.url))?;
-        session.shows("this view needs the full token")?;
+        session.shows("needs the full token")?;
         session.accessible(&format!("{view} without permission"))?;
     }
     for view in ["/", "/websites", "/upstreams", "/php", "/maintenance"] {
