@@ -25,9 +25,14 @@ form.addEventListener("submit", (event) => {
   login({ token: form.elements.token.value });
 });
 form.dataset.ready = "";
-const code = location.hash.slice(1);
-if (code) {
-  // The code is valid once, and does not belong into the history.
+
+function useCode() {
+  const code = location.hash.slice(1);
+  if (!code) return;
+  // The code is valid once, and does not belong in the history.
   history.replaceState(null, "", "/login");
   login({ code });
 }
+// A link that is opened while this page is shown does not load the page again.
+addEventListener("hashchange", useCode);
+useCode();

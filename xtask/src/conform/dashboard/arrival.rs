@@ -29,7 +29,10 @@ pub fn run(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), F
     session.browser.wait_for("location.pathname === '/login'")?;
     session.browser.open(&other)?;
     follow(session, "/logs")?;
-    session.browser.wait_for("location.pathname === '/login'")?;
+    // The link for signing in then differs from the page only in its fragment.
+    session
+        .browser
+        .wait_for("location.pathname === '/login' && document.querySelector('form[data-ready]')")?;
     // The browser has reported the page that was not found as an error, so the errors are discarded.
     session.browser.errors()?;
     session.sign_in(site)
