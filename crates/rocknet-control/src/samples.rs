@@ -55,7 +55,7 @@ impl SampleHistory {
     }
 
     /// Adds a state, and returns the sample since the previous state. Returns `None` for the first state, and if the
-    /// interval is empty or longer than [`MAX_INTERVAL`]. `at`: time of the state, measured from the same start in all
+    /// interval is empty or longer than ten seconds. `at`: time of the state, measured from the same start in all
     /// calls.
     pub fn push(&mut self, at: Duration, status: Status) -> Option<LoadSample> {
         let before = self.last.replace((at, status));
