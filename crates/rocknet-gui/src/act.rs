@@ -133,7 +133,7 @@ pub enum LogChoice {
 pub enum CertificateView {
     #[default]
     Websites,
-    /// Trust of browsers in the own authority.
+    /// Trust of browsers in the local CA.
     Browsers,
 }
 
@@ -142,7 +142,7 @@ pub enum CertificateView {
 pub enum Fix {
     /// Writes a start page into the folder of the new website.
     CreateStartPage,
-    /// Installs the certificate of this machine's own authority in the stores of the browsers.
+    /// Installs the certificate of the local CA in the stores of the browsers.
     TrustCertificates,
     /// Puts another text into the field `name`.
     UseName(String),

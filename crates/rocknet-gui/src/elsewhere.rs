@@ -13,7 +13,7 @@ use rocknet_control::ServerAddress;
 /// Port that the documentation names for the TCP address of a server.
 const DEFAULT_PORT: u16 = 7625;
 
-/// Maximum length of a token: those of the server have 64 characters.
+/// Maximum length of a token. Tokens of the server have 64 characters.
 const MAX_TOKEN: usize = 512;
 
 /// Way to the server.

@@ -101,7 +101,7 @@ pub enum Job {
     /// Requests the start page of the website with this name, and looks the name up on this machine.
     Visit(String),
     CreateStartPage(PathBuf),
-    /// Installs the certificate of the own authority in the stores of browsers.
+    /// Installs the certificate of the local CA in the stores of browsers.
     Trust,
     /// Opens a URL, a folder or a file with the program that the desktop has for it.
     Open(String),
@@ -136,7 +136,7 @@ pub struct StartFailure {
     pub lines: Vec<String>,
 }
 
-/// Contents of a folder, as far as they tell the kind of a website.
+/// Contents of a folder that identify the kind of a website.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Inspection {
     pub exists: bool,
@@ -172,7 +172,7 @@ pub struct Poll {
 /// Report of the worker thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
-    /// The place of the server, as the file has it.
+    /// Address of the server as stored in the file.
     Place(Elsewhere),
     /// A server was found at this control socket, or at this address.
     Connected(PathBuf),
@@ -219,7 +219,7 @@ pub enum Report {
     Visited(Visit),
     /// An instruction was carried out, with its message.
     Done(String),
-    /// The own authority is trusted now.
+    /// Browsers trust the local CA now.
     Trusted,
     /// The token of this program does not permit the instruction.
     NotPermitted,

@@ -80,7 +80,7 @@ pub struct SiteUse {
     pub servers: Vec<String>,
 }
 
-/// State of the own authority in a trust store.
+/// State of the local CA in a trust store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trust {
     Trusted,

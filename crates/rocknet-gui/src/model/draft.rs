@@ -239,7 +239,7 @@ impl Draft {
         }
     }
 
-    /// Returns the errors of the last check that are about a field; for [`FieldId::Kind`], those about no field.
+    /// Returns the errors of the last check that are about a field; for [`FieldId::Kind`], the errors about no field.
     pub fn findings(&self, field: FieldId) -> Vec<&Finding> {
         let Some(Ok(checked)) = &self.checked else {
             return Vec::new();

@@ -85,7 +85,7 @@ impl Model {
         let Some(newest) = changes.first() else {
             return Vec::new();
         };
-        // An edit by hand after the change makes the server refuse, instead of discarding the edit.
+        // If the file was edited by hand after the change, the server refuses to undo it, so the edit is kept.
         self.while_online(Job::TakeBack(Undo {
             id: Some(newest.id),
             revision: Some(newest.revision.clone()),

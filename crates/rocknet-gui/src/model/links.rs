@@ -1,4 +1,4 @@
-//! Connection to the server, as far as the window knows it.
+//! Connection to the server, as known to the window.
 
 use std::path::PathBuf;
 

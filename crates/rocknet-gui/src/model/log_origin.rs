@@ -7,7 +7,7 @@ use rocknet_control::logs::{LogEvent, LogKind};
 
 use super::request_line::RequestLine;
 
-/// Origin of a line, as far as the line has it.
+/// Origin of a log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogOrigin {
     /// Website that a message names.

@@ -80,7 +80,7 @@ impl LogView {
         starts
     }
 
-    /// Takes the refusal of the server to send lines. They are requested again when the page is shown again.
+    /// Records that the server refused to send lines. They are requested again when the page is next shown.
     pub fn refuse(&mut self, reason: Option<String>) {
         self.is_followed = false;
         self.refusal = Some(reason);

@@ -87,7 +87,7 @@ mod tests {
             panic!("{effects:?}")
         };
         assert_eq!((place.place, &*place.token), (ServerPlace::Address, "abc"));
-        // Nothing of the server before is shown.
+        // Nothing from the previous server is shown.
         assert!(model.is_elsewhere() && model.status.is_none() && model.websites.count().0 == 0);
         assert_eq!(
             (model.link.clone(), model.act(Act::Submit)),

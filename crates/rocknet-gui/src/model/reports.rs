@@ -32,7 +32,7 @@ impl Model {
                 }
             }
             Report::Ways(ways) => {
-                // The server is started again in the way in which it was found.
+                // The unit that runs the server now is also used to start it again.
                 self.starter = ways.running_unit.map(Starter::Unit).or(self.starter);
                 self.ways = ways;
             }

@@ -124,7 +124,7 @@ impl Model {
         vec![Effect::Copy(text)]
     }
 
-    /// Returns the command that installs the certificate of the own authority in the store of the system. It is run as
+    /// Returns the command that installs the certificate of the local CA in the store of the system. It is run as
     /// the present user, who has the authority, and asks for root's rights itself.
     pub fn system_trust(&self) -> String {
         const COMMAND: &str = "rocknet trust";

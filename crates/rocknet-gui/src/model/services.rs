@@ -93,7 +93,7 @@ impl Services {
         own.find_map(|found| found.php.as_deref())
     }
 
-    /// Returns the trust of the browsers of this account in the own authority; `None` if it is not known.
+    /// Returns the trust of the browsers of this account in the local CA; `None` if it is not known.
     pub fn browsers_trust(&self) -> Option<bool> {
         let Fetched::Loaded(stores) = &self.trust else {
             return None;

@@ -90,7 +90,7 @@ fn name(words: &Words, draft: &Draft) -> Option<Check> {
     })
 }
 
-/// Returns the check whether browsers trust the certificate; `None` without a certificate of the own authority.
+/// Returns the check whether browsers trust the certificate; `None` without a certificate of the local CA.
 fn trust(model: &Model) -> Option<Check> {
     let words = model.words();
     let Fetched::Loaded(checks) = &model.checks else {

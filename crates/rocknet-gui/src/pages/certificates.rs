@@ -69,7 +69,7 @@ fn row(words: &Words, certificate: &CertificateSummary) -> TableRow {
     let (mark, valid) = match certificate.names.is_empty() {
         true => (Mark::Bad, words.no_certificate.to_owned()),
         false if days < 0 => (Mark::Bad, words.expired.to_owned()),
-        // Certificates of the own authority live for days, and are renewed by themselves.
+        // Certificates of the local CA live for days, and are renewed by themselves.
         false if days < SOON && certificate.fault.is_some() => {
             (Mark::Fair, fill(words.days_left, &[&days.to_string()]))
         }

@@ -1,4 +1,4 @@
-//! Trust of browsers in the own authority: a line for each store, with its repair.
+//! Trust of browsers in the local CA: a line for each store, with its repair.
 
 use super::states;
 use crate::act::{Act, Fix};
@@ -29,7 +29,7 @@ pub fn body(model: &Model) -> Body {
     })
 }
 
-/// Returns the notice that browsers warn of certificates of the own authority, if they do.
+/// Returns the notice that browsers warn of certificates of the local CA, if they do.
 pub fn banner(model: &Model) -> Option<Banner> {
     let words = model.words();
     let Fetched::Loaded(certificates) = &model.certificates else {
@@ -43,7 +43,7 @@ pub fn banner(model: &Model) -> Option<Banner> {
     })
 }
 
-/// Source of certificates of the own authority.
+/// Source of certificates of the local CA.
 pub const LOCAL: &str = "local";
 
 fn fix(words: &Words, model: &Model) -> Button {

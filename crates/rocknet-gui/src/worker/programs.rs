@@ -26,7 +26,7 @@ pub fn open(target: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Installs the certificate of the own authority in the stores of browsers. That of the system
+/// Installs the certificate of the local CA in the stores of browsers. That of the system
 /// needs root's rights, and browsers do not use it.
 ///
 /// # Errors

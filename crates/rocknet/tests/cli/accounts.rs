@@ -53,8 +53,7 @@ fn the_state_folder_is_chosen_before_privileges_are_dropped() {
     // This path leads into the server's mount namespace.
     let state = format!("/proc/{}/root/var/lib/rocknet", server.id());
     let found = fs::metadata(&state).expect("a state folder");
-    // The server runs as `nobody` (user ID 65534). Only the owner of the folder may enter it, so the folder belongs
-    // to `nobody`.
+    // `nobody` (user ID 65534), the account of the server, owns the folder and is the only one with access.
     assert_eq!((found.uid(), found.mode() & 0o777), (65_534, 0o700));
     assert!(
         !dir.path().join(".local").exists(),

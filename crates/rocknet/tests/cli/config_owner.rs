@@ -56,8 +56,8 @@ fn the_drop_in_takes_the_right_to_write_and_keeps_the_right_to_read() {
     }
     let dir = ProgramFolder::new(&[("outside", "")]);
     let (server, other) = (uid(ACCOUNT), uid("nobody"));
-    // Owner, group and mode before and after. The group IDs of `daemon` and `nobody` equal their user IDs, so `server`
-    // and `other` are used for both.
+    // File name, then user ID, group ID and mode before and after the commands. `daemon` and `nobody` each have the
+    // same number as user ID and as group ID.
     let files = [
         ("plain", (server, server, 0o644), (0, server, 0o644)),
         ("key", (server, server, 0o600), (0, server, 0o640)),
