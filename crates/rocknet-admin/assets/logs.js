@@ -10,7 +10,7 @@ let stream;
 
 function path() {
   const query = new URLSearchParams({ follow: "true" });
-  for (const id of ["kind", "level", "contains"]) if ($(id).value) query.set(id, $(id).value);
+  for (const id of ["kind", "level", "site", "contains"]) if ($(id).value) query.set(id, $(id).value);
   return `/api/logs?${query}`;
 }
 
@@ -46,7 +46,7 @@ let typing;
 $("log-filter").addEventListener("input", async ({ target }) => {
   if (target.id === "follow" && target.checked) log.scrollTop = log.scrollHeight;
   if (["kind", "level"].includes(target.id)) start();
-  if (target.id === "contains") clearTimeout(typing), (typing = setTimeout(start, 300));
+  if (["site", "contains"].includes(target.id)) clearTimeout(typing), (typing = setTimeout(start, 300));
   if (target.id === "written") {
     try {
       const { level } = await call("PUT", "/api/log-level", { level: target.value });
@@ -59,5 +59,7 @@ $("log-filter").addEventListener("input", async ({ target }) => {
   }
 });
 $("log-filter").addEventListener("submit", (event) => event.preventDefault());
+// The page of a website links to its log.
+$("site").value = new URLSearchParams(location.search).get("site") ?? "";
 $("log-filter").dataset.ready = "";
 start();

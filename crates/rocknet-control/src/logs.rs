@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
 
-/// Maximum length in bytes of the text that lines have to contain.
+/// Maximum length in bytes of the text that lines have to contain, and of the name of a site.
 const MAX_TEXT: usize = 256;
 
 /// Kind of log.
@@ -28,6 +28,8 @@ pub struct LogFilter {
     pub kind: Option<LogKind>,
     /// Only lines of the error log with at least this severity.
     pub level: Option<Level>,
+    /// Only lines of this site: requests to it, and messages that name it.
+    pub site: Option<String>,
     /// Only lines that contain this text.
     pub contains: Option<String>,
 }
@@ -40,6 +42,9 @@ pub struct LogEvent {
     pub kind: LogKind,
     /// The line, without its newline. Bytes that are not UTF-8 are replaced.
     pub line: String,
+    /// Name of the site that served the request, or that the message names; `None` for other messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
     /// Number of lines that were lost before this one, because the client was slow.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
@@ -69,6 +74,7 @@ impl LogFilter {
                     });
                 }
                 "level" => filter.level = Some(Level::from_name(&value).ok_or_else(invalid)?),
+                "site" if value.len() <= MAX_TEXT => filter.site = Some(value.into_owned()),
                 "contains" if value.len() <= MAX_TEXT => filter.contains = Some(value.into_owned()),
                 _ => return Err(invalid()),
             }
@@ -90,16 +96,20 @@ impl LogFilter {
         if let Some(level) = self.level {
             query.append_pair("level", level.name());
         }
+        if let Some(site) = &self.site {
+            query.append_pair("site", site);
+        }
         if let Some(contains) = &self.contains {
             query.append_pair("contains", contains);
         }
         query.finish()
     }
 
-    /// Returns true if a line is selected. A line of the error log without a level, such as the second line of a
-    /// message, is selected at every level.
-    pub fn selects(&self, kind: LogKind, line: &str) -> bool {
+    /// Returns true if a line of a site is selected. A line of the error log without a level, such as the second line
+    /// of a message, is selected at every level. `site`: the site of the line, if it has one.
+    pub fn selects(&self, kind: LogKind, site: Option<&str>, line: &str) -> bool {
         self.kind.is_none_or(|selected| selected == kind)
+            && self.site.as_ref().is_none_or(|selected| site == Some(selected))
             && self.contains.as_ref().is_none_or(|text| line.contains(text.as_str()))
             && self
                 .level
@@ -125,6 +135,7 @@ mod tests {
                 follow: true,
                 kind: Some(LogKind::Access),
                 level: Some(Level::Warn),
+                site: Some(":8080".into()),
                 contains: Some("a b&c=ü%".into()),
             },
         ] {
@@ -151,9 +162,13 @@ mod tests {
             (LogKind::Error, "2026-11-28T00:00:00+00:00 ERROR down", false),
             (LogKind::Access, "GET /up", true),
         ] {
-            assert_eq!(filter.selects(kind, line), expected, "{line}");
+            assert_eq!(filter.selects(kind, None, line), expected, "{line}");
+        }
+        let of_site = LogFilter::from_query(b"site=a.test").unwrap();
+        for (site, expected) in [(Some("a.test"), true), (Some("b.test"), false), (None, false)] {
+            assert_eq!(of_site.selects(LogKind::Access, site, "GET /"), expected, "{site:?}");
         }
         let access = LogFilter::from_query(b"kind=access").unwrap();
-        assert!(!access.selects(LogKind::Error, "x"));
+        assert!(!access.selects(LogKind::Error, None, "x"));
     }
 }

@@ -208,6 +208,11 @@ fn parameters(endpoint: &Endpoint) -> Vec<Parameter> {
                 "Minimum severity of lines of the error log.",
                 json!({ "type": "string", "enum": ["error", "warn", "info", "debug", "trace"] }),
             ),
+            (
+                "site",
+                "Only requests to the site with this name, and messages that name it.",
+                json!({ "type": "string" }),
+            ),
             ("contains", "Only lines with this text.", json!({ "type": "string" })),
         ],
         "/api/explain" => vec![(

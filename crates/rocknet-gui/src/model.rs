@@ -9,7 +9,6 @@ mod edits;
 mod fetched;
 mod forms;
 mod links;
-mod log_origin;
 mod log_view;
 mod notice;
 mod places;

@@ -299,6 +299,7 @@ fn fill(model: &mut Model, page: PageName) {
         PageName::Logs => drop(model.report(Report::Log(vec![LogEvent {
             kind: LogKind::Error,
             line: "2026-11-28T00:00:00 WARN  slow".to_owned(),
+            site: None,
             lost: 0,
         }]))),
         _ => {}

@@ -151,6 +151,7 @@ impl Subscriber for TracingSubscriber {
             fields: Vec::new(),
             colour,
             value: String::new(),
+            site: None,
         };
         event.record(&mut text);
         if matches!(level, Level::Debug | Level::Trace) {
@@ -171,7 +172,7 @@ impl Subscriber for TracingSubscriber {
             // The log thread has ended, so write the line to standard error, unless that would block.
             let _ = Output::open(&OutputTarget::Stderr).and_then(|mut stderr| stderr.write(&bytes));
         } else {
-            self.logger.push_error(&bytes);
+            self.logger.push_error(&bytes, text.site.as_deref());
         }
     }
 
@@ -205,6 +206,8 @@ struct EventText {
     colour: bool,
     /// Value of the last recorded field, not escaped. The allocation is reused.
     value: String,
+    /// Value of the field `site`; `None` if the event has no such field, or an empty one.
+    site: Option<String>,
 }
 
 impl EventText {
@@ -217,6 +220,9 @@ impl EventText {
             self.value.clear();
             let _ = self.value.write_fmt(value);
             line::field(&mut self.fields, self.colour, field.name(), &self.value);
+            if field.name() == "site" && !self.value.is_empty() {
+                self.site = Some(self.value.clone());
+            }
         }
     }
 }

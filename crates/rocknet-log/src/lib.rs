@@ -18,6 +18,7 @@ mod output;
 mod record;
 mod rotation;
 mod shared;
+mod sites;
 mod stamp;
 mod thread;
 pub mod throttle;
@@ -60,11 +61,13 @@ enum Message {
     Wake,
 }
 
-/// Log for access records, with the format of its lines.
+/// Log for the access records of a site, with the format of its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SinkId {
     /// Number of the log in the table of the log thread.
     destination: u32,
+    /// Number of the site, for programs that follow the log.
+    site: u32,
     format: AccessFormat,
 }
 
@@ -98,15 +101,22 @@ impl Logger {
         Ok(logger)
     }
 
-    /// Returns the sink for `target`, or `None` if the log is off. A target is opened once, even if it is used with
-    /// several formats.
+    /// Returns the sink for lines of the site with this name to `target`, or `None` if the log is off. A target is
+    /// opened once, even if several sites use it, or several formats.
     ///
     /// # Errors
     ///
     /// Fails with the path of the file if it cannot be opened.
-    pub fn sink(&self, target: &LogTarget, format: AccessFormat) -> io::Result<Option<SinkId>> {
-        let destination = self.destination(target)?;
-        Ok(destination.map(|destination| SinkId { destination, format }))
+    pub fn sink(&self, target: &LogTarget, format: AccessFormat, site: &str) -> io::Result<Option<SinkId>> {
+        let Some(destination) = self.destination(target)? else {
+            return Ok(None);
+        };
+        let site = lock(&self.shared.sites).number(site);
+        Ok(Some(SinkId {
+            destination,
+            site,
+            format,
+        }))
     }
 
     /// Creates the access log writer of a worker.
@@ -254,8 +264,8 @@ impl Logger {
         self.wake();
     }
 
-    fn push_error(&self, line: &[u8]) {
-        if self.shared.push_error(line) {
+    fn push_error(&self, line: &[u8], site: Option<&str>) {
+        if self.shared.push_error(line, site) {
             self.wake();
         }
     }

@@ -12,6 +12,7 @@ use rocknet_config::model::{Level, Rotate};
 use super::follow::NewFollower;
 use super::levels::Levels;
 use super::output::{Output, OutputTarget};
+use super::sites::{NamedRun, SiteNames};
 use rocknet_io::byte_budget::ByteBudget;
 
 /// Maximum bytes of access log lines in the channel: enough for a disk that stalls for more than a second, at a hundred
@@ -30,6 +31,9 @@ pub(super) struct Shared {
     inbox: Mutex<Inbox>,
     /// Index of each log in the table of the thread, by name. Accessed only by changes of the configuration.
     pub(super) targets: Mutex<HashMap<OutputTarget, u32>>,
+    /// Names of the sites with an access log. Accessed by changes of the configuration, and by the log thread while
+    /// access logs are followed.
+    pub(super) sites: Mutex<SiteNames>,
     /// Budget of the lines in the channel.
     pub(super) lines_budget: ByteBudget,
     /// Number of lines lost since the start, in all logs.
@@ -54,6 +58,8 @@ pub(super) struct Inbox {
     pub(super) commands: Vec<Command>,
     /// Lines of the error log, each with its newline.
     pub(super) errors: Vec<u8>,
+    /// Sites that the lines in `errors` name.
+    pub(super) error_sites: Vec<NamedRun>,
     /// Number of lines in `errors`.
     pub(super) error_lines: u64,
     /// Number of lines that did not fit into `errors`.
@@ -88,6 +94,7 @@ impl Shared {
             inbox_is_filled: AtomicBool::new(false),
             inbox: Mutex::default(),
             targets: Mutex::default(),
+            sites: Mutex::default(),
             lines_budget: ByteBudget::new(LINES_MAX),
             drops: AtomicU64::new(0),
             levels: Levels::new(level),
@@ -104,9 +111,9 @@ impl Shared {
         self.inbox_is_filled.store(true, Ordering::Release);
     }
 
-    /// Adds an error line. Returns whether the thread has to be woken; false if an earlier message has already woken
-    /// it.
-    pub(super) fn push_error(&self, line: &[u8]) -> bool {
+    /// Adds an error line. `site`: the site that it names. Returns whether the thread has to be woken; false if an
+    /// earlier message has already woken it.
+    pub(super) fn push_error(&self, line: &[u8], site: Option<&str>) -> bool {
         let mut inbox = lock(&self.inbox);
         if inbox.errors.len() + line.len() > ERRORS_MAX {
             inbox.errors_lost += 1;
@@ -114,6 +121,14 @@ impl Shared {
         } else {
             inbox.errors.extend_from_slice(line);
             inbox.error_lines += 1;
+            let end = inbox.errors.len();
+            match inbox.error_sites.last_mut() {
+                Some(last) if last.site.as_deref() == site => last.end = end,
+                _ => inbox.error_sites.push(NamedRun {
+                    site: site.map(Into::into),
+                    end,
+                }),
+            }
         }
         drop(inbox);
         !self.inbox_is_filled.swap(true, Ordering::AcqRel)

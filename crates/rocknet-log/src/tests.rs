@@ -43,7 +43,7 @@ impl TestLog {
     fn sink(&self, name: &str) -> SinkId {
         let target = LogTarget::File(self.path(name));
         self.logger
-            .sink(&target, AccessFormat::Common)
+            .sink(&target, AccessFormat::Common, "a")
             .expect("opens")
             .expect("is not off")
     }
@@ -127,7 +127,7 @@ fn a_target_is_opened_once_and_off_has_no_sink() {
     let sink = |format| {
         test_log
             .logger
-            .sink(&target, format)
+            .sink(&target, format, "a")
             .expect("opens")
             .expect("is not off")
     };
@@ -143,7 +143,7 @@ fn a_target_is_opened_once_and_off_has_no_sink() {
     assert_eq!(
         test_log
             .logger
-            .sink(&LogTarget::Off, AccessFormat::Json)
+            .sink(&LogTarget::Off, AccessFormat::Json, "a")
             .expect("nothing to open"),
         None
     );
@@ -154,7 +154,7 @@ fn a_log_that_cannot_be_opened_names_its_path() {
     let test_log = TestLog::new(NO_ROTATION);
     let error = test_log
         .logger
-        .sink(&LogTarget::File(test_log.path("none/a.log")), AccessFormat::Common)
+        .sink(&LogTarget::File(test_log.path("none/a.log")), AccessFormat::Common, "a")
         .expect_err("no folder");
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     assert_eq!(

@@ -13,10 +13,11 @@ use super::destination::{Destination, Now};
 use super::follow::{FollowedLog, Followers};
 use super::line;
 use super::output;
-use super::shared::{Command, Inbox, Shared, unix_ms};
+use super::shared::{Command, Inbox, Shared, lock, unix_ms};
+use super::sites::NamedRun;
 use super::stamp;
 use super::throttle;
-use super::writer::{Chunk, RECYCLED_MAX};
+use super::writer::Chunk;
 
 /// Maximum bytes held for all logs together, so that thousands of logs on a full disk do not exhaust the memory.
 const HELD_MAX: usize = 16 << 20;
@@ -175,22 +176,24 @@ impl LogThread {
     fn take(&mut self, chunk: Chunk) {
         let Chunk {
             destination,
-            mut bytes,
+            mut buffer,
             lines,
             lost,
             home,
         } = chunk;
-        self.shared.lines_budget.release(bytes.len() as u64);
-        self.followers.push(FollowedLog::Access, &bytes);
+        self.shared.lines_budget.release(buffer.bytes.len() as u64);
+        if self.followers.is_followed(FollowedLog::Access) {
+            let runs = lock(&self.shared.sites).resolve(&buffer.runs);
+            self.followers.push(FollowedLog::Access, &buffer.bytes, &runs);
+        }
         let now = now();
         self.change(destination as usize, |destination, rotate, room| {
             destination.count_lost(lost, "the log thread did not keep up", now);
-            destination.push(&bytes, lines, room, rotate, now);
+            destination.push(&buffer.bytes, lines, room, rotate, now);
         });
-        bytes.clear();
-        if bytes.capacity() <= RECYCLED_MAX {
+        if buffer.recycle() {
             // Fails if the writer has enough buffers or no longer exists.
-            let _ = home.try_send(bytes);
+            let _ = home.try_send(buffer);
         }
     }
 
@@ -199,6 +202,7 @@ impl LogThread {
         let Inbox {
             commands,
             errors,
+            error_sites,
             error_lines,
             errors_lost,
         } = self.shared.take_inbox();
@@ -233,7 +237,7 @@ impl LogThread {
         if let Some(index) = self.errors
             && error_lines + errors_lost > 0
         {
-            self.followers.push(FollowedLog::Error, &errors);
+            self.followers.push(FollowedLog::Error, &errors, &error_sites);
             self.change(index, |destination, rotate, room| {
                 destination.push(&errors, error_lines, room, rotate, now);
                 destination.count_lost(
@@ -321,7 +325,11 @@ impl LogThread {
             let colour = self.shared.errors_have_colour.load(Ordering::Relaxed);
             let mut bytes = Vec::new();
             line::render(&mut bytes, &self.shared.zone, now.unix_ms, colour, level, &message, &[]);
-            self.followers.push(FollowedLog::Error, &bytes);
+            let run = NamedRun {
+                site: None,
+                end: bytes.len(),
+            };
+            self.followers.push(FollowedLog::Error, &bytes, &[run]);
             self.change(index, |destination, rotate, room| {
                 destination.push(&bytes, 1, room, rotate, now);
             });

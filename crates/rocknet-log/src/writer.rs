@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use super::record::{self, Record};
 use super::shared::{Shared, unix_ms};
+use super::sites::{self, SiteRun};
 use super::stamp::Stamps;
 use super::{Message, SinkId};
 
@@ -15,7 +16,7 @@ const HAND_OVER: usize = 32 * 1024;
 const CAPACITY: usize = HAND_OVER + 4 * 1024;
 
 /// Maximum capacity in bytes of a buffer that is reused. An unusually long record can make a buffer larger.
-pub(super) const RECYCLED_MAX: usize = 2 * CAPACITY;
+const RECYCLED_MAX: usize = 2 * CAPACITY;
 
 /// Maximum number of empty buffers kept by one worker. The log thread uses fewer at a time unless its disk is slow, and
 /// this number of buffers occupies little memory after a burst.
@@ -29,12 +30,36 @@ const ACTIVE_MAX: usize = 64;
 pub(super) struct Chunk {
     /// Number of the log in the table of the log thread.
     pub(super) destination: u32,
-    pub(super) bytes: Vec<u8>,
+    pub(super) buffer: Buffer,
     pub(super) lines: u64,
     /// Lines of the same log that were lost before these.
     pub(super) lost: u64,
     /// Channel by which the empty buffer returns to the writer.
-    pub(super) home: SyncSender<Vec<u8>>,
+    pub(super) home: SyncSender<Buffer>,
+}
+
+/// Lines and their sites. Empty buffers keep their memory and are reused.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    pub(super) bytes: Vec<u8>,
+    /// Sites of the lines in `bytes`.
+    pub(super) runs: Vec<SiteRun>,
+}
+
+impl Buffer {
+    fn new() -> Buffer {
+        Buffer {
+            bytes: Vec::with_capacity(CAPACITY),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Empties the buffer. Returns false if it has grown too large to be reused.
+    pub(super) fn recycle(&mut self) -> bool {
+        self.bytes.clear();
+        self.runs.clear();
+        self.bytes.capacity() <= RECYCLED_MAX
+    }
 }
 
 /// Access log writer of one worker. It never blocks, and does not allocate once its buffers exist.
@@ -47,15 +72,15 @@ pub struct AccessWriter {
     /// Destinations with an active slot.
     active: Vec<u32>,
     /// Empty buffers that the log thread has returned.
-    spares: Receiver<Vec<u8>>,
+    spares: Receiver<Buffer>,
     /// Sender for `spares`. Each chunk carries a clone to the log thread.
-    home: SyncSender<Vec<u8>>,
+    home: SyncSender<Buffer>,
 }
 
 /// Lines of one log that have not been sent yet.
 #[derive(Default)]
 struct Slot {
-    bytes: Vec<u8>,
+    buffer: Buffer,
     lines: u64,
     /// Number of lines lost since the channel last accepted a chunk.
     lost: u64,
@@ -86,9 +111,11 @@ impl AccessWriter {
             self.activate(index);
         }
         let slot = &mut self.slots[index];
-        record::render(sink.format, &self.stamps, record, &mut slot.bytes);
+        let buffer = &mut slot.buffer;
+        record::render(sink.format, &self.stamps, record, &mut buffer.bytes);
+        sites::extend(&mut buffer.runs, sink.site, buffer.bytes.len());
         slot.lines += 1;
-        if slot.bytes.len() >= HAND_OVER && self.hand_over(index) {
+        if buffer.bytes.len() >= HAND_OVER && self.hand_over(index) {
             self.active.retain(|active| *active as usize != index);
         }
     }
@@ -118,7 +145,7 @@ impl AccessWriter {
         }
         // Only an active slot has a buffer, so that thousands of idle logs need none.
         let slot = &mut self.slots[index];
-        slot.bytes = self.spares.try_recv().unwrap_or_else(|_| Vec::with_capacity(CAPACITY));
+        slot.buffer = self.spares.try_recv().unwrap_or_else(|_| Buffer::new());
         slot.is_active = true;
         self.active.push(index as u32);
     }
@@ -131,12 +158,12 @@ impl AccessWriter {
         let slot = &mut self.slots[index];
         let chunk = Chunk {
             destination: index as u32,
-            bytes: std::mem::take(&mut slot.bytes),
+            buffer: std::mem::take(&mut slot.buffer),
             lines: std::mem::take(&mut slot.lines),
             lost: std::mem::take(&mut slot.lost),
             home: self.home.clone(),
         };
-        let bytes = chunk.bytes.len() as u64;
+        let bytes = chunk.buffer.bytes.len() as u64;
         let refused = match self.shared.lines_budget.try_reserve(bytes) {
             false => Some(chunk),
             true => match self.messages.try_send(Message::Lines(chunk)) {
@@ -155,10 +182,9 @@ impl AccessWriter {
         if let Some(mut chunk) = refused {
             self.shared.count_drops(chunk.lines);
             slot.lost = chunk.lost + chunk.lines;
-            chunk.bytes.clear();
-            slot.bytes = match chunk.bytes.capacity() <= RECYCLED_MAX {
-                true => chunk.bytes,
-                false => Vec::with_capacity(CAPACITY),
+            slot.buffer = match chunk.buffer.recycle() {
+                true => chunk.buffer,
+                false => Buffer::new(),
             };
         }
         !slot.is_active
@@ -199,6 +225,7 @@ mod tests {
     fn sink(destination: u32) -> SinkId {
         SinkId {
             destination,
+            site: 0,
             format: AccessFormat::Combined,
         }
     }
@@ -231,16 +258,21 @@ mod tests {
                 }
             };
             assert_eq!(chunk.lines, records);
-            assert!((HAND_OVER..CAPACITY).contains(&chunk.bytes.len()));
-            assert_eq!(chunk.bytes.capacity(), CAPACITY, "the buffer has not grown");
-            let memory = chunk.bytes.as_ptr();
+            let mut buffer = chunk.buffer;
+            assert!((HAND_OVER..CAPACITY).contains(&buffer.bytes.len()));
+            assert_eq!(buffer.bytes.capacity(), CAPACITY, "the buffer has not grown");
+            let all = SiteRun {
+                site: 0,
+                end: buffer.bytes.len(),
+            };
+            assert_eq!(buffer.runs, [all]);
+            let memory = buffer.bytes.as_ptr();
             assert_eq!(*first.get_or_insert(memory), memory, "the same buffer each time");
-            let mut bytes = chunk.bytes;
-            bytes.clear();
-            chunk.home.try_send(bytes).expect("room for a spare");
+            assert!(buffer.recycle());
+            chunk.home.try_send(buffer).expect("room for a spare");
         }
         assert!(
-            writer.active.is_empty() && writer.slots[0].bytes.capacity() == 0,
+            writer.active.is_empty() && writer.slots[0].buffer.bytes.capacity() == 0,
             "an idle log has no buffer"
         );
     }
@@ -258,7 +290,7 @@ mod tests {
         assert_eq!((chunk_before.lines, chunk_before.lost), (2, 0));
         writer.flush();
         let report = chunk(&receiver);
-        assert_eq!((report.lines, report.lost, report.bytes.len()), (0, 4, 0));
+        assert_eq!((report.lines, report.lost, report.buffer.bytes.len()), (0, 4, 0));
         writer.flush();
         assert!(receiver.try_recv().is_err(), "nothing is reported twice");
         drop(receiver);
@@ -285,7 +317,7 @@ mod tests {
         writer.set_time(971_211_336_000);
         writer.record(sink(0), &RECORD);
         writer.flush();
-        let line = String::from_utf8(chunk(&receiver).bytes).expect("ASCII");
+        let line = String::from_utf8(chunk(&receiver).buffer.bytes).expect("ASCII");
         assert!(line.contains("[10/Oct/2000:20:55:36 +0000]"), "{line}");
     }
 
@@ -309,8 +341,8 @@ mod tests {
         let waiting: u64 = std::iter::from_fn(|| receiver.try_recv().ok())
             .map(|message| match message {
                 Message::Lines(chunk) => {
-                    shared.lines_budget.release(chunk.bytes.len() as u64);
-                    chunk.bytes.len() as u64
+                    shared.lines_budget.release(chunk.buffer.bytes.len() as u64);
+                    chunk.buffer.bytes.len() as u64
                 }
                 Message::Wake => 0,
             })

@@ -275,7 +275,8 @@ impl Server {
         for site in &snapshot.config.sites {
             // Marks the log as used: it is open already, but `reconfigure` has marked all logs as unused. An unused log
             // is closed, and the server may lack the permission to open it again.
-            let _ = self.shared.logger.sink(&site.access.target, site.access.format);
+            let access = &site.access;
+            let _ = self.shared.logger.sink(&access.target, access.format, &site.name);
         }
         Ok(())
     }

@@ -81,7 +81,7 @@ impl Snapshot {
         for (number, site) in config.sites.iter().enumerate() {
             let number = u32::try_from(number).map_err(|_| "too many sites".to_owned())?;
             let access = logger
-                .sink(&site.access.target, site.access.format)
+                .sink(&site.access.target, site.access.format, &site.name)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
             let mut built = Site::new(
                 site,

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use rocknet_control::api::Level;
 use rocknet_control::logs::{LogEvent, LogFilter, LogKind};
 
-use super::log_origin::{HostIndex, LogOrigin};
 use super::request_line::RequestLine;
 use crate::act::LogChoice;
 
@@ -15,15 +14,12 @@ pub const MAX_LINES: usize = 2_000;
 /// Maximum length of a line in characters. Longer lines are cut, because drawing them takes time.
 const MAX_LINE: usize = 1_000;
 
-/// Line with its website.
+/// Line with the request that it records.
 #[derive(Debug)]
 pub struct KeptLine {
     pub event: LogEvent,
     /// The request, if the line is one of the access log in JSON.
     pub request: Option<RequestLine>,
-    origin: LogOrigin,
-    /// Name of the website; `None` if it is not known.
-    site: Option<String>,
 }
 
 impl KeptLine {
@@ -93,30 +89,16 @@ impl LogView {
         self.lines.clear();
     }
 
-    /// Finds the websites of all lines again, because the websites have changed.
-    pub fn resolve(&mut self, hosts: &HostIndex) {
-        for line in &mut self.lines {
-            line.site = hosts.site_of(&line.origin).map(str::to_owned);
-        }
-    }
-
     /// Adds lines.
-    pub fn push(&mut self, events: Vec<LogEvent>, hosts: &HostIndex) {
+    pub fn push(&mut self, events: Vec<LogEvent>) {
         for mut event in events {
             let is_access = event.kind == LogKind::Access;
             let request = is_access.then(|| RequestLine::parse(&event.line)).flatten();
-            let origin = LogOrigin::of(&event, request.as_ref());
             if let Some((end, _)) = event.line.char_indices().nth(MAX_LINE) {
                 event.line.truncate(end);
                 event.line.push('…');
             }
-            let site = hosts.site_of(&origin).map(str::to_owned);
-            self.lines.push_back(KeptLine {
-                event,
-                request,
-                origin,
-                site,
-            });
+            self.lines.push_back(KeptLine { event, request });
         }
         while self.lines.len() > MAX_LINES {
             self.lines.pop_front();
@@ -136,7 +118,7 @@ impl LogView {
         let of_site = self
             .lines
             .iter()
-            .filter(|line| self.site.is_none() || line.site == self.site);
+            .filter(|line| self.site.is_none() || line.event.site == self.site);
         of_site.filter(move |line| {
             is_chosen(line) && (wanted.is_empty() || line.event.line.to_lowercase().contains(&wanted))
         })
@@ -155,7 +137,7 @@ pub fn severity(event: &LogEvent) -> Option<Level> {
             level: Some(level),
             ..LogFilter::default()
         };
-        filter.selects(event.kind, &event.line)
+        filter.selects(event.kind, None, &event.line)
     };
     // A line without a level is selected at every level, also at the most severe one.
     let has_level = event
@@ -177,7 +159,15 @@ mod tests {
         LogEvent {
             kind,
             line: line.to_owned(),
+            site: None,
             lost: 0,
+        }
+    }
+
+    fn of_site(site: &str, event: LogEvent) -> LogEvent {
+        LogEvent {
+            site: Some(site.to_owned()),
+            ..event
         }
     }
 
@@ -185,13 +175,10 @@ mod tests {
     fn lines_are_bounded_and_chosen() {
         let mut view = LogView::default();
         for number in 0..MAX_LINES + 3 {
-            view.push(
-                vec![event(LogKind::Access, &format!("GET /{number}"))],
-                &HostIndex::default(),
-            );
+            view.push(vec![event(LogKind::Access, &format!("GET /{number}"))]);
         }
         assert_eq!((view.chosen().count(), view.removed), (MAX_LINES, 3));
-        view.push(vec![event(LogKind::Error, "time WARN slow")], &HostIndex::default());
+        view.push(vec![event(LogKind::Error, "time WARN slow")]);
         view.choice = LogChoice::Errors;
         assert_eq!(
             view.chosen().map(|line| &*line.event.line).collect::<Vec<_>>(),
@@ -201,10 +188,7 @@ mod tests {
         view.filter = "get /200".to_owned();
         // 200, 2000, 2001 and 2002; the first three lines were removed, and the warning a fourth.
         assert_eq!(view.chosen().count(), 4);
-        view.push(
-            vec![event(LogKind::Error, &"ä".repeat(MAX_LINE + 1))],
-            &HostIndex::default(),
-        );
+        view.push(vec![event(LogKind::Error, &"ä".repeat(MAX_LINE + 1))]);
         view.filter = "ä".to_owned();
         assert_eq!(view.chosen().next().unwrap().event.line.chars().count(), MAX_LINE + 1);
     }
@@ -213,7 +197,7 @@ mod tests {
     fn a_new_server_is_followed_anew() {
         let mut view = LogView::default();
         assert!(view.start() && !view.start());
-        view.push(vec![event(LogKind::Error, "x")], &HostIndex::default());
+        view.push(vec![event(LogKind::Error, "x")]);
         view.stop();
         assert!(view.is_empty() && view.start());
     }
@@ -234,21 +218,13 @@ mod tests {
     fn lines_of_a_website_are_chosen() {
         let mut view = LogView::default();
         let lines = vec![
-            event(LogKind::Error, "t WARN slow site=a.test"),
+            of_site("a.test", event(LogKind::Error, "t WARN slow site=a.test")),
             event(LogKind::Error, "t INFO ready"),
-            event(LogKind::Access, r#"{"host":"a.test","status":200}"#),
-            event(LogKind::Access, r#"{"host":"b.test","status":200}"#),
+            of_site("a.test", event(LogKind::Access, "GET /")),
+            of_site("b.test", event(LogKind::Access, r#"{"host":"b.test","status":200}"#)),
         ];
-        view.push(lines, &HostIndex::default());
+        view.push(lines);
         view.site = Some("a.test".to_owned());
-        assert_eq!(view.chosen().count(), 1);
-        // The list of websites arrives after the lines.
-        let site = rocknet_control::SiteSummary {
-            name: "a.test".to_owned(),
-            urls: vec!["http://a.test/".to_owned()],
-            ..rocknet_control::SiteSummary::default()
-        };
-        view.resolve(&HostIndex::new([site].iter()));
         assert_eq!(view.chosen().count(), 2);
         view.choice = LogChoice::Access;
         assert_eq!(view.chosen().count(), 1);
@@ -257,7 +233,7 @@ mod tests {
         view.choice = LogChoice::Problems;
         assert_eq!(view.chosen().count(), 1);
         let failed = event(LogKind::Access, r#"{"host":"b.test","status":404}"#);
-        view.push(vec![failed], &HostIndex::default());
+        view.push(vec![failed]);
         assert_eq!(view.chosen().count(), 2);
     }
 }

@@ -78,7 +78,7 @@ impl Model {
                 self.level = Some(level);
                 self.tell(fill(self.words().level_changed, &[level.name()]), false);
             }
-            Report::Log(events) => self.log.push(events, &self.websites.hosts()),
+            Report::Log(events) => self.log.push(events),
             Report::LogsRefused(reason) => self.log.refuse(reason),
             Report::Inspected(folder, inspection) => {
                 if let Some(draft) = &mut self.draft {
@@ -140,7 +140,6 @@ impl Model {
         if let Some(sites) = poll.sites {
             self.websites.replace(sites);
             self.collect_facts();
-            self.log.resolve(&self.websites.hosts());
         }
         if let Some(traffic) = poll.traffic {
             self.websites.measure(poll.at, &traffic);

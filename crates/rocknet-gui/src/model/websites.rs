@@ -7,7 +7,6 @@ use std::time::Duration;
 use rocknet_control::SiteSummary;
 use rocknet_control::route::RouteTraffic;
 
-use super::log_origin::HostIndex;
 use super::website_facts::WebsiteFacts;
 use crate::act::SortKey;
 
@@ -98,11 +97,6 @@ impl Websites {
     /// Returns the names of all websites.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.all.iter().map(|website| &*website.summary.name)
-    }
-
-    /// Returns the websites by the hosts of their requests.
-    pub fn hosts(&self) -> HostIndex {
-        HostIndex::new(self.all.iter().map(|website| &website.summary))
     }
 
     /// Takes counters of routes, and computes the rates since those before.

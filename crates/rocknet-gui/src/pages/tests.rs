@@ -231,6 +231,7 @@ fn lines_of_logs_are_marked_by_severity() {
     let event = |kind, line: &str| LogEvent {
         kind,
         line: line.to_owned(),
+        site: None,
         lost: 0,
     };
     model.report(Report::Log(vec![

@@ -96,17 +96,20 @@ impl LogFeed {
             FollowedLog::Access => LogKind::Access,
         };
         let mut events = String::new();
-        for line in String::from_utf8_lossy(&batch.bytes).lines() {
-            if !self.filter.selects(kind, line) {
-                continue;
-            }
-            let event = LogEvent {
-                kind,
-                line: line.to_owned(),
-                lost: std::mem::take(&mut self.lost),
-            };
-            if let Ok(json) = serde_json::to_string(&event) {
-                events.push_str(&format!("data: {json}\n\n"));
+        for (site, lines) in batch.by_site() {
+            for line in String::from_utf8_lossy(lines).lines() {
+                if !self.filter.selects(kind, site, line) {
+                    continue;
+                }
+                let event = LogEvent {
+                    kind,
+                    line: line.to_owned(),
+                    site: site.map(str::to_owned),
+                    lost: std::mem::take(&mut self.lost),
+                };
+                if let Ok(json) = serde_json::to_string(&event) {
+                    events.push_str(&format!("data: {json}\n\n"));
+                }
             }
         }
         events

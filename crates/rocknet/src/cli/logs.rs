@@ -27,6 +27,9 @@ pub struct Options {
     /// Show lines of the error log of this severity or above: error, warn, info, debug or trace
     #[arg(long, value_parser = parse_level)]
     level: Option<Level>,
+    /// Show requests to this site, and messages that name it
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
     /// Show lines that contain this text
     #[arg(long, value_name = "TEXT")]
     contains: Option<String>,
@@ -53,6 +56,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             Only::Access => LogKind::Access,
         }),
         level: options.level,
+        site: options.site.clone(),
         contains: options.contains.clone(),
     });
     let is_closed = Cell::new(false);

@@ -108,6 +108,37 @@ fn new_lines_of_all_logs_are_followed_until_the_server_stops() {
 }
 
 #[test]
+fn lines_of_a_site_are_selected() {
+    let down = "[site.\"down.test\"]\ntls = \"off\"\nlisten = \"127.0.0.1:0\"\nproxy = \"http://127.0.0.1:1\"\n";
+    let dir = ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", &format!("{SITE}{down}"))]);
+    let server = dir.serve(&["run"]);
+    let mut all = Follower::new(&dir, "follow=true");
+    let of_site = Follower::new(&dir, "follow=true&site=down.test");
+    server.get("/of-default");
+    all.wait_for(r#","site":"default"}"#);
+    server.get_from("down.test", "/of-down");
+    all.wait_for(r#","site":"down.test"}"#);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait(), Some(0));
+    let all = all.rest();
+    assert!(all.contains("/of-default") && all.contains("stopping"), "{all}");
+    let of_site = of_site.rest();
+    let events: Vec<&str> = of_site.lines().filter(|line| line.starts_with("data: ")).collect();
+    let is_one = |kind: &str, text: &str| {
+        let found = events
+            .iter()
+            .filter(|event| event.contains(kind) && event.contains(text));
+        found.count() == 1
+    };
+    assert!(is_one(r#""kind":"access""#, "/of-down"), "{of_site}");
+    assert!(is_one(r#""kind":"error""#, "127.0.0.1:1"), "{of_site}");
+    assert!(
+        events.iter().all(|event| event.ends_with(r#","site":"down.test"}"#)),
+        "{of_site}"
+    );
+}
+
+#[test]
 fn a_client_that_leaves_does_not_affect_others() {
     let dir = home();
     let server = dir.serve(&["run"]);

@@ -225,6 +225,15 @@ fn upstreams(session: &mut DashboardSession) -> Result<(), Failure> {
     session.no_errors("/upstreams")
 }
 
+/// Shows the log of the website with this name, or of all websites if the name is empty.
+fn choose_site(session: &mut DashboardSession, name: &str) -> Result<(), Failure> {
+    session.browser.evaluate(&format!(
+        "document.getElementById('site').value = '{name}', \
+         document.getElementById('site').dispatchEvent(new Event('input', {{ bubbles: true }}))",
+    ))?;
+    Ok(())
+}
+
 fn logs(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Failure> {
     session.open("/logs")?;
     session.browser.wait_for("document.querySelector('#log .level-info')")?;
@@ -232,6 +241,10 @@ fn logs(session: &mut DashboardSession, site: &DashboardSite) -> Result<(), Fail
     session
         .browser
         .wait_for("document.querySelector('#log .level-access')")?;
+    choose_site(session, "none.test")?;
+    session.shows("No line matches yet")?;
+    choose_site(session, "")?;
+    session.browser.wait_for("document.querySelector('#log .level-info')")?;
     session.browser.evaluate(
         "document.getElementById('level').value = 'error', \
          document.getElementById('level').dispatchEvent(new Event('input', { bubbles: true }))",

@@ -77,14 +77,15 @@ fn the_log_of_the_selected_website_is_shown() {
         other => panic!("{other:?}"),
     };
     assert_eq!(lines(&model).empty, model.words().no_lines);
-    let line = |text: &str| LogEvent {
+    let line = |site: &str| LogEvent {
         kind: LogKind::Error,
-        line: format!("2026-11-28T00:00:00 WARN  {text}"),
+        line: format!("2026-11-28T00:00:00 WARN  slow site={site}"),
+        site: Some(site.to_owned()),
         lost: 0,
     };
-    model.report(Report::Log(vec![line("x site=site-0.test")]));
+    model.report(Report::Log(vec![line("site-0.test")]));
     assert_eq!(lines(&model).empty, model.words().no_line_of_site);
-    model.report(Report::Log(vec![line("y site=site-1.test")]));
+    model.report(Report::Log(vec![line("site-1.test")]));
     assert_eq!(lines(&model).lines.len(), 1);
     // A second press, on the page itself, keeps the choice.
     model.act(Act::ShowSiteLog);
