@@ -114,7 +114,7 @@ pub(crate) fn find_target_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns the position of the next colon at or after `at`.
+/// Returns the position of the next colon at or after `at`; `None` if there is no colon.
 #[inline]
 pub(crate) fn find_colon(bytes: &[u8], mut at: usize) -> Option<usize> {
     while let Some(word) = word_at(bytes, at) {

@@ -1,8 +1,8 @@
 //! Parses the response heads of CGI, FastCGI, SCGI and uwsgi programs (RFC 3875 §6), and defines the error for a
 //! variable that one of these protocols cannot encode.
 //!
-//! A head consists of field lines, of which one may be `Status`, and an empty line. An HTTP status line may come first
-//! where [`StatusLine`] allows it.
+//! A head consists of field lines and an empty line. One of the fields may be `Status`. An HTTP status line may come
+//! first where [`StatusLine`] allows it.
 
 use std::fmt;
 

@@ -148,7 +148,7 @@ impl FieldIndex {
         self.repeated & name.bit() != 0
     }
 
-    /// Returns the position of the value of the first line with this name.
+    /// Returns the position of the value of the first line with this name; `None` if the name does not occur.
     #[inline]
     pub fn value_span(&self, name: KnownField) -> Option<ByteSpan> {
         if !self.contains(name) {
@@ -219,7 +219,7 @@ impl<'a> Fields<'a> {
         Self { bytes, index }
     }
 
-    /// Returns the value of the first line with this name.
+    /// Returns the value of the first line with this name; `None` if the name does not occur.
     #[inline]
     pub fn get(&self, name: KnownField) -> Option<&'a [u8]> {
         self.index.value_span(name).map(|span| span.of(self.bytes))

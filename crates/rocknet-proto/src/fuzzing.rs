@@ -30,7 +30,7 @@ const SMALL: Limits = Limits {
     target_size: 64,
     trailer_size: 64,
     chunk_extension: 32,
-    // A fuzzer reaches this size with an announced length.
+    // A fuzzer exceeds this limit without sending as much: it declares a longer body in Content-Length.
     body_size: 1 << 20,
 };
 

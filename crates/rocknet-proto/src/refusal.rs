@@ -224,7 +224,7 @@ impl Refusal {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::RequestLine => "a malformed request line",
-            Self::RequestLineEnd => "a request line that does not end with CRLF",
+            Self::RequestLineEnd => "a bare CR or LF in the request line",
             Self::EmptyLines => "too many empty lines before the request",
             Self::MethodNotToken => "a method that is not a token",
             Self::MethodTooLong => "a method that is too long",

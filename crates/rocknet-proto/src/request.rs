@@ -165,8 +165,8 @@ impl OwnedRequest {
         }
     }
 
-    /// Creates a GET request that no client sent: a subrequest, or the request of a server push. `target` is in origin
-    /// form.
+    /// Creates a GET request that no client sent, such as the request of a server push, or the request that `explain`
+    /// evaluates on the command line. `target` is in origin form.
     pub fn synthetic_get(version: Version, authority: &[u8], target: &[u8], fields: &[(KnownField, &[u8])]) -> Self {
         let mut bytes = Vec::new();
         let mut put = |part: &[u8]| {

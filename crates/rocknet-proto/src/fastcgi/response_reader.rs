@@ -178,7 +178,7 @@ impl ResponseReader {
                     };
                     return Ok(RecordProgress { consumed: at, event });
                 }
-                // The check after the `match` leaves this state.
+                // Does not occur here: the check after the `match` leaves this state at once.
                 ReaderState::Padding(0) => {}
                 ReaderState::Padding(left) => {
                     let skipped = (bytes.len() - at).min(usize::from(left));

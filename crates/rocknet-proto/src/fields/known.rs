@@ -114,7 +114,7 @@ impl KnownField {
         }
     }
 
-    /// Returns the known name that the bytes spell, in any case.
+    /// Returns the known name that the bytes spell, in any case; `None` if the name is not known.
     #[inline]
     pub fn from_name(name: &[u8]) -> Option<KnownField> {
         Self::from_prefix(name, name.len())
@@ -294,7 +294,7 @@ const fn spellings() -> [Spelling; COUNT] {
 /// Returns the words of a known name.
 const fn spell(known: KnownField) -> Spelling {
     let name = known.as_str().as_bytes();
-    assert!(name.len() <= MAX_NAME, "a known name is longer than its words");
+    assert!(name.len() <= MAX_NAME, "a known name is longer than `MAX_NAME` bytes");
     let mut spelling = Spelling {
         lower: [0; 4],
         fold: [0; 4],

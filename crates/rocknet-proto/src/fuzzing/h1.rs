@@ -126,10 +126,11 @@ fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
 }
 
 /// Returns the events of a client that receives `pieces` after one request, in the form of [`server_transcript`].
-/// `upgrade` is the value of the request's `Upgrade` field. The last line is `blocked` if bytes are left that belong to
-/// no response, `switched` after a change of the protocol, or the error. Otherwise it is `reusable`, or else the effect
-/// of the end of the connection after these pieces: `end by close` if it ends the body of the response, or `not
-/// reusable` if the response was complete before.
+/// `upgrade` is the value of the request's `Upgrade` field; `None` leaves the field out.
+///
+/// The last line is `switched` after a change of the protocol, `reusable` if the connection may carry another request,
+/// or the error. In all other cases the upstream closes the connection after these pieces. The last line is then
+/// `end by close` if the close ends the body of the response, and `not reusable` if the response was complete before.
 pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
     let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
     let mut transcript = Transcript::default();

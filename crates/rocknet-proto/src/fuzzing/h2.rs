@@ -195,7 +195,8 @@ impl Caller {
         true
     }
 
-    /// Responds with a body of [`BIG`] or [`SMALL`] bytes, unless the timing is `Never` or the response has ended.
+    /// Responds with a body of [`BIG`] or [`SMALL`] bytes. Does nothing if the timing is `Never`, if the response has
+    /// ended, or if the stream no longer exists.
     fn respond(&mut self, stream: StreamId, is_big: bool) {
         let size = if is_big { BIG } else { SMALL };
         if !self.connection.may_respond(stream) || self.timing == H2ResponseTiming::Never {

@@ -11,8 +11,8 @@ pub struct Hpack {
 }
 
 impl Hpack {
-    /// Creates a decoder with a dynamic table of at most `table_size` bytes, and an encoder like that of a new
-    /// connection.
+    /// Creates a decoder with a dynamic table of at most `table_size` bytes, and an encoder with the default table size
+    /// of a new connection.
     pub fn new(table_size: usize) -> Hpack {
         Hpack {
             decoder: Decoder::new(table_size),

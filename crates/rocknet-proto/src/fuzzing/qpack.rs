@@ -34,7 +34,7 @@ impl Qpack {
     }
 
     /// Sets the table capacity in bytes and the number of blocked streams that the peer's decoder permits. Must be
-    /// called at most once, because a peer sends its settings once (RFC 9204 §5).
+    /// called at most once, because a peer sends its settings once (RFC 9114 §7.2.4).
     pub fn set_peer_settings(&mut self, capacity: u64, blocked_streams: u64) {
         self.encoder.set_client_settings(capacity, blocked_streams);
     }

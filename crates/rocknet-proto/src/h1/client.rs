@@ -102,7 +102,7 @@ pub struct RequestLine<'a> {
     pub host: &'a [u8],
     /// Length of the body.
     pub length: Length,
-    /// Value of Upgrade, to switch protocols.
+    /// Value of Upgrade, to switch protocols; `None` if no switch is requested.
     pub upgrade: Option<&'a [u8]>,
     /// True to send `Connection: close`.
     pub close: bool,
@@ -292,7 +292,7 @@ impl ClientConnection {
     }
 
     /// Handles the end of the connection, after all received bytes were passed to `receive`. Returns true if the close
-    /// ends the response, and false if no response was expected.
+    /// ends the response, and false if no response was expected or `receive` had stopped reading before.
     ///
     /// # Errors
     ///

@@ -55,20 +55,20 @@ pub(crate) fn digits(text: &[u8]) -> Option<u64> {
 
 /// Checks that `chunked` is the only transfer coding.
 fn chunked(fields: Fields<'_>) -> Result<(), FramingError> {
-    // Set if a coding other than `chunked` occurs.
-    let mut others = false;
-    // Set if the last coding so far is `chunked`, after which no other coding may follow.
-    let mut last = false;
+    // True if a coding other than `chunked` occurs.
+    let mut has_other = false;
+    // True if the last coding so far is `chunked`, after which no other coding may follow.
+    let mut is_chunked_last = false;
     for line in fields.get_all(KnownField::TransferEncoding) {
         for coding in line.split(|&byte| byte == b',').map(trim) {
-            if last || coding.is_empty() {
+            if is_chunked_last || coding.is_empty() {
                 return Err(FramingError::CodingInvalid);
             }
-            last = coding.eq_ignore_ascii_case(b"chunked");
-            others |= !last;
+            is_chunked_last = coding.eq_ignore_ascii_case(b"chunked");
+            has_other |= !is_chunked_last;
         }
     }
-    match (last, others) {
+    match (is_chunked_last, has_other) {
         (true, false) => Ok(()),
         // Other codings before `chunked` are valid, but they are not supported.
         (true, true) => Err(FramingError::CodingUnknown),

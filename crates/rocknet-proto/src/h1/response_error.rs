@@ -34,7 +34,7 @@ impl ResponseError {
         match self {
             Self::Unsolicited => "a response without a request",
             Self::StatusLine => "a malformed status line",
-            Self::StatusLineEnd => "a status line that does not end with CRLF",
+            Self::StatusLineEnd => "a bare CR or LF in the status line",
             Self::Version => "an unsupported version",
             Self::UnsolicitedUpgrade => "an upgrade that was not requested or is invalid",
             Self::TooManyInterim => "too many interim responses",

@@ -141,7 +141,8 @@ pub enum ConnectionEvent {
         /// Stream of the request.
         stream: StreamId,
     },
-    /// The stream was reset before its response ended, by the client or because of the client's error.
+    /// The stream was reset before its response ended: by the client, or by the server because of an error of the
+    /// client or a request body above its limit.
     Reset {
         /// Stream that no longer exists.
         stream: StreamId,
@@ -245,8 +246,8 @@ pub struct ServerConnection {
     /// Priorities received before their streams were opened, by stream number.
     early_priorities: Vec<(u32, Priority)>,
     /// Streams whose last DATA frame header is written and whose request body is discarded. They can be reset only
-    /// after the payload of that frame, so the next call of [`next_data`](Self::next_data) resets them. Each stream is
-    /// listed at most once.
+    /// after the payload of that frame. The next call of [`next_data`](Self::next_data) resets those whose receive
+    /// window is used up. Each stream is listed at most once.
     ending: Vec<StreamId>,
     /// Number of the last stream that the client opened.
     last_client_stream: u32,

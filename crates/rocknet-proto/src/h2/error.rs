@@ -98,11 +98,13 @@ pub enum ConnectionError {
     WrongStream,
     /// Padding is as long as the frame's payload or longer (RFC 9113 §6.1).
     Padding,
-    /// A frame is on an idle stream (RFC 9113 §5.1).
+    /// A frame is on an idle stream (RFC 9113 §5.1). Also PRIORITY_UPDATE for a push that was not promised (RFC 9218
+    /// §7.1).
     IdleStream,
     /// A frame is on a stream that both sides have ended, or that the client has reset (RFC 9113 §5.1).
     ClosedStream,
-    /// The number of a new stream is even, or not greater than that of every earlier stream (RFC 9113 §5.1.1).
+    /// The number of a new stream is even, or is not above the highest number that the client has used (RFC 9113
+    /// §5.1.1).
     InvalidStreamId,
     /// Another frame interrupts a field block, or CONTINUATION arrives without a field block to continue (RFC 9113
     /// §6.10).
@@ -164,7 +166,7 @@ impl ConnectionError {
             Self::FrameSize => "a frame of a size that its type does not allow",
             Self::WrongStream => "a frame on a stream that its type does not allow",
             Self::Padding => "padding as long as the payload of its frame, or longer",
-            Self::IdleStream => "a frame on an idle stream",
+            Self::IdleStream => "a frame on or for an idle stream",
             Self::ClosedStream => "a frame on a closed stream",
             Self::InvalidStreamId => "an even or non-increasing stream number",
             Self::Continuation => "an interrupted field block, or CONTINUATION without one",

@@ -28,8 +28,8 @@ pub(crate) const CREDITED_FRAME: u64 = 32;
 /// stream whose window stays below this size is reset after the configured time `limits.send_stall`.
 const MIN_USEFUL_FRAME: u64 = 16;
 
-/// Window for sending: the number of bytes that the peer still permits. Negative after the peer has reduced its initial
-/// window (RFC 9113 §6.9.2).
+/// Window for sending: the number of bytes that the peer still permits. It can become negative when the peer reduces
+/// its initial window (RFC 9113 §6.9.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SendWindow {
     size: i64,

@@ -272,7 +272,7 @@ struct ResponseFields {
     is_malformed: bool,
 }
 
-/// Capacity in bytes of the field buffer that is kept for the next block.
+/// Maximum capacity in bytes that the field buffer keeps after each field.
 const MAX_SPARE_CAPACITY: usize = 4096;
 
 impl FieldSink for ResponseFields {

@@ -40,13 +40,13 @@ impl Scheduler {
         self.nonempty == 0
     }
 
-    /// Returns the urgency of the stream that is next.
+    /// Returns the urgency of the stream that is next; `None` if no stream is in a queue.
     #[inline]
     pub(crate) fn urgency(&self) -> Option<u8> {
         (self.nonempty != 0).then(|| (self.nonempty.trailing_zeros() / 2) as u8)
     }
 
-    /// Returns the slot of the stream that is next.
+    /// Returns the slot of the stream that is next; `None` if no stream is in a queue.
     #[inline]
     pub(crate) fn front(&self) -> Option<u16> {
         let urgency = self.urgency()?;

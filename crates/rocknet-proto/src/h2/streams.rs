@@ -300,7 +300,7 @@ impl Streams {
 
 const _: () = assert!(
     256 % RESET_HISTORY == 0 && 256 % ENDED_HISTORY == 0,
-    "the histories divide the range of their 8-bit positions"
+    "the positions have 8 bits, so the length of each history must divide 256"
 );
 
 #[cfg(test)]

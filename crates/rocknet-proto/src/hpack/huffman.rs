@@ -26,8 +26,8 @@ pub(crate) const fn decoded_bound(coded: usize) -> usize {
 /// Decodes `coded` into `room` and returns the number of bytes written. `room` has [`decoded_bound`] bytes, so it is
 /// never exhausted.
 fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
-    // The next bits are at the top of `bits`. After the first `count` bits, `bits` may hold bits of bytes that are not
-    // counted yet, then zeros; at the end of the input it holds ones.
+    // The next `count` bits of the input are at the top of `bits`. The bits below them belong to a byte that is not
+    // counted yet, or are zeros; at the end of the input they are ones.
     let (mut bits, mut count, mut at) = (0u64, 0u32, 0usize);
     let mut written = room.iter_mut();
     let mut size = 0;

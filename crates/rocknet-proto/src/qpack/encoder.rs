@@ -43,7 +43,7 @@ struct OpenSection {
     base: u64,
     /// Required Insert Count so far.
     required: u64,
-    /// Absolute index of the oldest entry referred to so far.
+    /// Absolute index of the oldest entry referred to so far; `u64::MAX` without references.
     oldest: u64,
     /// Set if references to entries that the client may not have received are allowed in the section.
     may_block: bool,
@@ -96,7 +96,7 @@ impl Encoder {
         }
     }
 
-    /// Applies the client's settings, which arrive once (RFC 9204 §5).
+    /// Applies the client's settings, which arrive once (RFC 9114 §7.2.4).
     pub(crate) fn set_client_settings(&mut self, max_capacity: u64, blocked_streams: u64) {
         self.max_entries = max_entries(max_capacity);
         self.blocked_max = blocked_streams;

@@ -5,7 +5,7 @@ use super::QpackError;
 /// Capacity in bytes that is kept between instructions.
 const MAX_SPARE_CAPACITY: usize = 512;
 
-/// Incomplete instruction at the end of the bytes received. The handler bounds its length.
+/// Incomplete instruction at the end of the bytes received. The function that is passed to `receive` bounds its length.
 #[derive(Debug, Default)]
 pub(super) struct InstructionBuffer {
     partial: Vec<u8>,

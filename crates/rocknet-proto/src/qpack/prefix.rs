@@ -8,7 +8,8 @@ use crate::hpack::dynamic_table::ENTRY_OVERHEAD;
 /// State of the dynamic table to which a field section refers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SectionPrefix {
-    /// Insert count with which the section can be decoded. 0 if the section does not refer to the dynamic table.
+    /// Number of insertions after which the section can be decoded. 0 if the section does not refer to the dynamic
+    /// table.
     pub required: u64,
     /// Absolute index from which the indices in field lines are counted (RFC 9204 §3.2.5, §3.2.6).
     pub base: u64,
@@ -52,6 +53,7 @@ impl SectionPrefix {
 }
 
 /// Restores a Required Insert Count that was encoded modulo twice the maximum number of entries (RFC 9204 §4.5.1.1).
+/// Returns `None` if no encoder produces `encoded`.
 fn decode_required(encoded: u64, max_entries: u64, inserted: u64) -> Option<u64> {
     if encoded == 0 {
         return Some(0);

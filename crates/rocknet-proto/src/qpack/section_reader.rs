@@ -118,7 +118,7 @@ impl<'a> SectionReader<'a> {
     }
 
     /// Decodes the value of a literal, which starts at `at`, and returns its end. Literals that must never be indexed
-    /// are treated like others, because the server does not re-encode requests.
+    /// are treated like other literals, because the server does not re-encode requests.
     fn decode_literal(&self, name: Name<'_>, at: usize, sink: &mut impl FieldSink) -> Result<usize, QpackError> {
         let (value, end) = self.string(at, 8)?;
         if sink.is_full() {

@@ -1,4 +1,4 @@
-//! Dynamic table with absolute indices (RFC 9204 §3.2). Storage and eviction are those of HPACK.
+//! Dynamic table with absolute indices (RFC 9204 §3.2). Entries are stored and evicted by the dynamic table of HPACK.
 
 use crate::hpack::NameClass;
 use crate::hpack::dynamic_table::{DynamicTable, ENTRY_OVERHEAD, TableEntry};

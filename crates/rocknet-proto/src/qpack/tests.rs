@@ -269,7 +269,8 @@ fn blocked_streams_are_counted_once_until_their_entries_arrive() {
     assert_eq!(decode(&mut decoder, 8, &hex("0000 c0")), Ok(fields(&[":authority: "])));
     decoder.cancel(4);
     assert_eq!(decode(&mut decoder, 8, &second), Ok(None));
-    // The entry of stream 0 arrives, so that stream 0 is no longer blocked before it is decoded.
+    // The entry that stream 0 waits for arrives. Stream 0 then no longer counts as blocked, although its section is not
+    // decoded yet.
     assert_eq!(decoder.receive_instructions(&hex("4161 0162")), Ok(1));
     assert!(decoder.is_ready(&first) && !decoder.is_ready(&second));
     assert_eq!(decode(&mut decoder, 12, &second), Ok(None));
@@ -329,7 +330,7 @@ fn memory_of_the_decoder_is_bounded() {
     let mut decoder = Decoder::new(4096, 4);
     assert_eq!(decoder.receive_instructions(&hex("3f e11f")), Ok(1));
     // The largest incomplete instruction: two coded strings, each with four coded bytes for every byte of the largest
-    // entry. `is_name` selects the form of a name instead of that of a value.
+    // entry. `is_name` selects the encoding of a name instead of a value.
     let string = |is_name: bool| {
         let length = (4096 - 32) * 4;
         let mut bytes = Vec::new();

@@ -37,7 +37,7 @@ pub enum HostKind {
 }
 
 impl<'a> Authority<'a> {
-    /// Parses `host [":" port]`; an empty port counts as missing.
+    /// Parses `host [":" port]`; an empty port counts as missing. Returns `None` if the host or the port is invalid.
     ///
     /// Names are stricter than in RFC 3986: only letters, digits, `-`, `_` and dots are valid. Percent-encoding and
     /// sub-delims are refused, because DNS names do not contain them, and no site can be configured with such a name.

@@ -138,7 +138,7 @@ fn number(digits: &[u8]) -> Option<u64> {
         .try_fold(0, |sum, &b| b.is_ascii_digit().then(|| sum * 10 + u64::from(b - b'0')))
 }
 
-/// Returns the number of a month, from 1 on.
+/// Returns the number of a month, from 1 to 12; `None` for other bytes.
 fn month(name: &[u8]) -> Option<u64> {
     MONTH_NAMES
         .iter()

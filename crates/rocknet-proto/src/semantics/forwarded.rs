@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use super::list::parts;
 use crate::bytes::is_token;
 
-/// An element of `Forwarded`, which describes the request that one proxy received. Other parameters, such as `by`, are
-/// ignored.
+/// An element of `Forwarded`, which describes the request that one proxy received. Missing parameters are `None`. Other
+/// parameters, such as `by`, are ignored.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Element<'a> {
     /// Node that sent the request to the proxy: an address, `unknown`, or an obfuscated identifier.

@@ -7,8 +7,8 @@ pub fn preloads(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     parts(value, b',').filter_map(preload)
 }
 
-/// Returns the target of a link such as `<target>; rel="preload"; as=style`. A target with a comma is not found,
-/// because the list is split at the comma.
+/// Returns the target of a link such as `<target>; rel="preload"; as=style`; `None` for other links and for links with
+/// `nopush`. A target with a comma is not found, because the list is split at the comma.
 fn preload(link: &[u8]) -> Option<&[u8]> {
     let rest = link.strip_prefix(b"<")?;
     let end = rest.iter().position(|&byte| byte == b'>')?;

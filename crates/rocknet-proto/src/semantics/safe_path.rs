@@ -207,7 +207,8 @@ fn is_plain(raw: &[u8]) -> bool {
     depth < MAX_DEPTH && (last.is_empty() || safe_name::is_plain(last))
 }
 
-/// Bytes that are valid at every position. Dots and slashes are not among them, because they depend on their position.
+/// Bytes that are valid at every position. Dots, slashes and spaces are not among them, because their validity depends
+/// on their position.
 const PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0x21;

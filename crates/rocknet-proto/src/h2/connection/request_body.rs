@@ -10,8 +10,8 @@ use crate::h2::streams::StreamId;
 use crate::multiplexed::Flood;
 use crate::multiplexed::Malformed;
 
-/// Returns the length of a DATA frame's padding, or `None` if the byte that holds it has not arrived. `rest` holds the
-/// unread bytes after the frame header.
+/// Returns the length of a DATA frame's padding, or `None` if the byte that holds it has not arrived. Fails if the
+/// padding does not fit in the frame. `rest` holds the unread bytes after the frame header.
 #[inline]
 pub(super) fn padding(header: &FrameHeader, rest: &[u8]) -> Result<Option<u8>, ConnectionError> {
     if !header.has(frame::PADDED) {
@@ -206,10 +206,10 @@ impl ServerConnection {
         }
     }
 
-    /// Resets a stream whose request body is discarded, once the response has ended and the window is used up (RFC 9113
-    /// §8.1, NO_ERROR). Until then the body is received but the window is not extended. An earlier reset would gain
-    /// little, because most of the body is in flight already. It could also make a client that is still sending lose
-    /// the response.
+    /// Resets a stream whose request body is discarded, if its response has ended and its receive window is used up
+    /// (RFC 9113 §8.1, NO_ERROR). Until then the body is received, but the window is not extended. An earlier reset
+    /// would gain little, because most of the body is in flight already. It could also make a client that is still
+    /// sending lose the response.
     pub(super) fn reset_discarding(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get(id) else { return };
         if !stream.state.can_send() && stream.receive_window.available() == 0 {
@@ -222,8 +222,8 @@ impl ServerConnection {
     /// Reports `size` bytes of the request body as consumed, so that the client may send as many again (RFC 9113 §6.9).
     /// At most the bytes reported by [`ConnectionEvent::Data`] and not yet released are counted.
     pub fn release(&mut self, id: StreamId, size: u32, out: &mut Vec<u8>) {
-        let Some(stream) = self.streams.get_mut(id) else { return };
         // The bytes of a removed stream were released on its removal.
+        let Some(stream) = self.streams.get_mut(id) else { return };
         let size = size.min(stream.unreleased);
         stream.unreleased -= size;
         if stream.state.can_receive()

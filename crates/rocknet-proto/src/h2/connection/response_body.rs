@@ -52,7 +52,8 @@ impl ServerConnection {
     /// Writes the header of the next DATA frame, with a payload of at most `max_size` bytes. Returns `None` if no data
     /// can be sent. The order of streams follows their priorities (RFC 9218 §10).
     ///
-    /// First it writes RST_STREAM for streams whose last frame was written while their request body is discarded.
+    /// First it writes RST_STREAM for streams whose last frame was written while their request body is discarded, if
+    /// their receive windows are used up.
     #[inline]
     pub fn next_data(&mut self, max_size: u64, out: &mut Vec<u8>) -> Option<DataGrant> {
         self.reset_ended(out);
@@ -157,7 +158,7 @@ impl ServerConnection {
     }
 
     /// Returns whether this stream is more urgent than the stream that sends next; `false` if no stream has data to
-    /// send.
+    /// send, or if this stream no longer exists.
     pub fn precedes_next(&self, id: StreamId) -> bool {
         // Lower numbers are more urgent (RFC 9218 §4.1).
         let urgency = self.streams.get(id).map(|stream| stream.priority.urgency);

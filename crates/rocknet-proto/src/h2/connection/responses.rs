@@ -120,7 +120,7 @@ impl ServerConnection {
         // Lower numbers are more urgent (RFC 9218 §4.1).
         let urgency = stream.priority.urgency;
         let sends_now = body_size <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
-            && self.streams.scheduler.urgency().is_none_or(|ahead| ahead >= urgency);
+            && self.streams.scheduler.urgency().is_none_or(|next| next >= urgency);
         // The frame size is known in advance unless the block must begin with a table size or needs CONTINUATION.
         if self.encoder.has_sent_table_size() && head.encoded_len() <= self.client.max_frame_size as usize {
             let flags = END_HEADERS | if body_size == 0 { END_STREAM } else { 0 };
@@ -233,7 +233,8 @@ impl ServerConnection {
         }
     }
 
-    /// Resets streams whose last frame is written and whose request body is discarded.
+    /// Resets the streams of `ending` whose receive windows are used up. The others are reset by `read_data` once the
+    /// client has used up their windows.
     #[inline]
     pub(super) fn reset_ended(&mut self, out: &mut Vec<u8>) {
         while let Some(id) = self.ending.pop() {

@@ -10,7 +10,7 @@ pub(super) struct SlotIndex {
     used: usize,
 }
 
-/// Number of buckets of the first table. Every table has a power of two of them, so that a mask finds the bucket.
+/// Number of buckets of the first table. The number is always a power of two, so that a mask finds the bucket.
 const MIN_BUCKETS: usize = 8;
 
 impl SlotIndex {

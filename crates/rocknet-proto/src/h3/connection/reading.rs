@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::request::Version;
 
 /// Number of unknown frames that each request refunds to the flood budget, because some clients send such frames with
-/// every request (RFC 9114 §7.2.8).
+/// every request, to keep servers tolerant of them (RFC 9114 §7.2.8).
 const UNKNOWN_PER_REQUEST: u16 = 2;
 
 /// Result of reading from a stream. `None` means that there is no event, and that reading continues if bytes are left.
@@ -235,7 +235,6 @@ impl ServerConnection {
             return self.reset(context, id, Malformed::Protocol.into());
         }
         stream.is_reported = true;
-        // Some clients send unknown frames with each request to keep servers tolerant (RFC 9114 §7.2.8).
         self.budget.refund(Flood::Unknown, UNKNOWN_PER_REQUEST);
         stream.remaining_length = info.content_length;
         stream.remaining_limit = context.limits.body_size;

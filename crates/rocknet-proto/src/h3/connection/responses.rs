@@ -126,8 +126,8 @@ impl ServerConnection {
         }
     }
 
-    /// Returns whether the request on a stream is still read. If not, the stream has ended, or the rest of the request
-    /// is ignored.
+    /// Returns whether a stream is open: its response has not ended, or it is a tunnel whose client has not ended its
+    /// side. If the stream is not open, bytes that the client still sends on it are ignored.
     pub fn is_open(&self, id: StreamId) -> bool {
         self.streams.get(id).is_some()
     }

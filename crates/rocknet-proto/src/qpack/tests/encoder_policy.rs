@@ -43,7 +43,7 @@ fn static_section(lines: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn the_capacity_is_that_of_the_client_up_to_a_limit() {
+fn the_capacity_that_the_client_permits_is_used_up_to_a_limit() {
     // Capacity in bytes that the client permits, and the instruction that sets the capacity, in hexadecimal. No entry
     // fits into less than 32 bytes. The limit of the encoder is 4,096 bytes.
     for (capacity, expected) in [
