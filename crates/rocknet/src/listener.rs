@@ -216,7 +216,7 @@ impl ActiveListener {
     }
 
     /// Replaces the configuration of all workers. `connections` is the maximum number of open connections per worker.
-    /// `quic`: UDP sockets, one for each worker, that are added; empty if none are.
+    /// `quic`: UDP sockets to add, one for each worker; empty if none are added.
     pub fn swap(&mut self, snapshot: &Arc<Snapshot>, connections: usize, quic: Vec<QuicSocket>) {
         self.quic.extend(quic.iter().cloned());
         let mut quic = quic.into_iter();

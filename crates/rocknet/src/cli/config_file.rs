@@ -162,7 +162,8 @@ fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
     }
 }
 
-/// New file beside the configuration file, which it replaces. If it is dropped before the rename, it is removed.
+/// New file with a temporary name beside a configuration file, which it then replaces or creates. If it is dropped
+/// before a rename, it is removed.
 struct NewFile {
     file: File,
     /// Path of the new file; `None` after the rename.

@@ -73,8 +73,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Fails if an address cannot be bound, [`StartHooks::before_threads`] fails, the configuration cannot be applied,
-    /// or a thread cannot be started.
+    /// Fails if an address cannot be bound, a hook fails, the configuration cannot be applied, or a thread cannot be
+    /// started.
     pub fn start(mut config: Config, mounts: Vec<Mount>, hooks: &mut dyn StartHooks) -> Result<Server, StartError> {
         // The uptime counts from here.
         uptime_ms();
