@@ -29,10 +29,11 @@ use crate::worker::{Shared, Worker};
 use self::command::{WorkerCommand, WorkerHandle};
 pub use self::stopping::StoppingListener;
 
-/// Sockets of a listening address, one of each kind for each worker.
+/// Sockets of a listening address, for its workers.
 pub struct ListenerSockets {
+    /// One for each worker.
     pub tcp: Vec<Listener>,
-    /// Empty if the address does not serve HTTP/3.
+    /// At most one for each worker; empty if the address does not serve HTTP/3.
     pub quic: Vec<QuicSocket>,
 }
 

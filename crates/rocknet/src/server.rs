@@ -280,7 +280,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the addresses that have a worker which has not confirmed the heartbeat of an earlier call. Sends a new
+    /// Returns each address with a worker that has not confirmed the heartbeat of an earlier call. Sends a new
     /// heartbeat to the other workers. A call so soon after the last one that no worker had time to confirm returns all
     /// addresses.
     pub fn hung_workers(&self) -> Vec<Address> {

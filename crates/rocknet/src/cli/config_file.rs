@@ -142,9 +142,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Fails if the process is not in the group of the old file, and the mode of the file has different rights for the
-/// group and for other users. Without this failure, members of the group could lose access to the file, or members of
-/// another group could gain it.
+/// Fails if the group of the old file has other rights than all other users, and the process is not in that group.
+/// Without this failure, members of the group could lose access to the file, or members of another group could gain it.
 fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
     if fchown(new, Some(old.uid()), Some(old.gid())).is_ok() {
         return Ok(());

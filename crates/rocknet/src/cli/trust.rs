@@ -95,7 +95,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Runs `rocknet untrust`. Fails if a store still trusts a CA afterwards.
+/// Runs `rocknet untrust`. Fails if a store still trusts a CA afterwards, or if this is unknown.
 pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
     let state = state_folder(options.stores.config.as_deref())?;
     let roots = roots(&state, &CaKind::ALL, false)?;
