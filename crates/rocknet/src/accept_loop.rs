@@ -36,8 +36,8 @@ pub struct StopTimes {
 
 impl StopTimes {
     /// Returns the times of a worker whose sockets another worker or process takes over. Idle connections stay open for
-    /// two seconds, but at most for half of `within`, so that a client that is just sending its next request on one of
-    /// them still gets the response.
+    /// two seconds, but at most for half of `within`. A client that is just sending its next request on such a
+    /// connection then still gets the response.
     pub fn of_drain(within: Duration) -> StopTimes {
         StopTimes {
             within,
@@ -175,8 +175,8 @@ impl<'w> AcceptLoop<'w> {
                 self.worker.stop(times.within);
             }
         } else {
-            // Connections in the accept queue of a socket are established from the client's point of view, so up to
-            // `MAX_ACCEPTS_PER_POLL` of them are still accepted before the socket is closed. An error of the socket
+            // Connections in the accept queue of a socket are established from the client's point of view. Up to
+            // `MAX_ACCEPTS_PER_POLL` of them are therefore accepted before the socket is closed. An error of the socket
             // no longer matters.
             let _ = self.accept(context);
             self.acceptors.clear();

@@ -13,8 +13,8 @@ use crate::transport::quic::QuicSocket;
 use crate::transport::quic_secret::QuicKeys;
 
 /// Binds a socket for each of the `workers` workers of each address. The kernel lets a socket share a port only with
-/// sockets of the same user. All sockets of an address are therefore created together; at server start, before
-/// privileges are dropped.
+/// sockets of the same user. All sockets of an address are therefore created together. At server start, this happens
+/// before privileges are dropped.
 ///
 /// `held` contains the listening sockets that this server already has. An address that overlaps with one of them, as
 /// `*:80` does with `127.0.0.1:80`, is shared until the held socket is closed. `adopted` contains inherited sockets.
@@ -156,7 +156,7 @@ impl QuicFailure {
 }
 
 /// Returns the UDP sockets of an address. If the port could not be bound, the address is served without HTTP/3, and the
-/// failure is added to `failures` instead of being logged, because at server start the logs are not open yet.
+/// failure is added to `failures`. It is not logged here, because at server start the logs are not open yet.
 pub fn quic_or_none(
     bound: io::Result<Vec<QuicSocket>>,
     address: &Address,

@@ -69,8 +69,8 @@ impl Endpoint {
     ) -> Result<Endpoint, Box<dyn Error>> {
         // CGI programs, and scripts of the PHP that the server starts, run under an account.
         if settings.runs_programs() {
-            // The account is checked here once instead of for each request. If the route has neither, `user` has no
-            // effect and is not checked.
+            // The account is checked here once instead of for each request. If the route runs no programs or scripts,
+            // `user` has no effect and is not checked.
             let user = settings.user.as_deref();
             let subject = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));
             Account::for_scripts(user).map_err(|error| format!("{subject}: {error}"))?;

@@ -29,10 +29,11 @@ use crate::worker::{Shared, Worker};
 use self::command::{WorkerCommand, WorkerHandle};
 pub use self::stopping::StoppingListener;
 
-/// Sockets of a listening address, one of each kind for each worker.
+/// Sockets of a listening address, for its workers.
 pub struct ListenerSockets {
+    /// One for each worker.
     pub tcp: Vec<Listener>,
-    /// Empty if the address does not serve HTTP/3.
+    /// At most one for each worker; empty if the address does not serve HTTP/3.
     pub quic: Vec<QuicSocket>,
 }
 
@@ -216,7 +217,7 @@ impl ActiveListener {
     }
 
     /// Replaces the configuration of all workers. `connections` is the maximum number of open connections per worker.
-    /// `quic`: UDP sockets, one for each worker, that are added; empty if none are.
+    /// `quic`: UDP sockets to add, one for each worker; empty if none are added.
     pub fn swap(&mut self, snapshot: &Arc<Snapshot>, connections: usize, quic: Vec<QuicSocket>) {
         self.quic.extend(quic.iter().cloned());
         let mut quic = quic.into_iter();

@@ -77,7 +77,7 @@ pub struct Registries {
     pub routes: Arc<RouteLabels>,
     /// Exporter of the traces of requests.
     pub traces: TraceExporter,
-    /// Id of the next directory tree.
+    /// ID of the next directory tree.
     tree_ids: AtomicU32,
     /// Number of the next snapshot.
     generations: AtomicU64,
@@ -120,7 +120,7 @@ impl Registries {
         }
     }
 
-    /// Returns a new id for a directory tree. Cached responses carry it, so a server never uses an id twice.
+    /// Returns a new ID for a directory tree. Cached responses carry it, so a server never uses an ID twice.
     pub fn next_tree_id(&self) -> u32 {
         self.tree_ids.fetch_add(1, Ordering::Relaxed)
     }

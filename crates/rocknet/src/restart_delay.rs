@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 /// First delay, short enough that clients of a worker that has failed once notice little.
 const MIN_DELAY: Duration = Duration::from_millis(100);
-/// Longest delay. A worker that fails at every start then occupies no core, and is back soon after its cause is gone.
+/// Longest delay. A worker that fails at every start then occupies no core, and serves again soon after the cause of
+/// the failure is gone.
 const MAX_DELAY: Duration = Duration::from_secs(5);
 /// Running time after which a failure does not count as a repetition. The next delay is then the first one again.
 const STABLE_TIME: Duration = Duration::from_secs(30);

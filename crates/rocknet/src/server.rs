@@ -43,7 +43,7 @@ pub enum StartError {
     /// An address cannot be bound.
     Bind(BindError),
     /// A valid configuration cannot be applied on this machine, for instance because a log cannot be opened or a user
-    /// is unknown. Also the error of [`StartHooks::before_threads`].
+    /// is unknown. Also the error of a hook of [`StartHooks`].
     Setup(String),
     /// A thread or another resource of the operating system cannot be created.
     Io(io::Error),
@@ -281,8 +281,9 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the addresses of workers that have not run since the last call, and checks the workers again. A call so
-    /// soon after the last one that no worker had time to run returns all addresses.
+    /// Returns each address with a worker that has not confirmed the heartbeat of an earlier call. Sends a new
+    /// heartbeat to the other workers. A call so soon after the last one that no worker had time to confirm returns all
+    /// addresses.
     pub fn hung_workers(&self) -> Vec<Address> {
         let mut state = self.state();
         let listeners = state.listeners.iter_mut();

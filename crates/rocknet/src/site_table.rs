@@ -1,5 +1,6 @@
-//! Sites of one listener, found by host name and, if the listener accepts connections on every address of the machine,
-//! also by the local IP address of the connection. The catch-all site serves every name that no other site has.
+//! Sites of one listener, found by host name. If the listener accepts connections on every address of the machine,
+//! sites are also found by the local IP address of the connection. The catch-all site serves every name that no other
+//! site has.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -139,7 +139,7 @@ impl Snapshot {
         })
     }
 
-    /// Returns the ids of all directory trees, including those of error pages.
+    /// Returns the IDs of all directory trees, including those of error pages.
     pub fn tree_ids(&self) -> HashSet<u32> {
         self.trees().map(|tree| tree.id).collect()
     }

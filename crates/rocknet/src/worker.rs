@@ -77,7 +77,7 @@ pub struct Worker {
     pub trusts_proxies: Cell<bool>,
     /// True once the worker is stopping: connections close after their response.
     stopping: Cell<bool>,
-    /// True if connections without a request in progress close, which begins with the stop or some time later.
+    /// True once connections without a request in progress close. This begins with the stop, or after a grace time.
     closes_idle: Cell<bool>,
     /// True once the worker is stopping without a successor, so that clients have little time to close connections.
     is_hurried: Cell<bool>,
@@ -265,7 +265,7 @@ impl Worker {
     }
 
     /// Does the periodic work. Called once per tick while connections are open, accepting pauses, or the worker stops.
-    /// Also called once when such a time starts and once when it ends.
+    /// Also called once at the beginning and once at the end of such a period.
     pub fn tick(&self) {
         self.clock.update();
         self.wheel.advance();

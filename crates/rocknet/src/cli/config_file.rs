@@ -142,9 +142,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Fails if the process is not in the group of the old file, and the mode of the file has different rights for the
-/// group and for other users. Without this failure, members of the group could lose access to the file, or members of
-/// another group could gain it.
+/// Fails if the group of the old file has other rights than all other users, and the process is not in that group.
+/// Without this failure, members of the group could lose access to the file, or members of another group could gain it.
 fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
     if fchown(new, Some(old.uid()), Some(old.gid())).is_ok() {
         return Ok(());
@@ -162,7 +161,8 @@ fn keep_owner(new: &File, old: &fs::Metadata) -> io::Result<()> {
     }
 }
 
-/// New file beside the configuration file, which it replaces. If it is dropped before the rename, it is removed.
+/// New file with a temporary name beside a configuration file, which it then replaces or creates. If it is dropped
+/// before a rename, it is removed.
 struct NewFile {
     file: File,
     /// Path of the new file; `None` after the rename.

@@ -1,8 +1,8 @@
 //! Control API of the program: a second server in the same process, whose only handler passes requests to the main
 //! loop.
 //!
-//! It shares nothing with the server that it controls: it has its own worker and limits, so it responds even if all
-//! connections of that server are in use, and its requests are in no counter or log of the sites.
+//! It shares nothing with the server that it controls. It has its own worker and limits, so it responds even if all
+//! connections of that server are in use. Its requests are in no counter or log of the sites.
 
 use std::fs::DirBuilder;
 use std::io;

@@ -137,7 +137,7 @@ fn temporary(file: &Path) -> io::Result<PathBuf> {
 /// Writes `content` to the temporary file, and gives it the mode and, where permitted, the owner of `file`.
 fn write(temporary: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
     let old = fs::metadata(file)?;
-    // Removes the file of an earlier process with the same id, which died before its rename.
+    // Removes the file that an earlier process with the same ID has left, because that process died before its rename.
     let _ = fs::remove_file(temporary);
     // The new file is private until it gets the mode of the old one.
     let mut new = OpenOptions::new()

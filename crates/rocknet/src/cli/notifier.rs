@@ -60,7 +60,8 @@ impl Notifier {
         self.send("STOPPING=1\nSTATUS=stopping after the responses in progress");
     }
 
-    /// Sends a sign of life if all workers of the server run. Otherwise the service manager restarts the service.
+    /// Sends a sign of life if all workers of the server run. Otherwise sends none, and the service manager restarts
+    /// the service.
     pub fn check_workers(&self, server: &Server) {
         let hung = server.hung_workers();
         if hung.is_empty() {

@@ -160,8 +160,8 @@ struct Connected {
 }
 
 impl Target {
-    /// Connects to the server. A configuration with errors is read as far as possible, because the running server may
-    /// use an earlier version of it.
+    /// Connects to the server. Ignores errors in the configuration, because the running server may use an earlier
+    /// version of it.
     fn connect(&self) -> Result<Connected, Failure> {
         if let Some(socket) = &self.socket {
             return connect(vec![socket.clone()]);

@@ -40,8 +40,8 @@ impl SandboxPlan {
         }
     }
 
-    /// Limits programs as far as possible before root's rights are dropped. The account helper, which is started next,
-    /// is then limited too.
+    /// Limits programs before root's rights are dropped, so that the account helper, which is started next, is limited
+    /// too. In the mode `auto`, a failure is ignored.
     ///
     /// # Errors
     ///

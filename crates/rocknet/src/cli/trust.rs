@@ -95,7 +95,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Runs `rocknet untrust`. Fails if a store still trusts a CA afterwards.
+/// Runs `rocknet untrust`. Fails if a store still trusts a CA afterwards, or if this is unknown.
 pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
     let state = state_folder(options.stores.config.as_deref())?;
     let roots = roots(&state, &CaKind::ALL, false)?;
@@ -204,9 +204,9 @@ pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
     })
 }
 
-/// Returns true if the system's store trusts the local CA, and false if the system has no known store. `None` if there
-/// is no CA yet or the store cannot be read. The function only reads the certificate and the store, and runs no
-/// program, so it is fast enough for the start.
+/// Returns true if the system's store trusts the local CA. Returns false if the store does not trust it, or if the
+/// system has no known store. `None` if there is no CA yet or the store cannot be read. The function only reads the
+/// certificate and the store, and runs no program, so it is fast enough for the start.
 fn is_trusted_by_system(state: &Path) -> Option<bool> {
     let root = roots(state, &[CaKind::Private], false).ok()?.pop()?;
     match system_store(&Tools::of_process()).map(|store| store.state(&root)) {

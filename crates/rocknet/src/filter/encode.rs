@@ -110,8 +110,8 @@ pub struct PendingEncoding {
     job: Job<Option<Vec<u8>>>,
 }
 
-/// Codes the response if it qualifies. Returns `None` if the response is ready to be sent. Otherwise
-/// [`DeferredFilter::complete`] must be called on the result to complete the response.
+/// Applies a content coding to the response if it qualifies. Returns `None` if the response is ready to be sent.
+/// Otherwise [`DeferredFilter::complete`] must be called on the result to complete the response.
 pub fn apply(
     conditions: &Conditions<'_>,
     pool: &Pool,

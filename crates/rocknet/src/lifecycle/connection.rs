@@ -43,8 +43,8 @@ pub struct ConnectionCore<L: Link> {
     /// Number of discarded bytes, either of a request body or received while lingering.
     pub dropped: u32,
     /// True if the end of the connection marks the end of the response in progress (RFC 9112 §6.3), or of a tunnel.
-    /// Until the whole response has been sent, the connection must end by a reset, because after an orderly close the
-    /// client would mistake a part of the response for the whole.
+    /// Until the whole response has been sent, the connection must end by a reset. After an orderly close, the client
+    /// would mistake a part of the response for the whole.
     pub ends_with_connection: bool,
     pub end: End,
 }
@@ -246,9 +246,9 @@ impl<L: Link> ConnectionCore<L> {
     }
 
     /// Closes a connection whose client has ended its side or whose link has failed, if at most `left` bytes are
-    /// unacknowledged. With more bytes, the connection stays open until the client has taken all of them or is too
-    /// slow, because the kernel would keep the bytes without a time limit. If the client has reset the connection, the
-    /// server's side cannot be shut down, and the connection is closed immediately.
+    /// unacknowledged. With more bytes, the connection stays open until the client has taken all bytes or is too slow.
+    /// After an immediate close, the kernel would keep the bytes without a time limit. If the client has reset the
+    /// connection, the server's side cannot be shut down, and the connection is closed immediately.
     pub fn close_when_taken(&mut self, left: u64) {
         self.end = if self.link.in_flight() <= left || self.link.shut_down().is_err() {
             End::Closed

@@ -23,8 +23,8 @@ pub struct ConnectionInfo {
     pub client: Client,
     /// `None` for a connection in clear text.
     pub secure: Option<Rc<Handshake>>,
-    /// Local address of the connection, set only if sites differ by it. Boxed, like the next field, because each idle
-    /// connection pays for every byte here.
+    /// Local address of the connection, set only if sites are selected by it. Boxed, like the next field, because each
+    /// idle connection pays for every byte here.
     local: Option<Box<IpAddr>>,
     /// Client address as text, once it has been logged.
     text: Option<Box<str>>,
@@ -53,7 +53,7 @@ impl ConnectionInfo {
         }
     }
 
-    /// Returns the local address of the connection, if sites differ by it.
+    /// Returns the local address of the connection, if sites are selected by it.
     #[inline]
     pub fn local(&self) -> Option<IpAddr> {
         self.local.as_deref().copied()
@@ -61,8 +61,8 @@ impl ConnectionInfo {
 
     /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
     /// `sent`: bytes of the response body. `duration_us`: time from the request to the response, or, if it was not
-    /// measured, the time of the last measured response. `site` and `route`: numbers of the site in `config`, and of
-    /// the route in the metrics.
+    /// measured, the duration of the last measured response. `site` and `route`: numbers of the site in `config`, and
+    /// of the route in the metrics.
     #[inline]
     pub fn record_ready(
         &mut self,

@@ -137,7 +137,7 @@ impl Deadlines {
         }
     }
 
-    /// Ends a wait and leaves the deadline in place, because moving it would cost more than this store.
+    /// Ends a wait and leaves the deadline in place, because moving it would cost more than this assignment.
     #[inline]
     pub fn leave(&mut self) {
         self.wait = Wait::Unset;

@@ -24,8 +24,8 @@ pub trait Version {
     /// Serves exchanges until it has to wait. Ready if another step may follow.
     fn step(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Counts a step in `steps`, the number of steps in the current call of [`drive`]. Returns false if other
-    /// connections must be served first.
+    /// Counts a step in `steps`, which begins at 0 in each call of [`drive`]. HTTP/1 counts only steps that send a
+    /// body. Returns false if other connections must be served first.
     fn begin_step(&self, steps: &mut u32) -> bool;
 
     /// Reads while the backlog waits for the link. Called only if [`Version::READS_WHILE_BLOCKED`] is true.

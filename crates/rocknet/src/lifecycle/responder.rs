@@ -19,7 +19,7 @@ pub trait Responder: PipelineIo {
     ///
     /// # Errors
     ///
-    /// Fails if a field cannot be sent. Nothing was written then.
+    /// Fails if a field cannot be sent. In that case nothing was written.
     fn respond(
         &mut self,
         status: Status,
@@ -40,14 +40,14 @@ pub trait Responder: PipelineIo {
     ///
     /// # Errors
     ///
-    /// Fails if a field cannot be sent. Nothing was written then.
+    /// Fails if a field cannot be sent. In that case nothing was written.
     fn switch_protocol(&mut self, fields: FieldList, protocol: Text) -> Result<Option<Status>, UnsendableField>;
 
     /// Writes an interim response, if the client accepts interim responses.
     ///
     /// # Errors
     ///
-    /// Fails if a field cannot be sent. Nothing was written then.
+    /// Fails if a field cannot be sent. In that case nothing was written.
     fn send_interim(&mut self, interim: &InterimResponse) -> Result<(), UnsendableField>;
 
     /// Queues the ready piece of the body.
@@ -57,7 +57,7 @@ pub trait Responder: PipelineIo {
     ///
     /// # Errors
     ///
-    /// Fails if a trailer field cannot be sent. The response was not ended then.
+    /// Fails if a trailer field cannot be sent. In that case the response was not ended.
     fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), UnsendableField>;
 
     /// Aborts the response, so that the client notices that it is incomplete.

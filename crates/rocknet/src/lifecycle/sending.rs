@@ -54,7 +54,7 @@ impl ActiveExchange {
                         if !is_last {
                             return Poll::Ready(Progress::Piece);
                         }
-                        // Only a streamed body has trailer fields, and its ready bytes are never known to be the last.
+                        // A body whose last bytes are known in advance is not streamed, so it has no trailer fields.
                         finish(None, responder);
                         self.record(worker, info);
                         Progress::Done

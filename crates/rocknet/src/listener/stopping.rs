@@ -107,7 +107,8 @@ impl StoppingListener {
     }
 
     /// Lets the workers use a new configuration, so that the old one is freed. Without effect while requests may begin,
-    /// because the new one does not contain the address. `connections`: maximum number of open connections per worker.
+    /// because the new configuration does not contain the address. `connections`: maximum number of open connections
+    /// per worker.
     pub fn swap(&self, snapshot: &Arc<Snapshot>, connections: usize) {
         if Instant::now() >= self.idle_closed {
             self.send(|| WorkerCommand::Swap {

@@ -1,5 +1,5 @@
-//! Gives a number to each route of all configurations since the start of the server, so that workers find the counters
-//! of a route by its number instead of its name.
+//! Numbers of the routes of all configurations since the start of the server. Workers find the counters of a route by
+//! its number instead of its name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

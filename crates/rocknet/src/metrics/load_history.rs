@@ -13,8 +13,8 @@ pub const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 /// sample.
 const WINDOWS: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
 
-/// Maximum number of samples: one for each 5 of the 60 seconds of the longest interval, one for its other end, and one
-/// in reserve, because a sample may be taken a little early.
+/// Maximum number of samples: one for every 5 seconds of the longest interval (60 s), one for the other end of the
+/// interval, and one in reserve. The reserve is needed because a sample may be taken a little early.
 const MAX_SAMPLES: usize = 60 / 5 + 2;
 
 /// Counters at one moment.

@@ -23,7 +23,8 @@ use crate::worker::WorkerConfig;
 pub struct RequestContext {
     /// The configuration that was current when the request was routed.
     pub config: Rc<WorkerConfig>,
-    /// Number of the site in that configuration; `None` if the host belongs to no site.
+    /// Number of the site in that configuration; `None` if the host belongs to no site, or the request could not be
+    /// parsed.
     pub site: Option<u32>,
     /// Route that applies to the request. `None` if the request is to no site, or could not be parsed. Also `None` for
     /// a prepared response of the worker cache, because no later phase of such a response needs the route.

@@ -77,7 +77,7 @@ fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
 fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Response> {
     let port = site.https_redirect_port?;
     let secure = site.secure.as_ref()?;
-    // The other two forms have no path to redirect. `target` responds to them.
+    // A target in asterisk or authority form has no path to redirect. The function `target` responds to it.
     if !matches!(request.form, TargetForm::Origin | TargetForm::Absolute) {
         return None;
     }

@@ -94,8 +94,8 @@ pub(super) fn stop_removed(
 }
 
 /// Makes stopping workers use a UDP socket of a listener (`heir`) that covers their address. The kernel prefers a
-/// socket that is bound to a single address, so the stopping workers would otherwise receive the datagrams of all new
-/// connections and have to pass them on.
+/// socket that is bound to a single address. Without the switch, the stopping workers would therefore receive the
+/// datagrams of all new connections and have to pass them on.
 pub(super) fn release_covered_udp(stopping: &[StoppingListener], listeners: &BTreeMap<Address, ActiveListener>) {
     for listener in stopping.iter().filter(|listener| listener.has_own_udp()) {
         let heir = listeners.values().find(|heir| heir.bound().covers(listener.bound()));

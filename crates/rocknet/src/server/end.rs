@@ -15,8 +15,8 @@ use crate::listener::{ActiveListener, StoppingListener, join_within};
 use crate::takeover::{OfferedSocket, SocketKind};
 use crate::worker::Shared;
 
-/// Time for threads to end. It begins after the workers' own deadline for worker threads, and after the stopping call
-/// for other threads. Also the maximum wait until workers have applied a change.
+/// Time for threads to end. For worker threads it begins at the time limit of the stop, for other threads with the call
+/// that stops them. Also the maximum wait until workers have applied a change.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
 /// Time for the threads and processes of the registries to end after the last request: one second more than an isolated
 /// library has for its `drop` function.
@@ -142,9 +142,9 @@ impl Server {
     }
 
     /// Makes the workers read their UDP sockets if `receives` is true, or leave the datagrams to another process.
-    /// Workers of the addresses `unused` are left out, because no other process reads their sockets. Workers of
-    /// removed addresses are included if they use the sockets of another address. Returns when all workers have
-    /// applied the change, or after one second.
+    /// Workers of the addresses `unused` are left out, because no other process reads their sockets. Workers of a
+    /// removed address are included if one of the other addresses equals or covers it, because they may then read the
+    /// same sockets. Returns when all workers have applied the change, or after one second.
     pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
         let state = self.state();

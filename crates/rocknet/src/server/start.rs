@@ -73,8 +73,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Fails if an address cannot be bound, [`StartHooks::before_threads`] fails, the configuration cannot be applied,
-    /// or a thread cannot be started.
+    /// Fails if an address cannot be bound, a hook fails, the configuration cannot be applied, or a thread cannot be
+    /// started.
     pub fn start(mut config: Config, mounts: Vec<Mount>, hooks: &mut dyn StartHooks) -> Result<Server, StartError> {
         // The uptime counts from here.
         uptime_ms();
@@ -86,7 +86,7 @@ impl Server {
         let quic = quic_addresses(&config);
         let (quic_keys, mut quic_failures) = (QuicKeys::new(&state_folder, adopted.generation()), Vec::new());
         if !quic.is_empty() {
-            // Loads the keys before privileges are dropped, because creating the state folder may require them.
+            // Loads the keys before privileges are dropped, because creating the state folder may require privileges.
             quic_keys.get().map_err(StartError::Io)?;
         }
         let workers = worker_count(&config, addresses.len());

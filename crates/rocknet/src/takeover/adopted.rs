@@ -92,7 +92,7 @@ impl AdoptedSockets {
         }
     }
 
-    /// Names the addresses of UDP sockets that this process has. New sockets may overlap with them.
+    /// Sets the addresses of UDP sockets that this process has. New sockets may overlap with them.
     pub fn set_udp_neighbours(&mut self, addresses: Vec<Address>) {
         self.udp_neighbours = addresses;
     }

@@ -8,7 +8,7 @@ use super::message::{MAX_SOCKETS, ToNew};
 /// `limits.upgrade_drain`.
 pub(super) const MAX_RELAYS: usize = 1024;
 
-/// Maximum number of messages before the end of the list that a program may ignore. This version sends one.
+/// Maximum number of optional messages before the end of the list. This version sends one.
 const MAX_OPTIONAL: usize = 1024;
 
 /// Number of messages of each kind that the old process has sent so far.
@@ -23,7 +23,7 @@ pub(super) struct MessageBounds {
 
 impl MessageBounds {
     /// Counts a message of the list of sockets. Other messages are not counted, because the caller refuses them or
-    /// ends.
+    /// stops at them.
     ///
     /// # Errors
     ///

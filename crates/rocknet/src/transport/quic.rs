@@ -43,7 +43,7 @@ impl QuicSocket {
     ///
     /// # Errors
     ///
-    /// Fails if the UDP port cannot be bound.
+    /// Fails if the UDP port cannot be bound, or the server has more workers than connection IDs can name.
     pub fn bind(
         address: &Address,
         workers: usize,

@@ -1,7 +1,7 @@
 //! Secret of the QUIC keys, kept in the state folder so that the keys survive a restart.
 //!
 //! With the same keys, a server that was killed and started again resets the old connections of its clients at once
-//! (RFC 9000 §10.3), and accepts the address validation tokens that it issued before (RFC 9000 §8.1.3).
+//! (RFC 9000 §10.3). It also accepts the address validation tokens that it issued before (RFC 9000 §8.1.3).
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -138,9 +138,9 @@ impl Drop for Reservation {
     }
 }
 
-/// Returns the bytes reserved for an encoder with a small window. The encoder alone used at most 1.9 MiB for Brotli
-/// and 0.45 MiB for gzip (measured); a Zstandard encoder counts like a Brotli encoder. The rest covers most of the
-/// batch of up to 64 KiB.
+/// Returns the bytes reserved for an encoder with a small window. The encoder alone used at most 1.9 MiB for Brotli and
+/// 0.45 MiB for gzip (measured); a Zstandard encoder counts like a Brotli encoder. The rest of the reservation covers
+/// most of the batch of up to 64 KiB.
 fn size_of_encoder(coding: Coding) -> u64 {
     1024 * match coding {
         Coding::Br => 2048,

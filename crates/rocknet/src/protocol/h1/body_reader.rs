@@ -94,7 +94,7 @@ fn parse(
                 consumed += more;
                 break false;
             }
-            // The request is already complete: an earlier call met its end, and returned the data before it.
+            // The body is already complete: an earlier call reached its end, and returned the data before the end.
             Ok(ServerEvent::Blocked | ServerEvent::Request { .. }) => break true,
             // The data before the error is discarded, because the exchange is over.
             Err(refusal) => {

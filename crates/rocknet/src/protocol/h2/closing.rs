@@ -64,7 +64,7 @@ impl<L: Link> Connection<L> {
         if self.core.is_open() && self.state != State::Closing && self.core.backlog.is_none() {
             if !self.streams.is_empty() {
                 // Each exchange has its own deadline. The deadline of the connection only ensures that the age of the
-                // connection is checked, at the earliest after one tick, because the maximum age may be 0.
+                // connection is checked. The check is at the earliest after one tick, because the maximum age may be 0.
                 self.core.deadlines.enter(Wait::Handler, config.ticks.age.max(1));
             } else {
                 let is_partial = !self.core.unread.is_empty() || self.engine.is_mid_block();

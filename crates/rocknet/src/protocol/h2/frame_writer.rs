@@ -13,8 +13,8 @@ use crate::lifecycle::connection::End;
 use crate::worker::Worker;
 
 /// Maximum payload of a frame over TLS, so that a frame with its header fills exactly one record. Otherwise each record
-/// would contain the end of one frame and the start of another, and the two parts would have to be copied from two
-/// places, or read from their files by two calls.
+/// would contain the end of one frame and the start of another. The two parts would have to be copied from two places,
+/// or read from their files by two calls.
 const FRAME_IN_RECORD: u64 = (MAX_RECORD_PLAINTEXT - FRAME_HEADER_SIZE) as u64;
 
 impl<L: Link> Connection<L> {

@@ -29,9 +29,9 @@ use crate::worker::{Buffers, Worker, WorkerConfig};
 /// than browsers send. Above this size the server stops reading until the client takes its responses.
 const HELD_HEADS_BOUND: usize = 256 * 1024;
 
-/// Backlog size in bytes at which the server stops reading. A backlog below this size has room for the responses that
-/// the server queues before it waits for the socket (256 KiB), and for an equal number of bytes of control frames. The
-/// limits on control frames allow far less.
+/// Backlog size in bytes at which the server stops reading. Half of this size is for the responses that the server
+/// queues before it waits for the socket (256 KiB). The other half is for control frames. The limits on control frames
+/// allow far less.
 const QUEUE_BOUND: u64 = 512 * 1024;
 
 impl<L: Link> Connection<L> {

@@ -102,7 +102,8 @@ impl Connection {
             .is_some_and(|delivered| now.since(delivered) < grace)
     }
 
-    /// Returns true if no request is accepted any more, and the client has all responses.
+    /// Returns true if no request is accepted any more, and the client has acknowledged all responses and has had time
+    /// to read them.
     pub(super) fn is_drained(&self, config: &WorkerConfig) -> bool {
         let now = self.open.worker().wheel.now();
         let has_finished = self

@@ -73,8 +73,8 @@ impl StreamOutput {
         self.is_ended
     }
 
-    /// Passes the bytes to the transport, as far as the windows allow. Returns the progress, and the number of bytes
-    /// that the transport has taken.
+    /// Passes as many bytes to the transport as the windows allow, and ends the stream after the last byte if its end
+    /// was set. Returns the progress, and the number of bytes that the transport has taken.
     pub fn write(&mut self, quic: &mut rocknet_quic::Connection, id: StreamId) -> (WriteProgress, u64) {
         let mut total = 0;
         while !self.chunks.is_empty() {

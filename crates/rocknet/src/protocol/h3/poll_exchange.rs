@@ -27,7 +27,7 @@ const PIECE: u64 = 64 * 1024;
 const SMALL_PIECE: u64 = 4 * 1024;
 
 /// Number of bytes that wait for the transport on all streams together, above which streams take small pieces. A client
-/// that opens many streams and permits nothing on them would otherwise occupy one whole piece for each.
+/// that opens many streams and permits nothing on them would otherwise occupy the memory of one whole piece for each.
 const HELD_BOUND: u64 = 512 * 1024;
 
 /// Number of pieces of a body that a stream sends before other streams get their turn.

@@ -27,7 +27,7 @@ const DISCARD_BOUND: usize = 256 * 1024;
 const EARLY_METHODS: [Method; 3] = [Method::Get, Method::Head, Method::Options];
 
 impl Connection {
-    /// Reads a stream as far as possible.
+    /// Reads a stream until nothing more has arrived or reading has to pause.
     pub(super) fn read(&mut self, worker: &Rc<Worker>, id: rocknet_quic::StreamId) {
         if self.state != State::Serving {
             return;

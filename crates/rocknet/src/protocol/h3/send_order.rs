@@ -53,7 +53,7 @@ impl SendOrder {
         !priority.incremental && self.occupied & bit(priority) != 0
     }
 
-    /// Records that a stream has more to write in this round.
+    /// Records that the turn of a stream has ended although the stream has more to write.
     pub fn turn_ended(&mut self, priority: Priority) {
         if !priority.incremental {
             self.occupied |= bit(priority);

@@ -254,7 +254,8 @@ impl Supervisor {
         self.schedule_restart(&format!("it ended ({status})"));
     }
 
-    /// Starts another process for new requests. The old process finishes its requests.
+    /// Starts another process for new requests. The old process finishes its requests. If no other process can be
+    /// started, the old one is killed, and a restart is scheduled.
     fn replace(&mut self) {
         let library = self.path.display();
         tracing::error!(%library, "a controller has not returned {} s after its request was abandoned: its process is \
