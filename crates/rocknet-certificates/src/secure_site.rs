@@ -155,8 +155,8 @@ impl SecureSite {
         has_set && self.config.is_ok()
     }
 
-    /// Returns the certificates of the site: the certificates in its files, or those issued for its default name and
-    /// for `names`. A certificate for several names is returned once.
+    /// Returns the certificates of the site: the certificates in its files, or the certificates issued for its default
+    /// name and for `names`. A certificate for several names is returned once.
     pub fn certificates(&self, store: &CertificateStore, names: &[String]) -> Vec<Certificate> {
         let mut sets: Vec<Arc<CertificateSet>> = Vec::new();
         let found: Vec<_> = match &self.certificates {

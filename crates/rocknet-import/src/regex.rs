@@ -1,4 +1,4 @@
-//! Translates regular expressions of other servers to RockNet patterns, as far as patterns can express them.
+//! Translates regular expressions of other servers to RockNet patterns, if patterns can express them.
 
 /// Maximum number of patterns of one expression.
 const MAX_PATTERNS: usize = 64;

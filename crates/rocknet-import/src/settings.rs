@@ -156,7 +156,7 @@ impl Settings {
         self.values.is_empty()
     }
 
-    /// Adds the settings of another table, which replace those of this one.
+    /// Adds the settings of another table. They replace settings of this table with the same key.
     pub fn merge(&mut self, other: Settings) {
         self.is_locked |= other.is_locked;
         self.values.extend(other.values);

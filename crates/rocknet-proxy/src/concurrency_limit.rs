@@ -12,10 +12,10 @@ use rocknet_blocking::queue::Urgency;
 use rocknet_handler::clock::TimeSource;
 
 /// Divisor of the limit: a quarter of the permits is the reserve, which requests of low priority must not use while
-/// other requests arrive.
+/// requests of higher priority arrive.
 ///
-/// Without a reserve, a request of high priority could wait for a low-priority request to end, which takes about as
-/// long as a response. There is no reserve if the limit is below this number.
+/// Without a reserve, requests of low priority could hold all permits. A request of higher priority would then wait
+/// until one of their responses is complete. There is no reserve if the limit is below this number.
 const RESERVE_DIVISOR: usize = 4;
 
 /// Time in milliseconds without a request above low priority after which low priority may use the reserve: about as

@@ -150,7 +150,7 @@ async fn forward(
         let buffered = match proxy.request_buffering {
             RequestBuffering::None => Ok(()),
             RequestBuffering::First(most) => Box::pin(body.buffer(most)).await,
-            // In a streaming call both sides may take turns, so the response may begin before the request has ended.
+            // In a streaming call of gRPC, the response may begin before the request has ended.
             RequestBuffering::Whole if grpc::is_call(request) => Ok(()),
             RequestBuffering::Whole => {
                 let bounds = route.server.spool.clone();

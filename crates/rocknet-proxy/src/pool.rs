@@ -12,8 +12,8 @@ use crate::h1_connection::H1Connection;
 use crate::upstream::Upstream;
 use rocknet_handler::services::WorkerLocal;
 
-/// Maximum number of idle connections to one upstream: the number that 128 concurrent clients leave open. Each
-/// connection occupies a descriptor on both sides.
+/// Maximum number of idle connections of one worker to one upstream, so that 128 concurrent requests can reuse
+/// connections. Each connection occupies a descriptor on both sides.
 const MAX_IDLE: usize = 128;
 /// Idle time in milliseconds up to which a connection is used for a request that must not be sent twice.
 ///

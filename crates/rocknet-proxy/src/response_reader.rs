@@ -23,8 +23,8 @@ pub struct ResponseReader {
     pub interim: Option<Box<InterimResponse>>,
     /// Protocol switch that the request offers.
     pub upgrade: Option<Rc<UpgradeRequest>>,
-    /// Trailer fields. Boxed, like the next field, because few responses have them and each `ResponseReader` is
-    /// moved.
+    /// Trailer fields. Boxed, like the next field, because few responses have them and a small `ResponseReader` is
+    /// cheaper to move.
     pub trailers: Option<Box<FieldList>>,
     /// Protocol that the upstream switched to.
     pub upgraded_protocol: Option<Box<[u8]>>,

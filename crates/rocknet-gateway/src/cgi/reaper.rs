@@ -83,7 +83,7 @@ enum ReaperState {
 }
 
 impl Reaper {
-    /// Watches a child of this process and kills it after `time`. `permit` is held until the process and its group have
+    /// Watches a started program and kills it after `time`. `permit` is held until the process and its group have
     /// ended, even if the handle is dropped earlier.
     ///
     /// # Errors
@@ -187,8 +187,8 @@ struct ReaperEntry {
     latest_kill_at: Instant,
     /// Set when the process is killed. Identifies the process in commands.
     killed: Arc<AtomicBool>,
-    /// True if the output of the process is no longer read. Until then the process is not reaped: a zombie keeps the
-    /// number of its group, so that its background processes can be killed too.
+    /// True if the output of the process is no longer read. Until then, or until `kill_at`, the process is not reaped:
+    /// a zombie keeps the number of its group, so that its background processes can be killed too.
     is_released: bool,
     /// True if the process has been reaped. Its background processes may still run.
     has_ended: bool,

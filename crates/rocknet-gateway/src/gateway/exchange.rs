@@ -202,7 +202,8 @@ impl BackendExchange {
         }
     }
 
-    /// Sends the request and receives, until the response head is complete and the request is sent.
+    /// Sends the request and receives until the response head is complete, and the request has been sent or the rest of
+    /// it is dropped.
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,

@@ -14,8 +14,8 @@ use super::requirement::Requirement;
 pub(super) struct AccessDraft {
     required: Vec<Requirement>,
     order: OrderDraft,
-    /// The first directive, apart from those in `required` and `order`, that RockNet cannot express. It closes the
-    /// section.
+    /// The first directive, apart from those in `required` and `order`, that RockNet cannot express. Because of it, the
+    /// section denies every client.
     unknown: Option<Directive>,
     realm: Option<String>,
     /// Password file, and the line of its directive.

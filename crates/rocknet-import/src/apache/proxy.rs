@@ -12,7 +12,7 @@ use super::path::prefix;
 /// Directives of proxies of one host.
 #[derive(Default)]
 pub(super) struct ProxyDirectives {
-    /// Path, URL, and the directive.
+    /// Each `ProxyPass` with its path and URL.
     passes: Vec<(String, String, Directive)>,
     /// Other directives of proxies, such as `ProxyTimeout`.
     others: Vec<Directive>,

@@ -73,7 +73,7 @@ impl Requirement {
         }
     }
 
-    /// Returns the clients that one of several conditions permits, each of which restricts.
+    /// Returns the clients that at least one of several conditions permits. Each condition must restrict access.
     fn union(conditions: Vec<Requirement>, section: &Directive) -> Requirement {
         let mut union = Requirement::default();
         for one in conditions {

@@ -14,7 +14,7 @@ use super::tls::TlsDraft;
 use super::try_files;
 use super::upstream::Upstreams;
 
-/// Translates a `server` block. `shared`: settings of `http`. `http_tls`: its directives `ssl_…`.
+/// Translates a `server` block. `shared`: settings of `http`. `http_tls`: the directives `ssl_…` of `http`.
 pub(super) fn translate(
     block: &Directive,
     shared: &Scope<'_>,

@@ -65,8 +65,12 @@ impl Proxy {
         Ok(permit)
     }
 
-    /// Selects an upstream without waiting. Takes the same arguments and fails in the same cases as
-    /// [`Proxy::acquire`].
+    /// Selects an upstream without waiting. The arguments are the same as those of [`Proxy::acquire`].
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProxyError::NoCapacity`] if the best upstreams are at their limit. Returns
+    /// [`ProxyError::NoHealthyUpstream`] if each upstream fails its health checks or is drained.
     fn select(
         &self,
         selection: &Selection<'_>,
