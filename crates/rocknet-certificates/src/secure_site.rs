@@ -196,7 +196,7 @@ impl SecureSite {
     }
 
     /// Returns the certificate set for a name. If no certificate was issued for the name, returns the set of the site's
-    /// default name.
+    /// default name; `None` if that name has no certificate either, or if the files of the site were never usable.
     fn set(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<CertificateSet>> {
         let default_name = match &self.certificates {
             SiteCertificates::Files(files) => return files.set(),

@@ -155,7 +155,7 @@ fn join(kept: &mut HostDraft, other: HostDraft, place: &str) {
 }
 
 /// Adds the listeners of a host that redirects to HTTPS to the sites that it redirects to. Returns the rest of the
-/// host, with the names that have no such site.
+/// host, with the names that have no such site; `None` if nothing is left.
 fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: HostDraft) -> Option<HostDraft> {
     let target = host.https_redirect.clone().unwrap_or_default();
     if target.is_empty() && host.names.is_empty() && redirect_all(kept, &mut host) {

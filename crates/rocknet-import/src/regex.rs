@@ -10,7 +10,7 @@ pub(crate) struct PathPatterns {
     /// Patterns for names that merely begin with the path, such as `/api*` for `^/api`. The expression matched these
     /// names, too. The patterns do not match paths below these names.
     pub beginnings: Vec<String>,
-    /// Difference between the paths that the patterns and the expression match.
+    /// Difference between the paths that the patterns and the expression match, if there is one.
     pub difference: Option<&'static str>,
 }
 

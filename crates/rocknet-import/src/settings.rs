@@ -133,7 +133,8 @@ impl Settings {
         self.values.remove(key)
     }
 
-    /// Removes a key that the configuration check refuses. If the key restricts access, denies every client instead.
+    /// Removes a key that the configuration check refuses, and returns its setting; `None` if the key has no value. If
+    /// the key restricts access, denies every client instead.
     pub fn refuse(&mut self, key: &str) -> Option<Setting> {
         let removed = self.values.remove(key)?;
         if key == "deny" && removed.value == Value::text("all") {

@@ -38,8 +38,9 @@ struct IdleConnections {
 }
 
 impl ConnectionPool {
-    /// Takes an idle connection that the upstream is not known to have closed. A request that is not idempotent gets
-    /// only a connection that was idle for less than [`SAFE_IDLE_MS`]. `now_ms` is the uptime in milliseconds.
+    /// Takes an idle connection that the upstream is not known to have closed; `None` if there is no suitable one. A
+    /// request that is not idempotent gets only a connection that was idle for less than [`SAFE_IDLE_MS`]. `now_ms` is
+    /// the uptime in milliseconds.
     pub(super) fn take(&self, upstream: &Upstream, is_idempotent: bool, now_ms: u64) -> Option<Box<H1Connection>> {
         let mut by_upstream = self.by_upstream.borrow_mut();
         let idle = by_upstream.get_mut(&upstream.id)?;

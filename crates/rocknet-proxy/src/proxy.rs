@@ -42,7 +42,7 @@ pub struct Proxy {
     balance: Balance,
     /// Number of selections by round robin or by least load so far, which determines the next candidate.
     next_index: AtomicUsize,
-    /// Name of the sticky cookie.
+    /// Name of the sticky cookie; `None` without sticky sessions.
     pub(super) sticky: Option<String>,
     pub(super) rewrite: Rewrite,
     /// True if the files that responses name in `X-Accel-Redirect` or `X-Sendfile` are sent.

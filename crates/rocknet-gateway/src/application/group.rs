@@ -34,7 +34,7 @@ pub struct ApplicationGroup {
     pub(super) mount: Box<str>,
     /// Variables that replace variables of the same name. An empty value removes the variable.
     pub(super) params: Vec<(String, String)>,
-    /// Document root of the site.
+    /// Document root of the site, if it has one.
     pub(super) root: Option<Box<[u8]>>,
 }
 

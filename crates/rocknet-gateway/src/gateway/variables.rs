@@ -38,7 +38,7 @@ pub struct RequestContext<'a> {
     pub client: Client,
     /// TLS parameters of the connection; `None` for a connection without TLS.
     pub secure: Option<&'a TlsInfo>,
-    /// User whose password the server has verified.
+    /// User whose password the server has verified, if any.
     pub user: Option<&'a str>,
 }
 

@@ -68,7 +68,8 @@ pub struct FpmProcess {
     sapi: Sapi,
     /// Number of failures since the process last counted as stable.
     failures: u32,
-    /// Time at which the process is stopped, because no configuration uses its pool any more.
+    /// Time at which the process is stopped, because no configuration uses its pool any more. `None` while the pool is
+    /// in use.
     retires_at: Option<Instant>,
 }
 

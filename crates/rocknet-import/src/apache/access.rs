@@ -18,7 +18,7 @@ pub(super) struct AccessDraft {
     /// section denies every client.
     unknown: Option<Directive>,
     realm: Option<String>,
-    /// Password file, and the line of its directive.
+    /// Password file, and the line of its directive; `None` if no file with a known path is named.
     file: Option<(String, usize)>,
     /// Line of the first directive; 0 before it has been read.
     line: usize,

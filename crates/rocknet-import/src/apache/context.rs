@@ -116,7 +116,8 @@ impl ServerContext {
         }
     }
 
-    /// Returns the balancer of a URL such as `balancer://name/`, with the path after its name.
+    /// Returns the balancer of a URL such as `balancer://name/`, with the path after its name; `None` for other URLs
+    /// and unknown balancers.
     pub fn balancer<'u>(&self, url: &'u str) -> Option<(ProxySettings, &'u str)> {
         let rest = url.strip_prefix("balancer://")?;
         let end = rest.find('/').unwrap_or(rest.len());

@@ -89,7 +89,7 @@ fn remove_needless(site: &mut Site) {
     }
 }
 
-/// Returns the index of the longest prefix route that covers a pattern.
+/// Returns the index of the longest prefix route that covers a pattern, if any.
 fn covering(site: &Site, pattern: &str) -> Option<usize> {
     (0..site.routes.len())
         .filter(|at| covers(&site.routes[*at].pattern, pattern))

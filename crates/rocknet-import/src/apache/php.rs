@@ -70,7 +70,8 @@ pub(super) fn turn_off(directive: &Directive, settings: &mut Settings, notes: &m
     notes.differs(directive, message);
 }
 
-/// Returns the address of php-fpm: `proxy:unix:/run/php.sock|fcgi://localhost`, or `fcgi://127.0.0.1:9000/path`.
+/// Returns the address of php-fpm in an argument such as `proxy:unix:/run/php.sock|fcgi://localhost` or
+/// `fcgi://127.0.0.1:9000/path`; `None` if no argument has such a form.
 fn address(directive: &Directive) -> Option<String> {
     let found = |word: &String| {
         let word = word.strip_prefix("proxy:").unwrap_or(word);

@@ -94,7 +94,7 @@ fn keys(patterns: Vec<String>, code: u64) -> Vec<(&'static str, Value)> {
     keys
 }
 
-/// Returns status, path and target of a redirect. A status alone applies to every path.
+/// Returns status, path and target of a redirect; `None` for other directives. A status alone applies to every path.
 fn parse(directive: &Directive) -> Option<(u64, &str, &str)> {
     let status = |word: &str| match word {
         "permanent" => Some(301),

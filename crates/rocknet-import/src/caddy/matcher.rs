@@ -21,9 +21,9 @@ pub(super) struct PathMatcher {
     pub conditions: Vec<(&'static str, Value)>,
     /// Addresses of clients, and true if the matcher stands for all other clients.
     pub clients: Option<(Vec<String>, bool)>,
-    /// Reason why the matcher cannot be translated.
+    /// Reason why the matcher cannot be translated; `None` if it can.
     pub error: Option<String>,
-    /// Difference of the translation.
+    /// Difference between the paths that the patterns and the matcher match, if there is one.
     pub difference: Option<&'static str>,
 }
 

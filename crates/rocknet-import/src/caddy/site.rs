@@ -167,7 +167,8 @@ fn is_inherited(directive: &Directive) -> bool {
     !OTHERS.contains(&directive.name.as_str())
 }
 
-/// Returns the host of a redirect of every path to HTTPS: empty for the host of the request.
+/// Returns the host of a redirect of every path to HTTPS: empty for the host of the request; `None` for other
+/// redirects.
 fn https_redirect(directive: &Directive) -> Option<String> {
     let rest = directive.argument(0).strip_prefix("https://")?;
     let host = ["{uri}", "{http.request.uri}"]

@@ -18,7 +18,7 @@ const MIN_WEIGHT_FACTOR: f64 = 0.1;
 pub struct Selection<'a> {
     /// Key of the request; `None` unless the balance selects by key and the request has the key.
     pub key: Option<&'a [u8]>,
-    /// Name hash of the upstream in the client's sticky cookie.
+    /// Name hash of the upstream in the client's sticky cookie, if the client sent a valid one.
     pub sticky: Option<u64>,
     pub priority: Priority,
 }
