@@ -99,7 +99,8 @@ fn is_shared(directive: &Directive) -> bool {
     SHARED.iter().any(|name| directive.is(name))
 }
 
-/// Replaces `<IfModule>` and similar sections by their directives.
+/// Replaces `<IfModule>` and similar sections by their directives. Sections that do not count are left out with a note;
+/// see [`is_applied_condition`].
 fn flatten(tree: &[Directive], all: &mut Vec<Directive>, notes: &mut dyn Notes) {
     for directive in tree {
         match (&directive.block, is_condition(directive)) {

@@ -216,9 +216,9 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
     Some(host)
 }
 
-/// Merges a host that redirects every name to HTTPS into the sites with TLS: adds its listeners to each of them, unless
-/// the site has a listener without TLS, or another site serves one of its names without TLS. Returns false if no site
-/// uses TLS.
+/// Merges a host that redirects every name to HTTPS into the sites with TLS, by adding its listeners to each of these
+/// sites. Skips a site that has a listener without TLS, or one of whose names another site serves without TLS. Returns
+/// false if no site uses TLS.
 fn redirect_all(kept: &mut [HostDraft], host: &mut HostDraft) -> bool {
     let clear: Vec<String> = kept
         .iter()

@@ -130,7 +130,7 @@ impl<'a> IncludeReader<'a> {
         let path = self.rules.folder(file).join(&request.path);
         let found = match self.environment.kind(&path) {
             Some(FileKind::File) => Ok(vec![path.clone()]),
-            // A folder is included with its files and those of two levels of folders below it.
+            // A folder is included with its files, and with the files of two levels of folders below it.
             Some(FileKind::Directory) => {
                 let levels = ["*", "*/*", "*/*/*"].map(|below| self.environment.matching(&path.join(below)));
                 levels

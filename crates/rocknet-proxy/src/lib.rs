@@ -16,9 +16,9 @@
 //! ```
 //!
 //! `http2` replaces h1_exchange.rs and h1_connection.rs for upstreams that speak HTTP/2, and grpc.rs maps errors for
-//! gRPC clients. All workers share an upstream (upstream.rs): its breaker counts failures, and background.rs resolves
-//! its name and runs health_check.rs. mirror.rs sends copies of requests to another upstream. tls_config.rs selects
-//! the trusted certificates, and tls_error.rs explains failed handshakes.
+//! gRPC clients. All workers share an upstream (upstream.rs). Its breaker counts failures, and background.rs resolves
+//! its name and runs health_check.rs. Copies of requests go to another upstream (mirror.rs). Further, tls_config.rs
+//! selects the trusted certificates, and tls_error.rs explains failed handshakes.
 
 mod background;
 mod buffering;

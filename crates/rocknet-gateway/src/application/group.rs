@@ -22,7 +22,7 @@ pub struct ApplicationGroup {
     pub(super) protocol: Protocol,
     members: Vec<Arc<Backend>>,
     balance: Balance,
-    /// Number of selections so far, for the balances that take the applications in turn.
+    /// Number of selections by round robin or by least load so far, which determines the next application.
     round_robin: AtomicUsize,
     /// Rules of the circuit breaker.
     pub(super) rules: Rules,

@@ -229,9 +229,9 @@ impl ReaperEntry {
 }
 
 /// Returns true if a program may still run although a call failed with this error. Returns false for `ECHILD` and
-/// `ESRCH`, which mean that there is no such process, and for a broken pipe to the account helper, because programs end
-/// with the helper that has started them. Also returns false for `EPERM`, which means that the processes have changed
-/// their user; the result of `try_wait` then decides.
+/// `ESRCH`, which mean that there is no such process. Returns false for a broken pipe to the account helper, because
+/// programs end with the helper that has started them. Returns false for `EPERM`, which means that the processes have
+/// changed their user; the result of `try_wait` then decides.
 fn may_still_run(error: &io::Error) -> bool {
     let ignored = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
     error.kind() != io::ErrorKind::BrokenPipe && !error.raw_os_error().is_some_and(|number| ignored.contains(&number))

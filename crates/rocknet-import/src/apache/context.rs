@@ -37,7 +37,7 @@ impl ServerContext {
         context
     }
 
-    /// Returns true for a directive outside of hosts that needs no note: it has been read into the definitions, or it
+    /// Returns true for a directive outside of hosts that needs no note. It has been read into the definitions, or it
     /// is a `Listen`, whose port the hosts repeat.
     pub fn has_read(&self, directive: &Directive) -> bool {
         ["Define", "Listen", "Proxy"].iter().any(|name| directive.is(name))

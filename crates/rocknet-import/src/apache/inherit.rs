@@ -96,7 +96,7 @@ fn covering(site: &Site, pattern: &str) -> Option<usize> {
         .max_by_key(|at| site.routes[*at].pattern.len())
 }
 
-/// Returns the access control of a section, in which keys without a value cancel those of the site.
+/// Returns the access control of a section. Each key without a value gets the value that cancels the key of the site.
 fn decided(settings: &Settings, line: usize) -> Settings {
     let mut access = access_of(settings);
     if !access.is_closed() {

@@ -197,7 +197,7 @@ fn note_case(directive: &Directive, flags: &RewriteFlags, host: &mut HostDraft) 
     }
 }
 
-/// Adds a proxy for a rule with the flag `P`. Returns false if the paths are not those below a prefix.
+/// Adds a proxy for a rule with the flag `P`. Returns false if the rule does not forward all paths below a prefix.
 fn forward(directive: &Directive, patterns: &[String], target: &str, proxies: &mut ProxyDirectives) -> bool {
     let Some(url) = target.strip_suffix("{*}").filter(|url| url.contains("://")) else {
         return false;

@@ -13,7 +13,7 @@ use super::includes::is_covered;
 use super::restriction::is_unknown_restriction;
 use super::upstream::{self, Upstreams};
 
-/// Level of the configuration that a directive stands in.
+/// Level of the configuration that contains a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConfigLevel {
     Http,
@@ -298,7 +298,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Adds the settings that a server inherits. Header fields are inherited if the server has none of its own.
+/// Adds the settings that a server inherits from `http`. Header fields are inherited only if the server sets none.
 pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
     let has_headers = settings.has_map("headers");
     for (key, setting) in shared.in_order() {
