@@ -106,10 +106,10 @@ impl ApplicationGroup {
             // All are out of rotation. A request to one of them may still succeed.
             all = untried().map(candidate).collect();
         }
-        let turn = || self.round_robin.fetch_add(1, Ordering::Relaxed);
+        let count_selection = || self.round_robin.fetch_add(1, Ordering::Relaxed);
         let chosen = match self.balance {
-            Balance::RoundRobin => balance::round_robin(&all, turn()),
-            Balance::LeastConn => balance::least_loaded(&all, turn()),
+            Balance::RoundRobin => balance::round_robin(&all, count_selection()),
+            Balance::LeastConn => balance::least_loaded(&all, count_selection()),
             _ => balance::random_two(&all, draw),
         };
         // There is always a candidate, because the caller leaves at least one application untried.

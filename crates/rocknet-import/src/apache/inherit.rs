@@ -58,6 +58,7 @@ pub(super) fn finish(site: &mut Site) {
     note_shadowed(site);
 }
 
+/// Removes values that cancel nothing, and routes that have no settings left.
 fn remove_needless(site: &mut Site) {
     // A route that opens a part of a restricted place keeps `auth = false`, which states that this is intended.
     let is_opening: Vec<bool> = site

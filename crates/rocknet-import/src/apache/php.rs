@@ -1,4 +1,4 @@
-//! Translates handlers of scripts: php-fpm by `SetHandler`, and the module of PHP.
+//! Translates directives of Apache that pass scripts to PHP, such as `SetHandler`, or that turn PHP off.
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};

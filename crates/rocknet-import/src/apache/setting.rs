@@ -1,4 +1,4 @@
-//! Translates directives that are valid in hosts and in sections.
+//! Translates directives of Apache that are valid in hosts and in sections.
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};

@@ -1,4 +1,4 @@
-//! Files that `import` names.
+//! Rules for the inclusion of files by `import`.
 
 use std::path::{Path, PathBuf};
 

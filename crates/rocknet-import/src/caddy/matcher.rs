@@ -14,8 +14,8 @@ pub(super) type NamedMatchers = HashMap<String, PathMatcher>;
 pub(super) struct PathMatcher {
     /// Patterns of paths; empty for every path.
     pub patterns: Vec<String>,
-    /// Patterns for longer names that begin with a path, such as `/api*` for `/api2`. The matcher of Caddy matched
-    /// these names, too.
+    /// Patterns for longer names that begin with a path, such as `/api2` for the matcher `/api*`. The original matcher
+    /// matched these names, too.
     pub beginnings: Vec<String>,
     pub hosts: Vec<String>,
     /// Conditions other than paths and hosts, as keys of a rule.

@@ -1,4 +1,4 @@
-//! Translates `reverse_proxy`.
+//! Translates the directive `reverse_proxy` of Caddy.
 
 use crate::directive::Directive;
 use crate::document::Notes;

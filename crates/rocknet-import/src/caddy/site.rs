@@ -1,4 +1,4 @@
-//! Translates a site block: its addresses, and its content.
+//! Translates a site block of Caddy: its addresses, and its content.
 
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
