@@ -217,7 +217,7 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
 }
 
 /// Merges a host that redirects every name to HTTPS into the sites with TLS, by adding its listeners to each of these
-/// sites. Skips a site that has a listener without TLS, or one of whose names another site serves without TLS. Returns
+/// sites. Skips sites that have a listener without TLS, and sites that share a name with a site without TLS. Returns
 /// false if no site uses TLS.
 fn redirect_all(kept: &mut [HostDraft], host: &mut HostDraft) -> bool {
     let clear: Vec<String> = kept
