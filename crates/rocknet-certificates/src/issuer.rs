@@ -61,8 +61,8 @@ pub trait Issuer: Send {
     /// the network.
     fn set_requests(&mut self, requests: &[CertificateRequest], store: &Arc<CertificateStore>);
 
-    /// Renews certificates that are due. Called every few seconds on the thread `rn-certs`, so work that waits for the
-    /// network belongs on a thread of the issuer's own.
+    /// Renews certificates that are due. Called every few seconds on the thread `rn-certs`, which all issuers share.
+    /// Work that waits for the network must run on another thread of the issuer.
     fn renew_due(&mut self, now: SystemTime, store: &Arc<CertificateStore>);
 
     /// Stops the issuer's own thread, if it has one. Returns true if the thread ended before `deadline`.

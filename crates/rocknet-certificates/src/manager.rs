@@ -136,7 +136,7 @@ impl CertificateManager {
         };
         let config = self.tls_configs.build(tls.min, tls.client.as_ref(), mode).map(Arc::new);
         // Early data arrives in resumed sessions, in which a client's certificate is not verified again. A site with
-        // client authentication therefore accepts none.
+        // client authentication therefore accepts no early data.
         let accepts_early_data = tls.early_data && tls.client.is_none();
         let early_data = accepts_early_data.then(|| self.sessions.of_site(&site.name, remembered));
         Some(SecureSite::new(site, tls, certificates, config, early_data))

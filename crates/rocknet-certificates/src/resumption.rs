@@ -1,8 +1,8 @@
 //! Resumption of TLS sessions: the keys of session tickets, and the sessions that are stored for early data. Both can
 //! be passed to a process that takes over.
 //!
-//! Most sessions are stored by the client, in a ticket that only this server can decrypt. A site that accepts early
-//! data stores its QUIC sessions itself, because each of them must be resumed only once.
+//! Most sessions are stored by the client, in a ticket that only this server can decrypt. If a site accepts early data,
+//! the server itself stores the QUIC sessions of the site, because each of them must be resumed only once.
 
 mod session_store;
 mod session_stores;

@@ -117,8 +117,8 @@ impl SecureSite {
         self.ready_configs(store, name).map(|ready| Arc::clone(&ready.quic))
     }
 
-    /// Returns the configurations for a handshake, built again if the certificate set differs from that of the last
-    /// handshake.
+    /// Returns the configurations for a handshake. They are built again if the last handshake used another certificate
+    /// set.
     fn ready_configs(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ReadyConfigs>> {
         let config = self.config.as_ref().ok()?;
         let set = self.set(store, name)?;
@@ -155,8 +155,8 @@ impl SecureSite {
         has_set && self.config.is_ok()
     }
 
-    /// Returns the certificates of the site: the certificates in its files, or those issued for its default name and
-    /// for `names`. A certificate for several names is returned once.
+    /// Returns the certificates of the site: the certificates in its files, or the certificates issued for its default
+    /// name and for `names`. A certificate for several names is returned once.
     pub fn certificates(&self, store: &CertificateStore, names: &[String]) -> Vec<Certificate> {
         let mut sets: Vec<Arc<CertificateSet>> = Vec::new();
         let found: Vec<_> = match &self.certificates {
@@ -196,7 +196,8 @@ impl SecureSite {
     }
 
     /// Returns the certificate set for a name. If no certificate was issued for the name, returns the set of the site's
-    /// default name.
+    /// default name, or `None` if that name has no certificate either. A site with files always has the set of its
+    /// files; `None` if no read of the files has succeeded.
     fn set(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<CertificateSet>> {
         let default_name = match &self.certificates {
             SiteCertificates::Files(files) => return files.set(),
@@ -213,8 +214,8 @@ impl SecureSite {
     }
 }
 
-/// Accepts early data. Sessions are then stored by the server instead of in tickets, so that each session is resumed
-/// only once and a replay of its early data is rejected (RFC 8446 §8.1).
+/// Accepts early data. Sessions are then stored by the server instead of in tickets. Each session is therefore resumed
+/// only once, so that a replay of its early data is rejected (RFC 8446 §8.1).
 fn accept_early_data(config: &mut ServerConfig, sessions: &Arc<SessionStore>) {
     // QUIC requires this value, because only flow control limits early data (RFC 9001 §4.6.1).
     config.max_early_data_size = u32::MAX;

@@ -21,8 +21,8 @@ pub enum Access {
     Everyone,
 }
 
-/// A storage of named items. `/` in a name separates folders. Names come from [`file_name`] and constants, never from a
-/// client.
+/// A storage of named items. `/` in a name separates folders. Names consist of constants and results of [`file_name`].
+/// A host name from a client contains no `/`, because handshakes accept only letters, digits, `-`, `_` and dots in it.
 pub trait Storage: Send + Sync {
     /// Reads an item; `None` if it does not exist.
     ///
@@ -120,7 +120,7 @@ impl FileStorage {
         }
         for entry in fs::read_dir(&self.path)? {
             let name = entry?.file_name();
-            // `check_writable` of a process that was killed may have left its probe.
+            // A process that was killed in `check_writable` may have left its probe file.
             let is_ours = OWN_FOLDERS.iter().any(|own| name == *own) || name.as_encoded_bytes().starts_with(b".probe.");
             if !is_ours {
                 return Ok(false);

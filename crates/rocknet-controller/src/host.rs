@@ -37,7 +37,7 @@ unsafe impl Sync for ControllerEntry {}
 /// State that a controller keeps for one request between calls. Dropping it calls `end` of the controller.
 #[derive(Default)]
 pub struct RequestState {
-    /// Pointer that the controller has set, and the controller itself.
+    /// Pointer that the controller has set, and the controller itself; `None` until a controller sets a pointer.
     held: Option<(*mut c_void, LoadedController)>,
 }
 

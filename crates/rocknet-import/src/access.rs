@@ -1,4 +1,4 @@
-//! Access control of routes, which inherit it from their site, and not from each other.
+//! Access control of routes. A route inherits access control from its site, and not from other routes.
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
@@ -26,9 +26,9 @@ pub(crate) fn covers(route: &str, pattern: &str) -> bool {
     route != pattern && prefix.is_some_and(|prefix| pattern.starts_with(prefix))
 }
 
-/// Adds the access control of restricted places to the routes that their patterns cover. `base`: settings of the site
-/// that all routes inherit, whose lists are combined with those of the routes. `restricted`: patterns with their access
-/// control.
+/// Adds access control to each route that a restricted pattern covers. `restricted`: these patterns with their access
+/// control. `base`: settings of the site that all routes inherit. Its lists of clients are combined with the lists of
+/// each route.
 pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(String, Settings)]) {
     let own = access_of(base);
     let mut closed = Vec::new();

@@ -30,7 +30,7 @@ use crate::source::SourceMap;
 use crate::value::Value;
 use context::ServerContext;
 
-/// Differences between the defaults of both servers, for the top of the result.
+/// Differences between the defaults of Apache and RockNet, written at the top of the result.
 const REMARKS: [&str; 2] = [
     "Defaults that differ from Apache: compression on, access log off, folders are not listed.",
     "Names that begin with a dot are never served, except /.well-known. `.htaccess` files have no effect: import each.",
@@ -99,7 +99,8 @@ fn is_shared(directive: &Directive) -> bool {
     SHARED.iter().any(|name| directive.is(name))
 }
 
-/// Replaces `<IfModule>` and similar sections by their directives.
+/// Replaces `<IfModule>` and similar sections by their directives. Sections that do not count are left out with a note;
+/// see [`is_applied_condition`].
 fn flatten(tree: &[Directive], all: &mut Vec<Directive>, notes: &mut dyn Notes) {
     for directive in tree {
         match (&directive.block, is_condition(directive)) {
@@ -176,7 +177,7 @@ fn global_settings(global: &[&Directive], document: &mut Document, context: &Ser
     }
 }
 
-/// Moves the error log of a site to the global table, because RockNet has one error log.
+/// Moves the error log of a site and its level to the global table, because RockNet has one error log.
 fn logs(draft: &mut HostDraft, document: &mut Document) {
     let level = draft.site.settings.remove("error_level");
     if let Some(file) = draft.site.settings.remove("error_log") {

@@ -25,7 +25,7 @@ use crate::note::MAY_RESTRICT_ACCESS;
 use crate::source::SourceMap;
 use options::CaddyOptions;
 
-/// Differences between the defaults of both servers, for the top of the result.
+/// Differences between the defaults of Caddy and RockNet, written at the top of the result.
 const REMARKS: [&str; 4] = [
     "Defaults that differ from Caddy: paths distinguish upper and lower case, and request bodies are limited to 100 MiB.",
     "Over HTTPS, Strict-Transport-Security is sent for 30 days: hsts = \"0s\" in [tls] turns it off.",

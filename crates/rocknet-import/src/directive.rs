@@ -106,7 +106,7 @@ impl TreeBuilder {
         Ok(())
     }
 
-    /// Returns the directive whose block is open.
+    /// Returns the directive of the innermost open block; `None` if no block is open.
     pub fn innermost(&self) -> Option<&Directive> {
         self.open.last()
     }

@@ -197,16 +197,17 @@ impl Notes for Vec<Note> {
     }
 }
 
-/// Cancels in a route the settings of the block for all other paths, `root`, such as `location /`. Routes inherit from
-/// the site, but `location` and `handle` blocks only inherit the settings outside of them, `base`.
+/// Cancels settings that a route would inherit from the site, but that the `location` or `handle` block of the route
+/// does not inherit. `root`: settings of the block for all other paths, such as `location /`, which become settings of
+/// the site. `base`: settings outside of all blocks, which every block inherits.
 pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
     const HANDLERS: [&str; 4] = ["proxy", "fastcgi", "uwsgi", "scgi"];
     const FILES: [&str; 3] = ["try", "fallback", "browse"];
     let has_handler = HANDLERS.iter().any(|key| route.has(key));
     let has_root = route.has("root");
     for (key, setting) in root.in_order() {
-        let is_moot = HANDLERS.contains(&key) && (has_handler || has_root) || FILES.contains(&key) && has_handler;
-        if route.has(key) || is_moot {
+        let has_no_effect = HANDLERS.contains(&key) && (has_handler || has_root) || FILES.contains(&key) && has_handler;
+        if route.has(key) || has_no_effect {
             continue;
         }
         let value = base.get(key).cloned().or_else(|| cancelling(key));

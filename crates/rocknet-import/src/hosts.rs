@@ -34,12 +34,13 @@ pub(crate) struct HostDraft {
     pub tls: Vec<(String, Value)>,
     /// Value of `tls` if it has no settings: `auto` or `local`. `None` if certificates are expected in files.
     pub tls_word: Option<&'static str>,
-    /// Host that all requests are redirected to by HTTPS, with their path; empty for the host of the request.
+    /// Host to which all requests are redirected by HTTPS, with their path; empty for the host of the request. `None`
+    /// if not all requests are redirected.
     pub https_redirect: Option<String>,
     /// Used only if `names` is empty. True if the host has names, but RockNet can express none of them. Its site would
     /// serve every name, so it is left out.
     pub has_only_unknown_names: bool,
-    /// True if RockNet does without a site what the host does.
+    /// True if the host needs no site, because RockNet does the same by default.
     pub is_needless: bool,
 }
 
@@ -154,7 +155,7 @@ fn join(kept: &mut HostDraft, other: HostDraft, place: &str) {
 }
 
 /// Adds the listeners of a host that redirects to HTTPS to the sites that it redirects to. Returns the rest of the
-/// host, with the names that have no such site.
+/// host, with the names that have no such site; `None` if nothing is left.
 fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: HostDraft) -> Option<HostDraft> {
     let target = host.https_redirect.clone().unwrap_or_default();
     if target.is_empty() && host.names.is_empty() && redirect_all(kept, &mut host) {
@@ -171,7 +172,7 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
                 joined = Some(at);
             }
             Some(at) => {
-                // The site also has this name, and redirects it to its own HTTPS first.
+                // The site with this name redirects to its own https:// address first.
                 let listeners = host.listeners.iter().filter(|listener| !listener.tls);
                 kept[at].listeners.extend(listeners.cloned());
                 joined = Some(at);
@@ -215,8 +216,9 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
     Some(host)
 }
 
-/// Adds the listeners of a host that redirects every name to HTTPS to the sites with TLS that have no listener without
-/// it. Returns false if there is no site with TLS.
+/// Merges a host that redirects every name to HTTPS into the sites with TLS, by adding its listeners to each of these
+/// sites. Skips sites that have a listener without TLS, and sites that share a name with a site without TLS. Returns
+/// false if no site uses TLS.
 fn redirect_all(kept: &mut [HostDraft], host: &mut HostDraft) -> bool {
     let clear: Vec<String> = kept
         .iter()

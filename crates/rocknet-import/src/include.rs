@@ -1,4 +1,4 @@
-//! Reads the files that a configuration includes, and puts their directives in the place of the directive.
+//! Reads the files that a configuration includes, and replaces each directive that includes files by their directives.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) struct IncludeRequest {
     pub is_uncertain: bool,
 }
 
-/// Differences between the languages.
+/// Rules of one language for the inclusion of files.
 pub(crate) trait IncludeRules {
     fn read(&self, text: &str) -> Result<Vec<Directive>, SyntaxError>;
     /// Returns the files that a directive includes; `None` for other directives. `known` holds the directives read so
@@ -124,12 +124,13 @@ impl<'a> IncludeReader<'a> {
         }
     }
 
-    /// Returns the files of a request; `None`, with a note unless it is uncertain, if there is no such file.
+    /// Returns the files of a request. If there is no such file, returns `None`, and adds a note unless the request is
+    /// uncertain.
     fn files(&mut self, directive: &Directive, request: &IncludeRequest, file: &Path) -> Option<Vec<PathBuf>> {
         let path = self.rules.folder(file).join(&request.path);
         let found = match self.environment.kind(&path) {
             Some(FileKind::File) => Ok(vec![path.clone()]),
-            // A folder is included with its files and those of two levels of folders below it.
+            // A folder is included with its files, and with the files of two levels of folders below it.
             Some(FileKind::Directory) => {
                 let levels = ["*", "*/*", "*/*/*"].map(|below| self.environment.matching(&path.join(below)));
                 levels

@@ -25,7 +25,7 @@ use crate::source::SourceMap;
 use scope::{ConfigLevel, Scope};
 use upstream::Upstreams;
 
-/// Differences between the defaults of both servers, for the top of the result.
+/// Differences between the defaults of nginx and RockNet, written at the top of the result.
 const REMARKS: [&str; 3] = [
     "Defaults that differ from nginx: request bodies up to 100 MiB (nginx: 1 MiB), compression on, access log off.",
     "Names that begin with a dot are never served, except /.well-known.",

@@ -54,8 +54,8 @@ pub(crate) fn refuse(document: &mut Document, origins: &[Origin], report: &Repor
     removed
 }
 
-/// Returns the position of an origin in the document: the index of the site, the part of the site (0 for the whole
-/// site), and the position of a route or rule among the others. A route comes before its keys.
+/// Returns the position of an origin in the document: the index of the site, the part of the site, and the position in
+/// that part. Part 0 is the whole site; then follow its keys, routes and rules. A route comes before its keys.
 fn position(origin: &Origin) -> (usize, u8, usize) {
     match origin {
         Origin::Comment | Origin::Global(..) => (0, 0, 0),
@@ -67,8 +67,8 @@ fn position(origin: &Origin) -> (usize, u8, usize) {
     }
 }
 
-/// Removes what an origin names, and adds a note with the message of its finding. Returns false if there is nothing to
-/// remove.
+/// Removes the value, route, rule or site of an origin, and adds a note with the message of its finding. Of a rule,
+/// removes only the refused patterns if others are left. Returns false if there is nothing to remove.
 fn remove(document: &mut Document, origin: &Origin, message: &str) -> bool {
     let note = |line: usize, directive: String| Note {
         kind: NoteKind::NotTranslated,

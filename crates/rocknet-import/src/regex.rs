@@ -1,4 +1,4 @@
-//! Translates regular expressions of other servers to RockNet patterns, as far as patterns can express them.
+//! Translates regular expressions of other servers to RockNet patterns, if patterns can express them.
 
 /// Maximum number of patterns of one expression.
 const MAX_PATTERNS: usize = 64;
@@ -7,10 +7,10 @@ const MAX_PATTERNS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPatterns {
     pub patterns: Vec<String>,
-    /// Patterns for names that merely begin with the path, such as `/api*` for `^/api`. The expression matched these
+    /// Patterns for longer names that begin with the path, such as `/api2` for `^/api`. The expression matched these
     /// names, too. The patterns do not match paths below these names.
     pub beginnings: Vec<String>,
-    /// Difference between the paths that the patterns and the expression match.
+    /// Difference between the paths that the patterns and the expression match, if there is one.
     pub difference: Option<&'static str>,
 }
 

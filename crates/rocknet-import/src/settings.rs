@@ -13,7 +13,7 @@ pub(crate) struct Setting {
 }
 
 /// Settings of one table. Keys of maps, such as `headers."X-Frame-Options"`, are stored in their dotted form, so that
-/// each entry has a line of its own in the result.
+/// each entry is on a separate line of the result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     values: BTreeMap<String, Setting>,
@@ -133,7 +133,8 @@ impl Settings {
         self.values.remove(key)
     }
 
-    /// Removes a key that the configuration check refuses. If the key restricts access, denies every client instead.
+    /// Removes a key that the configuration check refuses, and returns its setting; `None` if the key has no value. If
+    /// the key restricts access, denies every client instead.
     pub fn refuse(&mut self, key: &str) -> Option<Setting> {
         let removed = self.values.remove(key)?;
         if key == "deny" && removed.value == Value::text("all") {
@@ -156,7 +157,7 @@ impl Settings {
         self.values.is_empty()
     }
 
-    /// Adds the settings of another table, which replace those of this one.
+    /// Adds the settings of another table. They replace settings of this table with the same key.
     pub fn merge(&mut self, other: Settings) {
         self.is_locked |= other.is_locked;
         self.values.extend(other.values);
@@ -207,8 +208,8 @@ impl Settings {
     }
 }
 
-/// Returns true if a value keeps clients away: `tls` requires client certificates, or a handler processes files that
-/// would be sent as they are without it, such as scripts with passwords.
+/// Returns true if a value protects the site: `tls` requires client certificates, or a handler processes files that the
+/// server would otherwise send unchanged, such as scripts with passwords.
 fn is_protective(key: &str, value: &Value) -> bool {
     const HANDLERS: [&str; 6] = ["php", "proxy", "fastcgi", "uwsgi", "scgi", "cgi"];
     match value {

@@ -1,6 +1,6 @@
 //! Files of a configuration, and the positions of their lines.
 //!
-//! The lines of all files have one numbering: those of an included file follow those of the files before it. So a line
+//! The lines of all files are numbered consecutively, in the order in which the files were read. Therefore a line
 //! number alone identifies the place of a directive.
 
 /// Files of a configuration in the order in which they were read.

@@ -1,7 +1,7 @@
 //! Renders a document as TOML.
 //!
-//! Each value has a line of its own, so the line of a finding identifies the value. The module `refusal` removes each
-//! value that the check of the configuration refuses, and the rest is checked again.
+//! Each value is on a separate line, so the line of a finding identifies the value. The module `refusal` removes each
+//! value that the check of the configuration refuses, and the result is checked again.
 
 use std::path::Path;
 

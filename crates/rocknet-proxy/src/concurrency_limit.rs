@@ -12,10 +12,10 @@ use rocknet_blocking::queue::Urgency;
 use rocknet_handler::clock::TimeSource;
 
 /// Divisor of the limit: a quarter of the permits is the reserve, which requests of low priority must not use while
-/// other requests arrive.
+/// requests of higher priority arrive.
 ///
-/// Without a reserve, a request of high priority could wait for a low-priority request to end, which takes about as
-/// long as a response. There is no reserve if the limit is below this number.
+/// Without a reserve, requests of low priority could hold all permits. A request of higher priority would then wait
+/// until one of their responses is complete. There is no reserve if the limit is below this number.
 const RESERVE_DIVISOR: usize = 4;
 
 /// Time in milliseconds without a request above low priority after which low priority may use the reserve: about as
@@ -224,11 +224,11 @@ fn fits(in_flight: u64, max: usize, is_low: bool, is_reserved: bool) -> bool {
 }
 
 /// Position of the low-priority count in `ConcurrencyLimit::in_flight`, in bits.
-const HALF: u32 = 32;
+const LOW_SHIFT: u32 = 32;
 
 /// Returns the value that one request adds to `ConcurrencyLimit::in_flight`.
 fn one(is_low: bool) -> u64 {
-    1 + (u64::from(is_low) << HALF)
+    1 + (u64::from(is_low) << LOW_SHIFT)
 }
 
 /// Returns the number of all requests in a value of `ConcurrencyLimit::in_flight`.
@@ -238,7 +238,7 @@ fn load(in_flight: u64) -> usize {
 
 /// Returns the number of requests of low priority in a value of `ConcurrencyLimit::in_flight`.
 fn low(in_flight: u64) -> usize {
-    (in_flight >> HALF) as usize
+    (in_flight >> LOW_SHIFT) as usize
 }
 
 fn is_low(priority: Priority) -> bool {

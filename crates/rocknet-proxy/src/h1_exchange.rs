@@ -36,7 +36,7 @@ pub struct H1Exchange {
     connection: Option<Box<H1Connection>>,
     /// Timeouts in ticks.
     times: Timeouts,
-    /// Request body that is not sent yet.
+    /// Request body that is not sent yet; `None` without a body, and once it was sent or dropped.
     body: Option<RequestBody>,
     /// True if the request has or had a body; remains true after the body was sent.
     has_body: bool,
@@ -128,7 +128,7 @@ impl H1Exchange {
         self.permit = Some(permit);
     }
 
-    /// Takes the response head.
+    /// Takes the response head; `None` if it has not arrived or was taken before.
     pub fn take_head(&mut self) -> Option<ResponseHead> {
         self.response.head.take()
     }
@@ -143,7 +143,7 @@ impl H1Exchange {
         self.response.upgraded_protocol.take()
     }
 
-    /// Takes the connection, for a protocol other than HTTP.
+    /// Takes the connection, for a protocol other than HTTP; `None` if the exchange has no connection any more.
     pub fn take_connection(&mut self) -> Option<Box<H1Connection>> {
         self.connection.take()
     }
@@ -171,7 +171,7 @@ impl H1Exchange {
         self.response.trailers.is_some()
     }
 
-    /// Takes the trailer fields, once the response body is over.
+    /// Takes the trailer fields, once the response body is over; `None` if there are none.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         self.response.trailers.take().map(|trailers| *trailers)
     }
@@ -203,7 +203,7 @@ impl H1Exchange {
     }
 
     /// Takes the unsent part of the request back from the link and discards it. Called for a request without a body
-    /// whose response has already begun. The link receives nothing until the unsent part is taken back.
+    /// whose response has already begun. Until the unsent part is taken back, receiving may remain pending.
     fn drop_unsent(&mut self) {
         if let Some(connection) = &mut self.connection
             && connection.link.take_unsent().is_some()

@@ -16,9 +16,9 @@
 //! ```
 //!
 //! `http2` replaces h1_exchange.rs and h1_connection.rs for upstreams that speak HTTP/2, and grpc.rs maps errors for
-//! gRPC clients. All workers share an upstream (upstream.rs): its breaker counts failures, and background.rs resolves
-//! its name and runs health_check.rs. mirror.rs sends copies of requests to another upstream. tls_config.rs selects
-//! the trusted certificates, and tls_error.rs explains failed handshakes.
+//! gRPC clients. All workers share an upstream (upstream.rs). Its breaker counts failures, and background.rs resolves
+//! its name and runs health_check.rs. Copies of requests go to another upstream (mirror.rs). Further, tls_config.rs
+//! selects the trusted certificates, and tls_error.rs explains failed handshakes.
 
 mod background;
 mod buffering;
@@ -150,7 +150,7 @@ async fn forward(
         let buffered = match proxy.request_buffering {
             RequestBuffering::None => Ok(()),
             RequestBuffering::First(most) => Box::pin(body.buffer(most)).await,
-            // In a streaming call both sides may take turns, so the response may begin before the request has ended.
+            // In a streaming call of gRPC, the response may begin before the request has ended.
             RequestBuffering::Whole if grpc::is_call(request) => Ok(()),
             RequestBuffering::Whole => {
                 let bounds = route.server.spool.clone();

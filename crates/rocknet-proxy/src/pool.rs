@@ -12,8 +12,8 @@ use crate::h1_connection::H1Connection;
 use crate::upstream::Upstream;
 use rocknet_handler::services::WorkerLocal;
 
-/// Maximum number of idle connections to one upstream: the number that 128 concurrent clients leave open. Each
-/// connection occupies a descriptor on both sides.
+/// Maximum number of idle connections of one worker to one upstream, so that 128 concurrent requests can reuse
+/// connections. Each connection occupies a descriptor on both sides.
 const MAX_IDLE: usize = 128;
 /// Idle time in milliseconds up to which a connection is used for a request that must not be sent twice.
 ///
@@ -38,8 +38,9 @@ struct IdleConnections {
 }
 
 impl ConnectionPool {
-    /// Takes an idle connection that the upstream is not known to have closed. A request that is not idempotent gets
-    /// only a connection that was idle for less than [`SAFE_IDLE_MS`]. `now_ms` is the uptime in milliseconds.
+    /// Takes an idle connection that the upstream is not known to have closed; `None` if there is no suitable one. A
+    /// request that is not idempotent gets only a connection that was idle for less than [`SAFE_IDLE_MS`]. `now_ms` is
+    /// the uptime in milliseconds.
     pub(super) fn take(&self, upstream: &Upstream, is_idempotent: bool, now_ms: u64) -> Option<Box<H1Connection>> {
         let mut by_upstream = self.by_upstream.borrow_mut();
         let idle = by_upstream.get_mut(&upstream.id)?;

@@ -23,8 +23,8 @@ pub use self::selection::Selection;
 /// Maximum number of tries for one request: at the selected upstream, and at another one if the request may be retried.
 pub(super) const MAX_TRIES: u8 = 2;
 
-/// Maximum number of attempts at one HTTP/2 upstream that has not processed the request. A pooled connection may be
-/// closing, and so may the next one.
+/// Maximum number of attempts to send one request to one HTTP/2 upstream. A pooled connection may be closing, and so
+/// may the next one.
 pub(super) const MAX_H2_ATTEMPTS: u32 = 3;
 
 /// Default maximum number of concurrent requests at one upstream.
@@ -42,7 +42,7 @@ pub struct Proxy {
     balance: Balance,
     /// Number of selections by round robin or by least load so far, which determines the next candidate.
     next_index: AtomicUsize,
-    /// Name of the sticky cookie.
+    /// Name of the sticky cookie; `None` without sticky sessions.
     pub(super) sticky: Option<String>,
     pub(super) rewrite: Rewrite,
     /// True if the files that responses name in `X-Accel-Redirect` or `X-Sendfile` are sent.

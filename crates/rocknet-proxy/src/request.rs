@@ -70,7 +70,7 @@ pub struct UpstreamRequest<'p> {
     forwarded: ForwardedFields,
     /// True if the peer is a trusted proxy.
     is_trusted: bool,
-    /// Protocol switch that the request offers.
+    /// Protocol switch that the request offers, if any.
     upgrade: Option<Rc<UpgradeRequest>>,
     length: Length,
 }
@@ -123,7 +123,7 @@ impl<'p> UpstreamRequest<'p> {
         &self.rewrite.headers
     }
 
-    /// Returns the protocol switch that the request offers.
+    /// Returns the protocol switch that the request offers, if any.
     pub fn upgrade(&self) -> Option<&Rc<UpgradeRequest>> {
         self.upgrade.as_ref()
     }

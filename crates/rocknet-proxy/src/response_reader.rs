@@ -19,14 +19,14 @@ pub struct ResponseReader {
     pub head: Option<ResponseHead>,
     /// Received bytes of the response body that were not taken yet.
     pub pending: Vec<u8>,
-    /// Interim responses that are not forwarded yet.
+    /// Interim responses that are not forwarded yet, merged into one.
     pub interim: Option<Box<InterimResponse>>,
-    /// Protocol switch that the request offers.
+    /// Protocol switch that the request offers, if any.
     pub upgrade: Option<Rc<UpgradeRequest>>,
-    /// Trailer fields. Boxed, like the next field, because few responses have them and each `ResponseReader` is
-    /// moved.
+    /// Trailer fields. Boxed, like the next field, because few responses have them and a small `ResponseReader` is
+    /// cheaper to move.
     pub trailers: Option<Box<FieldList>>,
-    /// Protocol that the upstream switched to.
+    /// Protocol that the upstream switched to, if it did.
     pub upgraded_protocol: Option<Box<[u8]>>,
     /// True if the response has been received completely.
     pub is_complete: bool,

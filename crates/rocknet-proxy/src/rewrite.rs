@@ -8,7 +8,7 @@ use rocknet_config::model::{self, Forwarded};
 pub struct Rewrite {
     /// Fields that are set in requests. An empty value removes the field.
     pub headers: Arc<[(String, String)]>,
-    /// Prefix that is removed from paths.
+    /// Prefix that is removed from paths; `None` if no prefix is removed.
     pub strip: Option<String>,
     /// Selection of the fields that describe the client.
     pub forwarded: Forwarded,

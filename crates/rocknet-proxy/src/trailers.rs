@@ -53,7 +53,7 @@ pub fn for_response(received: &FieldList) -> FieldList {
     passed(received.iter().filter(|(name, _)| !is_never(name)))
 }
 
-/// Returns the fields without those that must not be trailers of any message.
+/// Returns the fields that may be trailers of a message, and drops all others.
 fn passed<'f>(fields: impl Iterator<Item = (&'f str, &'f str)>) -> FieldList {
     let mut all = FieldList::default();
     for (name, value) in fields.filter(|(name, _)| is_allowed_trailer(name.as_bytes())) {

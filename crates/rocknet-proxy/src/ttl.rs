@@ -174,7 +174,8 @@ struct DnsRecord {
     seconds: u32,
 }
 
-/// Parses the record at `at` and returns it with the position of the next record (RFC 1035 §4.1.3).
+/// Parses the record at `at` and returns it with the position of the next record (RFC 1035 §4.1.3). Returns `None` if
+/// the record is incomplete or invalid.
 ///
 /// ```text
 /// name, type(2) class(2) ttl(4) length(2) data (length)
@@ -195,7 +196,8 @@ fn record(message: &[u8], at: usize) -> Option<(DnsRecord, usize)> {
     (next <= message.len()).then_some((record, next))
 }
 
-/// Returns the position after a name, which ends with its empty label or a compression pointer.
+/// Returns the position after a name, which ends with its empty label or a compression pointer; `None` if the name is
+/// incomplete or invalid.
 fn skip_name(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *message.get(at)? {

@@ -26,7 +26,7 @@ pub struct Upstream {
     pub host: Box<str>,
     /// True if requests are sent in HTTP/2.
     pub http2: bool,
-    /// TLS configuration, and the name for which the certificate must be valid.
+    /// TLS configuration, and the name for which the certificate must be valid; `None` without TLS.
     pub tls: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
     address: UpstreamAddress,
     /// Version of the PROXY protocol header at the start of connections to the upstream; `None`: no header is sent. A

@@ -33,7 +33,7 @@ pub struct UpstreamQueue {
 
 /// Request that waits in the queue.
 struct WaitingRequest {
-    /// Id of the upstream that the request excludes, because it was tried before.
+    /// Id of the upstream that the request excludes, because it was tried before; `None` if no upstream is excluded.
     excluded: Option<u32>,
     /// Rules of the breaker for this request.
     rules: Rules,

@@ -104,9 +104,9 @@ impl AcmeClient {
         })
     }
 
-    /// Queries the suggested renewal window of a certificate (start and end) and the delay before the next query (ARI,
-    /// RFC 9773), from the first CA that knows the certificate. Returns `None` if no CA that responds knows the
-    /// certificate, or if the certificate lacks the authority key identifier, which the query requires.
+    /// Queries the first CA that knows the certificate for its renewal window (ARI, RFC 9773). Returns start and end of
+    /// the window, and the delay before the next query. Returns `None` if no CA that responds knows the certificate, or
+    /// if the certificate lacks the authority key identifier, which the query requires.
     pub async fn renewal_window(&self, record: &StoredCertificate) -> Option<((SystemTime, SystemTime), Duration)> {
         let id = CertificateIdentifier::try_from(&record.leaf).ok()?;
         for ca in self.settings.cas.iter().filter(|ca| self.remaining_pause(ca).is_none()) {

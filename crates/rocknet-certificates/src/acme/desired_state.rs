@@ -28,7 +28,7 @@ impl DesiredState {
         self.names.contains(name) || self.wildcard_parents.iter().any(is_below)
     }
 
-    /// Returns `names`, and those names below the wildcard parents that have a stored certificate to renew.
+    /// Returns `names`, and each name below a wildcard parent that has a stored certificate, which must be renewed too.
     pub fn known_names(&self, storage: &dyn Storage) -> BTreeSet<String> {
         let mut names = self.names.clone();
         if !self.wildcard_parents.is_empty() {

@@ -210,7 +210,7 @@ impl Issuer for AcmeIssuer {
         self.start_thread(entries, store);
     }
 
-    /// Does nothing, because the thread has a timer of its own.
+    /// Does nothing, because the thread of this issuer has its own timer.
     fn renew_due(&mut self, _: SystemTime, _: &Arc<CertificateStore>) {}
 
     fn stop(&mut self, deadline: Instant) -> bool {

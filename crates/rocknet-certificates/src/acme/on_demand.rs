@@ -1,4 +1,5 @@
-//! Permission for on-demand certificates: queries the operator's program (`tls.ask`) before a name is ordered.
+//! Permission for on-demand certificates: queries the operator's HTTP service (`tls.ask`) before a certificate is
+//! ordered.
 
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ fn status(head: &[u8]) -> Option<u16> {
 /// Length of `HTTP/1.1 200` and the following space.
 const STATUS_LINE: usize = 13;
 
-/// Timeout of a query. The program only looks up a name, and no client waits for the response.
+/// Timeout of a query. The service only looks up a name, and no client waits for the response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -102,9 +102,9 @@ impl RenewalLoop {
         }
     }
 
-    /// Returns the client with the settings of the start. [`RenewalLoop::apply_desired`] must not consider them new,
-    /// because names would then be tried at each start, and a server that is restarted again and again would reach the
-    /// rate limits of the CA.
+    /// Returns the client with the settings of the start. [`RenewalLoop::apply_desired`] must not consider these
+    /// settings new. Otherwise names would be tried at each start regardless of earlier failures, and a server that
+    /// restarts repeatedly would reach the rate limits of the CA.
     fn first_client(&self) -> Arc<AcmeClient> {
         let desired = Arc::clone(&self.desired.borrow());
         self.client(&desired)

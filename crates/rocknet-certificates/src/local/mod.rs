@@ -180,7 +180,7 @@ impl Shared {
             .map_err(CaError::Unusable)
     }
 
-    /// Replaces the wildcard parents, and removes on-demand certificates whose names lie below none of them.
+    /// Replaces the wildcard parents, and removes on-demand certificates whose names are below none of the new parents.
     fn set_wildcard_parents(&self, requests: &[&Vec<String>], store: &CertificateStore) {
         let names = requests.iter().flat_map(|names| names.iter());
         let wildcard_parents: Vec<String> = names

@@ -31,7 +31,7 @@ pub struct StoredSession {
 #[derive(Default)]
 struct Sessions {
     by_id: HashMap<Vec<u8>, Zeroizing<Vec<u8>>>,
-    /// IDs from the oldest to the newest, also of sessions that were taken.
+    /// IDs from the oldest to the newest, including IDs of sessions that were taken.
     order: VecDeque<Vec<u8>>,
     /// True if another process has the sessions.
     is_closed: bool,

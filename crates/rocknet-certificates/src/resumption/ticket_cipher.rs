@@ -110,7 +110,7 @@ impl TicketKey {
         Some(ticket)
     }
 
-    /// Decrypts a ticket without its name.
+    /// Decrypts a ticket without its name; `None` if it was not encrypted with this key.
     fn decrypt(&self, sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>()?;
         let (nonce, aad) = (Nonce::assume_unique_for_key(*nonce), Aad::from(self.name));

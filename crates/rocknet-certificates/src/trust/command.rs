@@ -56,7 +56,7 @@ impl Tools {
         }
     }
 
-    /// Returns the first file with that name on the `PATH`.
+    /// Returns the first file with that name on the `PATH`, if any.
     pub fn find(&self, program: &str) -> Option<PathBuf> {
         let file = |folder: &PathBuf| Some(folder.join(program)).filter(|file| file.is_file());
         self.path.iter().find_map(file)

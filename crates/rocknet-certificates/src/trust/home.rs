@@ -31,7 +31,8 @@ impl Home {
     }
 }
 
-/// Returns the sixth field of a line `name:password:uid:gid:comment:home:shell`.
+/// Returns the home folder of a user: the sixth field of a line `name:password:uid:gid:comment:home:shell`. Returns
+/// `None` if there is no such user, or if the field is not an absolute path.
 fn in_passwd(table: &str, user: &str) -> Option<PathBuf> {
     let line = table.lines().find(|line| line.split(':').next() == Some(user))?;
     line.split(':')

@@ -71,7 +71,7 @@ pub static SERVER: abi::RawServer = abi::RawServer {
     log,
 };
 
-/// Returns the call that a library's request pointer belongs to.
+/// Returns the call that a library's request pointer belongs to; `None` for a null pointer.
 ///
 /// # Safety
 ///
@@ -81,7 +81,7 @@ unsafe fn call<'call>(request: *const abi::RawRequest) -> Option<&'call Call<'ca
     unsafe { request.cast::<Call<'call>>().as_ref() }
 }
 
-/// Returns the call that a library's request pointer belongs to, as a mutable reference.
+/// Returns the same as [`call`], as a mutable reference.
 ///
 /// # Safety
 ///

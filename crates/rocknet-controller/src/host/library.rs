@@ -21,7 +21,8 @@ pub struct LoadedLibrary {
     /// Pointer that `init` of the library has set; null otherwise.
     user: *mut c_void,
     entries: Vec<(String, abi::RawController)>,
-    /// Unloads the library when dropped, so it must be the last field.
+    /// Unloads the library when dropped, so it must be the last field. `None` if the library is linked into this
+    /// program.
     _library: Option<libloading::Library>,
 }
 

@@ -34,9 +34,10 @@ pub struct Launch {
     pub stdout: OwnedFd,
     /// Standard error.
     pub stderr: OwnedFd,
-    /// A file in memory whose path is the last argument. The program can read it without access to any folder.
+    /// A file in memory whose path is the last argument, if the program needs one. The program can read it without
+    /// access to any folder.
     pub file: Option<OwnedFd>,
-    /// Listening socket for php-fpm, with its name in the pool file.
+    /// Listening socket for php-fpm, with its name in the pool file; `None` for other programs.
     pub listener: Option<(OsString, OwnedFd)>,
     /// Signal that the program receives when the thread that started it ends.
     pub parent_death_signal: Signal,

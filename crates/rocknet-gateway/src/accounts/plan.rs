@@ -25,7 +25,7 @@ const SERVER: &str = "rocknet";
 /// Settings of a configuration that decide the accounts of its scripts.
 #[derive(Debug, Clone, Default)]
 pub struct AccountPlan {
-    /// `server.script_user`.
+    /// `server.script_user`, if it is set.
     default: Option<String>,
     /// Accounts that sites and routes with scripts name, sorted and without duplicates.
     named: Vec<String>,

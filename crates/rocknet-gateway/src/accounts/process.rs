@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::helper::HelperProcess;
 
-/// A started program, which leads a process group of its own. Dropping the value leaves the program running.
+/// A started program, which is the leader of its process group. Dropping the value leaves the program running.
 pub struct Process(ProcessKind);
 
 enum ProcessKind {

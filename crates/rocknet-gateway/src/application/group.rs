@@ -22,7 +22,7 @@ pub struct ApplicationGroup {
     pub(super) protocol: Protocol,
     members: Vec<Arc<Backend>>,
     balance: Balance,
-    /// Number of selections so far, for the balances that take the applications in turn.
+    /// Number of selections by round robin or by least load so far, which determines the next application.
     round_robin: AtomicUsize,
     /// Rules of the circuit breaker.
     pub(super) rules: Rules,
@@ -34,7 +34,7 @@ pub struct ApplicationGroup {
     pub(super) mount: Box<str>,
     /// Variables that replace variables of the same name. An empty value removes the variable.
     pub(super) params: Vec<(String, String)>,
-    /// Document root of the site.
+    /// Document root of the site, if it has one.
     pub(super) root: Option<Box<[u8]>>,
 }
 
@@ -106,10 +106,10 @@ impl ApplicationGroup {
             // All are out of rotation. A request to one of them may still succeed.
             all = untried().map(candidate).collect();
         }
-        let turn = || self.round_robin.fetch_add(1, Ordering::Relaxed);
+        let count_selection = || self.round_robin.fetch_add(1, Ordering::Relaxed);
         let chosen = match self.balance {
-            Balance::RoundRobin => balance::round_robin(&all, turn()),
-            Balance::LeastConn => balance::least_loaded(&all, turn()),
+            Balance::RoundRobin => balance::round_robin(&all, count_selection()),
+            Balance::LeastConn => balance::least_loaded(&all, count_selection()),
             _ => balance::random_two(&all, draw),
         };
         // There is always a candidate, because the caller leaves at least one application untried.

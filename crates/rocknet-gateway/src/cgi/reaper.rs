@@ -83,7 +83,7 @@ enum ReaperState {
 }
 
 impl Reaper {
-    /// Watches a child of this process and kills it after `time`. `permit` is held until the process and its group have
+    /// Watches a started program and kills it after `time`. `permit` is held until the process and its group have
     /// ended, even if the handle is dropped earlier.
     ///
     /// # Errors
@@ -187,8 +187,8 @@ struct ReaperEntry {
     latest_kill_at: Instant,
     /// Set when the process is killed. Identifies the process in commands.
     killed: Arc<AtomicBool>,
-    /// True if the output of the process is no longer read. Until then the process is not reaped: a zombie keeps the
-    /// number of its group, so that its background processes can be killed too.
+    /// True if the output of the process is no longer read. Until then, or until `kill_at`, the process is not reaped:
+    /// a zombie keeps the number of its group, so that its background processes can be killed too.
     is_released: bool,
     /// True if the process has been reaped. Its background processes may still run.
     has_ended: bool,
@@ -229,9 +229,9 @@ impl ReaperEntry {
 }
 
 /// Returns true if a program may still run although a call failed with this error. Returns false for `ECHILD` and
-/// `ESRCH`, which mean that there is no such process, and for a broken pipe to the account helper, because programs end
-/// with the helper that has started them. Also returns false for `EPERM`, which means that the processes have changed
-/// their user; the result of `try_wait` then decides.
+/// `ESRCH`, which mean that there is no such process. Returns false for a broken pipe to the account helper, because
+/// programs end with the helper that has started them. Returns false for `EPERM`, which means that the processes have
+/// changed their user; the result of `try_wait` then decides.
 fn may_still_run(error: &io::Error) -> bool {
     let ignored = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
     error.kind() != io::ErrorKind::BrokenPipe && !error.raw_os_error().is_some_and(|number| ignored.contains(&number))

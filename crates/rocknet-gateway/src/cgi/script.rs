@@ -23,8 +23,8 @@ const EXECUTE_BITS: u32 = 0o111;
 /// Returns the status of the response, or the path of a file that is not executable.
 pub fn find(tree: &Tree, path: &str) -> Result<Script, CgiError> {
     let missing = || CgiError::Status(Status::NOT_FOUND);
-    let look = DiskLookup::blocking();
-    let root = look
+    let lookup = DiskLookup::blocking();
+    let root = lookup
         .root(tree)
         .map_err(|_| CgiError::Status(Status::SERVICE_UNAVAILABLE))?;
     let folder = tree.programs().ok_or_else(missing)?;
@@ -37,14 +37,14 @@ pub fn find(tree: &Tree, path: &str) -> Result<Script, CgiError> {
         if safe.has_dot_segment() || safe.is_directory() {
             return Err(missing());
         }
-        let opened = resolve::open(&look, &root, tree, &name.as_bytes()[1..]).map_err(CgiError::Status)?;
+        let opened = resolve::open(&lookup, &root, tree, &name.as_bytes()[1..]).map_err(CgiError::Status)?;
         match opened.meta.kind {
             FileKind::Directory => {}
             FileKind::File if opened.meta.mode & EXECUTE_BITS == 0 => {
                 return Err(CgiError::NotExecutable(name.to_owned()));
             }
             FileKind::File => {
-                let root = resolve::canonical_root(&look, tree).map_err(CgiError::Status)?;
+                let root = resolve::canonical_root(&lookup, tree).map_err(CgiError::Status)?;
                 return Ok(Script::new(&root, name, path_info));
             }
         }

@@ -59,7 +59,8 @@ pub struct Backend {
     /// True if `breaker` has counted a failure. While this is false, `breaker` need not be locked.
     breaker_has_state: AtomicBool,
     breaker: Mutex<Breaker>,
-    /// Set by the first response; the PHP supervisor reads it before it restarts php-fpm.
+    /// Set by the first response; the PHP supervisor reads it before it restarts php-fpm. `None` unless RockNet runs
+    /// this PHP itself.
     responded: Option<Arc<AtomicBool>>,
     /// Uptime in milliseconds, plus one, at which a connection was last opened or became idle; 0 before the first
     /// connection.
@@ -128,7 +129,7 @@ pub struct BackendConnection {
     pub socket: Socket,
     /// True if the connection was opened for this request, not taken from the idle connections.
     pub is_new: bool,
-    /// Dropped when the first bytes are received.
+    /// Dropped when the first bytes are received. `None` afterwards, for a reused connection, and for a program.
     pub pending: Option<PendingConnection>,
     /// Counts the request. `None` for a CGI program, because its permit counts it.
     pub in_flight: Option<InFlightGuard>,

@@ -21,9 +21,10 @@ use rocknet_log::throttle::Cause;
 pub enum BackendError {
     /// The connection could not be opened.
     Unreachable(io::Error),
-    /// Too many requests are in flight or waiting, or the application rejected the request with `FCGI_OVERLOADED`.
+    /// Too many requests are in flight or waiting, the backlog of the socket is full, or the application rejected the
+    /// request with `FCGI_OVERLOADED`.
     Full,
-    /// The response did not begin in time.
+    /// The response did not begin in time, or the program was killed before its response was complete.
     Timeout,
     /// A reused connection was closed before any byte was received. The request is retried on a new connection.
     StaleConnection,
@@ -31,9 +32,9 @@ pub enum BackendError {
     ResponseTooLarge,
     /// The response ended before its `Content-Length`.
     Truncated,
-    /// The connection failed before the response began.
+    /// The connection failed before the response was complete.
     ConnectionLost(io::Error),
-    /// The script or its process ended without a response.
+    /// The script ended without a response, or the application closed the connection before the response was complete.
     NoResponse,
     /// The peer violates the FastCGI protocol.
     FastCgi(RecordError),

@@ -34,11 +34,12 @@ pub struct BackendExchange {
     services: Rc<Services>,
     /// `None` after [`BackendExchange::finish`], which keeps the connection for another request or closes it.
     connection: Option<BackendConnection>,
-    /// Back end that keeps the connection after the exchange, and its maximum number of idle connections.
+    /// Back end that keeps the connection after the exchange, and its maximum number of idle connections. `None` if the
+    /// connection is closed after the exchange.
     keep_alive: Option<(Arc<Backend>, usize)>,
     /// Bytes of the request that the socket has not accepted yet.
     sending: SendQueue,
-    /// Part of the request body that has not been queued in `sending`.
+    /// Part of the request body that has not been queued in `sending`; `None` if nothing is left.
     body: Option<RequestBody>,
     framing: Framing,
     /// Received bytes of the response that have not been taken yet, including the head.
@@ -202,7 +203,8 @@ impl BackendExchange {
         }
     }
 
-    /// Sends the request and receives, until the response head is complete and the request is sent.
+    /// Sends the request and receives until the response head is complete, and the request has been sent or the rest of
+    /// it is dropped.
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,

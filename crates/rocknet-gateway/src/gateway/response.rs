@@ -84,9 +84,10 @@ pub fn build_response(
 /// The part of a response body that was not received with its head. It is read only as the client accepts data.
 struct ResponseBody {
     backend_exchange: BackendExchange,
-    /// `Content-Length` of the application in bytes. The client gets the same value, so a shorter body is an error.
+    /// `Content-Length` of the application in bytes, if it sent the field. The client gets the same value, so a shorter
+    /// body is an error.
     length: Option<u64>,
-    /// Bytes of `length` still to be received.
+    /// Bytes of `length` still to be received; `None` if the length is unknown.
     remaining: Option<u64>,
 }
 

@@ -38,12 +38,13 @@ pub struct RequestContext<'a> {
     pub client: Client,
     /// TLS parameters of the connection; `None` for a connection without TLS.
     pub secure: Option<&'a TlsInfo>,
-    /// User whose password the server has verified.
+    /// User whose password the server has verified, if any.
     pub user: Option<&'a str>,
 }
 
-/// Header fields that are not passed: connection fields, fields with a variable of their own, and `Proxy`. The field
-/// `Proxy` would become `HTTP_PROXY`, from which programs read the proxy to use (CVE-2016-5385).
+/// Header fields for which [`fields`] writes no variable from the field list: connection fields, `Expect`, fields whose
+/// variables are written separately, and `Proxy`. The field `Proxy` would become `HTTP_PROXY`, from which programs read
+/// the proxy to use (CVE-2016-5385).
 const NOT_PASSED: [&str; 12] = [
     "connection",
     "content-length",
@@ -168,7 +169,7 @@ fn connection_variables(
     let authority = Authority::parse(request.authority);
     let mut buffer = [0; HOST_BUFFER];
     let host = authority.as_ref().map(|authority| authority.lower_host(&mut buffer));
-    // The host of the request is used only if the site has no name of its own.
+    // The host of the request is used only if the name of the site is not a host name, but a pattern for example.
     let name = if is_name(context.site) {
         context.site
     } else {

@@ -51,8 +51,8 @@ pub struct FpmProcess {
     pub pool: Pool,
     folder: PathBuf,
     socket: PathBuf,
-    /// Kept open across restarts, so that requests wait in its backlog. Closed if requests would not wait until the
-    /// next restart, or if that restart is not likely to succeed.
+    /// Kept open across restarts, so that requests wait in its backlog. Closed if the next restart is too late for
+    /// waiting requests, or if it is not likely to succeed.
     listener: Option<UnixListener>,
     /// True once the running process has sent a response.
     responded: Arc<AtomicBool>,
@@ -68,7 +68,8 @@ pub struct FpmProcess {
     sapi: Sapi,
     /// Number of failures since the process last counted as stable.
     failures: u32,
-    /// Time at which the process is stopped, because no configuration uses its pool any more.
+    /// Time at which the process is stopped, because no configuration uses its pool any more. `None` while the pool is
+    /// in use.
     retires_at: Option<Instant>,
 }
 
@@ -144,7 +145,7 @@ impl FpmProcess {
             self.end(self.pool.drain_timeout, true);
         }
         self.orphans.retain_mut(|(process, at)| {
-            // A replaced php-fpm is a member of its group until it is waited for.
+            // A replaced php-fpm is a member of its group until it is reaped.
             let _ = process.try_wait();
             let is_over = *at <= Instant::now();
             if is_over {

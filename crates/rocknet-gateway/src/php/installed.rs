@@ -120,7 +120,8 @@ fn sapi_in_name(name: &str) -> Option<(Sapi, &str)> {
     found.filter(|(_, rest)| is_rest(rest))
 }
 
-/// Parses a version such as `8.2`, or `82` as Alpine writes it. Skips a hyphen before it.
+/// Parses a version such as `8.2`, or `82` as Alpine writes it; `None` for other texts. Skips a hyphen before the
+/// version.
 fn version_in_name(rest: &str) -> Option<(u8, u8)> {
     let rest = rest.strip_prefix('-').unwrap_or(rest);
     let is_digits = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -140,7 +141,8 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Runs the program with `-v`, which prints `PHP 8.2.36 (fpm-fcgi) (built: …`, and returns the version.
+/// Runs the program with `-v`, which prints `PHP 8.2.36 (fpm-fcgi) (built: …`, and returns the version. Returns `None`
+/// if the program fails, or prints something else.
 fn queried_version(program: &Path) -> Option<(u8, u8)> {
     let mut command = Command::new(program);
     command
@@ -153,7 +155,7 @@ fn queried_version(program: &Path) -> Option<(u8, u8)> {
     version_in_output(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Parses the version in the output of `php -v`.
+/// Parses the version in the output of `php -v`; `None` if the output has another form.
 fn version_in_output(text: &str) -> Option<(u8, u8)> {
     let mut parts = text.strip_prefix("PHP ")?.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))

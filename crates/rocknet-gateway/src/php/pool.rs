@@ -70,9 +70,9 @@ const IDLE_TIMEOUT_S: u32 = 10;
 const MAX_REQUESTS: u32 = 10_000;
 /// Backlog of the listening socket, equal to the default of php-fpm.
 const BACKLOG: i32 = 511;
-/// A folder that does not exist, for the name of the socket in the pool file. php-fpm inherits the socket as a
-/// descriptor and finds it by that name. When php-fpm ends, it removes the file of that name, so the name must not be
-/// the real path.
+/// Folder in the name of the socket in the pool file. It does not exist. php-fpm inherits the socket as a descriptor
+/// and finds it by that name. When php-fpm ends, it removes the file of that name, so the name must not be the real
+/// path.
 const NO_FOLDER: &str = "/nonexistent/rocknet";
 /// Environment variables that PHP inherits. php-fpm passes to scripts only variables that the pool file names.
 const ENVIRONMENT: [&str; 8] = [
@@ -186,7 +186,7 @@ fn settings(pool: &Pool) -> Vec<(&'static str, String)> {
     let word = |on: bool| if on { "on" } else { "off" }.to_owned();
     let size = pool.body_size.to_string();
     let mut all = vec![
-        // Without an error log of its own, PHP sends errors over FastCGI, so that RockNet logs them with the site.
+        // Without its own error log, PHP sends errors over FastCGI, so that RockNet logs them with the site.
         ("log_errors", word(true)),
         ("error_log", String::new()),
         ("upload_max_filesize", size.clone()),

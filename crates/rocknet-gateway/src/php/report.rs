@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Progress of a pool as the supervisor thread publishes it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PoolProgress {
-    /// Process ID of php-fpm while it runs.
+    /// Process ID of php-fpm; `None` if it does not run, or the ID is unknown.
     pub pid: Option<u32>,
     /// True if it accepts requests.
     pub is_ready: bool,

@@ -60,7 +60,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns the process of pool `number`.
+    /// Returns the process of pool `number`; `None` if the pool has ended.
     fn process(&mut self, number: u32) -> Option<&mut FpmProcess> {
         self.processes.iter_mut().find(|process| process.number == number)
     }

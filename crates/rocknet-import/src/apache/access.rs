@@ -14,11 +14,11 @@ use super::requirement::Requirement;
 pub(super) struct AccessDraft {
     required: Vec<Requirement>,
     order: OrderDraft,
-    /// The first directive, apart from those in `required` and `order`, that RockNet cannot express. It closes the
-    /// section.
+    /// The first directive, apart from those in `required` and `order`, that RockNet cannot express. Because of it, the
+    /// section denies every client.
     unknown: Option<Directive>,
     realm: Option<String>,
-    /// Password file, and the line of its directive.
+    /// Password file, and the line of its directive; `None` if no file with a known path is named.
     file: Option<(String, usize)>,
     /// Line of the first directive; 0 before it has been read.
     line: usize,

@@ -37,7 +37,7 @@ impl ServerContext {
         context
     }
 
-    /// Returns true for a directive outside of hosts that needs no note: it has been read into the definitions, or it
+    /// Returns true for a directive outside of hosts that needs no note. It has been read into the definitions, or it
     /// is a `Listen`, whose port the hosts repeat.
     pub fn has_read(&self, directive: &Directive) -> bool {
         ["Define", "Listen", "Proxy"].iter().any(|name| directive.is(name))
@@ -116,7 +116,8 @@ impl ServerContext {
         }
     }
 
-    /// Returns the balancer of a URL such as `balancer://name/`, with the path after its name.
+    /// Returns the balancer of a URL such as `balancer://name/`, with the path after its name; `None` for other URLs
+    /// and unknown balancers.
     pub fn balancer<'u>(&self, url: &'u str) -> Option<(ProxySettings, &'u str)> {
         let rest = url.strip_prefix("balancer://")?;
         let end = rest.find('/').unwrap_or(rest.len());

@@ -3,9 +3,9 @@
 /// Flags of a rule.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RewriteFlags {
-    /// Status of a redirect: `R`.
+    /// Status of a redirect (`R`), if the rule redirects.
     pub redirect: Option<u64>,
-    /// Status of a refusal: `F`, `G`, or `R` with the status of an error.
+    /// Status of a refusal (`F`, `G`, or `R` with the status of an error), if the rule refuses requests.
     pub refusal: Option<u64>,
     pub last: bool,
     /// Variables that the rule sets: `E=NAME:VALUE`.

@@ -1,4 +1,4 @@
-//! Files that `Include` and `IncludeOptional` name.
+//! Rules for the inclusion of files by `Include` and `IncludeOptional`.
 
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,13 @@
-//! Inheritance of access control between sections, which routes of RockNet inherit from their site only.
+//! Inheritance of access control between sections of Apache. Routes of RockNet inherit access control only from their
+//! site, so the routes of sections get copies of it.
 
 use crate::access::{access_of, covers, note_shadowed};
 use crate::document::Site;
 use crate::settings::Settings;
 use crate::value::Value;
 
-/// Keys of access control, with the values that cancel those of the site. The value of `allow` is a placeholder for
-/// `"all"`, because a constant cannot contain an allocated string; see [`cancelling`].
+/// Keys of access control, each with the value by which a route cancels the value of the site. The value of `allow` is
+/// a placeholder for `"all"`, because a constant cannot contain an allocated string; see [`cancelling`].
 const ACCESS: [(&str, Value); 3] = [
     ("allow", Value::Text(String::new())),
     ("deny", Value::List(Vec::new())),
@@ -21,10 +22,10 @@ fn cancelling(key: &str, value: &Value) -> Value {
     }
 }
 
-/// Adds the settings of a section to the route of a pattern. `decides`: the section has access control, which replaces
-/// that of the sections before it for the same paths.
+/// Adds the settings of a section to the route of a pattern. `decides`: true if the section has access control. It then
+/// replaces the access control of earlier sections for the same paths.
 pub(super) fn add(site: &mut Site, pattern: &str, line: usize, settings: &Settings, decides: bool) {
-    // A new route without access control of its own gets that of the longest prefix that covers it.
+    // A new route without access control gets the access control of the longest prefix route that covers it.
     if pattern != "/*" && !site.has_route(pattern) && !decides {
         let inherited = covering(site, pattern).map(|at| access_of(&site.routes[at].settings));
         if let Some(inherited) = inherited {
@@ -50,12 +51,14 @@ pub(super) fn add(site: &mut Site, pattern: &str, line: usize, settings: &Settin
     route.merge(rest);
 }
 
-/// Completes the routes: removes what cancels nothing, and notes the routes that take precedence over restrictions.
+/// Completes the routes: removes values that cancel nothing, and notes the routes that take precedence over
+/// restrictions.
 pub(super) fn finish(site: &mut Site) {
     remove_needless(site);
     note_shadowed(site);
 }
 
+/// Removes values that cancel nothing, and routes that have no settings left.
 fn remove_needless(site: &mut Site) {
     // A route that opens a part of a restricted place keeps `auth = false`, which states that this is intended.
     let is_opening: Vec<bool> = site
@@ -87,14 +90,14 @@ fn remove_needless(site: &mut Site) {
     }
 }
 
-/// Returns the index of the longest prefix route that covers a pattern.
+/// Returns the index of the longest prefix route that covers a pattern, if any.
 fn covering(site: &Site, pattern: &str) -> Option<usize> {
     (0..site.routes.len())
         .filter(|at| covers(&site.routes[*at].pattern, pattern))
         .max_by_key(|at| site.routes[*at].pattern.len())
 }
 
-/// Returns the access control of a section, in which keys without a value cancel those of the site.
+/// Returns the access control of a section. Each key without a value gets the value that cancels the key of the site.
 fn decided(settings: &Settings, line: usize) -> Settings {
     let mut access = access_of(settings);
     if !access.is_closed() {

@@ -19,9 +19,9 @@ pub(super) struct OrderDraft {
     denies_all: bool,
     allow: Vec<String>,
     deny: Vec<String>,
-    /// The first `Allow` with addresses.
+    /// The first `Allow` with addresses, if any.
     exception: Option<Directive>,
-    /// The last directive that RockNet cannot express.
+    /// The last directive that RockNet cannot express, if any.
     unknown: Option<Directive>,
 }
 

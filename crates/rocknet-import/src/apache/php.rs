@@ -1,18 +1,19 @@
-//! Translates handlers of scripts: php-fpm by `SetHandler`, and the module of PHP.
+//! Translates directives of Apache that pass scripts to PHP, such as `SetHandler`, or that turn PHP off.
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::settings::Settings;
 use crate::value::Value;
 
-/// Translates `SetHandler`, `AddHandler` and `ProxyPassMatch` for PHP. Returns false for other directives.
+/// Translates directives that pass scripts to PHP, such as `SetHandler` and `ProxyPassMatch`. Returns false for other
+/// directives.
 pub(super) fn handler(directive: &Directive, site: &mut Site) -> bool {
     let name = directive.name.to_ascii_lowercase();
     match name.as_str() {
         "sethandler" | "addhandler" | "addtype" | "action" | "proxypassmatch" => {}
         _ => return false,
     }
-    // The first argument is the handler or type; further ones are endings of files.
+    // The first argument is the handler or type; the others are endings of files.
     let words = match name.as_str() {
         "proxypassmatch" => directive.arguments.len(),
         _ => 1,
@@ -69,7 +70,8 @@ pub(super) fn turn_off(directive: &Directive, settings: &mut Settings, notes: &m
     notes.differs(directive, message);
 }
 
-/// Returns the address of php-fpm: `proxy:unix:/run/php.sock|fcgi://localhost`, or `fcgi://127.0.0.1:9000/path`.
+/// Returns the address of php-fpm in an argument such as `proxy:unix:/run/php.sock|fcgi://localhost` or
+/// `fcgi://127.0.0.1:9000/path`; `None` if no argument has such a form.
 fn address(directive: &Directive) -> Option<String> {
     let found = |word: &String| {
         let word = word.strip_prefix("proxy:").unwrap_or(word);
@@ -82,7 +84,8 @@ fn address(directive: &Directive) -> Option<String> {
     directive.arguments.iter().find_map(found)
 }
 
-/// Completes the settings of PHP: a front controller or an index needs it, and Apache has no fallback by default.
+/// Completes the settings of PHP. Turns PHP on if `fallback` or `index` names a script. With PHP, turns off RockNet's
+/// default of `fallback`, because Apache has none.
 pub(super) fn finish(site: &mut Site) {
     let needs = |key: &str, settings: &Settings| {
         let is_script = |value: &Value| matches!(value, Value::Text(text) if text.ends_with(".php"));

@@ -12,7 +12,7 @@ use super::path::prefix;
 /// Directives of proxies of one host.
 #[derive(Default)]
 pub(super) struct ProxyDirectives {
-    /// Path, URL, and the directive.
+    /// Each `ProxyPass` with its path and URL.
     passes: Vec<(String, String, Directive)>,
     /// Other directives of proxies, such as `ProxyTimeout`.
     others: Vec<Directive>,
@@ -150,7 +150,7 @@ fn common(others: &[Directive], site: &mut Site) -> ProxySettings {
     common
 }
 
-/// Returns the proxy of a URL, and the path of the URL.
+/// Returns the proxy of a URL, and the path of the URL; `None` if the URL has no known form.
 fn target(url: &str, context: &ServerContext) -> Option<(ProxySettings, String)> {
     if let Some((group, path)) = context.balancer(url) {
         return Some((group, path.to_owned()));

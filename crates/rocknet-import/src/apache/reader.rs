@@ -54,7 +54,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<Directive>, SyntaxError> {
     tree.finish()
 }
 
-/// Splits a line into words. Quotes group words, and a backslash before a quote keeps it.
+/// Splits a line into words. A quoted text is one word, and a backslash before a quote makes the quote part of the
+/// word.
 fn words(text: &str, line: usize) -> Result<Vec<String>, SyntaxError> {
     let mut words = Vec::new();
     let mut chars = text.chars().peekable();

@@ -17,7 +17,7 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
     if (400..600).contains(&code) {
         let patterns = match is_match {
             true => crate::regex::patterns(from).map(|mut found| {
-                // The expression also refused names that only begin like a match.
+                // The expression also refused longer names that begin with the path, such as `/api2` for `^/api`.
                 found.patterns.append(&mut found.beginnings);
                 if let Some(difference) = found.difference {
                     site.weakens(directive, difference);
@@ -94,7 +94,7 @@ fn keys(patterns: Vec<String>, code: u64) -> Vec<(&'static str, Value)> {
     keys
 }
 
-/// Returns status, path and target of a redirect. A status alone applies to every path.
+/// Returns status, path and target of a redirect; `None` for other directives. A status alone applies to every path.
 fn parse(directive: &Directive) -> Option<(u64, &str, &str)> {
     let status = |word: &str| match word {
         "permanent" => Some(301),

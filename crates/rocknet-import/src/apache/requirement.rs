@@ -9,11 +9,11 @@ pub(super) struct Requirement {
     pub allow: Option<Vec<String>>,
     /// Addresses that are denied.
     pub deny: Vec<String>,
-    /// The directive that requires a user.
+    /// The directive that requires a user, if any.
     pub user: Option<Directive>,
     /// True if every client is denied.
     pub is_denied: bool,
-    /// The first directive that RockNet cannot express.
+    /// The first directive that RockNet cannot express, if any.
     pub unknown: Option<Directive>,
 }
 
@@ -73,7 +73,7 @@ impl Requirement {
         }
     }
 
-    /// Returns the clients that one of several conditions permits, each of which restricts.
+    /// Returns the clients that at least one of several conditions permits. Each condition must restrict access.
     fn union(conditions: Vec<Requirement>, section: &Directive) -> Requirement {
         let mut union = Requirement::default();
         for one in conditions {
@@ -154,7 +154,8 @@ fn networks(words: &[&str]) -> Option<Vec<String>> {
     words.iter().map(|word| network(word)).collect()
 }
 
-/// Returns an address or network in RockNet's form. `10.1` stands for `10.1.0.0/16`.
+/// Returns an address or network in RockNet's form; `None` for other words, such as host names. `10.1` stands for
+/// `10.1.0.0/16`.
 pub(super) fn network(word: &str) -> Option<String> {
     let (address, length) = word
         .split_once('/')

@@ -66,7 +66,7 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
         }
         let flags = RewriteFlags::read(rule.directive.argument(2));
         let is_dependent = std::mem::replace(&mut is_chained, flags.is_chained);
-        if is_dependent || flags.unsupported.is_some() || !one(rule, &flags, &block.base, host, proxies) {
+        if is_dependent || flags.unsupported.is_some() || !translate_rule(rule, &flags, &block.base, host, proxies) {
             skip(rule, &flags, is_dependent, host);
         }
     }
@@ -98,7 +98,7 @@ fn skip(rule: &RewriteRule, flags: &RewriteFlags, is_dependent: bool, host: &mut
 }
 
 /// Translates a rule. Returns false if it has no counterpart.
-fn one(
+fn translate_rule(
     rule: &RewriteRule,
     flags: &RewriteFlags,
     base: &str,
@@ -118,7 +118,7 @@ fn one(
     if target == "-" {
         return pass_through(rule, expression, flags, about_files, host);
     }
-    if matches_all && !flags.is_proxy && !rule.conditions.is_empty() && is_https(rule, target, host) {
+    if matches_all && !flags.is_proxy && !rule.conditions.is_empty() && translate_https_redirect(rule, target, host) {
         return true;
     }
     if matches_all && about_files && !flags.is_proxy && flags.redirect.is_none() && !target.contains("://") {
@@ -197,7 +197,7 @@ fn note_case(directive: &Directive, flags: &RewriteFlags, host: &mut HostDraft) 
     }
 }
 
-/// Adds a proxy for a rule with the flag `P`. Returns false if the paths are not those below a prefix.
+/// Adds a proxy for a rule with the flag `P`. Returns false if the rule does not forward all paths below a prefix.
 fn forward(directive: &Directive, patterns: &[String], target: &str, proxies: &mut ProxyDirectives) -> bool {
     let Some(url) = target.strip_suffix("{*}").filter(|url| url.contains("://")) else {
         return false;
@@ -223,7 +223,7 @@ fn refuse(rule: &RewriteRule, expression: &str, flags: &RewriteFlags, status: u6
                 if let Some(difference) = found.difference {
                     host.site.weakens(directive, difference);
                 }
-                // The expression also refused names that only begin like a match.
+                // The expression also refused longer names that begin with the path, such as `/api2` for `^/api`.
                 found.patterns.append(&mut found.beginnings);
                 found.patterns
             })
@@ -300,7 +300,7 @@ fn is_about_files(condition: &Directive) -> bool {
 }
 
 /// Translates a redirect to HTTPS. Returns false for other rules.
-fn is_https(rule: &RewriteRule, target: &str, host: &mut HostDraft) -> bool {
+fn translate_https_redirect(rule: &RewriteRule, target: &str, host: &mut HostDraft) -> bool {
     let Some(rest) = target.strip_prefix("https://") else {
         return false;
     };

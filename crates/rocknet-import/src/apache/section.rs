@@ -256,8 +256,9 @@ fn file(name: &str) -> String {
     }
 }
 
-/// Returns the patterns of an expression; `None` if patterns cannot express it. Notes a difference. The patterns of a
-/// section that restricts access also match names that only begin like a match, because the expression matched them.
+/// Returns the patterns of an expression; `None` if patterns cannot express it. Notes a difference. If the section
+/// restricts access, the patterns also match longer names that begin with the path, because the expression matched
+/// them.
 fn expression(section: &Directive, expression: &str, site: &mut Site) -> Option<Vec<String>> {
     let mut found = regex::patterns(expression)?;
     let is_restricted = restricts(section);

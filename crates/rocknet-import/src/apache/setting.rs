@@ -1,4 +1,4 @@
-//! Translates directives that are valid in hosts and in sections.
+//! Translates directives of Apache that are valid in hosts and in sections.
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
@@ -272,7 +272,7 @@ pub(super) fn log(directive: &Directive, site: &mut Site, context: &ServerContex
     }
 }
 
-/// Returns seconds from `access plus 1 month` or `A3600`.
+/// Returns the seconds of a time such as `access plus 1 month` or `A3600`; `None` for other forms.
 fn expires(text: &str) -> Option<u64> {
     if let Some(seconds) = text.strip_prefix('A') {
         return seconds.parse().ok();

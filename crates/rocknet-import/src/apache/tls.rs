@@ -39,7 +39,7 @@ pub(super) struct ApacheTls {
     rest: Vec<(String, Value)>,
     /// `SSLVerifyClient`, unless it is `none`.
     verify: Option<Directive>,
-    /// The directive `SSLCACertificateFile`, and the file that it names.
+    /// The directive `SSLCACertificateFile`, if there is one, and the file that it names.
     client_ca: Option<(Directive, String)>,
     /// Restrictions without a counterpart in RockNet, such as revocation lists.
     unsupported: Vec<Directive>,

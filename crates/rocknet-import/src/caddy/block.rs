@@ -55,7 +55,7 @@ impl CaddyBlock<'_> {
         first.sort_by_key(|directive| rank(directive));
         first
             .iter()
-            .for_each(|directive| one(directive, &mut place, site, &mut content));
+            .for_each(|directive| translate_directive(directive, &mut place, site, &mut content));
         let base = site.settings.clone();
         let before: Vec<(String, Settings)> = site
             .routes
@@ -65,7 +65,7 @@ impl CaddyBlock<'_> {
         blocks
             .into_iter()
             .chain(last)
-            .for_each(|directive| one(directive, &mut place, site, &mut content));
+            .for_each(|directive| translate_directive(directive, &mut place, site, &mut content));
         let root = site.settings.clone();
         let changed = differences(&root, &base);
         for route in &mut site.routes {
@@ -74,7 +74,7 @@ impl CaddyBlock<'_> {
             }
         }
         content.finish(site);
-        // Caddy applies `basic_auth` and the like before the blocks.
+        // Caddy applies access control, such as `basic_auth`, before the blocks.
         restrict_covered(site, &base, &before);
         note_shadowed(site);
     }
@@ -125,7 +125,7 @@ impl BlockContent {
 }
 
 /// Translates one directive.
-fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: &mut BlockContent) {
+fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: &mut BlockContent) {
     let line = directive.line;
     let (mut matcher, words) = matcher::split(directive, &place.named);
     if let Some(difference) = matcher.difference {
@@ -134,7 +134,7 @@ fn one(directive: &Directive, place: &mut BlockPlace, site: &mut Site, content: 
             false => site.differs(directive, difference),
         }
     }
-    // The matcher also restricted names that only begin with its path.
+    // The matcher also restricted longer names that begin with the path, such as `/api2` for `/api*`.
     if restricts(directive) {
         matcher.patterns.append(&mut matcher.beginnings);
     }
@@ -384,6 +384,6 @@ fn nested(
         .iter()
         .partition(|child| child.is("uri") || child.is("root"));
     for child in first.into_iter().chain(rest) {
-        one(child, &mut inner, site, content);
+        translate_directive(child, &mut inner, site, content);
     }
 }

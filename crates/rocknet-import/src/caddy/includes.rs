@@ -1,4 +1,4 @@
-//! Files that `import` names.
+//! Rules for the inclusion of files by `import`.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ impl IncludeRules for CaddyIncludes {
         let is_file = !is_snippet && directive.block.is_none();
         is_file.then(|| IncludeRequest {
             path: (*path).to_owned(),
-            // The name may be that of a snippet that stands elsewhere.
+            // The name may belong to a snippet that is defined elsewhere.
             is_uncertain: true,
         })
     }

@@ -14,16 +14,17 @@ pub(super) type NamedMatchers = HashMap<String, PathMatcher>;
 pub(super) struct PathMatcher {
     /// Patterns of paths; empty for every path.
     pub patterns: Vec<String>,
-    /// Patterns for names that merely begin with a path. The original matcher matched these names, too.
+    /// Patterns for longer names that begin with a path, such as `/api2` for the matcher `/api*`. The original matcher
+    /// matched these names, too.
     pub beginnings: Vec<String>,
     pub hosts: Vec<String>,
     /// Conditions other than paths and hosts, as keys of a rule.
     pub conditions: Vec<(&'static str, Value)>,
     /// Addresses of clients, and true if the matcher stands for all other clients.
     pub clients: Option<(Vec<String>, bool)>,
-    /// Reason why the matcher cannot be translated.
+    /// Reason why the matcher cannot be translated; `None` if it can.
     pub error: Option<String>,
-    /// Difference of the translation.
+    /// Difference between the paths that the patterns and the matcher match, if there is one.
     pub difference: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Translates the global options.
+//! Translates the global options of a Caddyfile.
 
 use crate::directive::Directive;
 use crate::document::{Document, Notes};

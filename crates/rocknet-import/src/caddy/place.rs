@@ -6,7 +6,7 @@ use super::matcher::{NamedMatchers, PathMatcher};
 #[derive(Clone)]
 pub(super) struct BlockPlace {
     pub patterns: Vec<String>,
-    /// Prefix that is removed from paths: that of `handle_path`, or of `uri strip_prefix`.
+    /// Prefix that `handle_path` or `uri strip_prefix` removes from paths, if any.
     pub strip: Option<String>,
     pub named: NamedMatchers,
     /// Names of the site.
@@ -21,8 +21,9 @@ impl BlockPlace {
         self.patterns == ["/*"]
     }
 
-    /// Returns the patterns of a matcher within this place; `None` if they are not all inside, or if a block removes a
-    /// prefix from paths, because its matchers see only the rest of the path.
+    /// Returns the patterns of a matcher within this place. Returns `None` if not all patterns are inside. Also returns
+    /// `None` for a matcher with paths in a block that removes a prefix, because there it sees only the rest of the
+    /// path.
     pub fn within(&self, matcher: &PathMatcher) -> Option<Vec<String>> {
         if matcher.patterns.is_empty() {
             return Some(self.patterns.clone());

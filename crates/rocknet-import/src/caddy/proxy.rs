@@ -1,4 +1,4 @@
-//! Translates `reverse_proxy`.
+//! Translates the directive `reverse_proxy` of Caddy.
 
 use crate::directive::Directive;
 use crate::document::Notes;
@@ -227,7 +227,7 @@ fn server(address: &str) -> Option<String> {
     (!is_range).then(|| format!("{scheme}://{rest}"))
 }
 
-/// Returns the address of a Unix socket, such as `unix//run/app.sock`, in RockNet's form.
+/// Returns the address of a Unix socket, such as `unix//run/app.sock`, in RockNet's form; `None` for other addresses.
 pub(super) fn unix(address: &str) -> Option<String> {
     let path = address.strip_prefix("unix/")?;
     let path = path.split('|').next()?;

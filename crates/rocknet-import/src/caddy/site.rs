@@ -1,4 +1,4 @@
-//! Translates a site block: its addresses, and its content.
+//! Translates a site block of Caddy: its addresses, and its content.
 
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
@@ -167,7 +167,8 @@ fn is_inherited(directive: &Directive) -> bool {
     !OTHERS.contains(&directive.name.as_str())
 }
 
-/// Returns the host of a redirect of every path to HTTPS: empty for the host of the request.
+/// Returns the host of a redirect of every path to HTTPS: empty for the host of the request; `None` for other
+/// redirects.
 fn https_redirect(directive: &Directive) -> Option<String> {
     let rest = directive.argument(0).strip_prefix("https://")?;
     let host = ["{uri}", "{http.request.uri}"]

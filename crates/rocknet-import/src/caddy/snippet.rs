@@ -46,10 +46,11 @@ pub(super) fn insert(
     all
 }
 
-/// Maximum length of a word after its placeholders are replaced, in bytes. A replacement beyond it is left out.
+/// Maximum length of a word after its placeholders are replaced, in bytes. A replacement that would exceed it is left
+/// out.
 const MAX_WORD: usize = 4096;
 
-/// Replaces `{args[0]}` and the like by the arguments of `import`, and `{args[:]}` by all of them.
+/// Replaces placeholders such as `{args[0]}` by the arguments of `import`, and `{args[:]}` by all arguments.
 pub(super) fn with_arguments(directives: Vec<Directive>, arguments: &[String]) -> Vec<Directive> {
     let replace = |word: String| {
         if !word.contains("{args") {

@@ -1,4 +1,4 @@
-//! Translates `tls` of a site.
+//! Translates the directive `tls` of a site of Caddy.
 
 use crate::directive::Directive;
 use crate::document::{Document, Notes};

@@ -137,8 +137,8 @@ pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
     }
     let [variable, "=", value] = words[..] else { return None };
     let value = value.trim_matches(['"', '\'']);
-    // `value` borrows from the joined text, so the word of the directive that equals it is used, such as the host in
-    // the condition of certbot, `$host = www.example.com`.
+    // The action must borrow from `block`, but `value` borrows from the joined text. Therefore the equal word of the
+    // directive is used, such as the host in the condition of certbot, `$host = www.example.com`.
     let host = block
         .arguments
         .iter()

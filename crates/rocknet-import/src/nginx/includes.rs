@@ -1,4 +1,4 @@
-//! Files that `include` names.
+//! Rules for the inclusion of files by `include`.
 
 use std::path::{Path, PathBuf};
 

@@ -62,7 +62,7 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
             site.rule(location, keys);
             continue;
         }
-        let mut settings = one(location, &patterns, site, server, locations, upstreams);
+        let mut settings = translate_location(location, &patterns, site, server, locations, upstreams);
         if has_php && matches!(place, LocationMatch::Prefix { is_final: true, .. }) {
             without_php(location, &mut settings, site);
         }
@@ -121,7 +121,7 @@ fn without_php(location: &Directive, settings: &mut Settings, site: &mut Site) {
     site.differs(location, message);
 }
 
-/// Notes the prefixes whose routes take precedence over those of an expression that restricts access.
+/// Notes the prefixes whose routes take precedence over the routes of an expression that restricts access.
 fn note_overridden(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
     // A prefix takes precedence over a shorter prefix, and over every pattern with `*` elsewhere.
     let overrides = |path: &str| {
@@ -146,7 +146,7 @@ fn note_overridden(location: &Directive, patterns: &[String], locations: &Locati
 }
 
 /// Translates the directives of a location. Actions become rules and redirects of the site.
-fn one<'a>(
+fn translate_location<'a>(
     location: &'a Directive,
     patterns: &[String],
     site: &mut Site,
@@ -214,7 +214,8 @@ fn one<'a>(
     scope.settings
 }
 
-/// Translates a location in a location: only its PHP, because the scripts would be sent as they are without it.
+/// Translates a location in a location. Only its PHP is translated, because without PHP its scripts would be sent as
+/// files. The rest gets a note.
 fn nested(directive: &Directive, scope: &mut Scope<'_>, upstreams: &Upstreams) {
     let address = php::php_address(directive, upstreams).and_then(|group| group.servers.into_iter().next());
     if let Some(server) = address {

@@ -10,7 +10,7 @@ use super::place::{LocationMatch, matched};
 use super::scope::{ConfigLevel, Scope};
 use super::upstream::Upstreams;
 
-/// Returns the address of the php-fpm of a location for PHP.
+/// Returns the address of the php-fpm of a location for PHP; `None` for other locations.
 pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option<ProxySettings> {
     let LocationMatch::Expression(expression, _) = matched(location) else {
         return None;

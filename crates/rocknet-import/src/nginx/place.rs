@@ -31,7 +31,7 @@ impl<'a> Locations<'a> {
 /// Paths that a location matches.
 pub(super) enum LocationMatch {
     Exact(String),
-    /// A prefix; with `is_final`, `^~`, no expression is tried after it.
+    /// A prefix. `is_final`: true for `^~`, after which no expression is tried.
     Prefix {
         path: String,
         is_final: bool,
@@ -91,7 +91,7 @@ pub(super) fn patterns(location: &Directive, place: &LocationMatch, site: &mut S
                 }
                 return Vec::new();
             };
-            // The expression also restricted names that only begin like a match.
+            // The expression also restricted longer names that begin with the path, such as `/api2` for `^/api`.
             if restricts(location) {
                 found.patterns.append(&mut found.beginnings);
             }
@@ -107,7 +107,8 @@ pub(super) fn patterns(location: &Directive, place: &LocationMatch, site: &mut S
     }
 }
 
-/// Returns the patterns of a prefix that does not end in a slash, so that it also matches the beginnings of names.
+/// Returns the patterns of a prefix without a slash at its end. Such a prefix also matches longer names that begin with
+/// it, such as `/api2` for `/api`.
 fn prefix(location: &Directive, path: &str, site: &mut Site) -> Vec<String> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_file = name.trim_start_matches('.').contains('.');

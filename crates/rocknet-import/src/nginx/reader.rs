@@ -143,7 +143,7 @@ impl NginxReader<'_> {
     fn bare(&mut self) -> String {
         let mut word = String::new();
         while let Some(&c) = self.chars.peek() {
-            // `${name}` is a variable, whose braces are not those of a block.
+            // `${name}` is a variable, whose braces do not enclose a block.
             if c == '{' && word.ends_with('$') {
                 while let Some(c) = self.next() {
                     word.push(c);

@@ -13,7 +13,7 @@ use super::includes::is_covered;
 use super::restriction::is_unknown_restriction;
 use super::upstream::{self, Upstreams};
 
-/// Level of the configuration that a directive stands in.
+/// Level of the configuration that contains a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConfigLevel {
     Http,
@@ -26,15 +26,15 @@ pub(super) struct Scope<'a> {
     level: ConfigLevel,
     pub settings: Settings,
     pub notes: Vec<Note>,
-    /// Value of `Strict-Transport-Security`, with its directive.
+    /// Value of `Strict-Transport-Security`, with its directive, if there is one.
     pub hsts: Option<(String, &'a Directive)>,
     /// Directives `allow` and `deny`, in their order.
     access: Vec<&'a Directive>,
     /// Directives `proxy_…`, which apply to the `proxy_pass` of this level and below.
     pub proxy: Vec<&'a Directive>,
-    /// Directive that names the back end, such as `proxy_pass` or `fastcgi_pass`.
+    /// Directive that names the back end, such as `proxy_pass` or `fastcgi_pass`, if there is one.
     pub pass: Option<&'a Directive>,
-    /// Path that replaces the prefix of the location in forwarded requests.
+    /// Path that replaces the prefix of the location in forwarded requests; `None` if the paths are not changed.
     pub pass_path: Option<String>,
     /// Directives `auth_basic` and `auth_basic_user_file`.
     auth: (Option<&'a Directive>, Option<&'a Directive>),
@@ -298,7 +298,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Adds the settings that a server inherits. Header fields are inherited if the server has none of its own.
+/// Adds the settings that a server inherits from `http`. Header fields are inherited only if the server sets none.
 pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
     let has_headers = settings.has_map("headers");
     for (key, setting) in shared.in_order() {

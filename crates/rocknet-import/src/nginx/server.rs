@@ -14,7 +14,7 @@ use super::tls::TlsDraft;
 use super::try_files;
 use super::upstream::Upstreams;
 
-/// Translates a `server` block. `shared`: settings of `http`. `http_tls`: its directives `ssl_…`.
+/// Translates a `server` block. `shared`: settings of `http`. `http_tls`: the directives `ssl_…` of `http`.
 pub(super) fn translate(
     block: &Directive,
     shared: &Scope<'_>,
@@ -298,7 +298,7 @@ fn listen(directive: &Directive, address: &str, parameters: &[&str], host: &mut 
         "localhost" => "127.0.0.1",
         address => address,
     };
-    // QUIC has a listener of its own in nginx; RockNet opens the UDP port of each port with TLS.
+    // In nginx, QUIC has its own `listen`. RockNet opens the UDP port of each port with TLS.
     let tls = tls || parameters.contains(&"quic");
     host.listeners.insert(HostListener {
         address: address.to_owned(),

@@ -37,7 +37,7 @@ pub(super) fn is_tls(directive: &Directive) -> bool {
 }
 
 impl<'a> TlsDraft<'a> {
-    /// Returns the directives of a server, with those of `http` that it does not replace.
+    /// Returns the directives of a server, preceded by the directives of `http` that the server does not replace.
     pub fn collect(server: &'a Directive, http: &[&'a Directive]) -> Vec<&'a Directive> {
         let is_own = |name: &str| server.children().iter().any(|own| own.is(name));
         let inherited = http.iter().copied().filter(|directive| !is_own(&directive.name));

@@ -93,7 +93,7 @@ fn server(
 /// Servers of a `proxy_pass` or `grpc_pass`, with the path and host of its URL.
 pub(super) struct Target {
     pub proxy: ProxySettings,
-    /// Path of the URL, which replaces that of the location; `None` if the URL has no path.
+    /// Path of the URL, which replaces the path of the location; `None` if the URL has no path.
     pub path: Option<String>,
     /// `Host` that nginx sends unless `proxy_set_header` sets another value.
     pub host: String,

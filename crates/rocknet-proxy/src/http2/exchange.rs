@@ -35,7 +35,7 @@ pub struct H2Exchange {
     response: ResponseFuture,
     /// Upload of the request body; `None` without a body or after the upload.
     upload: Option<Upload>,
-    /// Interim responses that are not forwarded yet.
+    /// Interim responses that are not forwarded yet, merged into one.
     interim_responses: Option<Box<InterimResponse>>,
     /// Number of received interim responses, at most [`MAX_INTERIM`].
     interim_count: u8,

@@ -63,8 +63,8 @@ pub fn response_fields(map: &HeaderMap) -> FieldList {
     FieldList::from_fields(lines.map(|(name, value)| Field::new(name.as_str().as_bytes(), value.as_bytes())))
 }
 
-/// Returns the value of `Content-Length`. The library ensures that repeated fields are equal and that the body has this
-/// length.
+/// Returns the value of `Content-Length`; `None` without the field. The library ensures that repeated fields are equal
+/// and that the body has this length.
 pub fn content_length(map: &HeaderMap) -> Option<u64> {
     map.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

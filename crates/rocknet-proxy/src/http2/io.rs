@@ -42,8 +42,8 @@ pub struct MalformedStreams {
     is_out_of_sync: Cell<bool>,
 }
 
-/// Maximum number of malformed streams that are stored. It exceeds the number of concurrent streams of a connection, so
-/// that abandoned streams do not displace those in use. Beyond it the oldest stream is removed.
+/// Maximum number of malformed streams that are stored. If there are more, the oldest stream is removed. The limit
+/// exceeds the number of concurrent streams of a connection, so that abandoned streams do not displace open streams.
 const MAX_MALFORMED: usize = 1024;
 
 impl MalformedStreams {

@@ -49,7 +49,7 @@ pub struct H2Pool {
 struct UpstreamConnections {
     upstream: Weak<Upstream>,
     connections: Vec<Rc<H2Connection>>,
-    /// Connection that is being opened, with the requests that wait for it.
+    /// Connection that is being opened, with the requests that wait for it; `None` if no connection is being opened.
     pending: Option<Rc<PendingConnection>>,
     /// Idle timeout in milliseconds.
     idle_ms: u64,

@@ -18,7 +18,7 @@ const MIN_WEIGHT_FACTOR: f64 = 0.1;
 pub struct Selection<'a> {
     /// Key of the request; `None` unless the balance selects by key and the request has the key.
     pub key: Option<&'a [u8]>,
-    /// Name hash of the upstream in the client's sticky cookie.
+    /// Name hash of the upstream in the client's sticky cookie, if the client sent a valid one.
     pub sticky: Option<u64>,
     pub priority: Priority,
 }
@@ -65,8 +65,12 @@ impl Proxy {
         Ok(permit)
     }
 
-    /// Selects an upstream without waiting. Takes the same arguments and fails in the same cases as
-    /// [`Proxy::acquire`].
+    /// Selects an upstream without waiting. The arguments are the same as those of [`Proxy::acquire`].
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProxyError::NoCapacity`] if the best upstreams are at their limit. Returns
+    /// [`ProxyError::NoHealthyUpstream`] if each upstream fails its health checks or is drained.
     fn select(
         &self,
         selection: &Selection<'_>,

@@ -94,7 +94,7 @@ pub fn parse_response(response: &[u8], id: u16) -> Option<(u8, bool)> {
     (is_response && has_id).then(|| (head[3] & 0x0f, head[6] != 0 || head[7] != 0))
 }
 
-/// Describes a response code (RFC 1035 §4.1.1, RFC 2136 §2.2, RFC 8945 §5.2). The server is the “it” of the texts.
+/// Describes a response code (RFC 1035 §4.1.1, RFC 2136 §2.2, RFC 8945 §5.2). In the texts, “it” is the DNS server.
 pub fn describe_code(code: u8) -> &'static str {
     match code {
         1 => "it could not parse the update (FORMERR)",

@@ -283,7 +283,8 @@ impl HelperProcess {
         self.helper.call(request, &[]).map(drop)
     }
 
-    /// Returns true if the process group has members, or if this is unknown because a reply is overdue.
+    /// Returns true if the process group has members, or if this is unknown because the helper does not reply. Returns
+    /// false if the helper has ended.
     pub fn group_has_members(&self) -> bool {
         match self.helper.call(HelperRequest::GroupHasMembers(self.number), &[]) {
             Ok(left) => left != 0,

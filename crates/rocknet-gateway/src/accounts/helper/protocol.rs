@@ -251,8 +251,8 @@ pub fn write_accounts(server: u32, accounts: &[User]) -> Vec<u8> {
 }
 
 /// Decodes the accounts, without their names and home folders. Returns `None` if the data is malformed or has too many
-/// accounts, or if an account is root, has root's group as its primary group, or is the account of the server. The user
-/// ID 2³² - 1 is rejected too, because system calls take it as "unchanged".
+/// accounts. Returns `None` if an account is root, has root's group as its primary group, or is the account of the
+/// server. The user ID 2³² - 1 is rejected too, because system calls take it as "unchanged".
 pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
     let from = &mut from;
     let server = read_number(from)?;

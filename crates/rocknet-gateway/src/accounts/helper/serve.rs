@@ -39,7 +39,8 @@ struct HelperClient {
     programs: ProgramTable,
 }
 
-/// Runs the helper until all clients have closed their channels. The channel of the first is the standard input.
+/// Runs the helper until all clients have closed their channels and their programs have ended. The standard input is
+/// the channel of the first client.
 pub fn run() -> ExitCode {
     let Ok(channel) = FdChannel::from_stdin() else {
         return ExitCode::FAILURE;
@@ -115,7 +116,7 @@ impl HelperServer {
             }
             HelperRequest::Connect => {
                 let [channel] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| INVALID)?;
-                // Every client starts programs as the accounts of the first.
+                // All clients share the accounts that the first client has sent.
                 if self.accounts.is_none() {
                     return Err(REFUSED);
                 }

@@ -79,8 +79,8 @@ pub fn read(stderr: PipeReader, run: Run, version: String, tail: StderrTail, sen
     let _ = thread::Builder::new().name(format!("rn-php-{}", run.pool)).spawn(read);
 }
 
-/// Logs a line of php-fpm: a notice, debug message or empty line at level debug, a warning as such, any other line as
-/// an error.
+/// Logs a line of php-fpm: notices, debug messages and empty lines at level debug, warnings at level warn, and all
+/// other lines at level error.
 fn log_line(version: &str, line: &str) {
     let is = |word: &str| line.contains(word);
     if is(NOTICE) || is("] DEBUG: ") || line.is_empty() {

@@ -1,4 +1,4 @@
-//! Translates the directives that depend on each other: access control and authentication.
+//! Translates access control and authentication of nginx, whose directives depend on each other.
 
 use super::{ConfigLevel, Scope, constant};
 use crate::directive::Directive;

@@ -15,7 +15,7 @@ pub(super) struct HelperConnection {
     pub(super) channel: FdChannel,
     /// Number of the last request.
     pub(super) sequence: u32,
-    /// Request whose reply is overdue.
+    /// Request whose reply is overdue, if there is one.
     pub(super) late: Option<LateReply>,
     /// Programs whose start was reported after the timeout. They are killed, because the caller has already received
     /// an error.
