@@ -134,8 +134,8 @@ impl Node {
         }
     }
 
-    /// Calls `each` on every string of this value, its elements and its entries. A string for which `each` returns false
-    /// becomes [`Value::Broken`].
+    /// Calls `each` on every string of this value, its elements and its entries. A string for which `each` returns
+    /// false becomes [`Value::Broken`].
     pub fn each_text(&mut self, each: &mut dyn FnMut(&mut Text, Span) -> bool) {
         // The parser bounds the depth of nesting, which bounds this recursion.
         match &mut self.value {
