@@ -21,7 +21,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the main file and the files it includes into one table. The table is empty if the main file cannot be read.
+    /// Reads the main file and the files it includes into one table; an empty table if the main file cannot be read.
     pub fn file(&mut self, path: &Path) -> Table {
         let path = normalize(&self.env.current_dir().join(path));
         match self.env.read(&path) {
