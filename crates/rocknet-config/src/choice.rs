@@ -37,7 +37,7 @@ pub trait Choice: Sized + 'static {
     /// Words in the order of the reference.
     const WORDS: &'static [Word];
 
-    /// Returns the variant of a word.
+    /// Returns the variant of a word; `None` if no variant has this word. Upper and lower case are distinguished.
     fn of(word: &str) -> Option<Self>;
 
     /// Returns the word of a variant; `None` for a variant without a word, such as a number.

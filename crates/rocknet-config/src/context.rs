@@ -129,7 +129,7 @@ impl Check<'_> {
     /// Resolves a path: a relative path starts at the folder of the file that contains `span`.
     pub fn resolve(&self, span: Span, path: &str) -> PathBuf {
         let folder = self.sources.path(span.file).parent().unwrap_or(Path::new(""));
-        // The iterator leaves out `.` and repeated slashes.
+        // `components` leaves out repeated slashes, and every `.` except a leading one.
         folder.join(path).components().collect()
     }
 }

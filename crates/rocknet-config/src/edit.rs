@@ -235,7 +235,8 @@ fn split<'p>(path: &'p [&'p str]) -> Result<(&'p str, &'p [&'p str]), EditError>
     }
 }
 
-/// Returns the table at a path, and true if the table is inline. Creates a missing table.
+/// Returns the table at a path, and true if the table is inline. Creates missing tables. Fails if a part of the path is
+/// a value.
 fn parent<'t>(root: &'t mut Table, path: &[&str]) -> Result<(&'t mut dyn TableLike, bool), EditError> {
     let mut table: &mut dyn TableLike = root;
     let mut inline = false;
@@ -272,7 +273,7 @@ mod tests {
 
     #[test]
     fn edits_keep_everything_else() {
-        // (path, new value or removal, replaced part of the text, new part)
+        // (path, new value or `None` to remove the key, replaced part of the text, new part)
         let rows: &[(&[&str], Option<&str>, &str, &str)] = &[
             (
                 &["server", "workers"],

@@ -32,7 +32,8 @@ pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str
 
 /// Returns the site of a host name: the site with that name, else the site with the longest matching wildcard, else a
 /// catch-all site, which has no host names. If `host` is an IP address, a catch-all site that listens on this address
-/// is preferred to the other catch-all sites. If a port is given, only sites that listen on it are considered.
+/// is preferred to the other catch-all sites. If a port is given, only sites that listen on it are considered. Returns
+/// `None` if no site matches.
 pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c Site> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let address = host.trim_matches(['[', ']']).parse().ok();
@@ -67,7 +68,7 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
 }
 
 /// Returns the most specific route of a path: exact, then the longest prefix, then the glob with the most characters
-/// other than `*`.
+/// other than `*`. Returns `None` if no route matches.
 pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
     let rank = |pattern: &Pattern| match pattern {
         Pattern::Exact(_) => (3, 0),

@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    /// Returns a string together with its written form.
+    /// Returns a string together with its written form; `None` for a value of another type.
     pub fn written(&self) -> Option<&Text> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -134,8 +134,8 @@ impl Node {
         }
     }
 
-    /// Calls `each` on every string of this value and of its elements. A string for which `each` returns false becomes
-    /// [`Value::Broken`].
+    /// Calls `each` on every string of this value, its elements and its entries. A string for which `each` returns
+    /// false becomes [`Value::Broken`].
     pub fn each_text(&mut self, each: &mut dyn FnMut(&mut Text, Span) -> bool) {
         // The parser bounds the depth of nesting, which bounds this recursion.
         match &mut self.value {

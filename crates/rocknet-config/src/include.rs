@@ -21,7 +21,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the main file and the files it includes into one table.
+    /// Reads the main file and the files it includes into one table; an empty table if the main file cannot be read.
     pub fn file(&mut self, path: &Path) -> Table {
         let path = normalize(&self.env.current_dir().join(path));
         match self.env.read(&path) {
@@ -41,6 +41,7 @@ impl Reader<'_> {
     }
 
     /// Reads a text and the files it includes. `chain`: the files that include this text, outermost first.
+    /// The table is empty if the text is too large.
     pub fn text(&mut self, path: PathBuf, text: String, chain: &mut Vec<FileId>) -> Table {
         if text.len() > MAX_FILE_BYTES || !self.sources.has_room(text.len()) {
             let (file, all) = (MAX_FILE_BYTES / (1024 * 1024), MAX_TOTAL_BYTES / (1024 * 1024));

@@ -14,7 +14,7 @@ use crate::value::{path, typed};
 /// failure.
 const MAX_CAS: usize = 16;
 
-/// Returns the ACME settings of `[tls]`. An invalid value is reported, and its key keeps its default.
+/// Returns the ACME settings of `[tls]`. Invalid values are reported, and most of them are replaced by the default.
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Acme {
     let base = Acme::default();
     let Some(table) = table else { return base };
@@ -110,7 +110,7 @@ fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Reads a key identifier and its secret, which must be set together. `name`: the setting that contains the identifier.
+/// Reads a key identifier and its secret, which must be set together. `name`: the key with the identifier.
 /// The outer `None` means that an error has been reported. The inner `None` means that neither is set.
 fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option<SharedKey>> {
     let (identifier, secret) = (table.node(name), table.node("secret"));
@@ -140,7 +140,7 @@ fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option
 }
 
 /// Reads `challenge`. `has_dns`: true if `dns` is set and valid. Without `challenge`, returns `dns-01` if `has_dns` is
-/// true, and otherwise `None`, which selects the default.
+/// true, and otherwise `None`, which selects the default. After an error, the list may be empty.
 fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec<Challenge>> {
     let Some(node) = table.node("challenge") else {
         return has_dns.then(|| vec![Challenge::Dns]);
@@ -246,7 +246,7 @@ fn ask(check: &mut Check<'_>, node: &Node) -> Option<String> {
 }
 
 /// Decodes Base64 in either alphabet (RFC 4648 §4 and §5), with or without padding, because keys are issued in both
-/// alphabets.
+/// alphabets. Returns `None` if the text is empty or is not Base64.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim().trim_end_matches('=');
     // A single character after the groups of four holds 6 bits, which is less than a byte.

@@ -25,7 +25,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
         keys.filter(|key| !table.entries.contains_key(*key))
     };
     let &[(protocol, entry), ref others @ ..] = &written[..] else {
-        // The table names no application, but a handler of another kind replaces the inherited application.
+        // The table has no application key, but a handler of another kind replaces the inherited application.
         let is_set = |key: &str| table.entries.get(key).is_some_and(|entry| !is_off(entry));
         if !["root", "proxy", "controller"].into_iter().any(is_set) {
             return Vec::new();

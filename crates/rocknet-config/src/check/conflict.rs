@@ -67,6 +67,7 @@ fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
 fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut every_address: HashMap<u16, Span> = HashMap::new();
     for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
+        // Port 0 becomes a different port for each listener, so it never overlaps.
         if let Listen::Tcp { address: None, port } = listen
             && *port != 0
         {

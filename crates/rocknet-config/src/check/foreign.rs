@@ -38,7 +38,7 @@ pub(crate) fn advice(word: &str) -> Option<String> {
     })
 }
 
-/// Returns the advice of the first row with a word for which `fits` returns true.
+/// Returns the advice of the first row with a word for which `fits` returns true; `None` if there is no such row.
 fn search(table: &[(&[&str], Advice)], fits: impl Fn(&str) -> bool) -> Option<Advice> {
     let row = table.iter().find(|(words, _)| words.iter().any(|word| fits(word)));
     row.map(|(_, advice)| *advice)

@@ -30,7 +30,7 @@ pub(super) fn build(check: &mut Check<'_>, node: Option<&Node>, inherited: &Http
     http3
 }
 
-/// Reads `http3` of a site. `secure`: the listeners of the site with TLS; `None` if they are unknown because `tls` is
+/// Reads `http3` of a site. `secure`: the TLS listeners of the site; `None` if they are unknown because `tls` is
 /// invalid.
 pub(super) fn of_site(
     check: &mut Check<'_>,
@@ -52,8 +52,8 @@ pub(super) fn of_site(
     built
 }
 
-/// Reports exceptions in `[server]` that stand for no HTTPS listener of any site. `secure`: the listeners of all sites
-/// with TLS.
+/// Reports exceptions in `[server]` that stand for no TLS listener of any site. `secure`: the TLS listeners of all
+/// sites.
 pub(super) fn check_server(check: &mut Check<'_>, node: Option<&Node>, http3: &Http3, secure: &[Listen]) {
     if let Some(node) = node {
         warn_of_unused(check, node, &http3.except, secure);

@@ -114,8 +114,8 @@ fn unnamed(check: &mut Check<'_>, key: &Key, name: &str, section: Section, writt
     );
 }
 
-/// Checks a value against the alternative that its type selects. Words take precedence over other strings. `whole`: the
-/// [`Kind::Either`] of the alternatives `kinds`.
+/// Checks a value against the first alternative that fits it. `kinds` lists words before other kinds of strings,
+/// so that words take precedence. `whole`: the [`Kind::Either`] of the alternatives `kinds`.
 fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind], node: &Node) {
     let fits = |kind: &&Kind| match (kind, &node.value) {
         (Kind::Choice(words), Value::Text(text)) => words.iter().any(|word| word.text == text.value),

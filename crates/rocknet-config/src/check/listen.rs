@@ -148,6 +148,7 @@ fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Opti
 }
 
 /// Reads one element of `except` in `http3`: a port, or an address with a port, without a scheme.
+/// Returns `None` after an error.
 pub(super) fn without_scheme(check: &mut Check<'_>, item: &Node) -> Option<Listen> {
     match listener(check, item, None)? {
         (listen @ Listen::Tcp { .. }, ListenScheme::Unspecified) => Some(listen),
@@ -164,7 +165,7 @@ pub(super) fn without_scheme(check: &mut Check<'_>, item: &Node) -> Option<Liste
     }
 }
 
-/// Reads the address of the control API. A bare port is a port of 127.0.0.1.
+/// Reads the address of the control API. A bare port is a port of 127.0.0.1. Returns `None` after an error.
 pub(super) fn of_admin(check: &mut Check<'_>, node: &Node) -> Option<SocketAddr> {
     let localhost = IpAddr::from(Ipv4Addr::LOCALHOST);
     match listener(check, node, Some(localhost))? {
@@ -186,7 +187,7 @@ pub(super) fn of_admin(check: &mut Check<'_>, node: &Node) -> Option<SocketAddr>
 }
 
 /// Reads a port, or an IP address with a port. `written`: the whole string, for messages. `bind_address`: the string
-/// without its scheme. `address`: IP address for a bare port; `None` for every address.
+/// without its scheme. `address`: IP address for a bare port; `None` for every address. Returns `None` after an error.
 fn tcp(
     check: &mut Check<'_>,
     written: &Text,

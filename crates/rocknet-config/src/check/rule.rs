@@ -93,7 +93,7 @@ fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     when
 }
 
-/// Reads the strings of a key and parses each with `read`.
+/// Reads the strings of a key and parses each with `read`. Invalid strings are reported and left out.
 fn parse_all<T>(
     check: &mut Check<'_>,
     table: &Table,
@@ -140,7 +140,7 @@ fn method(text: &str) -> Result<String, host::ValueError> {
 }
 
 /// Reads the table of a key. Returns pairs of the name of a header field or query parameter and the pattern of its
-/// value.
+/// value. Invalid names of fields are reported and left out.
 fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, String)> {
     let Some((node, written)) = table.node(key).and_then(|node| Some((node, node.as_table()?))) else {
         return Vec::new();
@@ -173,7 +173,7 @@ fn matched_patterns(when: &Conditions) -> Vec<Pattern> {
     }
 }
 
-/// Reads `rewrite`. `when`: the conditions of the rule, whose paths `{*}` refers to.
+/// Reads `rewrite`. `when`: the conditions of the rule, whose paths `{*}` refers to. Returns `None` after an error.
 fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<String> {
     let written = node.written()?;
     let text = written.value.as_str();
@@ -200,7 +200,8 @@ fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<Stri
     Some(text.to_owned())
 }
 
-/// Reads `redirect` and `status`. `when`: the conditions of the rule, whose paths `{*}` refers to.
+/// Reads `redirect` and `status`. `when`: the conditions of the rule, whose paths `{*}` refers to. Returns `None` after
+/// an error.
 fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node) -> Option<RuleAction> {
     let written = node.written()?;
     let only_paths = Conditions {
@@ -234,7 +235,7 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
     })
 }
 
-/// Reads `respond` and `body`. `node`: the value of `respond`.
+/// Reads `respond` and `body`. `node`: the value of `respond`. Returns `None` after an error.
 fn respond(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<RuleAction> {
     let status = typed::integer::<u16>(Some(table), "respond")?;
     if (300..400).contains(&status) {

@@ -20,7 +20,7 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log
     )
 }
 
-/// Reads the name of a system user.
+/// Reads the name of a system user; `None` after an error.
 pub(super) fn user(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
     let user = node.as_text()?;
     // No system user has one of these characters in its name. A NUL would also end the name in the C library.

@@ -38,8 +38,8 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
     settings
 }
 
-/// Records the spans of a key and of the keys of its table. A map of a site or route gets no span here, because its
-/// parser records the spans of the entries.
+/// Records the spans of a key and of the keys of its table. A key whose value is always a table gets no span, because
+/// its inner keys have spans. A map gets no span here, because its parser records the spans of the entries.
 pub(super) fn record_spans(
     check: &Check<'_>,
     spans: &mut BTreeMap<String, SourceSpan>,
@@ -77,6 +77,7 @@ fn nested_section(kind: &Kind) -> Option<Section> {
 /// Removes the spans of a key and of the keys of its table.
 fn remove_spans(settings: &mut Settings, key: &str) {
     // The range contains `key` and all names that begin with `key.`, because `/` is the character after `.` in ASCII.
+    // It contains no longer key such as `key_file`, because `_`, digits and letters are greater than `/`.
     let range = key.to_owned()..format!("{key}/");
     let names: Vec<String> = settings.key_spans.range(range).map(|(name, _)| name.clone()).collect();
     for name in names {

@@ -38,7 +38,7 @@ pub(super) struct SiteContext<'c> {
     pub http3: &'c Http3,
 }
 
-/// Returns the sites whose names are valid. Errors in names and settings are reported to `check`.
+/// Returns the enabled sites whose names are valid. Errors in names and settings are reported to `check`.
 pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'_>) -> Vec<CheckedSite> {
     let Some(sites) = root.table("site") else {
         return Vec::new();

@@ -317,7 +317,8 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
     }
 }
 
-/// Returns the text of the value of an item in one line; `None` for lists and tables.
+/// Returns the text of the value of an item in one line; `None` if the item is not a value that
+/// [`scalar_value`] can show.
 fn scalar(item: &Item) -> Option<String> {
     item.as_value().and_then(scalar_value)
 }

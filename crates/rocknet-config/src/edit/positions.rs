@@ -10,7 +10,7 @@ use crate::syntax;
 pub struct KeyPositions {
     sources: Sources,
     file: FileId,
-    /// Keys in the order of the tables. A key of a table comes after the table.
+    /// Keys of the top table and of all inner tables. The key of a table comes before the keys in the table.
     keys: Vec<PlacedKey>,
 }
 

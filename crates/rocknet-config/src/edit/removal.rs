@@ -30,7 +30,8 @@ impl Editor {
         true
     }
 
-    /// Writes the comments of a removed table that stay above the next table, or at the end of the file.
+    /// Keeps the comments above a removed table that do not belong to it. They are written above the next table, or at
+    /// the end of the file.
     pub(super) fn keep_comments(&mut self, removed: &Item) {
         let mut tables = Vec::new();
         collect(removed, &mut tables);
@@ -58,7 +59,7 @@ impl Editor {
     }
 }
 
-/// Adds all tables with a header of an item, in any order.
+/// Adds every table of an item that has a header of its own, in any order.
 fn collect<'i>(item: &'i Item, into: &mut Vec<&'i Table>) {
     let mut add = |table: &'i Table| {
         if has_header(table) {
@@ -78,8 +79,8 @@ fn has_header(table: &Table) -> bool {
     !table.is_implicit() && !table.is_dotted()
 }
 
-/// Returns the lines above a header up to the last empty line, if they contain a comment. The comment that follows
-/// without an empty line belongs to the table.
+/// Returns the lines above a header up to the last empty line; an empty string if they contain no comment. A comment
+/// directly above the header belongs to the table and is left out.
 fn above_header(table: &Table) -> &str {
     let above = table
         .decor()
@@ -125,7 +126,7 @@ fn has_comment_above(key: &Key, item: &Item) -> bool {
     }
 }
 
-/// Returns a text without the lines of a key.
+/// Returns a text without the lines of a key; `None` if there is no such key, or if a part of it has a header.
 fn without_lines(text: &str, path: &[&str]) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let (key, parents) = path.split_last()?;

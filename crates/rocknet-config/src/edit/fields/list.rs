@@ -5,8 +5,8 @@
 
 use toml_edit::{Array, Value};
 
-/// Replaces the elements of a list. `elements`: texts, each with its TOML. Elements with an unchanged text keep their
-/// spelling as far as their order stays. All comments stay, even those of removed elements.
+/// Replaces the elements of a list. `elements`: texts, each with its TOML. An old element whose text is also in
+/// `elements`, after the previous kept element, keeps its spelling. All comments stay, even those of removed elements.
 ///
 /// # Errors
 ///
@@ -49,7 +49,8 @@ pub(super) fn update(array: &mut Array, elements: &[(String, String)]) -> Result
     Ok(())
 }
 
-/// Returns the position of each element of a list in the wanted elements; `None` for removed elements.
+/// Returns the position of each element of a list in the wanted elements; `None` for elements that
+/// are removed, or that are written again at another position.
 fn kept(array: &Array, elements: &[(String, String)]) -> Vec<Option<usize>> {
     let mut from = 0;
     let position = |value: &Value| {
@@ -61,7 +62,8 @@ fn kept(array: &Array, elements: &[(String, String)]) -> Vec<Option<usize>> {
     array.iter().map(position).collect()
 }
 
-/// Returns the text of a value in one line; `None` for lists and tables.
+/// Returns the text of a value in one line; `None` for a string of several lines, and for values other than strings,
+/// integers and booleans.
 pub(super) fn scalar_value(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.value().clone()).filter(|text| !text.contains('\n')),

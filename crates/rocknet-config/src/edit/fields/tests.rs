@@ -164,7 +164,7 @@ fn short_forms_are_written_where_they_are_enough() {
     let mut header = Editor::new("[site.\"a.test\"]\n[site.\"a.test\".tls]\ncert = \"a.pem\"\n").unwrap();
     header.set_field("a.test", form::find("tls").unwrap(), "local").unwrap();
     assert_eq!(header.to_string(), "[site.\"a.test\"]\ntls = \"local\"\n");
-    // An issuer has no effect beside the files of the server's own certificate.
+    // An issuer has no effect beside certificate files of the operator.
     let mut issuer = Editor::new("[site.\"a.test\"]\ntls = { issuer = \"local\", min = \"1.3\" }\n").unwrap();
     for (name, text) in [("tls", "files"), ("tls.cert", "a.pem"), ("tls.key", "a.key")] {
         issuer.set_field("a.test", form::find(name).unwrap(), text).unwrap();
