@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Parses the command line. Returns `None` if it only requests a text.
+/// Parses the command line. Returns `None` after it has printed the help or the version.
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let mut options = Options::default();
     while let Some(argument) = arguments.next() {
@@ -144,7 +144,8 @@ impl Program {
         app.quit();
     }
 
-    /// Waits for the colour scheme of the desktop, so that the window does not change its colours after it has appeared.
+    /// Waits for the colour scheme of the desktop, so that the window does not change its colours after it has
+    /// appeared.
     fn wait_for_desktop(&mut self) {
         if self.model.settings.theme != ThemeChoice::Desktop {
             return;

@@ -259,7 +259,8 @@ pub struct Chart {
 pub struct Series {
     /// Name in the legend; empty for the only line of a chart.
     pub name: String,
-    /// Points from left to right: the position on the time axis and the value, each from 0 to 1. `None` breaks the line.
+    /// Points from left to right: the position on the time axis and the value, each from 0 to 1. `None` breaks the
+    /// line.
     pub points: Vec<Option<(f32, f32)>>,
 }
 

@@ -1,7 +1,7 @@
 //! All texts of the window, in every language.
 //!
 //! A row of the table has the name of a text and its form in each language. The compiler finds a missing form, and a
-//! test finds a placeholder that a language lacks. Texts of the server, such as findings, are shown unchanged, in English.
+//! test finds a placeholder that a language lacks. Texts of the server, such as findings, are shown unchanged.
 
 mod table;
 

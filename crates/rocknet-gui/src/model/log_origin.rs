@@ -19,7 +19,7 @@ pub enum LogOrigin {
 }
 
 impl LogOrigin {
-    /// Reads the origin of a line. `request`: the same line, if it is one of the access log in JSON.
+    /// Reads the origin of a line. `request`: the same line parsed, if the line belongs to the access log in JSON.
     pub fn of(event: &LogEvent, request: Option<&RequestLine>) -> LogOrigin {
         match event.kind {
             LogKind::Error => site_field(&event.line).map_or(LogOrigin::Unknown, LogOrigin::Site),
@@ -100,7 +100,7 @@ fn authority(url: &str) -> Option<String> {
     Some(plain(&authority).to_owned())
 }
 
-/// Returns a host without a default port: a request over HTTP/2 may have one, and another may not.
+/// Returns a host without a default port, which some clients send and others omit.
 fn plain(host: &str) -> &str {
     let without = |port| host.strip_suffix(port).filter(|host| !host.is_empty());
     without(":80").or_else(|| without(":443")).unwrap_or(host)
