@@ -100,7 +100,7 @@ struct Worker {
     desktop: SchemeQuery,
     /// Ways to start and stop a server, as they were reported.
     ways: Ways,
-    /// Process id of the server at the last search for the ways; 0 without a server, and `None` before the first search.
+    /// Process id of the server at the last search for ways; 0 without a server, `None` before the first search.
     looked_for: Option<u32>,
     services: ServiceState,
 }

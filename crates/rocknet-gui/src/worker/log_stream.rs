@@ -69,7 +69,7 @@ impl LogStream {
         Some(*taken + INTERVAL)
     }
 
-    /// Returns the lines of a batch that is due; `None` before its time, or if no line has arrived. A refusal is returned
+    /// Returns the lines of a batch that is due; `None` before its time, or if no line came. A refusal is returned
     /// once, in place of lines.
     pub fn take(&mut self, now: Instant) -> Option<Result<Vec<LogEvent>, Refusal>> {
         if self.due().is_none_or(|due| now < due) {
