@@ -102,8 +102,8 @@ impl Places {
     ///
     /// # Errors
     ///
-    /// Returns the reason if there is no server. If one socket is missing and another is not accessible, the
-    /// missing access is the reason.
+    /// Returns the reason if there is no server. A socket without access is reported only if
+    /// the user has named it.
     pub fn connect(&mut self) -> Result<(PathBuf, Client), Absence> {
         let has_config = self.config.as_ref().is_some_and(|file| file.exists());
         let mut absence = Absence::Stopped(has_config || Path::new(SYSTEM_CONFIG).exists());
