@@ -1,4 +1,4 @@
-//! Acts of the user, which a button, a key or a row stands for.
+//! Acts of the user, caused by a button, a key or a row.
 
 use rocknet_control::api::Level;
 
@@ -54,7 +54,7 @@ impl PageName {
     }
 }
 
-/// Field that a text belongs to.
+/// Identifies an input of a form or of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FieldId {
     Folder,
@@ -63,7 +63,7 @@ pub enum FieldId {
     Address,
     Theme,
     Language,
-    /// Place of the server, and the fields for one elsewhere.
+    /// Place of the server, followed by the fields of a server on another computer.
     ServerPlace,
     ServerSocket,
     ServerAddress,
@@ -156,7 +156,7 @@ pub enum Act {
     Show(PageName),
     /// Selects a row by its key.
     Select(String),
-    /// Does the usual thing with the selected row.
+    /// Carries out the main act for the selected row, such as opening the website.
     OpenRow,
     Filter(String),
     FocusFilter,
@@ -192,35 +192,36 @@ pub enum Act {
     /// Copies what the page offers: the connection string of a database, or a command.
     CopyService,
     ShowCertificates(CertificateView),
-    /// Takes the last change of this window back.
+    /// Reverts the last change that this window made.
     Undo,
-    /// Takes the newest change of the history back.
+    /// Reverts the newest change of the history.
     UndoNewest,
     SetField(FieldId, String),
     LeaveField(FieldId),
     ChooseFolder,
     Submit,
     Cancel,
-    /// Takes the text of the configuration that the user has typed, and the byte of the cursor in it.
+    /// Sets the text of the configuration to the typed text. The number is the byte position of the cursor.
     SetText(String, usize),
-    /// Proposes texts for the byte of the cursor.
+    /// Proposes completions at this byte position of the cursor.
     Complete(usize),
     /// Hides the proposals.
     EndCompletion,
     /// Closes a question without an effect.
     Stay,
-    /// Discards unsaved input, and does what the question was about.
+    /// Discards unsaved input, and carries out the act that the question has delayed.
     Discard,
-    /// Continues with the input after an edit by another program, which saving replaces where they differ.
+    /// Keeps the input after another program has edited the file. Saving overwrites values that differ.
     KeepInput,
     /// Shows the file as another program has edited it, without the input.
     TakeOther,
     Repair(Fix),
     ShowSpan(Span),
     ShowLog(LogChoice),
-    /// Shows the logs: those of the selected website, if the websites are shown.
+    /// Shows the logs. From the list of websites, only the lines of the selected website are shown.
     ShowSiteLog,
-    /// Chooses what the page shows: on the page with the logs, the website with this name, or all if it is empty.
+    /// Chooses what the page shows. On the page of the logs: the lines of the website with this name, or all lines if
+    /// the name is empty.
     Choose(String),
     FollowLog(bool),
     SetLevel(Level),

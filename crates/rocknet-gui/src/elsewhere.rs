@@ -1,8 +1,8 @@
-//! Place of the server that the window shows: this computer, or another one over SSH.
+//! Place of the server that the window shows: on this computer, or on another computer that SSH connects to.
 //!
 //! SSH forwards the control socket (`ssh -L /run/user/1000/rocknet.sock:/var/lib/rocknet/admin/control.sock host`), or
-//! the TCP address of the server (`ssh -L 7625:127.0.0.1:7625 host`), which needs a token. A token is never sent to
-//! another address than one of this computer, because the connection is not encrypted.
+//! the TCP address of the server (`ssh -L 7625:127.0.0.1:7625 host`), which needs a token. A token is sent only to
+//! an address of this computer, because the connection is not encrypted.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -49,7 +49,7 @@ pub enum PlaceProblem {
     Socket,
     /// The text is not an address with a port.
     Address,
-    /// The address is one of another computer.
+    /// The address belongs to another computer.
     NotLocal,
     /// The token is missing, or has characters that no token has.
     Token,
@@ -118,7 +118,7 @@ impl Elsewhere {
         self.place != ServerPlace::Here
     }
 
-    /// Returns the address of the server; `None` for a server of this computer, which is looked for.
+    /// Returns the address of the server; `None` for a server of this computer, which the worker finds by itself.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub use services::{
     TrustStore, UnitAction, UpstreamReport,
 };
 
-/// Purpose of a change of the configuration. The window says it when the change is in effect.
+/// Purpose of a change of the configuration. The window shows it when the change is in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
     Add(String),
@@ -82,7 +82,7 @@ pub enum Job {
     /// Replaces the text of a file of the configuration.
     Replace(Purpose, Replacement),
     Query(Query),
-    /// Repeats a query every two seconds, or ends that.
+    /// Repeats a query every two seconds; `None` ends the repetition.
     Watch(Option<Query>),
     Service(ServiceJob),
     SetLevel(Level),
@@ -92,9 +92,9 @@ pub enum Job {
     FollowLogs,
     /// Looks for ways to start and stop a server.
     FindWays,
-    /// Queries whether the desktop wishes dark or light windows.
+    /// Queries whether the desktop prefers dark or light windows.
     QueryDesktop,
-    /// Looks into a folder.
+    /// Finds out what kind of website a folder contains.
     Inspect(PathBuf),
     /// Looks for development servers.
     FindServers,
@@ -151,7 +151,7 @@ pub struct Inspection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
     pub url: String,
-    /// Status and reason of the reply, or the error.
+    /// Status of the response, or the error.
     pub reply: Result<u16, String>,
     /// Result of the lookup of the name on this machine.
     pub name_resolves: bool,
@@ -184,7 +184,7 @@ pub enum Report {
     Refused(String),
     /// Ways to start and stop a server, if they have changed.
     Ways(Ways),
-    /// Wish of the desktop; `None` if it has none.
+    /// Colour scheme that the desktop prefers; `None` if it has no preference.
     Desktop(Option<ColorScheme>),
     /// The server of this program was started. A port of the first page that was taken, the program that holds it, and
     /// the port in its place.

@@ -23,7 +23,7 @@ use view::window::Window;
 /// Interval at which notices are checked for their end.
 const TICK: f64 = 1.0;
 
-/// Maximum time that the first window waits for the wish of the desktop. A later reply changes the colours.
+/// Maximum time that the first window waits for the colour scheme of the desktop. A later reply changes the colours.
 const DESKTOP_TIMEOUT: Duration = Duration::from_millis(100);
 
 const USAGE: &str = "\
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Parses the command line. Returns `None` if it only requests a text.
+/// Parses the command line. Returns `None` after it has printed the help or the version.
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let mut options = Options::default();
     while let Some(argument) = arguments.next() {
@@ -101,7 +101,8 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options
     Ok(Some(options))
 }
 
-/// Reads the settings of the user. Without a file, the language is that of the locale.
+/// Reads the settings of the user. A setting that the file lacks has its default; the default language is the
+/// language of the locale.
 fn settings() -> Settings {
     let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
         .into_iter()
@@ -123,7 +124,7 @@ struct Program {
     jobs: Sender<Job>,
     reports: Receiver<Report>,
     began: Instant,
-    /// True if the keyboard is that of this program.
+    /// True if a widget of this program has the keyboard focus.
     is_active: bool,
 }
 
@@ -143,7 +144,8 @@ impl Program {
         app.quit();
     }
 
-    /// Waits for the wish of the desktop, so that the window does not change its colours after it has appeared.
+    /// Waits for the colour scheme of the desktop, so that the window does not change its colours after it has
+    /// appeared.
     fn wait_for_desktop(&mut self) {
         if self.model.settings.theme != ThemeChoice::Desktop {
             return;
@@ -162,7 +164,7 @@ impl Program {
         }
     }
 
-    /// Queries the wish of the desktop when the user returns to the window, because it may have been changed meanwhile.
+    /// Queries the colour scheme of the desktop when the user returns to the window, because it may have changed.
     fn notice_return(&mut self) {
         let is_active = app::focus().is_some();
         if is_active && !self.is_active {

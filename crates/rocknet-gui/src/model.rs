@@ -75,7 +75,7 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Model {
     pub settings: Settings,
-    /// Place of the server as the user has typed it, and the one in use.
+    /// Place of the server as the user has typed it, followed by the place in use.
     pub elsewhere: Elsewhere,
     used_place: Elsewhere,
     pub page: PageName,
@@ -84,7 +84,7 @@ pub struct Model {
     pub ways: Ways,
     /// Way of the last start.
     starter: Option<Starter>,
-    /// Wish of the desktop for dark or light windows.
+    /// Preference of the desktop for dark or light windows.
     pub desktop: Option<ColorScheme>,
     /// Latest state of the server; kept while the server is absent.
     pub status: Option<Status>,
@@ -96,11 +96,11 @@ pub struct Model {
     pub draft: Option<Draft>,
     /// Form of the website that is edited.
     pub site_edit: Fetched<SiteEdit>,
-    /// Name of that website in the file.
+    /// Name of the edited website in the file.
     edited_site: String,
     /// Text of the configuration that is edited.
     pub text_edit: Fetched<TextEdit>,
-    /// Line that the text shows once it is loaded.
+    /// Line to scroll to once the text is loaded.
     text_line: Option<usize>,
     /// Page that the text was opened from.
     page_before_text: PageName,
@@ -192,7 +192,7 @@ impl Model {
         }
     }
 
-    /// Lets time pass. Returns true if something that is shown has changed.
+    /// Sets the present time. Returns true if something that is shown has changed.
     pub fn tick(&mut self, now: Duration) -> bool {
         self.now = now;
         let expired = self.notice.as_ref().is_some_and(|notice| notice.is_over(now));
@@ -207,7 +207,7 @@ impl Model {
         self.undo.is_some() && self.link.is_online()
     }
 
-    /// Forgets what a server has reported, because another one is used from now on.
+    /// Discards the data of the previous server, because another server is used from now on.
     fn forget_server(&mut self) {
         self.websites.forget();
         self.samples = SampleHistory::new(MAX_SAMPLES);

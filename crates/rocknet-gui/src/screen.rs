@@ -103,7 +103,7 @@ pub struct FilterBox {
     pub text: String,
 }
 
-/// Choice of what a page shows. A change is [`Act::Choose`].
+/// Choice of what a page shows. Choosing a value causes [`Act::Choose`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// Value that is chosen.
@@ -165,7 +165,7 @@ pub struct Column {
     pub from: i32,
     /// True for numbers, which are aligned to the right.
     pub is_number: bool,
-    /// Pressing the heading; `None` if the rows cannot be sorted by the column.
+    /// Act of pressing the heading; `None` if the rows cannot be sorted by the column.
     pub sort: Option<Act>,
     /// Present order by this column: true for ascending.
     pub order: Option<bool>,
@@ -259,7 +259,8 @@ pub struct Chart {
 pub struct Series {
     /// Name in the legend; empty for the only line of a chart.
     pub name: String,
-    /// Points from left to right: the place in time and the value, each from 0 to 1. `None` breaks the line.
+    /// Points from left to right: the position on the time axis and the value, each from 0 to 1. `None` breaks the
+    /// line.
     pub points: Vec<Option<(f32, f32)>>,
 }
 
@@ -310,7 +311,7 @@ pub enum FieldInput {
     Text,
     /// Text with a button that opens the chooser of folders.
     Folder,
-    /// One of these, each with the text of its value and its label.
+    /// One of these options. Each is a value and its label.
     Choice(Vec<(String, String)>),
     /// Text that is shown as dots.
     Secret,

@@ -1,4 +1,4 @@
-//! Colours of the window, light and dark. A test keeps their contrast.
+//! Colours of the window, light and dark. A test checks their contrast.
 
 /// A colour: red, green and blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub const DARK: Theme = Theme {
     bad: Rgb::hex(0xff9090),
 };
 
-/// Wish of a desktop for the colours of windows.
+/// Preference of a desktop for dark or light windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColorScheme {
     Light,
@@ -108,7 +108,7 @@ pub enum ColorScheme {
 /// Choice of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThemeChoice {
-    /// As the desktop wishes. If it has no wish, the window is light.
+    /// As the desktop prefers. If it has no preference, the window is light.
     #[default]
     Desktop,
     Light,
@@ -119,7 +119,7 @@ impl ThemeChoice {
     /// All choices.
     pub const ALL: [ThemeChoice; 3] = [ThemeChoice::Desktop, ThemeChoice::Light, ThemeChoice::Dark];
 
-    /// Returns the colours. `desktop`: wish of the desktop, if it has one.
+    /// Returns the colours. `desktop`: preference of the desktop, if it has one.
     pub fn theme(self, desktop: Option<ColorScheme>) -> Theme {
         match (self, desktop) {
             (ThemeChoice::Dark, _) | (ThemeChoice::Desktop, Some(ColorScheme::Dark)) => DARK,

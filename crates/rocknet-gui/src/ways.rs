@@ -68,7 +68,7 @@ impl Ways {
     /// Returns the ways to start a server, the usual one first. There is at least one.
     ///
     /// The unit of the system comes after a program if the user has a configuration, because the unit serves another
-    /// one.
+    /// configuration.
     pub fn starters(&self) -> Vec<Starter> {
         let is_usable = |unit: &&UnitState| unit.obstacle.is_none() && !unit.is_active;
         let usable = |kind| self.unit(kind).filter(is_usable).map(|_| Starter::Unit(kind));
@@ -84,7 +84,8 @@ impl Ways {
         starters
     }
 
-    /// Returns the account and the group if a server of the system runs to which the account has no access.
+    /// Returns the account and the group that it would have to join, if the system's server runs and the account has no
+    /// access to it.
     pub fn closed_server(&self) -> Option<(&str, &str)> {
         let unit = self.unit(UnitKind::System).filter(|unit| unit.is_active)?;
         match &unit.obstacle {

@@ -1,7 +1,7 @@
 //! All texts of the window, in every language.
 //!
 //! A row of the table has the name of a text and its form in each language. The compiler finds a missing form, and a
-//! test finds a placeholder that a language lacks. Texts of the server, such as findings, are shown as it writes them.
+//! test finds a placeholder that a language lacks. Texts of the server, such as findings, are shown unchanged.
 
 mod table;
 
@@ -62,7 +62,7 @@ pub fn fill(text: &str, values: &[&str]) -> String {
     filled
 }
 
-/// Returns the first sentence of a documentation, which is its summary.
+/// Returns the first sentence of a documentation text, which is its summary.
 pub fn first_sentence(text: &str) -> &str {
     let mut is_code = false;
     for (at, letter) in text.char_indices() {

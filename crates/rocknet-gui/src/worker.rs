@@ -1,7 +1,7 @@
 //! The worker thread: it owns the connection to the server, and does everything that could make the window wait.
 //!
 //! Jobs arrive by a channel, reports leave by a callback. Once a second the thread queries the state of the server. The
-//! lines of the logs are received by a thread of their own, because their stream has no end.
+//! lines of the logs are received by a separate thread, because their stream has no end.
 
 mod connection;
 mod desktop;
@@ -76,7 +76,7 @@ pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Send
     sender
 }
 
-/// Connection to a server, with what is known about it.
+/// Connection to a server, with its last known state.
 struct ServerLink {
     client: Client,
     status: Status,
@@ -92,7 +92,7 @@ struct Worker {
     /// Moment from which the times of reports are measured.
     began: Instant,
     server: Option<ServerLink>,
-    /// Reason why there is no server, as far as it was reported.
+    /// Last reported reason why there is no server; `None` if none was reported.
     absence: Option<Absence>,
     watches_traffic: bool,
     logs: LogStream,
@@ -100,7 +100,7 @@ struct Worker {
     desktop: SchemeQuery,
     /// Ways to start and stop a server, as they were reported.
     ways: Ways,
-    /// Process of the server at the last look for the ways; 0 without a server, and `None` before the first look.
+    /// Process id of the server at the last search for ways; 0 without a server, `None` before the first search.
     looked_for: Option<u32>,
     services: ServiceState,
 }
@@ -267,7 +267,7 @@ impl Worker {
         let own = self.places.config().and_then(|file| file.canonicalize().ok());
         let served = status.and_then(|status| status.config_file.as_ref()?.canonicalize().ok());
         let ways = Ways {
-            // A server at a named socket may be elsewhere, and the units of this machine are not its own.
+            // A server at a named socket may be elsewhere, and then no unit of this machine runs it.
             units: found
                 .into_iter()
                 .map(|(unit, _)| unit)
@@ -350,7 +350,7 @@ impl Worker {
         })
     }
 
-    /// Returns the configuration of the present server, or of the one that this program starts.
+    /// Returns the configuration of the present server, or of the server that this program would start.
     fn present_config(&self) -> Option<PathBuf> {
         let status = self.server.as_ref().map(|server| &server.status);
         status
@@ -530,7 +530,7 @@ impl Worker {
         }
     }
 
-    /// Reports that the server was not stopped or restarted, and what it does instead.
+    /// Reports that the server was not stopped or restarted, after a query of its state.
     fn stay(&mut self, failure: UnitFailure) {
         self.server = None;
         self.absence = None;

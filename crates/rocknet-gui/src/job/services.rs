@@ -1,5 +1,4 @@
-//! Jobs and reports about what works together with the server: servers that requests are forwarded to, PHP, trust
-//! stores and databases.
+//! Jobs and reports about services beside the server: upstreams, PHP, trust stores and databases.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +9,7 @@ use rocknet_control::{PhpPoolSummary, UpstreamSummary};
 /// Instruction about a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceJob {
-    /// Sends no new clients to the server with this address, or sends them again.
+    /// Drains the upstream with this address if true, and enables it again if false.
     Drain(String, bool),
     /// Starts new processes in the pool of PHP with this name.
     RestartPhp(String),
@@ -160,7 +159,7 @@ impl Database {
         }
     }
 
-    /// Returns a URL for programs, with places for the user and the database, and without a password. `None` if the
+    /// Returns a URL for programs, with placeholders for user and database, and without a password. `None` if the
     /// database listens nowhere.
     pub fn connection(&self) -> Option<String> {
         let scheme = match self.kind {

@@ -48,7 +48,7 @@ impl Model {
             Act::StartServer => self.start(self.starter()),
             Act::StartBy(starter) => self.start(starter),
             Act::StopServer => self.stop(Job::Stop),
-            // This program could not start it again.
+            // This program could not start the server again.
             Act::RestartServer if self.is_elsewhere() || self.ways.no_restart().is_some() => Vec::new(),
             Act::RestartServer => self.stop(Job::Restart),
             Act::ReloadServer => self.while_online(Job::Reload),
@@ -175,7 +175,7 @@ impl Model {
         }
     }
 
-    /// Does the usual thing with the selected row of the page.
+    /// Carries out the main act for the selected row of the page: opens the website, the change or the finding.
     fn open_row(&mut self) -> Vec<Effect> {
         let selected = self.selected.get(&(self.page as u8));
         match self.page {

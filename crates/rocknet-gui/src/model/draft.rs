@@ -1,4 +1,4 @@
-//! The website that is being added: its three fields, what is suggested for them, and the edits that they make.
+//! The website that is being added: its fields, the suggestions for them, and the edits that add the website.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl WebsiteKind {
         }
     }
 
-    /// Returns the kind that the contents of a folder tell.
+    /// Returns the kind of website that the contents of a folder suggest.
     pub fn of_folder(inspection: &Inspection) -> WebsiteKind {
         match inspection {
             Inspection { is_laravel: true, .. } => WebsiteKind::Laravel,
@@ -119,7 +119,7 @@ impl Draft {
         self.suggest(websites);
     }
 
-    /// Takes the contents of a folder. Those of another folder are out of date.
+    /// Takes the contents of a folder. They are ignored if the field has another folder by now.
     pub fn inspect(&mut self, folder: &Path, inspection: Inspection, websites: &Websites) {
         if folder == Path::new(self.folder.trim()) {
             self.inspection = Some(inspection);
@@ -184,7 +184,8 @@ impl Draft {
         self.left.contains(&field)
     }
 
-    /// Returns true if every field that the kind needs is filled in, as far as this program can judge.
+    /// Returns true if the kind has its source, a readable folder or an address, and the name is new. The server checks
+    /// everything else.
     pub fn is_complete(&self, websites: &Websites) -> bool {
         let has_source = match self.kind {
             WebsiteKind::Proxy => !self.address.is_empty(),
@@ -195,7 +196,7 @@ impl Draft {
         has_source && !self.name.is_empty() && websites.find(&self.name).is_none()
     }
 
-    /// Returns the folder that is served: of Laravel, only the part that the public may see.
+    /// Returns the folder that is served: for Laravel, only its public subfolder.
     pub fn served_folder(&self) -> PathBuf {
         let folder = PathBuf::from(self.folder.trim());
         match self.kind {
@@ -260,7 +261,7 @@ impl Draft {
     }
 }
 
-/// Returns the path in a text. A folder that was dropped into the field arrives as a `file:` URL in a line of its own.
+/// Returns the path in a text. A folder that was dropped into the field arrives as a `file:` URL on a separate line.
 fn dropped(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let Some(path) = line.trim().strip_prefix("file://") else {
@@ -288,7 +289,7 @@ fn dropped(text: &str) -> String {
     }
 }
 
-/// Folders whose own name says nothing about the website.
+/// Names of folders that do not name the website, so that the name of the parent folder is used.
 const MEANINGLESS: [&str; 8] = ["public", "public_html", "htdocs", "www", "html", "web", "dist", "build"];
 
 /// Returns the part of a path that names the website.

@@ -1,4 +1,4 @@
-//! Connection to the server, as known to the window.
+//! State of the connection to the server that the window shows.
 
 use std::path::PathBuf;
 

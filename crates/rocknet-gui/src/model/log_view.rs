@@ -18,7 +18,7 @@ const MAX_LINE: usize = 1_000;
 #[derive(Debug)]
 pub struct KeptLine {
     pub event: LogEvent,
-    /// The request, if the line is one of the access log in JSON.
+    /// The parsed request, if the line belongs to the access log in JSON.
     pub request: Option<RequestLine>,
 }
 
@@ -32,7 +32,7 @@ impl KeptLine {
     }
 }
 
-/// Lines of the logs.
+/// Lines of the logs, with the choice of the user.
 #[derive(Debug)]
 pub struct LogView {
     lines: VecDeque<KeptLine>,
@@ -82,7 +82,7 @@ impl LogView {
         self.refusal = Some(reason);
     }
 
-    /// Takes the loss of the server, whose successor sends its recent lines again.
+    /// Ends following after the loss of the server. The next server sends its recent lines again.
     pub fn stop(&mut self) {
         self.is_followed = false;
         self.refusal = None;

@@ -7,12 +7,13 @@ use crate::elsewhere::Elsewhere;
 use crate::job::Job;
 
 impl Model {
-    /// Returns true if the server may be on another computer, so that files and programs of this one are not its own.
+    /// Returns true if the server may be on another computer, which then does not use the files and programs of
+    /// this computer.
     pub fn is_elsewhere(&self) -> bool {
         self.used_place.is_elsewhere()
     }
 
-    /// Returns true if the user has typed another place than the one in use.
+    /// Returns true if the place that the user has typed differs from the place in use.
     pub fn has_new_place(&self) -> bool {
         self.elsewhere != self.used_place
     }
@@ -36,7 +37,7 @@ impl Model {
         true
     }
 
-    /// Connects to the place that the user has typed, and forgets what the present server has reported.
+    /// Connects to the place that the user has typed, and discards the data of the present server.
     pub(super) fn use_place(&mut self) -> Vec<Effect> {
         if !self.has_new_place() || self.elsewhere.server().is_err() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Line of the access log in JSON, in a form that people read.
+//! Parses a line of the access log in JSON, and formats it for reading.
 
 use rocknet_control::text;
 use serde::Deserialize;
@@ -36,10 +36,10 @@ pub struct RequestLine {
 }
 
 impl RequestLine {
-    /// Parses a line. Returns `None` for one in another format.
+    /// Parses a line. Returns `None` if the line has another format.
     pub fn parse(line: &str) -> Option<RequestLine> {
         let line: AccessLine = serde_json::from_str(line).ok()?;
-        // `2026-11-28T19:30:39+00:00`: the day is that of the lines around it.
+        // `2026-11-28T19:30:39+00:00`: only the time of day is shown.
         let time = line.time.get(11..19).unwrap_or(&line.time);
         let duration = line.duration_us.map_or("–".to_owned(), text::short_duration);
         let target = text::sanitized(&format!("{}{}", line.host, line.target), MAX_TARGET);

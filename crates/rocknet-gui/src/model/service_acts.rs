@@ -125,7 +125,7 @@ impl Model {
     }
 
     /// Returns the command that installs the certificate of the local CA in the store of the system. It is run as
-    /// the present user, who has the authority, and asks for root's rights itself.
+    /// the present user, because the local CA belongs to this user, and asks for root's rights itself.
     pub fn system_trust(&self) -> String {
         const COMMAND: &str = "rocknet trust";
         let status = self.status.as_ref();

@@ -16,7 +16,8 @@ pub struct Upstream {
     pub summary: UpstreamSummary,
     /// Number of responses since the start of the server.
     pub responses: u64,
-    /// Mean response time in microseconds since the measurement before, or of all responses without one since.
+    /// Mean response time in microseconds since the previous measurement. If there was no response since, the mean of
+    /// all responses; `None` without any response.
     pub response_us: Option<u64>,
 }
 
@@ -35,7 +36,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Forgets what a server has reported, because another one follows.
+    /// Discards the data of the previous server, because another server is used from now on.
     pub fn forget_server(&mut self) {
         let databases = std::mem::take(&mut self.databases);
         let changing = std::mem::take(&mut self.changing);
@@ -84,7 +85,8 @@ impl Services {
         names
     }
 
-    /// Returns the PHP of a website or of its routes, as in the configuration; `None` if it is not known to have any.
+    /// Returns the version or address of the PHP of a website or of its first route with PHP; `None` without PHP, or
+    /// while the settings are not known.
     pub fn php_of(&self, site: &str) -> Option<&str> {
         let Fetched::Loaded(uses) = &self.uses else {
             return None;

@@ -24,7 +24,7 @@ pub struct SiteEdit {
     texts: Vec<String>,
     /// Errors of the last check, by field.
     problems: BTreeMap<FieldId, Vec<String>>,
-    /// Problems of the last check that are about no field that is shown; the flag of an error is true.
+    /// Problems of the last check that concern no shown field. The flag is true for an error.
     pub others: Vec<(bool, String)>,
     /// Fields that the user has left, whose emptiness is a problem.
     left: BTreeSet<FieldId>,
@@ -79,7 +79,8 @@ impl SiteEdit {
         KINDS[self.kind as usize].1
     }
 
-    /// Takes a text that the user has typed or chosen. Returns true if it was chosen, and has no further letters.
+    /// Takes a text that the user has typed or chosen. Returns true if it was chosen, so that it is complete and can be
+    /// checked at once.
     pub fn set(&mut self, id: FieldId, text: &str) -> bool {
         self.problems.remove(&id);
         match id {

@@ -80,7 +80,7 @@ impl TextEdit {
         self.saving.is_some()
     }
 
-    /// Takes the text that the user has typed. `cursor`: byte after the last typed one. A list of proposals that is
+    /// Takes the text that the user has typed. `cursor`: byte after the last character. A list of proposals that is
     /// shown follows the typing.
     pub fn set(&mut self, text: String, cursor: usize) {
         if self.text == text {

@@ -1,4 +1,4 @@
-//! Facts about a website that other lists than that of the websites have: PHP, protocol and certificate.
+//! Facts about a website that are not in the list of websites but in other lists: PHP, protocol and certificate.
 
 use rocknet_control::{CertificateSummary, SiteKind, SiteSummary};
 
@@ -9,14 +9,15 @@ use crate::words::Words;
 /// Number of days before the end of the validity at which a certificate that cannot be renewed needs attention.
 const SOON: i64 = 7;
 
-/// Trust of browsers in the certificate of a website. The order is that of the column: problems are first.
+/// Trust of browsers in the certificate of a website. The variants are in the sort order of the column: problems
+/// are first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum CertificateTrust {
     /// Missing, expired, or about to expire and not renewable.
     Fault,
-    /// Issued by the own authority, which a browser of this account does not trust.
+    /// Issued by the local CA, which a browser of this account does not trust.
     NotYet,
-    /// Issued by the own authority, without a browser on this account.
+    /// Issued by the local CA, and no browser was found for this account.
     Local,
     /// Read from files of the user.
     Files,
@@ -31,7 +32,7 @@ pub enum CertificateTrust {
 pub struct WebsiteFacts {
     /// Version of PHP; empty without PHP.
     pub php: String,
-    /// Best protocol: `HTTP`, `HTTPS` or `HTTP/3`; empty if it is disabled.
+    /// Best protocol: `HTTP`, `HTTPS` or `HTTP/3`; empty if the website is disabled.
     pub protocol: &'static str,
     pub trust: CertificateTrust,
     /// Texts of all columns in lower case, for the filter.

@@ -13,7 +13,7 @@ use crate::act::SortKey;
 /// State of a website.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WebsiteState {
-    /// Something of it is not served as configured.
+    /// A part of the website is not served as configured.
     Fault,
     Served,
     Disabled,
@@ -38,7 +38,7 @@ impl Website {
         }
     }
 
-    /// Returns the URL to open, with encryption if there is one; `None` if the website cannot be opened.
+    /// Returns the URL to open, an HTTPS URL if there is one; `None` if the website cannot be opened.
     pub fn url(&self) -> Option<&str> {
         if self.summary.disabled {
             return None;
@@ -99,7 +99,7 @@ impl Websites {
         self.all.iter().map(|website| &*website.summary.name)
     }
 
-    /// Takes counters of routes, and computes the rates since those before.
+    /// Takes counters of routes, and computes the rates since the previous counters.
     pub fn measure(&mut self, at: Duration, traffic: &[RouteTraffic]) {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for route in traffic {
@@ -126,7 +126,7 @@ impl Websites {
         };
     }
 
-    /// Forgets counters, because those of another server begin again.
+    /// Discards the counters, because the counters of another server start at zero.
     pub fn forget_rates(&mut self) {
         self.counters = None;
         self.all.iter_mut().for_each(|website| website.rate = None);
@@ -176,7 +176,7 @@ impl Websites {
         self.shown().into_iter().find(|website| website.summary.name == *name)
     }
 
-    /// Returns the number of all websites, and of those that are served.
+    /// Returns the number of all websites, and the number of served websites.
     pub fn count(&self) -> (usize, usize) {
         let served = self
             .all

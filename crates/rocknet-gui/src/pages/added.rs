@@ -49,7 +49,7 @@ fn reply(words: &Words, draft: &Draft) -> Option<Check> {
             fix: None,
         });
     };
-    // The status may be that of a redirect to HTTPS, so the folder tells whether there is a start page.
+    // The response may be a redirect to HTTPS, so only the folder shows whether there is a start page.
     let is_without_start = draft.lacks_start_page();
     Some(match &visit.reply {
         Ok(status) if *status < 400 && !is_without_start => Check {
@@ -101,7 +101,7 @@ fn trust(model: &Model) -> Option<Check> {
         .filter(|check| check.verdict != DoctorVerdict::Good)
         .map(|check| check.found.split(": type").next().unwrap_or_default())
         .map(|found| found.strip_prefix("not trusted by ").unwrap_or(found))
-        // Browsers have stores of their own.
+        // Each browser has its own store.
         .filter(|store| !store.starts_with("system "))
         .collect();
     of_authority().next()?;

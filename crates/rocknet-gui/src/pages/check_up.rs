@@ -65,7 +65,7 @@ fn row(words: &Words, check: &DoctorCheck) -> TableRow {
         DoctorVerdict::Bad => (Mark::Bad, words.bad),
         DoctorVerdict::Other => (Mark::Off, "–"),
     };
-    // The remedy has a line of its own.
+    // The remedy is on a separate line.
     let (found, remedy) = match check.found.split_once(": ") {
         Some((found, remedy)) if check.verdict != DoctorVerdict::Good => (found, remedy),
         _ => (&*check.found, ""),

@@ -195,7 +195,7 @@ fn header_path(text: &str, line_start: usize) -> Vec<String> {
     key_path(name).unwrap_or_default()
 }
 
-/// Returns the keys that the table at a path has already, apart from those of the line of the cursor.
+/// Returns the keys that the table at a path has already, apart from the keys on the line of the cursor.
 fn present(text: &str, line_start: usize, cursor: usize, path: &[String]) -> BTreeSet<String> {
     let mut present = BTreeSet::new();
     let line_end = cursor + text[cursor..].find('\n').unwrap_or(text.len() - cursor);

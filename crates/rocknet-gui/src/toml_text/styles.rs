@@ -5,7 +5,7 @@ use super::lexer::{TokenKind, tokens};
 /// Marks of lines, the last one for errors.
 pub const MARKS: usize = 3;
 
-/// Kinds of letters: spaces, and those of [`TokenKind`].
+/// Kinds of letters: spaces, and the kinds of [`TokenKind`].
 pub const KINDS: [Option<TokenKind>; 9] = [
     None,
     Some(TokenKind::Header),

@@ -10,7 +10,8 @@ use super::button::HEIGHT;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
 
-/// Creates a choice in the present group. The label of the widget is the chosen one. `act` makes the act of a value.
+/// Creates a choice in the present group. The widget shows the label of the chosen value. `act` returns the act of a
+/// value.
 pub fn menu(shared: &SharedHandle, choices: &[(String, String)], act: impl Fn(String) -> Act + 'static) -> MenuButton {
     let mut menu = MenuButton::new(0, 0, 100, HEIGHT, None);
     menu.set_frame(FrameType::FlatBox);

@@ -109,7 +109,7 @@ impl EditorView {
         }
     }
 
-    /// Shows a text. While the user types, the text of the editor is the newer one, and stays.
+    /// Shows a text. While the user types, the text in the editor is newer, and stays.
     pub fn show(&mut self, shown: &Editor) {
         let theme = self.shared.theme();
         let marks: Vec<(usize, bool)> = shown.marks.iter().map(|mark| (mark.line, mark.is_error)).collect();

@@ -159,7 +159,7 @@ impl Header {
             self.filter = Some((input, wanted.clone()));
         }
         if let Some((input, shown)) = &mut self.filter {
-            // While the user types, the text of the model is that of the input.
+            // While the user types, the model takes its text from the input.
             if input.value() != wanted.text && (shown.hint != wanted.hint || !input.has_focus()) {
                 input.set_value(&wanted.text);
             }

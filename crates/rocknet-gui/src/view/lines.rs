@@ -27,7 +27,7 @@ struct LinesState {
     offset: i32,
     /// Distance in pixels that the lines are moved to the left.
     shift: i32,
-    /// True if the lines are those of a diff, whose marks are colours.
+    /// True if the lines are a diff, whose marks are shown as colours.
     is_diff: bool,
 }
 

@@ -15,7 +15,7 @@ pub const SMALL: i32 = 12;
 /// Radius of cards, buttons and fields in pixels.
 pub const RADIUS: i32 = 6;
 
-/// Font of all texts, in two weights, and that of logs.
+/// Font of all texts in two weights, and the font of logs.
 pub const REGULAR: Font = Font::Helvetica;
 pub const BOLD: Font = Font::HelveticaBold;
 pub const MONO: Font = Font::Courier;
@@ -125,12 +125,12 @@ pub fn mark_colour(theme: &Theme, mark: Mark) -> Rgb {
     }
 }
 
-/// Draws a mark in a square of `size` pixels: each has a shape of its own beside its colour.
+/// Draws a mark in a square of `size` pixels: marks differ in shape as well as in colour.
 pub fn mark(theme: &Theme, mark: Mark, x: i32, y: i32, size: i32) {
     mark_in(mark_colour(theme, mark), mark, x, y, size);
 }
 
-/// Draws the shape of a mark in a colour of its own.
+/// Draws the shape of a mark in the given colour.
 pub fn mark_in(rgb: Rgb, mark: Mark, x: i32, y: i32, size: i32) {
     draw::set_draw_color(colour(rgb));
     let (left, top, side) = (f64::from(x), f64::from(y), f64::from(size));

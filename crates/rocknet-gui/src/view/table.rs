@@ -223,7 +223,7 @@ fn press(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, vis
     true
 }
 
-/// Sorts by the column whose number among those that are shown was pressed. Returns false for another key.
+/// Sorts by the column whose number was pressed, counted among the shown columns. Returns false for another key.
 fn sort_by_key(shared: &SharedHandle, widget: &Widget, table: &Table) -> bool {
     let pressed = ('1'..='9').position(|digit| app::event_key() == Key::from_char(digit));
     let places = columns(table, widget.w() - BAR);

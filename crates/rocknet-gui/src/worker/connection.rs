@@ -1,4 +1,4 @@
-//! Places where a server may be found: the control socket of the configuration, and that of the system.
+//! Places where a server may be found: the control socket of the configuration, and of the system.
 
 use std::path::{Path, PathBuf};
 
@@ -86,7 +86,7 @@ impl Places {
         self.is_elsewhere
     }
 
-    /// Uses the server of the settings from now on; `None`: that of this computer.
+    /// Uses the server of the settings from now on; `None`: the server of this computer.
     pub fn use_server(&mut self, server: Option<ServerAddress>) {
         self.is_elsewhere = server.is_some();
         self.named = server;
@@ -102,7 +102,8 @@ impl Places {
     ///
     /// # Errors
     ///
-    /// Returns the reason if there is no server. A socket without access counts more than a missing one.
+    /// Returns the reason if there is no server. A socket without access is reported only if
+    /// the user has named it.
     pub fn connect(&mut self) -> Result<(PathBuf, Client), Absence> {
         let has_config = self.config.as_ref().is_some_and(|file| file.exists());
         let mut absence = Absence::Stopped(has_config || Path::new(SYSTEM_CONFIG).exists());

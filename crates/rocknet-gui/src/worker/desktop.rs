@@ -1,4 +1,4 @@
-//! Query of the desktop's wish for dark or light windows, by the settings portal.
+//! Queries the settings portal whether the desktop prefers dark or light windows.
 //!
 //! The portal is queried by a program, because a client of D-Bus would be a large dependency. The program runs beside
 //! the worker, because a desktop that starts its portal for this query may take seconds.
@@ -13,7 +13,7 @@ use crate::theme::ColorScheme;
 /// Maximum time for a reply.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pause between two looks for the reply.
+/// Interval between two checks whether the program has replied.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Programs that call the portal, with their arguments. The first is part of systemd, the second of GLib.
@@ -46,7 +46,7 @@ const CALLS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Query of the desktop's wish.
+/// Query of the colour scheme that the desktop prefers.
 #[derive(Default)]
 pub struct SchemeQuery {
     path: Option<OsString>,
@@ -55,7 +55,7 @@ pub struct SchemeQuery {
 }
 
 impl SchemeQuery {
-    /// Creates the query. `path`: search path of the programs; `None`: that of this process.
+    /// Creates the query. `path`: search path of the programs; `None`: the search path of this process.
     pub fn new(path: Option<OsString>) -> SchemeQuery {
         SchemeQuery { path, running: None }
     }
@@ -86,12 +86,12 @@ impl SchemeQuery {
         false
     }
 
-    /// Returns the time of the next look for the reply.
+    /// Returns the time of the next check for the reply; `None` if no query is in progress.
     pub fn due(&self) -> Option<Instant> {
         self.running.as_ref().map(|_| Instant::now() + PAUSE)
     }
 
-    /// Returns the reply once it is there. Its value is `None` if the desktop has no wish, or no portal.
+    /// Returns the reply once it is there. Its value is `None` if the desktop has no preference, or no portal.
     pub fn take(&mut self) -> Option<Option<ColorScheme>> {
         let (child, index, deadline) = self.running.as_mut()?;
         let index = *index;
@@ -112,7 +112,7 @@ impl SchemeQuery {
         self.running = None;
         match status {
             Some(status) if status.success() => Some(parse(&text)),
-            // The first program may be there without a portal that it can reach.
+            // The first program may be installed, but not reach the portal.
             Some(_) if self.start(index + 1) => None,
             _ => Some(None),
         }

@@ -14,10 +14,10 @@ const MAX_ENTRIES: usize = 10_000;
 /// Ports that development servers use by default: Node, Vite, Angular, Flask, Django and PHP, Astro, Hugo, Jekyll.
 const DEVELOPMENT_PORTS: [u16; 10] = [3000, 5173, 4200, 5000, 8000, 4321, 1313, 4000, 3001, 8888];
 
-/// Maximum time for a connection to one of these ports. On the own machine, a connection takes microseconds.
+/// Maximum time for a connection to one of these ports. On the same machine, a connection takes microseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Looks into a folder.
+/// Finds out what kind of website a folder contains.
 pub fn inspect(folder: &Path) -> Inspection {
     let mut inspection = Inspection {
         exists: folder.is_absolute() && folder.is_dir(),

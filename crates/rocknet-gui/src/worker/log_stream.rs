@@ -1,4 +1,4 @@
-//! Lines of the logs, received by a thread of their own and passed on in batches.
+//! Lines of the logs, received by a separate thread and passed on in batches.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of lines of a batch. Older ones are dropped, because the window would not keep them either.
 const MAX_BATCH: usize = 2_000;
 
-/// Lines that have arrived, and not been passed on.
+/// Lines that have arrived but were not yet passed on.
 #[derive(Default)]
 struct Pending {
     lines: VecDeque<LogEvent>,
@@ -69,7 +69,7 @@ impl LogStream {
         Some(*taken + INTERVAL)
     }
 
-    /// Returns the lines of a batch that is due; `None` before its time, and without a line. A refusal is returned
+    /// Returns the lines of a batch that is due; `None` before its time, or if no line came. A refusal is returned
     /// once, in place of lines.
     pub fn take(&mut self, now: Instant) -> Option<Result<Vec<LogEvent>, Refusal>> {
         if self.due().is_none_or(|due| now < due) {

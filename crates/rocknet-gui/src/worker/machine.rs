@@ -63,7 +63,7 @@ struct Unit {
 }
 
 impl Machine {
-    /// Returns the databases of this computer, those that are stopped included.
+    /// Returns the databases of this computer, including stopped databases.
     pub fn databases(&self) -> DatabaseReport {
         let clusters = self.postgres_clusters();
         let units = self.units(&clusters);
@@ -133,7 +133,7 @@ impl Machine {
         let runs = |state| matches!(state, DatabaseState::Running | DatabaseState::Changing);
         let is_unmanaged = !found.iter().any(|(.., state)| runs(*state)) && (socket.is_some() || port.is_some());
         if is_unmanaged {
-            // A container, or a start by hand.
+            // The database was not started by systemd: in a container, or by hand.
             found.push((DatabaseKind::MySql, String::new(), DatabaseState::Running));
         }
         databases.extend(found.into_iter().map(|(kind, unit, state)| {
@@ -160,7 +160,7 @@ impl Machine {
             .iter()
             .filter(|unit| unit.name.starts_with("postgresql"))
             .collect();
-        // On Debian, this unit only starts those of the clusters.
+        // On Debian, `postgresql.service` only starts the units of the clusters.
         if found.iter().any(|unit| unit.name.contains('@')) {
             found.retain(|unit| unit.name != "postgresql.service");
         }
@@ -224,7 +224,7 @@ impl Machine {
             .then(|| parse_units(&String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// Returns the ports at which programs listen, of those that IPv4 or IPv6 clients on this computer reach.
+    /// Returns the TCP ports at which programs on this computer listen, over IPv4 or IPv6.
     fn listening_ports(&self) -> BTreeSet<u16> {
         let mut ports = BTreeSet::new();
         for file in ["proc/net/tcp", "proc/net/tcp6"] {

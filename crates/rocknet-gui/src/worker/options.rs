@@ -6,14 +6,14 @@ use std::path::PathBuf;
 /// Options of the program. Without a socket and a configuration, the settings may name a server elsewhere.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Control socket; `None`: that of the configuration, or of the system.
+    /// Control socket; `None`: the socket of the configuration, or of the system.
     pub socket: Option<PathBuf>,
-    /// Configuration of a server that this program starts; `None`: that of the user.
+    /// Configuration of a server that this program starts; `None`: the file of the user.
     pub config: Option<PathBuf>,
     /// The program `rocknet`; `None`: the one beside this program, or on the search path.
     pub program: Option<PathBuf>,
-    /// File with the place of a server elsewhere; `None`: that of the user.
+    /// File with the place of a server elsewhere; `None`: the file of the user.
     pub place: Option<PathBuf>,
-    /// Search path of the programs that query and instruct the system; `None`: that of this process.
+    /// Search path of the programs that query and instruct the system; `None`: the search path of this process.
     pub search_path: Option<OsString>,
 }

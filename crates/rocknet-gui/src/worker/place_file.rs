@@ -10,8 +10,8 @@ use crate::elsewhere::Elsewhere;
 /// Mode of the file.
 const MODE: u32 = 0o600;
 
-/// Reads the file. Without one, the server is on this computer. Rights of others are taken away, such as those of a
-/// copy.
+/// Reads the file. Without one, the server is on this computer. If other accounts have access, for example to a
+/// copy, the access is removed, because the file contains the token.
 pub fn read(file: &Path) -> Elsewhere {
     let Ok(text) = fs::read_to_string(file) else {
         return Elsewhere::default();

@@ -46,7 +46,7 @@ impl Worker {
     }
 
     /// Returns the reason why a server elsewhere cannot be used, although its address accepts connections: SSH accepts
-    /// them even if its other end has no server, and a token may be wrong. `None`: it can be used.
+    /// connections even if no server runs on the other computer, and a token may be wrong. `None`: it can be used.
     pub(super) fn refusal(&self, client: &mut Client) -> Option<Absence> {
         if !self.places.is_elsewhere() {
             return None;

@@ -35,7 +35,7 @@ impl Worker {
         let at = self.began.elapsed();
         let report = match query {
             Query::Databases => Report::Databases(self.services.machine.databases()),
-            // The browsers of this computer do not decide about the authority of another one.
+            // The browsers of this computer say nothing about the trust in the local CA of another computer.
             Query::Trust if self.places.is_elsewhere() => Report::Trust(Ok(Vec::new())),
             Query::Trust => {
                 let config = self.present_config();

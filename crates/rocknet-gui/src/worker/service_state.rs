@@ -17,7 +17,7 @@ pub struct ServiceState {
     watched: Option<(Query, Instant)>,
     /// Query of the websites that use PHP and other servers, while it is carried out.
     pub uses: Option<UsesQuery>,
-    /// Its last result, with the process and the number of reloads of the server then.
+    /// Last result of `uses`, with the process id and the number of reloads of the server at that time.
     pub known_uses: Option<((u32, u64), Vec<SiteUse>)>,
     /// Reports of threads that wait for a program, such as `systemctl` while the user types a password.
     ended: (Sender<Report>, Receiver<Report>),
@@ -41,7 +41,7 @@ impl ServiceState {
         self.watched = query.map(|query| (query, now + INTERVAL));
     }
 
-    /// Forgets what another server has replied.
+    /// Discards the replies of the previous server.
     pub fn forget_server(&mut self) {
         self.uses = None;
         self.known_uses = None;

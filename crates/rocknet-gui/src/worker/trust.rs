@@ -1,6 +1,7 @@
 //! Trust stores of this account, as `rocknet trust --look` finds them.
 //!
-//! The server may run under another account, whose stores its check-up would look into, so this program looks itself.
+//! The check-up of the server would read the stores of the server's account, which may be another account. Therefore
+//! this program runs the command itself.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,7 +25,7 @@ struct Row {
     trouble: Option<String>,
 }
 
-/// Returns the trust stores of this account and of the system; none if there is no own authority yet.
+/// Returns the trust stores of this account and of the system; none if there is no local CA yet.
 ///
 /// # Errors
 ///
@@ -39,7 +40,7 @@ pub fn look(program: Option<&Path>, config: Option<&Path>) -> Result<Vec<TrustSt
     let output = command
         .output()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    // The exit code is 1 as long as a store does not trust the authority.
+    // The exit code is 1 as long as a store does not trust the local CA.
     parse(&output.stdout).ok_or_else(|| {
         let errors = String::from_utf8_lossy(&output.stderr);
         let last = errors.lines().last().unwrap_or("rocknet trust has failed");

@@ -1,4 +1,4 @@
-//! Units of systemd that run a server: that of the system, and that of the account.
+//! Units of systemd that run a server: the unit of the system, and the unit of the account.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub enum UnitFailure {
     Failed(StartFailure),
 }
 
-/// A unit that is installed, and the process of its server; 0 without one.
+/// A unit that is installed, and the id of its main process; 0 if none runs.
 pub type FoundUnit = (UnitState, u32);
 
 /// Account of this process, as `id` prints it.
@@ -67,7 +67,7 @@ struct Account {
 /// Programs that query and instruct systemd.
 #[derive(Default)]
 pub struct Systemd {
-    /// Search path of the programs; `None`: that of this process.
+    /// Search path of the programs; `None`: the search path of this process.
     path: Option<OsString>,
 }
 
@@ -145,7 +145,7 @@ impl Systemd {
         Err(failed(reason, self.journal(kind)))
     }
 
-    /// Returns the last lines of the unit in the journal, as far as the account may read it.
+    /// Returns the last lines of the unit in the journal, or no lines if the account may not read it.
     fn journal(&self, kind: UnitKind) -> Vec<String> {
         let unit = match kind {
             UnitKind::System => "--unit",
