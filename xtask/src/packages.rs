@@ -15,6 +15,8 @@ pub enum Purpose {
     Conform,
     /// The build of the desktop program.
     Window,
+    /// The step of `conform` that uses the desktop program by keyboard.
+    Desktop,
     /// The steps of `conform` that need whole applications.
     Applications,
     /// The step of `conform` that scrapes the metrics.
@@ -49,7 +51,7 @@ const fn package(
     }
 }
 
-use Purpose::{Applications, Bench, Competitors, Conform, Machines, Metrics, Test, Window};
+use Purpose::{Applications, Bench, Competitors, Conform, Desktop, Machines, Metrics, Test, Window};
 
 /// Every program that a task runs, except the Rust toolchain and its linker, which every task needs.
 const PACKAGES: &[Package] = &[
@@ -75,13 +77,13 @@ const PACKAGES: &[Package] = &[
     package(
         "certutil",
         "libnss3-tools",
-        &[Test],
+        &[Test, Desktop],
         "changes the stores of browsers, which `rocknet trust` does",
     ),
     package(
         "php-fpm8.2",
         "php8.2-fpm",
-        &[Test, Applications, Competitors],
+        &[Test, Desktop, Applications, Competitors],
         "runs PHP scripts",
     ),
     package("php-cgi8.2", "php8.2-cgi", &[Test], "runs PHP scripts without php-fpm"),
@@ -154,15 +156,27 @@ const PACKAGES: &[Package] = &[
     package(
         "Xvfb",
         "xvfb",
-        &[Test],
+        &[Test, Desktop],
         "a display in memory, for the tests of the window",
     ),
-    package("xdotool", "xdotool", &[Test], "types and clicks in the window"),
+    package("xdotool", "xdotool", &[Test, Desktop], "types and clicks in the window"),
     package(
         "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
         "fonts-dejavu-core",
-        &[Test],
+        &[Test, Desktop],
         "the font of the window in tests",
+    ),
+    package(
+        "import",
+        "imagemagick",
+        &[Test, Desktop],
+        "takes pictures of the window",
+    ),
+    package(
+        "tesseract",
+        "tesseract-ocr",
+        &[Desktop],
+        "reads the texts in pictures of the window",
     ),
     package(
         "clang",

@@ -45,6 +45,8 @@ pub enum Query {
     /// Servers that requests are forwarded to.
     Upstreams,
     Php,
+    /// The same as `Php`, without the versions that are missing, which take long to find.
+    PhpPools,
     /// Use of PHP and of other servers by websites.
     Uses,
     /// Trust stores of this account.

@@ -238,7 +238,7 @@ impl Model {
 
     /// Returns the jobs that query the lists from which facts about websites are read.
     fn fact_queries() -> Vec<Effect> {
-        [Query::Certificates, Query::Trust, Query::Uses]
+        [Query::Certificates, Query::Trust, Query::Uses, Query::PhpPools]
             .map(|query| Effect::Job(Job::Query(query)))
             .into()
     }

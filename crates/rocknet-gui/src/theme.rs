@@ -22,6 +22,15 @@ impl Rgb {
         0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
     }
 
+    /// Returns the mixture with another colour, of which it has `percent` %.
+    pub fn mixed(self, other: Rgb, percent: u16) -> Rgb {
+        let part = |one: u8, two: u8| {
+            let sum = u16::from(one) * (100 - percent.min(100)) + u16::from(two) * percent.min(100);
+            (sum / 100) as u8
+        };
+        Rgb(part(self.0, other.0), part(self.1, other.1), part(self.2, other.2))
+    }
+
     /// Returns the contrast ratio of WCAG 2.2, from 1 to 21.
     pub fn contrast(self, other: Rgb) -> f64 {
         let (one, two) = (self.luminance(), other.luminance());
@@ -146,6 +155,14 @@ mod tests {
         let (black, white) = (Rgb(0, 0, 0), Rgb(255, 255, 255));
         assert!((black.contrast(white) - 21.0).abs() < 0.01);
         assert!((white.contrast(Rgb(118, 118, 118)) - 4.54).abs() < 0.01);
+    }
+
+    #[test]
+    fn colours_are_mixed() {
+        let (one, two) = (Rgb(0, 100, 200), Rgb(200, 100, 0));
+        for (percent, expected) in [(0, one), (50, Rgb(100, 100, 100)), (100, two), (900, two)] {
+            assert_eq!(one.mixed(two, percent), expected);
+        }
     }
 
     #[test]

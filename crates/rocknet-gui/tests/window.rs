@@ -153,6 +153,7 @@ fn every_page_is_drawn() {
                 window.show(&model);
                 settle(&window);
                 let shown = colours(&mut window);
+                assert!(view::symbols::symbol(page, rocknet_gui::theme::LIGHT.text).is_some());
                 assert!(shown.len() > 4, "{name} {page:?} {theme:?}: {} colours", shown.len());
                 assert!(shown.contains(&background(theme)), "{name} {page:?} {theme:?}");
                 press_all(&mut window, &model, name);
@@ -170,6 +171,7 @@ fn every_page_is_drawn() {
         resize(&mut window, &model);
     }
     icon_is_that_of_the_drawing();
+    symbols_are_those_of_the_drawing();
     assert_eq!(seen.len(), 7, "every kind of contents was drawn: {seen:?}");
 }
 
@@ -456,6 +458,21 @@ fn icon_is_that_of_the_drawing() {
         .sum();
     let mean = difference / drawn.len() as u64;
     assert!(mean < 4, "render packaging/gui/rocknet-gui-64.rgba again: {mean}");
+}
+
+/// Compares the opacity of the symbols with their drawing.
+fn symbols_are_those_of_the_drawing() {
+    let mut drawing = SvgImage::from_data(include_str!("../../../packaging/gui/symbols.svg")).unwrap();
+    let (width, height) = (view::symbols::DRAWN * PageName::NAVIGATION.len(), view::symbols::DRAWN);
+    drawing.scale(width as i32, height as i32, true, true);
+    drawing.normalize();
+    let drawn = drawing.to_rgb_data();
+    let opacity: Vec<u8> = drawn.chunks_exact(4).map(|pixel| pixel[3]).collect();
+    assert_eq!(opacity.len(), view::symbols::OPACITY.len());
+    let pairs = opacity.iter().zip(view::symbols::OPACITY);
+    let difference: u64 = pairs.map(|(one, other)| u64::from(one.abs_diff(*other))).sum();
+    let mean = difference / opacity.len() as u64;
+    assert!(mean < 4, "render packaging/gui/symbols.a8 again: {mean}");
 }
 
 fn kind(model: &Model) -> &'static str {

@@ -50,10 +50,19 @@ pub struct Viewport(pub u32, pub u32);
 impl DevTools {
     /// Starts the browser with an empty profile and an empty page.
     pub fn start() -> Result<DevTools, Failure> {
+        DevTools::start_in(None)
+    }
+
+    /// Starts the browser as [`start`](Self::start) does. `home`: the home folder with the root certificates that it
+    /// trusts.
+    pub fn start_in(home: Option<&Path>) -> Result<DevTools, Failure> {
         let profile = tempfile::tempdir()?;
-        let mut child = Command::new("sh")
-            .args(["-c", START, "sh"])
-            .args(OPTIONS)
+        let mut command = Command::new("sh");
+        command.args(["-c", START, "sh"]).args(OPTIONS);
+        if let Some(home) = home {
+            command.env("HOME", home);
+        }
+        let mut child = command
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -140,6 +149,21 @@ impl DevTools {
         // A URL that differs from the current one only in its fragment loads nothing, and this call would time out.
         self.call("Page.navigate", &json!({ "url": url }))?;
         self.event("Page.loadEventFired").map(drop)
+    }
+
+    /// Loads a URL, and returns the text of the page. Fails unless the browser shows the page as secure.
+    pub fn open_secure(&mut self, url: &str) -> Result<String, Failure> {
+        self.open(url)?;
+        let document = json!("Document");
+        let is_document =
+            |event: &&Value| event["method"] == "Network.responseReceived" && event["params"]["type"] == document;
+        let response = self.events.iter().rev().find(is_document);
+        let response = response.ok_or("the browser has received no page")?["params"]["response"].clone();
+        if response["securityState"] != "secure" || response["status"] != 200 {
+            return Err(format!("{url} is not shown as secure: {response}").into());
+        }
+        let text = self.evaluate("document.body.innerText.trim()")?;
+        Ok(text.as_str().unwrap_or_default().to_owned())
     }
 
     /// Evaluates an expression in the page, and waits for the promise that it returns.

@@ -1,23 +1,48 @@
-//! Builds the desktop program for release, and compares its size with the budget.
+//! The desktop program as a user finds it: the first five minutes by keyboard alone, its messages about failures, and
+//! its budgets.
 
+mod account;
+mod budgets;
+mod desk;
+mod example;
+mod failures;
+mod first_minutes;
+mod pictures;
+mod waiting;
+
+use self::account::Account;
+use self::desk::Display;
 use crate::command::{cargo, run as run_command};
 use crate::{Failure, repository};
-use std::fs;
+use std::path::{Path, PathBuf};
 
-/// Maximum size of the program in bytes.
-const MAX_SIZE: u64 = 5 << 20;
-
-/// Builds the program, and fails if it is too large. The remark has the size.
-pub fn run() -> Result<Option<String>, Failure> {
-    run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet-gui"]))?;
-    let size = fs::metadata(repository::target().join("release/rocknet-gui"))?.len();
-    let shown = format!(
-        "{:.2} MiB of at most {} MiB",
-        size as f64 / f64::from(1 << 20),
-        MAX_SIZE >> 20
-    );
-    if size > MAX_SIZE {
-        return Err(format!("the program is too large: {shown}").into());
+/// Uses the program, and returns the figures for the summary. `server`: the program `rocknet`. `is_given`: it is not a
+/// build of this run, and the desktop program beside it is used if there is one. `pictures`: folder that gets pictures
+/// of all views.
+pub fn run(server: &Path, is_given: bool, pictures: Option<&Path>) -> Result<Option<String>, Failure> {
+    let programs = [server, &program(server, is_given)?];
+    let display = Display::start()?;
+    if let Some(folder) = pictures {
+        pictures::run(&display, programs, folder)?;
     }
-    Ok(Some(shown))
+    let home = tempfile::tempdir()?;
+    let account = Account::create(home.path(), programs)?;
+    let (desk, minutes) = first_minutes::run(&display, &account)?;
+    failures::run(&desk, &account)?;
+    desk.quit()?;
+    drop(account);
+    let mut figures = vec![minutes, budgets::size(programs[1])?];
+    figures.push(budgets::first_window(&display, programs)?);
+    figures.extend(budgets::many_websites(&display, programs)?);
+    Ok(Some(figures.join("; ")))
+}
+
+/// Returns the desktop program, which is built unless it is given.
+fn program(server: &Path, is_given: bool) -> Result<PathBuf, Failure> {
+    let beside = server.with_file_name("rocknet-gui");
+    if is_given && beside.is_file() {
+        return Ok(beside);
+    }
+    run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet-gui"]))?;
+    Ok(repository::target().join("release/rocknet-gui"))
 }

@@ -11,6 +11,7 @@ const CRATES: &[&str] = &["rocknet-io", "rocknet-controller"];
 /// `ioctl` for which rustix has no safe function.
 const FILES: &[&str] = &[
     "crates/rocknet/tests/allocations.rs",
+    "crates/rocknet-gui/tests/one_day.rs",
     "bench/floor/src/bin/floor-uring.rs",
     "xtask/src/bench/slow_network/tun.rs",
 ];

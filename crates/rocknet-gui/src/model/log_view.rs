@@ -97,6 +97,8 @@ impl LogView {
             if let Some((end, _)) = event.line.char_indices().nth(MAX_LINE) {
                 event.line.truncate(end);
                 event.line.push('…');
+                // A line that was cut would otherwise keep the memory of its whole length.
+                event.line.shrink_to_fit();
             }
             self.lines.push_back(KeptLine { event, request });
         }

@@ -24,7 +24,10 @@ impl Model {
         match report {
             Report::Upstreams(Ok(report)) => services.take_upstreams(report),
             Report::Upstreams(Err(error)) => services.upstreams = Fetched::Failed(error),
-            Report::Php(Ok(report)) => services.take_php(report),
+            Report::Php(Ok(report)) => {
+                services.take_php(report);
+                self.collect_facts();
+            }
             Report::Php(Err(error)) => services.php = Fetched::Failed(error),
             Report::Uses(result) => {
                 services.uses.take(result);
@@ -45,7 +48,7 @@ impl Model {
     fn deny(&mut self, query: Query) {
         match query {
             Query::Upstreams => self.services.upstreams = Fetched::Denied,
-            Query::Php => self.services.php = Fetched::Denied,
+            Query::Php | Query::PhpPools => self.services.php = Fetched::Denied,
             Query::Uses => self.services.uses = Fetched::Denied,
             Query::History => self.history = Fetched::Denied,
             _ => {}

@@ -95,6 +95,22 @@ impl Services {
         own.find_map(|found| found.php.as_deref())
     }
 
+    /// Returns the version of PHP of a website: that of the pool that runs it if it is known, else the text in the
+    /// configuration; `None` if it is not known to have PHP.
+    pub fn php_version(&self, site: &str) -> Option<&str> {
+        let wanted = self.php_of(site)?;
+        let (Fetched::Loaded(uses), Fetched::Loaded(php)) = (&self.uses, &self.php) else {
+            return Some(wanted);
+        };
+        let own = uses.iter().find(|found| found.site == site && found.php.is_some());
+        let user = own.and_then(|found| found.user.as_deref());
+        let names = php.pools.iter().map(|pool| &*pool.name);
+        let best = names
+            .filter(|name| is_pool(name, wanted, user))
+            .max_by_key(|name| version(name));
+        best.and_then(|name| name.split('@').next()).or(Some(wanted))
+    }
+
     /// Returns the trust of the browsers of this account in the local CA; `None` if it is not known.
     pub fn browsers_trust(&self) -> Option<bool> {
         let Fetched::Loaded(stores) = &self.trust else {

@@ -48,7 +48,7 @@ impl WebsiteFacts {
         services: &Services,
         certificates: &Fetched<Vec<CertificateSummary>>,
     ) -> WebsiteFacts {
-        let php = services.php_of(&site.name).unwrap_or_default();
+        let php = services.php_version(&site.name).unwrap_or_default();
         // The address of a PHP that the server does not run is too long for the column.
         let php = if php.contains(':') { words.php_elsewhere } else { php };
         let trust = trust(site, services, certificates);

@@ -36,6 +36,7 @@ pub fn screen(model: &Model) -> Screen {
         };
     }
     Screen {
+        subtitle: words.certificates_help.to_owned(),
         actions,
         banner: trust::banner(model),
         body: states::of_list(words, &model.certificates, |certificates| match &certificates[..] {
@@ -78,12 +79,26 @@ fn row(words: &Words, certificate: &CertificateSummary) -> TableRow {
     TableRow {
         key: key_of(certificate),
         cells: vec![
-            Cell::new(&*certificate.site).detail(certificate.names.join(", ")),
+            Cell::new(&*certificate.site).detail(other_names(certificate)),
             Cell::new(valid).mark(mark),
             renewal(words, certificate),
-            Cell::new(&*certificate.issuer),
+            Cell::new(common_name(&certificate.issuer)),
         ],
     }
+}
+
+/// Returns the names of a certificate, unless its only one is that of the website.
+fn other_names(certificate: &CertificateSummary) -> String {
+    match &certificate.names[..] {
+        [only] if *only == certificate.site => String::new(),
+        names => names.join(", "),
+    }
+}
+
+/// Returns the common name of an issuer such as `O=RockNet, CN=Local CA`; all of it without one.
+fn common_name(issuer: &str) -> &str {
+    let mut parts = issuer.split(", ");
+    parts.find_map(|part| part.strip_prefix("CN=")).unwrap_or(issuer)
 }
 
 /// Returns the cell with the way in which a certificate is renewed, or with the reason why it is not.

@@ -42,12 +42,19 @@ pub fn screen(model: &Model) -> Screen {
         subtitle,
         actions,
         body: states::of_list(words, &model.checks, |checks| {
-            let rows: Vec<TableRow> = checks.iter().map(|check| row(words, check)).collect();
+            // Problems are first.
+            let mut sorted: Vec<&DoctorCheck> = checks.iter().collect();
+            sorted.sort_by_key(|check| match check.verdict {
+                DoctorVerdict::Bad => 0,
+                DoctorVerdict::Fair => 1,
+                DoctorVerdict::Good | DoctorVerdict::Other => 2,
+            });
+            let rows: Vec<TableRow> = sorted.into_iter().map(|check| row(words, check)).collect();
             Body::Table(Table {
                 columns: vec![
                     Column::new(words.check, 4),
                     Column::new(words.result, 5),
-                    Column::new("", 12),
+                    Column::new(words.found, 12),
                 ],
                 selected: selected.and_then(|key| rows.iter().position(|row| row.key == *key)),
                 rows,
@@ -56,6 +63,13 @@ pub fn screen(model: &Model) -> Screen {
         }),
         ..Screen::default()
     }
+}
+
+/// Returns a text with a capital letter, as the first word of a cell has it.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
 }
 
 fn row(words: &Words, check: &DoctorCheck) -> TableRow {
@@ -73,7 +87,7 @@ fn row(words: &Words, check: &DoctorCheck) -> TableRow {
     TableRow {
         key: check.found.clone(),
         cells: vec![
-            Cell::new(&*check.check),
+            Cell::new(capitalized(&check.check)),
             Cell::new(verdict).mark(mark),
             Cell::new(found).detail(remedy),
         ],

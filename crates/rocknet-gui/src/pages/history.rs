@@ -26,6 +26,10 @@ pub fn screen(model: &Model) -> Screen {
     }
     let is_selected = selected.is_some_and(|key| changes.iter().any(|change| change.id.to_string() == *key));
     Screen {
+        subtitle: match changes {
+            [] => String::new(),
+            _ => words.no_changes_text.to_owned(),
+        },
         actions: vec![
             Button::new(words.show_change, Act::OpenRow).only_if(is_selected),
             undo(true),

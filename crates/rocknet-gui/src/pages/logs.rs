@@ -103,9 +103,43 @@ fn line(kept: &KeptLine) -> LogLine {
         (_, Some(Level::Warn), _) => Mark::Fair,
         _ => Mark::Off,
     };
-    let shown = kept.request.as_ref().map(|request| &request.shown);
+    let shown = kept.request.as_ref().map(|request| request.shown.clone());
     LogLine {
         mark,
-        text: shown.unwrap_or(&event.line).clone(),
+        text: shown.unwrap_or_else(|| with_short_time(&event.line)),
+    }
+}
+
+/// Returns a message whose time has neither date nor fraction, like that of requests; a line without a time as it is.
+fn with_short_time(line: &str) -> String {
+    let Some((time, message)) = line.split_once(' ') else {
+        return line.to_owned();
+    };
+    match time.split_once('T') {
+        Some((date, clock))
+            if date.len() == 10 && clock.is_char_boundary(8) && clock.as_bytes().get(2) == Some(&b':') =>
+        {
+            format!("{}  {message}", &clock[..8])
+        }
+        _ => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_messages_are_those_of_requests() {
+        for (line, expected) in [
+            ("2026-11-28T23:18:44.413+00:00 INFO  ready", "23:18:44  INFO  ready"),
+            ("2026-11-28T23:18:44 WARN x", "23:18:44  WARN x"),
+            ("  second line", "  second line"),
+            ("2026-11-28T2: x", "2026-11-28T2: x"),
+            ("xxxxxxxxxxTäöü:ß x", "xxxxxxxxxxTäöü:ß x"),
+            ("alone", "alone"),
+        ] {
+            assert_eq!(with_short_time(line), expected);
+        }
     }
 }

@@ -41,8 +41,8 @@ pub fn screen(model: &Model) -> Screen {
             pools => Body::Table(Table {
                 columns: vec![
                     Column::new(words.php, 4),
-                    Column::new(words.state, 9),
-                    Column::new(words.websites, 9),
+                    Column::new(words.state, 7),
+                    Column::new(words.websites, 14),
                     Column::new(words.processes, 4).number(),
                     Column::new(words.restarts, 4).number(),
                 ],

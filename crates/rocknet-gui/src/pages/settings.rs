@@ -42,7 +42,7 @@ pub fn screen(model: &Model) -> Screen {
             field(
                 FieldId::Language,
                 words.language,
-                words.shortcuts,
+                "",
                 languages.to_vec(),
                 model.settings.language.code(),
             ),
@@ -50,6 +50,10 @@ pub fn screen(model: &Model) -> Screen {
         ..Form::default()
     };
     place::add(model, &mut form);
+    form.fields.push(Field {
+        input: FieldInput::Heading,
+        ..field(FieldId::Heading(0), words.keys, words.shortcuts, Vec::new(), "")
+    });
     Screen {
         title: words.settings.to_owned(),
         subtitle: words.settings_help.to_owned(),

@@ -83,10 +83,10 @@ fn columns(words: &Words, websites: &Websites) -> Vec<Column> {
         ..column
     };
     vec![
-        sorted(Column::new(words.website, 13), SortKey::Name),
-        sorted(Column::new(words.state, 10), SortKey::State),
-        sorted(Column::new(words.shows, 9), SortKey::Kind),
-        sorted(Column::new(words.address, 13).from(600), SortKey::Address),
+        sorted(Column::new(words.website, 16), SortKey::Name),
+        sorted(Column::new(words.state, 11), SortKey::State),
+        sorted(Column::new(words.shows, 13), SortKey::Kind),
+        sorted(Column::new(words.address, 22).from(600), SortKey::Address),
         sorted(Column::new(words.php, 6).from(700), SortKey::Php),
         sorted(Column::new(words.protocol, 8).from(900), SortKey::Protocol),
         sorted(Column::new(words.certificate, 10).from(740), SortKey::Trust),

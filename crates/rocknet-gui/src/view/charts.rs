@@ -7,7 +7,7 @@ use fltk::draw;
 use fltk::enums::Align;
 use fltk::prelude::*;
 use fltk::widget::Widget;
-use rocknet_gui::screen::Chart;
+use rocknet_gui::screen::{Chart, Series};
 use rocknet_gui::theme::Theme;
 
 use super::paint::{self, Area};
@@ -18,6 +18,9 @@ const GAP: i32 = 14;
 
 /// Minimum width of a chart. Below twice that width, the charts are in one column.
 const MIN_WIDTH: i32 = 250;
+
+/// Share of the colour of the first line in the area below it, in percent.
+const FILL: u16 = 14;
 
 /// Charts view.
 pub struct ChartsView {
@@ -70,6 +73,27 @@ fn draw_charts(theme: &Theme, widget: &Widget, charts: &[Chart]) {
     }
 }
 
+/// Returns the unbroken lines of a series.
+fn lines(series: &Series) -> impl Iterator<Item = &[Option<(f32, f32)>]> {
+    series.points.split(Option::is_none).filter(|line| !line.is_empty())
+}
+
+/// Fills the area between a line and the base of its chart.
+fn fill_below(points: impl Iterator<Item = (f64, f64)>, base: f64) {
+    let points: Vec<(f64, f64)> = points.collect();
+    // Strips between neighbours, because a polygon has to be convex.
+    for pair in points.windows(2) {
+        let ((left, first), (right, second)) = (pair[0], pair[1]);
+        // Strips that overlap by a pixel leave no seams.
+        let right = right + 1.0;
+        draw::begin_polygon();
+        for (x, y) in [(left, base), (left, first), (right, second), (right, base)] {
+            draw::vertex(x, y);
+        }
+        draw::end_polygon();
+    }
+}
+
 fn draw_chart(theme: &Theme, chart: &Chart, area: Area) {
     paint::round(area, theme.card);
     paint::edge(area, theme.soft, 1);
@@ -82,6 +106,18 @@ fn draw_chart(theme: &Theme, chart: &Chart, area: Area) {
     let plot = Area::new(area.x + 14, area.y + 38, area.w - 28, area.h - 38 - 26);
     if plot.h < 10 {
         return;
+    }
+    let at = |(x, y): (f32, f32)| {
+        (
+            f64::from(plot.x) + f64::from(x) * f64::from(plot.w),
+            f64::from(plot.y + plot.h) - f64::from(y.clamp(0.0, 1.0)) * f64::from(plot.h),
+        )
+    };
+    if let Some(first) = chart.series.first() {
+        draw::set_draw_color(colour(theme.card.mixed(theme.accent, FILL)));
+        for line in lines(first) {
+            fill_below(line.iter().copied().flatten().map(at), f64::from(plot.y + plot.h));
+        }
     }
     draw::set_draw_color(colour(theme.soft));
     for step in 0..=2 {
@@ -98,13 +134,7 @@ fn draw_chart(theme: &Theme, chart: &Chart, area: Area) {
             draw::LineStyle::Dash
         };
         draw::set_line_style(pattern, 2);
-        for line in series.points.split(Option::is_none).filter(|line| !line.is_empty()) {
-            let at = |(x, y): (f32, f32)| {
-                (
-                    f64::from(plot.x) + f64::from(x) * f64::from(plot.w),
-                    f64::from(plot.y + plot.h) - f64::from(y.clamp(0.0, 1.0)) * f64::from(plot.h),
-                )
-            };
+        for line in lines(series) {
             draw::begin_line();
             for point in line.iter().copied().flatten() {
                 let (x, y) = at(point);
@@ -121,7 +151,10 @@ fn draw_chart(theme: &Theme, chart: &Chart, area: Area) {
     }
     let base = Area::new(plot.x, plot.y + plot.h + 3, plot.w, 20);
     paint::text(&chart.begin, base, paint::REGULAR, paint::SMALL, theme.dim, left);
-    let top = Area::new(plot.x, plot.y - 1, plot.w, 16);
+    // The label is in front of the line that may pass it.
+    draw::set_font(paint::REGULAR, paint::SMALL);
+    let top = Area::new(plot.x, plot.y + 1, draw::width(&chart.top).ceil() as i32 + 2, 15);
+    paint::fill(Area::new(top.x, top.y, top.w + 2, top.h), theme.card);
     paint::text(&chart.top, top, paint::REGULAR, paint::SMALL, theme.dim, left);
     let mut end = plot.x + plot.w;
     for (index, series) in chart

@@ -20,6 +20,7 @@ use super::choice;
 use super::inputs;
 use super::paint::{self, Area};
 use super::proposals::ProposalsView;
+use super::scrollbar;
 use super::shared::{SharedHandle, colour};
 use super::table::TableView;
 
@@ -61,7 +62,7 @@ impl EditorView {
         editor.set_frame(FrameType::FlatBox);
         editor.set_text_font(paint::MONO);
         editor.set_text_size(paint::BODY);
-        editor.set_scrollbar_size(12);
+        editor.set_scrollbar_size(scrollbar::WIDTH);
         editor.set_linenumber_width(44);
         editor.set_linenumber_font(paint::MONO);
         editor.set_linenumber_size(paint::SMALL);
@@ -187,7 +188,7 @@ impl EditorView {
         for index in 0..bars.as_ref().map_or(0, GroupExt::children) {
             let child = bars.as_ref().and_then(|bars| bars.child(index));
             if let Some(mut bar) = child.and_then(|child| Scrollbar::from_dyn_widget(&child)) {
-                inputs::show_scrollbar(&mut bar, theme);
+                scrollbar::show(&mut bar, theme, theme.card);
             }
         }
         self.editor.set_linenumber_fgcolor(colour(theme.dim));

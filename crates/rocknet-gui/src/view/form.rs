@@ -9,8 +9,8 @@ use rocknet_gui::screen::{Button, Check, Field, Form};
 
 use super::button::{Ground, HEIGHT, PushButton};
 use super::form_row::{FieldRow, LINE};
-use super::inputs;
 use super::paint::{self, Area};
+use super::scrollbar;
 use super::shared::{SharedHandle, colour};
 
 /// Maximum width of the form.
@@ -45,7 +45,7 @@ impl FormView {
         scroll.set_type(ScrollType::Vertical);
         scroll.set_frame(FrameType::FlatBox);
         scroll.make_resizable(false);
-        scroll.set_scrollbar_size(10);
+        scroll.set_scrollbar_size(scrollbar::WIDTH);
         FormView {
             scroll,
             rows: Vec::new(),
@@ -60,7 +60,7 @@ impl FormView {
     pub fn show(&mut self, form: &Form, choose: &str) {
         let theme = self.shared.theme();
         self.scroll.set_color(colour(theme.back));
-        inputs::show_scrollbar(&mut self.scroll.scrollbar(), &theme);
+        scrollbar::show(&mut self.scroll.scrollbar(), &theme, theme.back);
         let shape = |field: &Field| (field.id, field.input.clone(), field.label.clone());
         let had_focus = self.rows.iter().any(FieldRow::has_focus);
         let is_same = self.rows.len() == form.fields.len()
@@ -91,7 +91,10 @@ impl FormView {
         for (row, field) in self.rows.iter_mut().zip(&form.fields) {
             row.show(&self.shared, field);
         }
+        let mut lost_focus = had_focus && form.fields.is_empty();
         if !self.checks.iter().map(|row| &row.shown).eq(&form.checks) {
+            let fixes = self.checks.iter().filter_map(|row| row.fix.as_ref());
+            lost_focus |= fixes.into_iter().any(|fix| fix.widget.has_focus());
             for row in self.checks.drain(..) {
                 self.scroll.remove(&row.group);
                 fltk::app::delete_widget(row.group);
@@ -103,6 +106,11 @@ impl FormView {
                 .map(|check| CheckRow::new(&self.shared, check))
                 .collect();
             self.scroll.end();
+            // Tab goes through the repairs before the buttons, as they are on the page.
+            for button in &self.buttons {
+                self.scroll.remove(&button.widget);
+                self.scroll.add(&button.widget);
+            }
         }
         let same = |button: &PushButton, wanted: &Button| {
             (&button.shown.label, &button.shown.act) == (&wanted.label, &wanted.act)
@@ -131,7 +139,7 @@ impl FormView {
                 .collect();
             self.scroll.end();
         }
-        if had_focus && self.rows.is_empty() {
+        if lost_focus {
             self.take_focus();
         }
         self.scroll.redraw();
@@ -167,11 +175,11 @@ impl FormView {
             y += row.layout(Area::new(x, y, w, 0));
         }
         for row in &mut self.checks {
-            row.layout(Area::new(x, y, w, CHECK));
-            y += CHECK;
+            y += row.layout(Area::new(x, y, w, CHECK));
         }
         y += 10;
-        let mut left = x;
+        // The edge that is seen is two pixels inside of a button, which must not leave the scrolled area.
+        let mut left = x - 1;
         for button in &mut self.buttons {
             left = button.place(left, y) + 8;
         }
@@ -199,6 +207,11 @@ impl FormView {
     }
 }
 
+/// Returns the width that the repair of a check takes from its text.
+fn room_of(fix: Option<&PushButton>) -> i32 {
+    fix.map_or(0, |fix| fix.width + 10)
+}
+
 impl CheckRow {
     fn new(shared: &SharedHandle, check: &Check) -> CheckRow {
         let mut group = Group::new(0, 0, 100, CHECK, None);
@@ -207,7 +220,7 @@ impl CheckRow {
         let fix = check.fix.clone().map(|fix| PushButton::new(shared, fix, Ground::Page));
         group.end();
         let (colours, drawn) = (SharedHandle::clone(shared), check.clone());
-        let room = fix.as_ref().map_or(0, |fix| fix.width + 10);
+        let room = room_of(fix.as_ref());
         group.draw(move |group| {
             let theme = colours.theme();
             let area = Area::new(group.x(), group.y(), group.w(), group.h());
@@ -217,8 +230,8 @@ impl CheckRow {
             let words = Area::new(area.x + 30, area.y, area.w - 30 - room, area.h);
             draw::set_font(paint::REGULAR, paint::BODY);
             let lines = paint::wrapped(&drawn.text, words.w);
-            let top = words.y + (words.h - lines.len().min(2) as i32 * LINE) / 2;
-            for (index, line) in lines.iter().take(2).enumerate() {
+            let top = words.y + (words.h - lines.len() as i32 * LINE) / 2;
+            for (index, line) in lines.iter().enumerate() {
                 let place = Area::new(words.x, top + index as i32 * LINE, words.w, LINE);
                 paint::text(line, place, paint::REGULAR, paint::BODY, theme.text, left);
             }
@@ -231,10 +244,18 @@ impl CheckRow {
         }
     }
 
-    fn layout(&mut self, area: Area) {
+    /// Places the row, and returns its height: that of the area, or more for a long text.
+    fn layout(&mut self, area: Area) -> i32 {
+        draw::set_font(paint::REGULAR, paint::BODY);
+        let lines = paint::wrapped(&self.shown.text, area.w - 30 - room_of(self.fix.as_ref())).len() as i32;
+        let area = Area {
+            h: area.h.max(lines * LINE + 8),
+            ..area
+        };
         self.group.resize(area.x, area.y, area.w, area.h);
         if let Some(fix) = &mut self.fix {
             fix.place(area.x + area.w - fix.width, area.y + (area.h - HEIGHT) / 2);
         }
+        area.h
     }
 }

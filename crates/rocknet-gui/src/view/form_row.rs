@@ -136,8 +136,10 @@ impl FieldRow {
     pub fn layout(&mut self, area: Area) -> i32 {
         let field = self.field.borrow();
         if field.input == FieldInput::Heading {
-            self.group.resize(area.x, area.y, area.w, HEADING);
-            return HEADING;
+            let h = HEADING + below(&field, area.w).len() as i32 * LINE;
+            drop(field);
+            self.group.resize(area.x, area.y, area.w, h);
+            return h;
         }
         let (label, height) = (label_height(&field), input_height(&field));
         let below = below(&field, area.w).len() as i32 * LINE;
@@ -187,7 +189,10 @@ fn below(field: &Field, width: i32) -> Vec<String> {
     } else {
         &field.problem
     };
-    paint::wrapped(words, width - 22)
+    match words.is_empty() {
+        true => Vec::new(),
+        false => paint::wrapped(words, width - 22),
+    }
 }
 
 fn draw_field(shared: &SharedHandle, group: &Group, field: &Field) {
@@ -199,6 +204,10 @@ fn draw_field(shared: &SharedHandle, group: &Group, field: &Field) {
         let label = Area::new(area.x, area.y + 14, area.w, 22);
         paint::text(&field.label, label, paint::BOLD, paint::BODY + 2, theme.text, left);
         paint::fill(Area::new(area.x, area.y + HEADING - 6, area.w, 1), theme.soft);
+        for (index, line) in below(field, area.w).iter().enumerate() {
+            let place = Area::new(area.x, area.y + HEADING + index as i32 * LINE, area.w, LINE);
+            paint::text(line, place, paint::REGULAR, paint::SMALL, theme.dim, left);
+        }
         return;
     }
     let has_problem = !field.problem.is_empty();

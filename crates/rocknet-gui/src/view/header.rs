@@ -216,15 +216,17 @@ impl Header {
             input.resize(right - FILTER + 9, area.y + 30, FILTER - 18, HEIGHT - 6);
         }
         if !self.buttons.is_empty() {
-            let mut x = left;
+            // The edge that is seen is two pixels inside of a button.
+            let start = left - 2;
+            let mut x = start;
             if let Some((menu, _)) = &mut self.choice {
-                menu.resize(left + 2, top + 2, CHOICE, HEIGHT - 4);
+                menu.resize(left, top + 2, CHOICE, HEIGHT - 4);
                 x += CHOICE + 10;
             }
             for button in &mut self.buttons {
                 let width = button.width;
-                if x > left && x + width > right {
-                    x = left;
+                if x > start && x + width > right {
+                    x = start;
                     top += HEIGHT + 6;
                 }
                 x = button.place(x, top) + 6;

@@ -6,10 +6,8 @@ use fltk::enums::{Align, CallbackTrigger, Event, FrameType, Key};
 use fltk::input::{Input, InputType, MultilineInput};
 use fltk::menu::MenuButton;
 use fltk::prelude::*;
-use fltk::valuator::Scrollbar;
 use rocknet_gui::act::{Act, FieldId};
 use rocknet_gui::screen::Mark;
-use rocknet_gui::theme::Theme;
 
 use super::button::HEIGHT;
 use super::choice;
@@ -119,15 +117,6 @@ pub fn choice_input(shared: &SharedHandle, id: FieldId, choices: &[(String, Stri
     let acts = SharedHandle::clone(shared);
     menu.handle(move |menu, event| focus(&acts, menu, event, id));
     menu
-}
-
-/// Gives a scroll bar the colours of the theme.
-pub fn show_scrollbar(bar: &mut Scrollbar, theme: &Theme) {
-    bar.set_frame(FrameType::FlatBox);
-    bar.set_slider_frame(FrameType::FlatBox);
-    bar.set_color(colour(theme.back));
-    bar.set_selection_color(colour(theme.edge));
-    bar.set_label_color(colour(theme.dim));
 }
 
 /// Gives an input the colours of the theme, and its text if it differs from what was typed.

@@ -81,7 +81,9 @@ impl LinesView {
 }
 
 fn last_offset(state: &LinesState, height: i32) -> i32 {
-    (state.lines.lines.len() as i32 * LINE + 2 * PADDING - height).max(0)
+    let hidden = (state.lines.lines.len() as i32 * LINE + 2 * PADDING - height).max(0);
+    // The first line in view is whole.
+    (hidden + LINE - 1) / LINE * LINE
 }
 
 fn settle(state: &mut LinesState, height: i32) {
@@ -138,7 +140,7 @@ fn draw_lines(shared: &SharedHandle, widget: &Widget, state: &LinesState) {
     let area = Area::new(widget.x(), widget.y(), widget.w(), widget.h());
     paint::fill(area, theme.back);
     paint::round(area, theme.card);
-    let body = area.inset(2);
+    let body = Area::new(area.x + 2, area.y + PADDING, area.w - 4, area.h - PADDING - 2);
     draw::push_clip(body.x, body.y, body.w, body.h);
     let first = ((state.offset - PADDING) / LINE).max(0) as usize;
     for (index, line) in state.lines.lines.iter().enumerate().skip(first) {
@@ -171,8 +173,8 @@ fn draw_lines(shared: &SharedHandle, widget: &Widget, state: &LinesState) {
     let total = state.lines.lines.len() as i32 * LINE + 2 * PADDING;
     if total > area.h {
         let length = (area.h * area.h / total).max(24);
-        let top = area.y + (area.h - length) * state.offset / (total - area.h).max(1);
-        paint::round(Area::new(area.x + area.w - 9, top, 6, length), theme.edge);
+        let top = area.y + (area.h - length) * state.offset / last_offset(state, area.h).max(1);
+        paint::thumb(Area::new(area.x + area.w - 9, top + 2, 6, length - 4), theme.edge);
     }
     match widget.has_focus() {
         true => paint::edge(area.inset(1), theme.accent, 2),

@@ -16,6 +16,8 @@ mod navigation;
 mod notice;
 mod paint;
 mod proposals;
+mod scrollbar;
 pub mod shared;
+pub mod symbols;
 mod table;
 pub mod window;

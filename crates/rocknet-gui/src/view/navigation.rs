@@ -6,13 +6,16 @@ use std::rc::Rc;
 use fltk::button;
 use fltk::enums::{Align, Event, FrameType, Key};
 use fltk::group::Group;
+use fltk::image::RgbImage;
 use fltk::prelude::*;
 use rocknet_gui::act::Act;
 use rocknet_gui::pages::{Entry, ServerState};
+use rocknet_gui::theme::Rgb;
 
 use super::button::{Ground, HEIGHT, PushButton};
 use super::paint::{self, Area};
 use super::shared::SharedHandle;
+use super::symbols;
 
 /// Width of the navigation in pixels.
 pub const WIDTH: i32 = 190;
@@ -150,6 +153,8 @@ fn entry_button(shared: &SharedHandle, entry: &Entry) -> button::Button {
     button.super_draw(false);
     let hovered = Rc::new(Cell::new(false));
     let (colours, below) = (SharedHandle::clone(shared), Rc::clone(&hovered));
+    let page = entry.page;
+    let mut symbol: Option<(Rgb, RgbImage)> = None;
     button.draw(move |button| {
         let theme = colours.theme();
         let area = Area::new(button.x(), button.y(), button.w(), button.h());
@@ -164,8 +169,18 @@ fn entry_button(shared: &SharedHandle, entry: &Entry) -> button::Button {
         if button.has_focus() {
             paint::edge(area.inset(1), theme.accent, 2);
         }
-        let font = if is_chosen { paint::BOLD } else { paint::REGULAR };
-        let label = Area::new(area.x + 14, area.y, area.w - 20, area.h);
+        let (font, line) = match is_chosen {
+            true => (paint::BOLD, theme.accent),
+            false => (paint::REGULAR, theme.dim),
+        };
+        if symbol.as_ref().is_none_or(|(rgb, _)| *rgb != line) {
+            symbol = symbols::symbol(page, line).map(|image| (line, image));
+        }
+        if let Some((_, image)) = &mut symbol {
+            let top = area.y + (area.h - symbols::SIZE) / 2;
+            image.draw(area.x + 13, top, symbols::SIZE, symbols::SIZE);
+        }
+        let label = Area::new(area.x + 44, area.y, area.w - 50, area.h);
         paint::text(
             &button.label(),
             label,
@@ -187,7 +202,7 @@ fn entry_button(shared: &SharedHandle, entry: &Entry) -> button::Button {
         }
         _ => false,
     });
-    let (acts, page) = (SharedHandle::clone(shared), entry.page);
+    let acts = SharedHandle::clone(shared);
     button.set_callback(move |_| acts.act(Act::Show(page)));
     button
 }
@@ -208,8 +223,8 @@ fn draw_side(shared: &SharedHandle, group: &Group, state: Option<&ServerState>) 
     );
     if let Some(state) = state {
         let top = area.y + area.h - STATE;
-        paint::mark(&theme, state.mark, area.x + 18, top + 17, 12);
-        let label = Area::new(area.x + 40, top + 10, area.w - 46, 26);
+        paint::mark(&theme, state.mark, area.x + 26, top + 17, 12);
+        let label = Area::new(area.x + 54, top + 10, area.w - 60, 26);
         paint::text(
             state.label,
             label,

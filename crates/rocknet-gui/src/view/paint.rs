@@ -52,6 +52,12 @@ pub fn round(area: Area, rgb: Rgb) {
     draw::draw_rounded_rectf(area.x, area.y, area.w, area.h, RADIUS);
 }
 
+/// Draws the thumb of a scroll bar: a bar with round ends.
+pub fn thumb(area: Area, rgb: Rgb) {
+    draw::set_draw_color(colour(rgb));
+    draw::draw_rounded_rectf(area.x, area.y, area.w, area.h, area.w.min(area.h) / 2);
+}
+
 /// Draws the edge of a rectangle with rounded corners.
 pub fn edge(area: Area, rgb: Rgb, width: i32) {
     draw::set_draw_color(colour(rgb));
@@ -69,6 +75,18 @@ pub fn text(words: &str, area: Area, font: Font, size: i32, rgb: Rgb, align: Ali
     // Unlike the labels of widgets, `@` is drawn as it is.
     draw::draw_text2(&shown, area.x, area.y, area.w, area.h, align);
     draw::pop_clip();
+}
+
+/// Returns a path that fits into a width: without its first folders if it is too long. The font has to be set.
+pub fn fitted_path(path: &str, width: i32) -> String {
+    let fits = |text: &str| draw::width(text) <= f64::from(width);
+    if fits(path) {
+        return path.to_owned();
+    }
+    let ends = path.match_indices('/').map(|(at, _)| format!("…{}", &path[at..]));
+    ends.into_iter()
+        .find(|end| fits(end))
+        .unwrap_or_else(|| path.to_owned())
 }
 
 /// Returns a text that fits into a width, with an ellipsis if it was cut.

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use fltk::app;
 use fltk::enums::Color;
 use rocknet_gui::act::Act;
 use rocknet_gui::theme::{Rgb, Theme};
@@ -40,13 +41,21 @@ impl Shared {
     pub fn act(&self, act: Act) {
         self.acts.borrow_mut().push_back(act);
         // The loop of the program handles it as soon as the present event is done.
-        fltk::app::awake();
+        app::awake();
     }
 
     /// Takes the oldest act.
     pub fn next(&self) -> Option<Act> {
         self.acts.borrow_mut().pop_front()
     }
+}
+
+/// Gives the colours of a theme to the parts that the toolkit draws by itself, such as the chooser of folders.
+pub fn show_defaults(theme: &Theme) {
+    let Theme { card, text, .. } = theme;
+    app::background(card.0, card.1, card.2);
+    app::background2(card.0, card.1, card.2);
+    app::foreground(text.0, text.1, text.2);
 }
 
 /// Returns a colour of the toolkit.

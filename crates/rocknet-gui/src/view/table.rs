@@ -17,6 +17,10 @@ use super::shared::{SharedHandle, colour};
 /// Height of the headings.
 const HEAD: i32 = 36;
 
+/// Height of a row with one line, and with two.
+const LOW: i32 = 36;
+const TALL: i32 = 52;
+
 /// Width of the bar that shows the place in the list.
 const BAR: i32 = 8;
 
@@ -83,8 +87,8 @@ fn key(table: &Table, row: Option<usize>) -> Option<&str> {
 fn row_height(table: &Table) -> i32 {
     let has_detail = |cell: &Cell| !cell.detail.is_empty();
     match table.rows.iter().any(|row| row.cells.iter().any(has_detail)) {
-        true => 52,
-        false => 36,
+        true => TALL,
+        false => LOW,
     }
 }
 
@@ -310,7 +314,10 @@ fn draw_table(shared: &SharedHandle, widget: &Widget, state: &TableState) {
     if total > body.h {
         let length = (body.h * body.h / total).max(24);
         let top = body.y + (body.h - length) * state.offset / (total - body.h).max(1);
-        paint::round(Area::new(area.x + area.w - BAR - 2, top, BAR - 2, length), theme.edge);
+        paint::thumb(
+            Area::new(area.x + area.w - BAR - 2, top + 1, BAR - 2, length - 2),
+            theme.edge,
+        );
     }
     paint::edge(area, theme.soft, 1);
 }
@@ -332,6 +339,23 @@ fn draw_cell(theme: &rocknet_gui::theme::Theme, cell: &Cell, place: Area, is_num
         rgb = paint::mark_colour(theme, mark);
     }
     let font = if is_first { paint::BOLD } else { paint::REGULAR };
+    draw::set_font(font, paint::BODY);
+    let lines = match is_number || place.h < TALL {
+        true => Vec::new(),
+        false => paint::wrapped(&cell.text, words.w),
+    };
+    if let ([first, second, ..], "") = (&lines[..], &*cell.detail) {
+        // A long text has a second line where there is room for it.
+        let rest = match lines.len() {
+            2 => second.clone(),
+            _ => lines[1..].join(" "),
+        };
+        for (line, top) in [(first, 6), (&rest, 25)] {
+            let row = Area::new(words.x, words.y + top, words.w, 20);
+            paint::text(line, row, font, paint::BODY, rgb, align(is_number));
+        }
+        return;
+    }
     if cell.detail.is_empty() {
         paint::text(&cell.text, words, font, paint::BODY, rgb, align(is_number));
         return;
@@ -339,8 +363,13 @@ fn draw_cell(theme: &rocknet_gui::theme::Theme, cell: &Cell, place: Area, is_num
     let upper = Area::new(words.x, words.y + 7, words.w, 20);
     paint::text(&cell.text, upper, font, paint::BODY, rgb, align(is_number));
     let lower = Area::new(words.x, words.y + 27, words.w, 17);
+    draw::set_font(paint::REGULAR, paint::SMALL);
+    let detail = match cell.detail.starts_with('/') {
+        true => paint::fitted_path(&cell.detail, lower.w),
+        false => cell.detail.clone(),
+    };
     paint::text(
-        &cell.detail,
+        &detail,
         lower,
         paint::REGULAR,
         paint::SMALL,

@@ -20,11 +20,12 @@ use super::message::MessageView;
 use super::navigation::{self, Navigation};
 use super::notice::NoticeView;
 use super::paint::Area;
-use super::shared::{Shared, SharedHandle, colour};
+use super::scrollbar;
+use super::shared::{Shared, SharedHandle, colour, show_defaults};
 use super::table::TableView;
 
 /// Size of the window at the first start, and its minimum.
-const SIZE: (i32, i32) = (1_000, 680);
+const SIZE: (i32, i32) = (1_100, 720);
 const MIN_SIZE: (i32, i32) = (720, 480);
 
 /// Contents of the page.
@@ -54,6 +55,7 @@ impl Window {
     /// Creates the window, without showing it.
     pub fn new(theme: Theme) -> Window {
         let shared = Shared::new(theme);
+        scrollbar::prepare();
         let mut window = DoubleWindow::new(0, 0, SIZE.0, SIZE.1, "RockNet");
         window.set_xclass("rocknet-gui");
         window.set_icon(icon::icon());
@@ -171,10 +173,11 @@ impl Window {
             page,
             PageName::Websites | PageName::EditWebsite | PageName::EditText | PageName::History
         );
-        if is_new_message || is_new_page && page == PageName::AddWebsite || is_other && takes_focus {
+        if is_new_message || is_new_page && page == PageName::AddWebsite || (is_other || is_new_page) && takes_focus {
             self.focus_body();
         }
         if before.is_none_or(|(_, before)| before != theme) {
+            show_defaults(&theme);
             self.window.set_color(colour(theme.back));
             self.window.redraw();
         }

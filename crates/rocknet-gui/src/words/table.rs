@@ -372,6 +372,7 @@ table! {
     no_certificate = "No certificate", "Kein Zertifikat";
     check = "Check", "Prüfung";
     result = "Result", "Ergebnis";
+    found = "Found", "Befund";
     good = "Good", "Gut";
     fair = "Could be better", "Geht besser";
     bad = "Needs attention", "Braucht Aufmerksamkeit";
@@ -381,6 +382,8 @@ table! {
     no_changes_title = "No changes yet", "Noch keine Änderungen";
     no_changes_text = "Every change by this window, the dashboard or a command is kept here, and can be taken back.",
         "Jede Änderung durch dieses Fenster, das Dashboard oder einen Befehl steht hier und kann zurückgenommen werden.";
+    certificates_help = "Certificates of the websites. Those of this computer and of Let's Encrypt are renewed in time.",
+        "Zertifikate der Websites. Die dieses Computers und von Let's Encrypt werden rechtzeitig erneuert.";
     browsers = "Browsers", "Browser";
     browsers_help = "Trust in the certificates that this computer issues for its own websites.",
         "Vertrauen in die Zertifikate, die dieser Computer für seine eigenen Websites ausstellt.";
@@ -441,6 +444,7 @@ table! {
     not_a_token = "A token has no spaces or quotes.", "Ein Token hat keine Leerzeichen oder Anführungszeichen.";
     connect = "Connect", "Verbinden";
     connected_to = "Connected to {0}", "Verbunden mit {0}";
+    keys = "Keys", "Tasten";
     settings_help = "Saved at once, for this account.", "Wird sofort gespeichert, für dieses Konto.";
     settings_failed = "The settings could not be saved: {0}", "Die Einstellungen konnten nicht gespeichert werden: {0}";
     shortcuts = "Ctrl+N adds a website. F2 edits. Ctrl+F filters. Enter opens. Del removes. Ctrl+S saves. Ctrl+Z \

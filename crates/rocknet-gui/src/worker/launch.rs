@@ -35,6 +35,9 @@ const MAX_PORTS: u16 = 50;
 /// Number of lines of the output that a failure shows.
 const LINES_SHOWN: usize = 5;
 
+/// Beginning of an error in the output.
+const ERROR: &str = "error: ";
+
 /// Starts servers.
 pub struct Launcher {
     program: Option<PathBuf>,
@@ -129,11 +132,7 @@ impl Launcher {
         })?;
         let failure = |reason: String| {
             let text = fs::read_to_string(&path).unwrap_or_default();
-            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-            StartFailure {
-                reason,
-                lines: lines[lines.len().saturating_sub(LINES_SHOWN)..].to_vec(),
-            }
+            failure_of(reason, text.lines().map(str::to_owned).collect())
         };
         let spawned = output.flush().and_then(|()| output.try_clone()).and_then(|errors| {
             Command::new(program)
@@ -151,9 +150,7 @@ impl Launcher {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             if let Ok(Some(_)) = child.try_wait() {
-                let mut failure = failure(String::new());
-                failure.reason = reason(&failure.lines);
-                return Err(failure);
+                return Err(failure(String::new()));
             }
             if places.connect().is_ok() {
                 self.child = Some(child);
@@ -201,9 +198,24 @@ impl Launcher {
     }
 }
 
+/// Returns the failure of a start. `reason`: if it is empty, it is read from the lines of the output. The lines that
+/// are shown are those after the first error, which have its place, or the last ones.
+fn failure_of(reason: String, lines: Vec<String>) -> StartFailure {
+    let last = lines.len().saturating_sub(LINES_SHOWN);
+    let error = lines.iter().position(|line| line.starts_with(ERROR));
+    let start = error.map_or(last, |error| last.min(error + 1));
+    StartFailure {
+        reason: match reason.is_empty() {
+            true => self::reason(&lines),
+            false => reason,
+        },
+        lines: lines.into_iter().skip(start).take(LINES_SHOWN).collect(),
+    }
+}
+
 /// Returns the message of the first error in the output, or its last line.
 fn reason(lines: &[String]) -> String {
-    let error = lines.iter().find_map(|line| line.strip_prefix("error: "));
+    let error = lines.iter().find_map(|line| line.strip_prefix(ERROR));
     let last = lines.last().map(String::as_str);
     error.or(last).unwrap_or("the program has ended").to_owned()
 }
@@ -281,10 +293,19 @@ mod tests {
             line.to_owned(),
             "2026 INFO stopping".to_owned(),
         ];
-        StartFailure {
-            reason: reason(&lines),
-            lines,
-        }
+        failure_of(String::new(), lines)
+    }
+
+    #[test]
+    fn a_failed_start_shows_the_error_and_its_place() {
+        let output = "warning: x\nerror: unknown key `rot`\n --> rocknet.toml:2:1\n  |\n2 | rot = 1\n  | ^^^\n  help: did \
+                      you mean `root`?\n\n1 error, no warnings";
+        let lines: Vec<String> = output.lines().map(str::to_owned).collect();
+        let failure = failure_of(String::new(), lines.clone());
+        assert_eq!(failure.reason, "unknown key `rot`");
+        assert_eq!(failure.lines, lines[2..7]);
+        let failure = failure_of("no reply".to_owned(), vec!["1".to_owned(); 9]);
+        assert_eq!((&*failure.reason, failure.lines.len()), ("no reply", LINES_SHOWN));
     }
 
     #[test]

@@ -45,10 +45,11 @@ impl Worker {
             Query::Upstreams => self.with_server(query, Report::Upstreams, |server| {
                 services::upstreams(&mut server.client, at)
             }),
-            Query::Php => {
+            Query::Php | Query::PhpPools => {
+                let with_checks = is_first && query == Query::Php;
                 let machine = self.services.machine.clone();
                 self.with_server(query, Report::Php, |server| {
-                    services::php(&mut server.client, &machine, is_first)
+                    services::php(&mut server.client, &machine, with_checks)
                 })
             }
             Query::Uses => return self.begin_uses(),

@@ -108,6 +108,25 @@ fn websites_are_found_by_their_servers_and_php() {
     assert_eq!(services.users_of_php("8.2@alice", &pools), ["d.test"]);
     assert_eq!(services.php_of("e.test"), Some("unix:/run/php.sock"));
     assert_eq!(services.php_of("f.test"), None);
+    // A version is that of the configuration until the pools are known.
+    assert_eq!(services.php_version("a.test"), Some("auto"));
+    let pool = |name: &str| PhpPoolSummary {
+        name: name.to_owned(),
+        ..PhpPoolSummary::default()
+    };
+    model.report(Report::Php(Ok(PhpReport {
+        pools: pools.map(pool).into(),
+        ..PhpReport::default()
+    })));
+    for (site, expected) in [
+        ("a.test", Some("9.0")),
+        ("b.test", Some("8.10")),
+        ("d.test", Some("8.2")),
+        ("e.test", Some("unix:/run/php.sock")),
+        ("f.test", None),
+    ] {
+        assert_eq!(model.services.php_version(site), expected, "{site}");
+    }
 }
 
 #[test]

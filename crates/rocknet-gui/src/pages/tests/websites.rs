@@ -9,7 +9,7 @@ use crate::model::Effect;
 fn columns_are_filled_by_the_lists_that_have_them() {
     let mut model = online(3);
     let asked = model.act(Act::Show(PageName::Websites));
-    for query in [Query::Certificates, Query::Trust, Query::Uses] {
+    for query in [Query::Certificates, Query::Trust, Query::Uses, Query::PhpPools] {
         assert!(asked.contains(&Effect::Job(Job::Query(query))), "{query:?}");
     }
     let cells = |model: &Model, row: usize| {

@@ -1,0 +1,85 @@
+//! Failures under the window, by keyboard alone, against the real program and the real server: the server is killed, and
+//! its configuration is broken.
+
+#[path = "desk/mod.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod desk;
+#[path = "display/mod.rs"]
+mod display;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use desk::{Keyboard, Running, StartedServer, free_port, get, wait};
+use rocknet_control::api::Request;
+use rocknet_control::{Client, Status};
+use rocknet_testing::{Need, skip};
+
+fn status(socket: &Path) -> Option<Status> {
+    Client::connect(socket).ok()?.call(&Request::Status).ok()
+}
+
+/// Kills the server, and waits until it has ended.
+fn kill(socket: &Path) {
+    let pid = status(socket).unwrap().pid.to_string();
+    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    wait("the server has ended", || status(socket).is_none().then_some(()));
+}
+
+#[test]
+fn a_server_that_was_killed_is_started_again_once_its_configuration_is_valid() {
+    let program = Path::new(env!("CARGO_BIN_EXE_rocknet-gui")).with_file_name("rocknet");
+    if !program.is_file() {
+        let reason = "the server is not built: cargo build -p rocknet";
+        skip(Need::Program("rocknet"), reason);
+        return;
+    }
+    let Some(display) = display::Display::start(&["xdotool"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("www")).unwrap();
+    fs::write(folder.path().join("www/index.html"), "still here").unwrap();
+    let (config, port) = (folder.path().join("rocknet.toml"), free_port());
+    let text = format!("[server]\nmode = \"dev\"\nstate = \"state\"\n\n[site.\":{port}\"]\nroot = \"www\"\n");
+    fs::write(&config, &text).unwrap();
+    let window = Command::new(env!("CARGO_BIN_EXE_rocknet-gui"))
+        .arg("--config")
+        .arg(&config)
+        .arg("--program")
+        .arg(&program)
+        .env("DISPLAY", &display.name)
+        .env("HOME", folder.path())
+        .env("LC_ALL", "C")
+        .env_remove("ROCKNET_SOCKET")
+        .env_remove("XDG_CONFIG_HOME")
+        .spawn()
+        .unwrap();
+    let _window = Running(window);
+    let keys = Keyboard::of_program(&display.name);
+    let socket = folder.path().join("state/admin/control.sock");
+    let _server = StartedServer(socket.clone());
+    // The button that starts the server has the focus whenever there is no server.
+    keys.title("Websites – RockNet – Stopped");
+    keys.press(&["Return"]);
+    keys.title("Websites – RockNet – Running");
+
+    kill(&socket);
+    keys.title("Websites – RockNet – Stopped");
+    keys.press(&["Return"]);
+    keys.title("Websites – RockNet – Running");
+    assert!(get(port).contains("still here"));
+
+    // With an error in its configuration, the server does not start, and the repaired one starts.
+    fs::write(&config, format!("{text}rot = 1\n")).unwrap();
+    kill(&socket);
+    keys.title("Websites – RockNet – Stopped");
+    keys.press(&["Return"]);
+    keys.title("Websites – RockNet – Not started");
+    assert!(status(&socket).is_none());
+    fs::write(&config, &text).unwrap();
+    keys.press(&["Return"]);
+    keys.title("Websites – RockNet – Running");
+    assert!(get(port).contains("still here"));
+}
