@@ -101,7 +101,12 @@ fn line(number: u64) -> LogEvent {
         1 => (LogKind::Error, format!("{number:012} {}", "x".repeat(20_000))),
         _ => (LogKind::Access, access),
     };
-    LogEvent { kind, line, lost: 0 }
+    LogEvent {
+        kind,
+        line,
+        site: Some(format!("site-{site}.localhost")),
+        lost: 0,
+    }
 }
 
 /// Draws the charts of each span, the logs and the websites, as a user who looks at them from time to time.

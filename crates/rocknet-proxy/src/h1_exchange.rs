@@ -171,7 +171,7 @@ impl H1Exchange {
         self.response.trailers.is_some()
     }
 
-    /// Takes the trailer fields, once the response body is over; `None` if there are none.
+    /// Takes the trailer fields, once the response body is over; `None` for a response without trailer fields.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         self.response.trailers.take().map(|trailers| *trailers)
     }
