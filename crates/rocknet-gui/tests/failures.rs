@@ -1,5 +1,5 @@
-//! Failures under the window, by keyboard alone, against the real program and the real server: the server is killed, and
-//! its configuration is broken.
+//! Failures under the window, by keyboard alone, against the real program and the real server: the server is killed,
+//! and its configuration is broken.
 
 #[path = "desk/mod.rs"]
 #[allow(dead_code, reason = "each test uses a part of it")]
