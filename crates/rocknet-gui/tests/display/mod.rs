@@ -26,8 +26,10 @@ impl Display {
                 return None;
             }
         }
+        // Without `-noreset`, the display refuses clients for a moment after the last one has ended.
         let mut server = Command::new("Xvfb")
             .args(["-displayfd", "1", "-screen", "0", "1600x1000x24", "-nolisten", "tcp"])
+            .arg("-noreset")
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
