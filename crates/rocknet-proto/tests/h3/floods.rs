@@ -55,6 +55,15 @@ fn malformed_requests_are_limited_like_resets() {
 }
 
 #[test]
+fn requests_that_end_early_are_limited_like_resets() {
+    let short = headers(&post(&[("content-length", "2")]));
+    for bytes in [Vec::new(), [&short[..], &frame(0, b"x")].concat()] {
+        let (closed, count) = until_closed(&mut Peer::new(), |peer| peer.request(&bytes, true));
+        assert!(closed.contains("Flood(Resets)") && count == 257, "{closed} {count}");
+    }
+}
+
+#[test]
 fn empty_data_and_unknown_frames_are_limited() {
     for (kind, name) in [(0, "EmptyData"), (0x21, "Unknown")] {
         let mut peer = Peer::new();

@@ -72,7 +72,7 @@ impl ServerConnection {
                 let is_between = stream.frame == OpenFrame::None && !stream.header.is_partial();
                 return match (context.fin, is_between) {
                     (false, _) => Ok(ConnectionEvent::More),
-                    (true, true) => self.end_stream(id),
+                    (true, true) => Ok(self.end_stream(context, id)?.unwrap_or(ConnectionEvent::More)),
                     (true, false) => Err(ConnectionError::FrameError),
                 };
             }
@@ -249,21 +249,15 @@ impl ServerConnection {
     }
 
     /// Handles the end of a stream between two frames.
-    fn end_stream(&mut self, id: StreamId) -> Result<ConnectionEvent, ConnectionError> {
+    fn end_stream(&mut self, context: &Context<'_>, id: StreamId) -> ReadResult {
         let Some(stream) = self.streams.get_mut(id) else {
-            return Ok(ConnectionEvent::More);
+            return Ok(None);
         };
-        let is_pending = stream.is_pending();
-        let reset = |error| ConnectionEvent::Reset { error, is_pending };
         match stream.phase {
-            Phase::Ended => return Ok(ConnectionEvent::More),
-            Phase::Head => {
-                self.abandon(id);
-                return Ok(reset(StreamError::Incomplete));
-            }
+            Phase::Ended => return Ok(None),
+            Phase::Head => return self.reset(context, id, StreamError::Incomplete),
             Phase::Body if stream.remaining_length.is_some_and(|remaining| remaining > 0) => {
-                self.abandon(id);
-                return Ok(reset(Malformed::ContentLength.into()));
+                return self.reset(context, id, Malformed::ContentLength.into());
             }
             Phase::Body | Phase::AfterTrailers => {}
         }
@@ -272,14 +266,11 @@ impl ServerConnection {
         if stream.response_ended {
             self.streams.remove(id);
         }
-        Ok(match reports_end {
-            true => ConnectionEvent::Data {
-                start: 0,
-                end: 0,
-                last: true,
-            },
-            false => ConnectionEvent::More,
-        })
+        Ok(reports_end.then_some(ConnectionEvent::Data {
+            start: 0,
+            end: 0,
+            last: true,
+        }))
     }
 
     /// Resets a stream because of the client's error. Resets are counted, because a client that provokes them can start
