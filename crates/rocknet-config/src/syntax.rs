@@ -16,7 +16,7 @@ use builder::{BrokenValue, Builder, ParsedFile};
 pub(crate) use tree::MAX_KEY_PARTS;
 
 /// Maximum nesting of lists and inline tables. RockNet's keys need three levels. Together with [`MAX_KEY_PARTS`], this
-/// constant bounds the depth of the tree and thereby every recursion over the tree.
+/// constant bounds the depth of the tree, and with it the depth of every recursion over the tree.
 const MAX_NESTING: u32 = 16;
 
 /// Parses one file of `sources`. Errors are added to `report`, and the valid parts are returned.

@@ -182,7 +182,7 @@ impl Entry {
         self.retire();
     }
 
-    /// Returns the replacement of a retired entry.
+    /// Returns the replacement of a retired entry; `None` if it has none, or if the replacement is retired too.
     pub fn replacement(&self) -> Option<Arc<Entry>> {
         self.replacement.get()?.upgrade().filter(|entry| !entry.is_retired())
     }

@@ -19,7 +19,7 @@ pub struct Route {
     pub label: SiteLabel,
     /// Pattern of its paths as in the configuration; [`ROOT_PATTERN`] for the site itself.
     pub pattern: Arc<str>,
-    /// Number of the route in the metrics of the server; 0 for a route without metrics of its own.
+    /// Number of the route in the metrics of the server; 0 for a route that has no separate metrics.
     pub number: u32,
     /// Settings of the whole server.
     pub server: Arc<ServerSettings>,
@@ -109,7 +109,7 @@ impl Route {
         })
     }
 
-    /// Returns the resources of the page at a decoded path.
+    /// Returns the resources of the page at a decoded path; `None` if there are none.
     pub fn preloads(&self, path: &str) -> Option<&Arc<Preloads>> {
         self.preloads.find(path)?.0.as_ref()
     }

@@ -62,7 +62,7 @@ impl EvictionQueue {
         position
     }
 
-    /// Removes and returns the oldest entry.
+    /// Removes and returns the oldest entry; `None` if the queue is empty.
     pub fn pop(&mut self) -> Option<QueuedEntry> {
         let (_, queued) = self.queue.pop_first()?;
         self.used -= queued.share;
