@@ -109,7 +109,7 @@ impl Ranges {
     }
 }
 
-/// Sorts ranges and merges those that overlap.
+/// Sorts ranges and merges overlapping ranges.
 fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Box<[(T, T)]> {
     ranges.sort_unstable();
     let mut all: Vec<(T, T)> = Vec::with_capacity(ranges.len());

@@ -79,7 +79,8 @@ impl Default for ServerSettings {
 }
 
 impl Route {
-    /// Prepares the settings of a route. `headers` are the fields of the settings, with those that the server adds.
+    /// Prepares the settings of a route. `headers`: the header fields of the settings, and the header fields that the
+    /// server adds.
     ///
     /// # Errors
     ///
