@@ -49,7 +49,7 @@ pub enum Decision {
         /// Value of `Retry-After`, in seconds.
         retry_after_s: u64,
     },
-    /// 503: too many verifications are pending, or the password file was never readable.
+    /// 503: too many verifications are pending, or no valid version of the password file has been read yet.
     Unavailable {
         /// Value of `Retry-After`, in seconds.
         retry_after_s: u64,
@@ -228,7 +228,7 @@ impl Basic {
 /// Decision when all permits are taken. A verification takes less than a second, so a permit is soon available.
 const BUSY: Decision = Decision::Unavailable { retry_after_s: 1 };
 
-/// Decision if the password file has never been readable. The operator has to make it readable.
+/// Decision if no valid version of the password file has been read yet. The operator has to correct the file.
 const UNREADABLE: Decision = Decision::Unavailable { retry_after_s: 60 };
 
 fn granted(user: &User) -> Decision {

@@ -109,7 +109,7 @@ impl Ranges {
     }
 }
 
-/// Sorts ranges and merges those that overlap.
+/// Sorts ranges and merges overlapping ranges.
 fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Box<[(T, T)]> {
     ranges.sort_unstable();
     let mut all: Vec<(T, T)> = Vec::with_capacity(ranges.len());
@@ -218,8 +218,8 @@ mod tests {
                 networks.iter().map(|(ip, length)| Network::Ip { ip: IpAddr::V4((*ip).into()), length: *length }).collect();
             let written: Vec<ClientRange> = networks.iter().map(|network| ClientRange::Network(*network)).collect();
             let ranges = Ranges::new(&written);
-            // Errors of the search are likely at the edges of ranges: `near` chooses a range, and `offset` is the
-            // distance from its first address if negative, otherwise from its last.
+            // The search is most likely wrong at the edges of ranges, so addresses near an edge are looked up. `near`
+            // chooses a range. A negative `offset` is added to its first address, any other to its last address.
             let edge = (!ranges.v4.is_empty()).then(|| {
                 let (first, last) = *near.get(&ranges.v4);
                 if offset < 0 { first } else { last }

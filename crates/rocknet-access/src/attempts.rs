@@ -41,7 +41,7 @@ pub(crate) enum Admission {
     Attempt,
     /// The credentials were already found wrong within the window.
     KnownWrong,
-    /// No guess is left at present.
+    /// The client has used all guesses of its window, or its remaining guesses are being verified.
     Throttled { retry_after_s: u64 },
 }
 
@@ -72,7 +72,8 @@ struct Generations {
 }
 
 impl Attempts {
-    /// Returns the seconds that the client has to wait, if it is throttled. Takes no lock while no client is throttled.
+    /// Returns the seconds that the client has to wait; `None` if it is not throttled. Takes no lock while no client is
+    /// throttled.
     pub fn throttled_s(&self, client: Client, now_ms: u64) -> Option<u64> {
         if now_ms >= self.throttled_until_ms.load(Ordering::Relaxed) {
             return None;
@@ -117,7 +118,8 @@ impl Attempts {
         }
     }
 
-    /// Ends an attempt with wrong credentials. Returns the delay in seconds if the client is now throttled.
+    /// Ends an attempt with wrong credentials. Returns the seconds that the client has to wait if it is now throttled.
+    /// Returns `None` if it is not, or if another request has counted these credentials already.
     pub fn fail(&self, client: Client, tag: u64, now_ms: u64) -> Option<u64> {
         let mut tables = self.lock();
         let guesses = tables.entry(key(client), now_ms);

@@ -26,7 +26,7 @@ pub(crate) enum UserLookup {
     /// The name is unknown. The hash of this decoy is verified instead, so that the time does not reveal that the name
     /// is unknown.
     Unknown(Arc<User>),
-    /// The file was never readable, so its users are unknown.
+    /// No valid version of the file has been read yet, so its users are unknown.
     Unavailable,
 }
 
@@ -55,7 +55,8 @@ struct UserFile {
     table: ArcSwapOption<Table>,
     /// Time from which the next request checks the file, in milliseconds of the monotonic clock that callers read.
     next_check_ms: AtomicU64,
-    /// Stamp of the file at the last check; an unchanged file is not read again. `None` if the file was not readable.
+    /// Stamp of the file when it was last read; an unchanged file is not read again. `None` if the file did not exist,
+    /// or its metadata could not be read.
     seen: Mutex<Option<Stamp>>,
 }
 

@@ -13,11 +13,11 @@ const INDENT: usize = 4;
 
 /// Formats a configuration uniformly.
 ///
-/// There is one space around `=` and after each comma, and none at the end of a line. Lines are indented only inside
-/// lists and inline tables. A header that follows a key has a blank line before it, and there are never two blank lines
-/// in a row. Spaces between a value and a comment on the same line are kept. A byte order mark, carriage returns at the
-/// end of lines, and a comma before a closing bracket on the same line are removed. Strings are not changed.
-/// Formatting is idempotent.
+/// There is one space on each side of `=` and after each comma, and none at the end of a line. Lines are indented only
+/// inside lists and inline tables. A header that follows a key has a blank line before it, and there are never two
+/// blank lines in a row. Spaces between a value and a comment on the same line are kept. A byte order mark, carriage
+/// returns at the end of lines, and a comma before a closing bracket on the same line are removed. Strings are not
+/// changed. Formatting is idempotent.
 ///
 /// # Errors
 ///

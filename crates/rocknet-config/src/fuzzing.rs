@@ -14,8 +14,8 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// Formats a text, writes it again with an editor, and reads it as a configuration. Checks the invariants that hold
-/// for every text.
+/// Formats a text, loads it into an [`Editor`](crate::edit::Editor) and writes it again, and reads it as a
+/// configuration. Checks the invariants that hold for every text.
 ///
 /// # Errors
 ///

@@ -70,7 +70,7 @@ pub enum PasswordFileError {
     TooLarge,
     /// Errors of invalid lines: at least one, and at most `MAX_LINE_ERRORS`.
     Lines(Vec<LineError>),
-    /// Every user of the machine can write to the file, and thereby add logins.
+    /// Every user of the machine can write to the file, and could add a user with a known password.
     WritableByAll,
 }
 
@@ -79,7 +79,7 @@ pub enum PasswordFileError {
 ///
 /// # Errors
 ///
-/// Returns the first invalid lines.
+/// Returns the errors of the first invalid lines, at most `MAX_LINE_ERRORS`.
 pub fn parse(text: &[u8]) -> Result<Users, Vec<LineError>> {
     let mut users = Users::new();
     // Line numbers by user name.

@@ -117,7 +117,7 @@ impl Sources {
         self.by_path.get(path).copied()
     }
 
-    /// Returns the number of files that were read before the file with this path.
+    /// Returns the number of files that were read before the file with this path; `None` if that file was not read.
     pub fn order(&self, path: &Path) -> Option<u32> {
         self.find(path).map(|file| file.0)
     }

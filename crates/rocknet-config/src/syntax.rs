@@ -16,7 +16,7 @@ use builder::{BrokenValue, Builder, ParsedFile};
 pub(crate) use tree::MAX_KEY_PARTS;
 
 /// Maximum nesting of lists and inline tables. RockNet's keys need three levels. Together with [`MAX_KEY_PARTS`], this
-/// constant bounds the depth of the tree and thereby every recursion over the tree.
+/// constant bounds the depth of the tree, and with it the depth of every recursion over the tree.
 const MAX_NESTING: u32 = 16;
 
 /// Parses one file of `sources`. Errors are added to `report`, and the valid parts are returned.
@@ -41,7 +41,7 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     let mut findings = duplicates;
     findings.extend(broken.iter().map(|broken| hint::broken_value(sources, broken)));
     // One mistake often causes several errors. Only the first on each line is reported, because it is the most helpful.
-    // Errors inside a broken value are skipped, because the value has a finding of its own. The number of findings is
+    // Errors inside a broken value are skipped, because the whole value has one finding. The number of findings is
     // bounded, because a report does not store more than `MAX_FINDINGS`.
     let mut reported_lines = Vec::new();
     for error in &errors {

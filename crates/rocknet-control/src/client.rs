@@ -277,7 +277,7 @@ impl Client {
 /// Receiver of the bytes of the body of a reply.
 type Take<'t> = dyn FnMut(&[u8]) -> Result<(), ClientError> + 't;
 
-/// Returns true for an error of a Unix socket whose other end was closed before it had read all bytes.
+/// Returns true for the error of a connection that the server closed before it had read all bytes.
 fn is_unread(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }

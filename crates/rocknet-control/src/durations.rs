@@ -24,8 +24,8 @@ pub fn add(sum: &mut Vec<u64>, more: &[u64]) {
     }
 }
 
-/// Returns the response time in microseconds that `percent` of the responses did not exceed, interpolated between the
-/// bounds of its bucket; `None` without responses.
+/// Returns the response time in microseconds that `percent` percent of the responses did not exceed, interpolated
+/// between the bounds of its bucket; `None` without responses.
 pub fn quantile(counts: &[u64], percent: u64) -> Option<u64> {
     let total = counts.last().copied().filter(|total| *total > 0)?;
     let rank = (u128::from(total) * u128::from(percent)).div_ceil(100).max(1) as u64;

@@ -3,9 +3,9 @@
 //!
 //! A program sends a [`Request`](api::Request) with a [`Client`] and receives a [`Status`], a list of [`SiteSummary`]
 //! or another reply. A user types a [`Command`] at the terminal of the server. Replies implement the serde traits for
-//! transport and `Display` for terminals. Unknown fields of a reply are ignored, and missing fields get their default.
-//! A server and its clients may therefore have different versions. The client needs Unix sockets; on other systems,
-//! only the messages are available.
+//! transport and `Display` for terminals. Clients ignore unknown fields of a reply. Fields that an older server does
+//! not send get a default. A server and its clients may therefore have different versions. The client needs Unix
+//! sockets; on other systems, only the messages are available.
 //!
 //! ```
 //! use rocknet_control::Command;

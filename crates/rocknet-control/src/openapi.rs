@@ -30,7 +30,7 @@ type Parameter = (&'static str, &'static str, Value);
 
 /// Returns the description as JSON text with a newline at the end.
 pub fn document() -> String {
-    // Replies have all their fields. Requests may leave out those with a default.
+    // Replies contain all fields. Requests may leave out fields that have a default.
     let mut replies = generator(SchemaSettings::draft2020_12().for_serialize());
     let mut requests = generator(SchemaSettings::draft2020_12().for_deserialize());
     let mut paths: Map<String, Value> = Map::new();
@@ -65,8 +65,8 @@ pub fn document() -> String {
             },
         },
     });
-    // With one of its features, `serde_json` keeps the insertion order of objects. The document must not depend on
-    // it.
+    // With the feature `preserve_order`, `serde_json` keeps the insertion order of objects. The document must not
+    // depend on whether another crate enables this feature.
     document.sort_all_objects();
     format!("{document:#}\n")
 }

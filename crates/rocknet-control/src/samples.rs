@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use crate::{Status, durations};
 
-/// Maximum interval between the two states of a sample. Figures of a longer interval would average over time that no
-/// chart shows.
+/// Maximum interval between the two states of a sample. The average of a longer interval would hide its peaks.
 const MAX_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Load of the server during an interval of about a second.

@@ -99,7 +99,8 @@ impl DiskLookup {
         })
     }
 
-    /// Opens a file that most likely does not exist. A blocking lookup checks for it first, with a single system call.
+    /// Opens a file that most likely does not exist; `None` if it does not exist or cannot be opened. A blocking lookup
+    /// first checks by a single system call whether the file may exist.
     pub fn open_if_exists(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Option<OpenedFile> {
         if self.blocks && !root.may_contain(relative) {
             return None;

@@ -38,7 +38,7 @@ impl Default for EncoderLimit {
     }
 }
 
-/// A file that is encoded while it is sent. No thread waits for the client, because each piece is a job of its own.
+/// A file that is encoded while it is sent. No thread waits for the client, because each piece is a separate job.
 pub struct EncodedFile {
     /// `None` while a job has the state, at the end of the file, and after an error.
     state: Option<EncodeState>,

@@ -182,7 +182,7 @@ impl Entry {
         self.retire();
     }
 
-    /// Returns the replacement of a retired entry.
+    /// Returns the replacement of a retired entry; `None` if it has none, or if the replacement is retired too.
     pub fn replacement(&self) -> Option<Arc<Entry>> {
         self.replacement.get()?.upgrade().filter(|entry| !entry.is_retired())
     }
@@ -251,15 +251,15 @@ impl Asset {
         }
     }
 
-    /// Returns the variant with `coding`: `None` if it was not encoded yet, `Some(None)` if encoding does not make the
-    /// content shorter.
+    /// Returns the variant with `coding`. Returns `None` if it was not encoded yet, or for identity. Returns
+    /// `Some(None)` if encoding does not make the content shorter.
     #[inline]
     pub fn encoded(&self, coding: Coding) -> Option<Option<&Variant>> {
         let index = PREFERRED_CODINGS.iter().position(|preferred| *preferred == coding)?;
         self.encoded[index].get().map(Option::as_deref)
     }
 
-    /// Sets the variant with `coding`. Returns false if another worker has already set it.
+    /// Sets the variant with `coding`. Returns false if another worker has already set it, or for identity.
     pub fn set_encoded(&self, coding: Coding, variant: Option<Box<Variant>>) -> bool {
         let index = PREFERRED_CODINGS.iter().position(|preferred| *preferred == coding);
         index.is_some_and(|index| self.encoded[index].set(variant).is_ok())

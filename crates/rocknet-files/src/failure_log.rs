@@ -26,9 +26,9 @@ fn cause<'c>(tree: &'c Tree, level: Level, what: &'static str) -> Cause<'c> {
     }
 }
 
-/// Logs 403 for a file or folder that this process has no permission to read, because of its mode or owner, or those
-/// of a folder above it. Also logs 403 for a symbolic link to a file of another owner, if `symlinks` forbids such
-/// links.
+/// Logs 403 for a file or folder that this process has no permission to read. The reason is its mode or owner, or the
+/// mode or owner of a folder above it. Also logs 403 for a symbolic link to a file of another owner, if `symlinks`
+/// forbids such links.
 pub fn forbidden(tree: &Tree, relative: &[u8]) {
     if cause(tree, Level::WARN, FORBIDDEN).may_be_logged() {
         let file = tree.folder().join(&*String::from_utf8_lossy(relative));

@@ -55,7 +55,7 @@ fn full(variant: &Variant) -> Choice<'_> {
 
 /// Selects the response to a request that has one of the [`SELECTING_FIELDS`].
 fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
-    // True if the request asks for ranges that this server may apply.
+    // True if the request has a `Range` field that this server may apply.
     let ranged =
         request.method == Method::Get && request.fields.contains(KnownField::Range) && asset.status == Status::OK;
     let variant = match negotiated_variant(asset, request, ranged) {

@@ -49,8 +49,8 @@ pub enum NameClass {
     File,
 }
 
-/// File extensions that PHP runs on some servers. RockNet does not run such files, and refuses them because otherwise
-/// their source would be sent.
+/// File extensions that PHP runs on some servers. RockNet does not run these files, and it refuses them, because it
+/// would otherwise send their source.
 const CODE: [&str; 9] = ["phtml", "phar", "pht", "phps", "php3", "php4", "php5", "php7", "php8"];
 /// Name of the folders in which applications store uploads. An uploaded file must never be run.
 const UPLOADS: &str = "uploads";

@@ -34,7 +34,8 @@ pub struct Tree {
     pub symlinks: confined_fs::Symlinks,
     /// True if scripts are run. Otherwise they are ordinary files.
     pub runs_scripts: bool,
-    /// Path of the folder of CGI programs below the root, with a leading and without a trailing slash.
+    /// Path of the folder of CGI programs below the root, with a leading and without a trailing slash; `None` without
+    /// CGI programs.
     programs: Option<Box<str>>,
     /// Maximum size of a file whose content is cached in memory, in bytes.
     pub max_cached_file: u64,
@@ -114,7 +115,8 @@ impl Tree {
         rest.is_some_and(|rest| rest.starts_with(b"/"))
     }
 
-    /// Returns the path of the folder of CGI programs, with a leading and without a trailing slash.
+    /// Returns the path of the folder of CGI programs, with a leading and without a trailing slash; `None` without CGI
+    /// programs.
     pub fn programs(&self) -> Option<&str> {
         self.programs.as_deref()
     }

@@ -40,8 +40,8 @@ pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<us
 /// inspected only if the draws find no second server.
 ///
 /// A draw is accepted with the probability of the server's weight divided by `heaviest`, the greatest weight. `get`
-/// returns the server at an index if it is available. Returns `None` if a few draws found no available server.
-/// Inspecting all servers is then cheaper.
+/// returns the server at an index if it is available. Returns `None` if the draws found no available server. The caller
+/// then inspects all servers, which costs less than further draws.
 pub fn sample_two(
     count: usize,
     heaviest: f64,
@@ -103,7 +103,8 @@ pub fn round_robin(all: &[Candidate], turn: usize) -> Option<usize> {
 
 /// Picks the server with the highest hash score for a key (rendezvous hashing; Thaler and Ravishankar, 1998).
 ///
-/// A key keeps its server while that server is available. When a server becomes unavailable, only its own keys move.
+/// A key keeps its server while that server is available. When a server becomes unavailable, only the keys of this
+/// server move. Returns `None` if `all` is empty.
 pub fn rendezvous(all: &[Candidate], key: &[u8]) -> Option<usize> {
     let score = |candidate: &Candidate| {
         let hash = FixedState::with_seed(candidate.name_hash).hash_one(key);

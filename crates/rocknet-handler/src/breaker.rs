@@ -107,7 +107,7 @@ mod tests {
     use Event::{Begin, Fail, Pass, Succeed};
 
     /// Applies events at their times, and checks after each whether a request is admitted. A row is the time in
-    /// milliseconds, the event, and the expected answer.
+    /// milliseconds, the event, and the expected result.
     #[track_caller]
     fn check(rules: Rules, rows: &[(u64, Event, bool)]) {
         let mut breaker = Breaker::default();

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use rocknet_config::model::Network;
 
-/// Address of a client: that of the peer, or the one that a trusted proxy reports.
+/// Address of a client: the address of the peer, or the address that a trusted proxy reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
     /// A client with an IP address.

@@ -88,9 +88,9 @@ impl Clock {
     }
 }
 
-/// Number of requests of which one is timed, if its response is immediate (sent without waiting). Timing needs two
-/// readings of the clock. They cost 45 ns with `clocksource=tsc` (measured on a Xeon), and two system calls with other
-/// clock sources. An immediate response takes less than a microsecond.
+/// One in this number of requests is timed. Its duration is used only if its response is immediate (sent without
+/// waiting). Timing needs two readings of the clock. They cost 45 ns with `clocksource=tsc` (measured on a Xeon), and
+/// two system calls with other clock sources. An immediate response takes less than a microsecond.
 const SAMPLE_EVERY: u8 = 64;
 
 /// Measures the duration of immediate responses by sampling. Responses between two samples get the duration of the last

@@ -46,6 +46,6 @@ pub struct Exchange {
     pub peer: Client,
     /// Parameters of the TLS handshake. `None` for a connection without TLS.
     pub tls: Option<Rc<TlsInfo>>,
-    /// User whose password the server has verified (`auth`).
+    /// User whose password the server has verified (`auth`); `None` if the route needs no password.
     pub user: Option<Arc<str>>,
 }

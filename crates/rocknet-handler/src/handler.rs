@@ -55,7 +55,7 @@ pub struct ExchangeRef<'a> {
     pub client: Client,
     /// Parameters of the TLS handshake. `None` for a connection without TLS.
     pub tls: Option<&'a TlsInfo>,
-    /// User whose password the server has verified (`auth`).
+    /// User whose password the server has verified (`auth`); `None` if the route needs no password.
     pub user: Option<&'a str>,
 }
 

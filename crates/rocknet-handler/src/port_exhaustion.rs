@@ -1,8 +1,8 @@
 //! Pauses connecting to destinations for which the system has no local port left.
 //!
 //! A connection needs a local port that no other connection to the same address uses. When all are in use, `connect`
-//! searches the whole range before it fails with `EADDRNOTAVAIL`. This search takes about 2 ms. A worker that tries
-//! this for each request does no other work.
+//! searches the whole range before it fails with `EADDRNOTAVAIL`. This search takes about 2 ms. A worker that calls
+//! `connect` for each request would do nothing but search.
 
 use std::collections::BTreeMap;
 use std::future::Future;

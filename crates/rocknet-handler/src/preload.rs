@@ -71,8 +71,8 @@ impl Preloads {
     }
 }
 
-/// Returns the targets that a response's own `Link` fields preload, except those marked `nopush`. Only absolute paths
-/// on the same host are returned, at most 32.
+/// Returns the targets that the `Link` fields of a response preload, except targets marked `nopush`. Only absolute
+/// paths on the same host are returned, at most 32.
 pub fn link_targets(fields: &FieldList) -> impl Iterator<Item = &[u8]> {
     fields
         .iter()

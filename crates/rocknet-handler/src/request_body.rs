@@ -91,8 +91,8 @@ pub struct BodyChannel {
     has_progressed: Cell<bool>,
     /// Wakes the handler when a chunk or the end was put in.
     consumer_waker: RefCell<Option<Waker>>,
-    /// Wakes the protocol when the handler requests a chunk. Needed because a handler whose response has begun may do
-    /// so from a task other than that of the connection.
+    /// Wakes the protocol when the handler requests a chunk. Needed because a handler whose response has begun may
+    /// request chunks from another task than the task of the connection.
     producer_waker: RefCell<Option<Waker>>,
 }
 

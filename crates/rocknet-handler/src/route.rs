@@ -19,7 +19,7 @@ pub struct Route {
     pub label: SiteLabel,
     /// Pattern of its paths as in the configuration; [`ROOT_PATTERN`] for the site itself.
     pub pattern: Arc<str>,
-    /// Number of the route in the metrics of the server; 0 for a route without metrics of its own.
+    /// Number of the route in the metrics of the server; 0 for a route that has no separate metrics.
     pub number: u32,
     /// Settings of the whole server.
     pub server: Arc<ServerSettings>,
@@ -79,7 +79,8 @@ impl Default for ServerSettings {
 }
 
 impl Route {
-    /// Prepares the settings of a route. `headers` are the fields of the settings, with those that the server adds.
+    /// Prepares the settings of a route. `headers`: the header fields of the settings, and the header fields that the
+    /// server adds.
     ///
     /// # Errors
     ///
@@ -109,7 +110,7 @@ impl Route {
         })
     }
 
-    /// Returns the resources of the page at a decoded path.
+    /// Returns the resources of the page at a decoded path; `None` if there are none.
     pub fn preloads(&self, path: &str) -> Option<&Arc<Preloads>> {
         self.preloads.find(path)?.0.as_ref()
     }

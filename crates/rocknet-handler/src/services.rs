@@ -101,8 +101,8 @@ impl Services {
         self.locals.borrow_mut().push((TypeId::of::<T>(), local));
     }
 
-    /// Returns the worker's value of type `T`, if there is one. The search is linear, because there are two or three
-    /// values.
+    /// Returns the worker's value of type `T`; `None` if none was added. The search is linear, because there are two or
+    /// three values.
     pub fn get<T: WorkerLocal>(&self) -> Option<Rc<T>> {
         let locals = self.locals.borrow();
         let (_, local) = locals.iter().find(|(id, _)| *id == TypeId::of::<T>())?;

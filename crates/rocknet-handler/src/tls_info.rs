@@ -10,9 +10,9 @@ pub struct TlsInfo {
     /// TLS version.
     pub version: Option<ProtocolVersion>,
     suite: Option<CipherSuite>,
-    /// Server name that the client requested (SNI), in lower case.
+    /// Server name that the client requested (SNI), in lower case; `None` if it requested none.
     pub server_name: Option<Box<str>>,
-    /// Certificate of the client, whose private key the client has proved to hold.
+    /// Certificate of the client, whose private key the client has proved to hold. `None` if it sent none.
     pub client: Option<ClientCertificate>,
 }
 

@@ -71,12 +71,13 @@ impl<T: Copy> HostTable<T> {
         self.default.replace(value)
     }
 
-    /// Returns the value for names that are not in the table.
+    /// Returns the value for names that are not in the table; `None` if it was not set.
     pub fn default_value(&self) -> Option<T> {
         self.default
     }
 
-    /// Returns the value for `host`, which must be in lower case and without a port.
+    /// Returns the value for `host`, which must be in lower case and without a port; `None` if the name is not in the
+    /// table and there is no default.
     pub fn lookup(&self, host: &str) -> Option<T> {
         self.lookup_named(host).or(self.default)
     }

@@ -216,7 +216,7 @@ impl Rule {
         })
     }
 
-    /// Returns the range of the decoded path that the star matched, if all conditions hold.
+    /// Returns the range of the decoded path that the star matched; `None` if a condition does not hold.
     fn matches(
         &self,
         request: &Request<'_>,

@@ -204,7 +204,7 @@ fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) {
 
 /// Appends the text that the star matched, encoded for this part of the URL.
 fn push_star(out: &mut Vec<u8>, request: &RequestTarget<'_>, star: &Range<usize>, part: UrlPart) {
-    // In a query, `+`, `&` and `=` have a meaning of their own, so only unreserved characters are kept unencoded.
+    // In a query, `+`, `&` and `=` are syntax, so only unreserved characters are kept unencoded.
     let keep = if part == UrlPart::Query { is_unreserved } else { is_path };
     let decoded = request.path.as_bytes();
     match raw_range(request.raw_path, decoded, star) {

@@ -80,7 +80,8 @@ impl<T> RouteTrie<T> {
         Ok(())
     }
 
-    /// Returns the value of the most specific pattern that matches the path.
+    /// Returns the value of the most specific pattern that matches the path, with the match; `None` if no pattern
+    /// matches.
     pub fn find(&self, path: &str) -> Option<(&T, RouteMatch)> {
         if self.values.is_empty() {
             return None;

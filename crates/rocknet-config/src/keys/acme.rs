@@ -10,7 +10,8 @@ use crate::choice::Choice;
 use crate::model::{Challenge, KnownCa};
 use crate::units;
 
-/// Default of `wait` of `dns`. NOTIFY (RFC 1996) updates the other servers of a zone within a second or two.
+/// Default of the key `wait` in the table `dns`. NOTIFY (RFC 1996) updates the other servers of a zone within a second
+/// or two.
 pub(crate) const DNS_WAIT: Duration = Duration::from_secs(5);
 
 pub(super) const KEYS: &[Key] = &[

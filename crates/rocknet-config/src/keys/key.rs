@@ -21,8 +21,8 @@ pub struct Key {
     pub(crate) targets: &'static [Target],
     /// Group in which `rocknet explain` lists the key; `None` if it does not list the key.
     pub(crate) group: Option<SettingGroup>,
-    /// Example: lines of TOML in the section of the key, or with a header of their own. Empty if the key has no
-    /// example.
+    /// Example: lines of TOML that belong in the section of the key, or that begin with a header. Empty if the key has
+    /// no example.
     pub example: &'static str,
     /// Names of the setting in other servers. If the operator writes one of them, the check proposes this key.
     pub foreign_names: &'static [&'static str],

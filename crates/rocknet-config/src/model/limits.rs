@@ -44,8 +44,8 @@ with_defaults! {
         pub connections: Option<usize> = None,
         /// Time that exchanges in flight get to finish when the server stops.
         pub shutdown: Duration = Duration::from_secs(10),
-        /// Time that the connections of the old process get to finish after an upgrade, and those of an address or a
-        /// worker that a reload has removed.
+        /// Time that the connections of the old process get to finish after an upgrade. It also applies to the
+        /// connections of an address or a worker that a reload has removed.
         pub upgrade_drain: Duration = Duration::from_secs(3600),
     }
 }

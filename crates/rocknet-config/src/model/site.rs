@@ -15,8 +15,8 @@ pub struct Site {
     /// Name as in the configuration: `example.com`, `*.example.com`, `:8081`, `10.0.0.1` or `default`.
     pub name: String,
     /// Host names of the site, in lower case and without port: its own name, then its aliases. Empty for a site that is
-    /// named by address or port, or `default`: such a site serves the host names that no other site on its
-    /// listeners has.
+    /// named by address or port, or is named `default`. A site without names serves the host names that no other site
+    /// on its listeners has.
     pub names: Vec<HostPattern>,
     /// Listeners.
     pub listen: Vec<Listen>,

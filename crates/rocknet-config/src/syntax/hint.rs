@@ -190,7 +190,8 @@ pub(crate) fn broken_value(sources: &Sources, broken: &BrokenValue) -> Finding {
     }
 }
 
-/// Returns the span of the value around a position: up to a space, comma, bracket, `=` or `#` on each side.
+/// Returns the span of the value around the start of a span: up to white space, a comma, bracket, brace, `=` or `#` on
+/// each side.
 fn token(sources: &Sources, span: Span) -> Option<Span> {
     let text = sources.text(span.file);
     let at = span.start as usize;

@@ -129,7 +129,7 @@ pub(crate) enum WordOrFile {
     File(PathBuf),
 }
 
-/// Reads a word or the path of a file. `example`: a path that the error message suggests.
+/// Reads a word or the path of a file; `None` after an error. `example`: a path that the error message suggests.
 pub(crate) fn word_or_file(
     check: &mut Check<'_>,
     key: &str,
@@ -165,7 +165,8 @@ pub(crate) fn word_or_file(
     Some(WordOrFile::File(check.resolve(node.span, text)))
 }
 
-/// Returns `None` and reports the error if a text is empty or cannot be the path that was meant.
+/// Reports an error and returns `None` if a text is empty, has a control character, or begins with `~`. Returns
+/// `Some(())` for any other text.
 fn check_path(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
     // Text as it is written in the file, with its quotes and escape sequences.
     let raw = check.sources.slice(span);

@@ -66,8 +66,7 @@ pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
     Ok(())
 }
 
-/// Checks the syntax of a target. Unlike [`target`], this function accepts a target that the pattern of its own
-/// redirect matches.
+/// Checks the syntax of a target. Unlike [`target`], this function accepts a target that `from` matches.
 pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> {
     let shown = short(text);
     let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));

@@ -130,8 +130,8 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
 /// Merges `headers` into the inherited fields, by name without regard to case.
 pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let entries = map(written);
-    // Both maps have lower-case names as keys, because names that differ only in case are the same field. The values
-    // are the spans of the fields read so far, and the inherited names as written.
+    // Both maps have lower-case names as keys, because names that differ only in case are the same field. `written`
+    // contains the spans of the fields read so far, and `inherited` contains the inherited names as written.
     let mut written: HashMap<String, Span> = HashMap::with_capacity(entries.len());
     let mut inherited: HashMap<String, String> = match entries.is_empty() {
         true => HashMap::new(),

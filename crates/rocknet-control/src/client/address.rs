@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::error::ClientError;
 
-/// Maximum time for a TCP connection. The address is on this machine; a port that is forwarded by SSH is accepted at
-/// once, and its other end is reached later.
+/// Maximum time to open a TCP connection. It is short because the address is on this machine. For a forwarded port, the
+/// SSH client accepts the connection at once, before it reaches the server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Address of the control API of a server.
@@ -18,8 +18,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub enum ServerAddress {
     /// Path of the control socket.
     Socket(PathBuf),
-    /// TCP address of this machine: that of the server itself, or a port that SSH forwards to it. The token is sent in
-    /// the clear, so [`Client::connect_to`](super::Client::connect_to) refuses an address of another machine.
+    /// TCP address of this machine: the address of the server, or a port that SSH forwards to the server. The token is
+    /// sent in the clear, so [`Client::connect_to`](super::Client::connect_to) refuses an address of another machine.
     Tcp {
         /// Address, whose IP address is a loopback address.
         address: SocketAddr,

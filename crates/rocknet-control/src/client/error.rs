@@ -10,9 +10,9 @@ use crate::api::ApiError;
 /// Reason why a server could not be queried.
 #[derive(Debug)]
 pub enum ClientError {
-    /// Nothing listens at the socket.
+    /// Nothing listens at the socket or TCP address. Contains the path of the socket, or the TCP address as text.
     NotRunning(PathBuf),
-    /// The user has no access to the socket.
+    /// The user has no access to the socket or TCP address, as in `NotRunning`.
     NoAccess(PathBuf),
     /// The TCP address is not on this machine, so the token would be sent over a network in the clear.
     NotLocal(SocketAddr),

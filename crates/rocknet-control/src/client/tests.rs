@@ -1,4 +1,4 @@
-//! The client against servers that send fixed responses.
+//! Tests of the client with servers that send fixed responses.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixListener;

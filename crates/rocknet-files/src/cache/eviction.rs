@@ -1,5 +1,5 @@
-//! The eviction queues of the cache, one for each bound: total bytes and entries, open files, and the bytes of the
-//! kinds whose paths clients choose.
+//! The eviction queues of the cache, one for each bound: total bytes and entries, open files, bytes of fallbacks, and
+//! bytes of missing paths.
 
 use super::eviction_queue::{EvictionQueue, Position};
 use super::key::{Key, MAX_ENTRIES};
@@ -26,10 +26,10 @@ impl Bound {
     pub const EACH: [Bound; 4] = [Bound::Fallbacks, Bound::Missing, Bound::OpenFiles, Bound::Total];
 }
 
-/// Positions of one entry in the queues, by [`Bound`].
+/// Positions of one entry in the queues, indexed by [`Bound`]; `None` for a bound that does not count the entry.
 pub(super) type Positions = [Option<Position>; Bound::EACH.len()];
 
-/// The eviction queues of all bounds, by [`Bound`].
+/// The eviction queues of all bounds, indexed by [`Bound`].
 pub(super) struct EvictionQueues([EvictionQueue; Bound::EACH.len()]);
 
 impl EvictionQueues {

@@ -7,8 +7,8 @@ use super::key::Key;
 
 /// Entries that share a limit, oldest first.
 ///
-/// The entries are in a map by position. In an ordinary queue, a removed entry would leave its key behind, and with
-/// paths of 8 KiB such keys would use more memory than the entries.
+/// The entries are in a map by position, so that any entry can be removed. In an ordinary queue, the keys of removed
+/// entries would remain, and with paths of 8 KiB these keys would use more memory than the entries.
 pub(super) struct EvictionQueue {
     queue: BTreeMap<Position, QueuedEntry>,
     next: Position,
@@ -62,7 +62,7 @@ impl EvictionQueue {
         position
     }
 
-    /// Removes and returns the oldest entry.
+    /// Removes and returns the oldest entry; `None` if the queue is empty.
     pub fn pop(&mut self) -> Option<QueuedEntry> {
         let (_, queued) = self.queue.pop_first()?;
         self.used -= queued.share;

@@ -219,8 +219,8 @@ impl FileCache {
         }
     }
 
-    /// Stops the thread and drops all entries. Returns true if the thread ended before `deadline`. Later queries of the
-    /// shared cache return `None`.
+    /// Stops the thread and drops all entries. Returns true if the thread ended before `deadline`, or if this method
+    /// was called before. Later queries of the shared cache return `None`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let running = self.thread.running().take();
         running.is_none_or(|running| {

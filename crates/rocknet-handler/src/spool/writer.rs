@@ -8,7 +8,7 @@ use super::body::{FileHandle, SpoolFile, SpooledBody};
 use super::store::{self, Bounds, Error, Reservation, Store};
 
 /// Size of one write to the disk in bytes. It is small enough that 256 uploads at once fit into the default of
-/// `server.spool.memory` (64 MiB), and large enough that the hand-over to the pool costs little in comparison.
+/// `server.spool.memory` (64 MiB), and large enough that starting a job of the pool costs little in comparison.
 const PIECE: usize = 256 * 1024;
 /// Size of the first allocation in bytes. Most forms are shorter.
 const FIRST_ALLOCATION: usize = 4096;

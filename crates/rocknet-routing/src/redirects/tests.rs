@@ -30,7 +30,7 @@ fn location(from: &str, to: &str, request: &RequestTarget<'_>) -> Option<String>
     Some(String::from_utf8(location).expect("a location is ASCII"))
 }
 
-/// Decodes and normalizes a raw path as far as these tests need: percent-encoding and `//`.
+/// Decodes the percent-encoding of a raw path and reduces `//` to `/`. These tests need no other normalization.
 fn decoded(raw: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), raw.as_bytes());
     while let Some(&byte) = rest.first() {

@@ -39,7 +39,7 @@ fn rewrite(path: &str, to: &str) -> model::Rule {
     rule(when, RuleAction::Rewrite(to.into()), false)
 }
 
-/// Applies rules to a GET request for `www.example.com` without TLS, which Googlebot sends.
+/// Applies rules to a GET request without TLS for `www.example.com`. Its `User-Agent` is Googlebot.
 fn apply(rules: &[model::Rule], target: &str) -> RuleOutcome {
     let rules = Rules::new(rules).expect("valid rules").expect("at least one rule");
     let fields = [(KnownField::UserAgent, &b"Googlebot/2.1"[..])];

@@ -36,7 +36,8 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
         return None;
     }
     let upstream = upstream(check, to, false)?;
-    // The check of the scheme above already ensures this for the schemes that `upstream` knows today.
+    // Cannot happen at present: the check above refuses every scheme except `http`, and sockets have neither TLS nor
+    // HTTP/2 here.
     if upstream.is_secure || upstream.http2 {
         let message = "`mirror` sends copies in HTTP/1.1 without TLS";
         check.error(Code::BadValue, to.span, message, EXAMPLE);

@@ -20,7 +20,8 @@ const MAX_NAME: usize = 253;
 /// Help for a server whose address is missing or invalid.
 pub(super) const EXAMPLE: &str = "write the address of the server: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
 
-/// Reads the servers of a proxy. `http2`: true if requests use HTTP/2; `http://` is then refused in favour of `h2c://`.
+/// Reads the servers of a proxy; `None` after an error. `http2`: value of the key `http2`. If it is true, `http://` is
+/// refused, because HTTP/2 without TLS is written as `h2c://`.
 pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Vec<WeightedUpstream>> {
     let items = typed::elements(node);
     if items.is_empty() {
@@ -88,7 +89,7 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
     Some(all)
 }
 
-/// Reads one server: a URL, or `unix:` and a path. `http2`: as in [`upstreams`].
+/// Reads one server: a URL, or `unix:` and a path; `None` after an error. `http2`: as in [`upstreams`].
 pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Upstream> {
     let written = node.written()?;
     let text = written.value.as_str();

@@ -91,8 +91,8 @@ impl CacheThread {
         }
     }
 
-    /// Applies the outcome of a lookup by a job or a worker: stores the entry if necessary, ends the load job in
-    /// progress, if there is one, and replies to the queries that wait for it.
+    /// Applies the outcome of a lookup by a job or a worker: stores the entry if necessary, and replies to the queries
+    /// that wait for it. Drops the load job in progress, if there is one.
     pub(super) fn finish_load(&mut self, key: &Key, outcome: LoadOutcome) {
         let Some(state) = self.entries.get_mut(key) else { return };
         state.loading = None;

@@ -175,7 +175,7 @@ fn one_job_serves_all_queries_for_a_path() {
     let (mut first, mut second, third) = (stepped.query(), stepped.query(), stepped.query());
     stepped.take_messages(3);
     drop(third);
-    // The outcome of the job.
+    // The message with the outcome of the job.
     stepped.take_messages(1);
     assert!(is_found(&poll(&mut first)) && is_found(&poll(&mut second)));
     assert_eq!(stepped.thread.jobs, 1);
@@ -188,7 +188,7 @@ fn a_query_is_served_and_the_entry_is_stored_if_an_insert_arrives_during_a_job()
     stepped.take_messages(1);
     stepped.open();
     let found = stepped.find();
-    // The insert, and the outcome of the job.
+    // The messages with the insert and with the outcome of the job.
     stepped.take_messages(2);
     assert!(is_found(&poll(&mut query)));
     let stored = &stepped

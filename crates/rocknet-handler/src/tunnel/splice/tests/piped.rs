@@ -4,7 +4,7 @@ use rocknet_io::pipe::PIPE_BYTES;
 
 use super::*;
 
-/// Bytes that one call receives, and that one call of the tests sends.
+/// Number of bytes that one call receives, and that one call in a test sends.
 const PIECE: usize = 64 * 1024;
 /// Far more pieces than are copied before bulk mode begins.
 const PIECES: usize = 64;
