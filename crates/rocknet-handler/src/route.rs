@@ -110,7 +110,7 @@ impl Route {
         })
     }
 
-    /// Returns the resources of the page at a decoded path; `None` if the route has none.
+    /// Returns the resources of the page at a decoded path; `None` if the page has none.
     pub fn preloads(&self, path: &str) -> Option<&Arc<Preloads>> {
         self.preloads.find(path)?.0.as_ref()
     }
