@@ -77,9 +77,14 @@ impl DashboardClient {
         format!("Cookie: {}\r\n", rest.split(';').next().unwrap())
     }
 
+    /// Opens a connection to the dashboard.
+    pub fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).unwrap()
+    }
+
     /// Sends a request with header fields, each with its line end.
     pub fn send(&self, method: &str, path: &str, fields: &str, body: &str) -> DashboardReply {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut stream = self.connect();
         let (host, length) = (&self.address, body.len());
         let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
         let request = format!("{head}Content-Length: {length}\r\n{fields}\r\n{body}");

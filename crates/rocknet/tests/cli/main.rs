@@ -13,6 +13,7 @@ mod dashboard_add;
 mod dashboard_client;
 mod dashboard_instructions;
 mod dashboard_pages;
+mod dashboard_streams;
 mod error_log;
 mod failures;
 mod hardening;
