@@ -264,7 +264,12 @@ impl Server {
 
     /// Polls `status` until `is_met` returns true. `what` describes the condition in the failure message.
     pub fn wait_for(&mut self, what: &str, is_met: impl Fn(Status) -> bool) -> Status {
-        let deadline = Instant::now() + DEADLINE;
+        self.wait_for_within(DEADLINE, what, is_met)
+    }
+
+    /// Polls `status` as [`wait_for`](Self::wait_for) does, for at most `limit`.
+    pub fn wait_for_within(&mut self, limit: Duration, what: &str, is_met: impl Fn(Status) -> bool) -> Status {
+        let deadline = Instant::now() + limit;
         loop {
             let status = self.status();
             if is_met(status) {
