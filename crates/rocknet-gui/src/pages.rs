@@ -22,7 +22,7 @@ mod websites;
 
 use crate::act::{Act, PageName};
 use crate::job::Absence;
-use crate::model::{Link, Model};
+use crate::model::{Link, Model, Question};
 use crate::screen::{Banner, Body, Button, Mark, Screen};
 use crate::words::{Words, fill};
 
@@ -97,16 +97,15 @@ pub fn server_state(model: &Model) -> ServerState {
 /// Returns the contents of the window for the present state.
 pub fn screen(model: &Model) -> Screen {
     let screen = match model.page {
+        // Before the states without a server, which do not answer the question: the page could not be left.
+        _ if model.question() == Some(Question::Leave) => questions::screen(model, &Question::Leave),
         PageName::Settings => return settings::screen(model),
         PageName::Databases => databases::screen(model),
         _ if !shows_contents(model) => Screen {
             body: Body::Message(states::without_server(model)),
             ..Screen::default()
         },
-        PageName::EditWebsite | PageName::EditText if model.question().is_some() => match model.question() {
-            Some(question) => questions::screen(model, &question),
-            None => Screen::default(),
-        },
+        _ if model.question() == Some(Question::Conflict) => questions::screen(model, &Question::Conflict),
         PageName::EditWebsite => edit_website::screen(model),
         PageName::EditText => edit_text::screen(model),
         PageName::Websites => websites::screen(model),

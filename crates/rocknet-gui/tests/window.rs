@@ -23,7 +23,7 @@ use rocknet_control::site_form::{FieldInput as KeyInput, SiteField, SiteForm};
 use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status, UpstreamSummary};
 use rocknet_gui::act::{Act, FieldId, PageName};
 use rocknet_gui::job::{Absence, DatabaseReport, Inspection, PhpReport, Poll, Report, StartFailure, UpstreamReport};
-use rocknet_gui::model::{Fetched, Model, Settings};
+use rocknet_gui::model::{Fetched, Model, Question, Settings};
 use rocknet_gui::screen::Body;
 use rocknet_gui::theme::ThemeChoice;
 use rocknet_gui::words::Language;
@@ -327,6 +327,13 @@ fn add_website(window: &mut Window, model: &mut Model) {
         assert!(colours(window).len() > 4);
         press_all(window, model, kind);
     }
+    model.act(Act::Cancel);
+    assert_eq!(model.question(), Some(Question::Leave));
+    window.show(model);
+    settle(window);
+    press_all(window, model, "question");
+    model.act(Act::Discard);
+    assert_eq!(model.page, PageName::Websites);
 }
 
 /// Draws the form of a website, the text of the configuration, the differences of a change, and a question.

@@ -94,6 +94,11 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// Returns true if the user has filled in a field, and the website is not being saved yet.
+    pub fn has_input(&self) -> bool {
+        self.stage == DraftStage::Filling && !self.chosen.is_empty()
+    }
+
     /// Takes a text that the user has typed or chosen.
     pub fn set(&mut self, field: FieldId, text: &str, websites: &Websites) {
         self.chosen.insert(field);

@@ -1,5 +1,6 @@
 //! Questions before unsaved input is lost, and after an edit by another program.
 
+use super::draft::Draft;
 use super::{Effect, Fetched, Model};
 use crate::act::{Act, FieldId, PageName};
 
@@ -29,6 +30,7 @@ impl Model {
     /// Returns true if the page has input that is not saved.
     pub fn has_unsaved_input(&self) -> bool {
         match (self.page, &self.site_edit, &self.text_edit) {
+            (PageName::AddWebsite, ..) => self.draft.as_ref().is_some_and(Draft::has_input),
             (PageName::EditWebsite, Fetched::Loaded(edit), _) => edit.has_changes(),
             (PageName::EditText, _, Fetched::Loaded(edit)) => edit.has_changes(),
             _ => false,
@@ -54,6 +56,7 @@ impl Model {
             return Vec::new();
         };
         match self.page {
+            PageName::AddWebsite => self.draft = None,
             PageName::EditWebsite => self.site_edit = Fetched::Missing,
             PageName::EditText => {
                 if let Fetched::Loaded(edit) = &mut self.text_edit {

@@ -164,6 +164,24 @@ fn a_failed_reload_is_shown_on_every_page() {
 }
 
 #[test]
+fn a_page_with_input_can_be_left_without_a_server() {
+    for absence in [Absence::Stopped(true), Absence::WrongToken("example.com:7625".into())] {
+        let mut model = online(1);
+        model.act(Act::AddSite);
+        model.act(Act::SetField(FieldId::Name, "shop.test".to_owned()));
+        model.report(Report::Absent(absence.clone()));
+        model.act(Act::Show(PageName::Settings));
+        let Body::Message(question) = screen(&model).body else {
+            panic!("{absence:?}: no question")
+        };
+        let actions: Vec<&Act> = question.actions.iter().map(|button| &button.act).collect();
+        assert_eq!(actions, [&Act::Stay, &Act::Discard], "{absence:?}");
+        model.act(Act::Discard);
+        assert_eq!((model.page, model.question()), (PageName::Settings, None));
+    }
+}
+
+#[test]
 fn problems_are_shown_after_leaving_a_field() {
     let mut model = online(1);
     model.act(Act::AddSite);

@@ -185,6 +185,33 @@ fn unsaved_input_is_asked_about_before_it_is_lost() {
     assert_eq!((model.page, model.question()), (PageName::Websites, None));
 }
 
+#[test]
+fn a_new_website_is_asked_about_before_its_input_is_lost() {
+    let folder = || Act::SetField(FieldId::Folder, "/srv/shop".to_owned());
+    for act in [
+        Act::Cancel,
+        Act::Show(PageName::Logs),
+        Act::AddSite,
+        Act::EditText,
+        Act::Quit,
+    ] {
+        let mut model = online(&["a.test"]);
+        model.act(Act::AddSite);
+        model.act(folder());
+        assert_eq!(model.act(act.clone()), [], "{act:?}");
+        model.act(Act::Stay);
+        assert_eq!(model.draft.as_ref().unwrap().folder, "/srv/shop");
+        model.act(act.clone());
+        let effects = model.act(Act::Discard);
+        assert_eq!(model.question(), None);
+        match act {
+            Act::Quit => assert_eq!(effects, [Effect::Quit]),
+            Act::AddSite => assert_eq!(model.draft.as_ref().unwrap().folder, ""),
+            _ => assert_ne!(model.page, PageName::AddWebsite, "{act:?}"),
+        }
+    }
+}
+
 fn text(revision: &str, text: &str) -> Report {
     Report::ConfigText(Ok(Box::new(ConfigText {
         file: "/r.toml".into(),
