@@ -215,6 +215,8 @@ pub enum Report {
     Log(Vec<LogEvent>),
     /// The server refuses to send its logs. `None`: the token of this program does not permit it.
     LogsRefused(Option<String>),
+    /// The logs are followed again after their stream was cut. The recent lines arrive again.
+    LogsResumed,
     Inspected(PathBuf, Inspection),
     /// Addresses of development servers.
     FoundServers(Vec<String>),

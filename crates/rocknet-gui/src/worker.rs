@@ -37,7 +37,7 @@ use crate::ways::{NoRestart, Starter, Ways};
 use connection::Places;
 use desktop::SchemeQuery;
 use launch::Launcher;
-use log_stream::{LogStream, Refusal};
+use log_stream::{LogStream, StreamEnd};
 use service_state::ServiceState;
 use units::{Systemd, UnitFailure, UnitVerb};
 
@@ -119,11 +119,12 @@ impl Worker {
                 self.report_ended();
             }
             if let Some(batch) = self.logs.take(now) {
-                (self.report)(match batch {
-                    Ok(lines) => Report::Log(lines),
-                    Err(Refusal::Denied) => Report::LogsRefused(None),
-                    Err(Refusal::Failed(error)) => Report::LogsRefused(Some(error)),
-                });
+                match batch {
+                    Ok(lines) => (self.report)(Report::Log(lines)),
+                    Err(StreamEnd::Denied) => (self.report)(Report::LogsRefused(None)),
+                    Err(StreamEnd::Refused(error)) => (self.report)(Report::LogsRefused(Some(error))),
+                    Err(StreamEnd::Cut) => self.resume_logs(),
+                }
             }
             if let Some(wish) = self.desktop.take() {
                 (self.report)(Report::Desktop(wish));
@@ -139,6 +140,17 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+        }
+    }
+
+    /// Follows the logs again after their stream was cut, such as by an upgrade of the server. Without a connection,
+    /// the window requests the logs again once it is connected.
+    fn resume_logs(&mut self) {
+        if self.server.is_some()
+            && let Some(server) = self.places.connected()
+        {
+            self.logs.follow(server);
+            (self.report)(Report::LogsResumed);
         }
     }
 

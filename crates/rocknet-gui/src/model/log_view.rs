@@ -47,6 +47,8 @@ pub struct LogView {
     pub follows: bool,
     /// True if the worker follows the logs of the present server.
     is_followed: bool,
+    /// True until a new line arrives after the logs were followed again. Recent lines before it may be known.
+    is_resuming: bool,
     /// Reason why the server sends no lines; the inner `None`: the token of this program does not permit it.
     pub refusal: Option<Option<String>>,
 }
@@ -61,6 +63,7 @@ impl Default for LogView {
             filter: String::new(),
             follows: true,
             is_followed: false,
+            is_resuming: false,
             refusal: None,
         }
     }
@@ -89,9 +92,22 @@ impl LogView {
         self.lines.clear();
     }
 
+    /// Takes that the logs are followed again. The server sends its recent lines first, and known ones among them are
+    /// not added again.
+    pub fn resume(&mut self) {
+        self.is_resuming = true;
+    }
+
     /// Adds lines.
     pub fn push(&mut self, events: Vec<LogEvent>) {
         for mut event in events {
+            if self.is_resuming {
+                // Lines of the error log have the time in milliseconds, so equal lines are the same line.
+                if self.lines.iter().any(|known| known.event == event) {
+                    continue;
+                }
+                self.is_resuming = false;
+            }
             let is_access = event.kind == LogKind::Access;
             let request = is_access.then(|| RequestLine::parse(&event.line)).flatten();
             if let Some((end, _)) = event.line.char_indices().nth(MAX_LINE) {
@@ -214,6 +230,18 @@ mod tests {
         ] {
             assert_eq!(severity(&event(kind, line)), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn a_resumed_stream_repeats_no_line() {
+        let mut view = LogView::default();
+        let lines = |texts: &[&str]| texts.iter().map(|text| event(LogKind::Error, text)).collect();
+        view.push(lines(&["t1 INFO a", "t2 INFO b"]));
+        view.resume();
+        view.push(lines(&["t1 INFO a", "t2 INFO b", "t3 INFO c", "t3 INFO c"]));
+        let shown: Vec<&str> = view.chosen().map(|line| &*line.event.line).collect();
+        // Only lines before the first new one can be repetitions.
+        assert_eq!(shown, ["t1 INFO a", "t2 INFO b", "t3 INFO c", "t3 INFO c"]);
     }
 
     #[test]

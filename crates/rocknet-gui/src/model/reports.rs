@@ -80,6 +80,7 @@ impl Model {
             }
             Report::Log(events) => self.log.push(events),
             Report::LogsRefused(reason) => self.log.refuse(reason),
+            Report::LogsResumed => self.log.resume(),
             Report::Inspected(folder, inspection) => {
                 if let Some(draft) = &mut self.draft {
                     draft.inspect(&folder, inspection, &self.websites);

@@ -15,21 +15,27 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of lines of a batch. Older ones are dropped, because the window would not keep them either.
 const MAX_BATCH: usize = 2_000;
 
+/// Time after the end of a stream until it is reported, and the logs may be followed again.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// Lines that have arrived but were not yet passed on.
 #[derive(Default)]
 struct Pending {
     lines: VecDeque<LogEvent>,
-    /// Error of the server, which has ended the stream.
-    refusal: Option<Refusal>,
+    /// Reason why the stream has ended; `None` while it is open.
+    ended: Option<StreamEnd>,
 }
 
-/// Refusal of the server to send log lines.
+/// Reason why a stream has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum StreamEnd {
     /// The token of this program does not permit it.
     Denied,
-    /// Another reason, such as too many followers.
-    Failed(String),
+    /// The server refuses it for another reason, such as too many followers.
+    Refused(String),
+    /// The stream was cut, or the process that sent it is stopping. After an upgrade, another process serves the same
+    /// address.
+    Cut,
 }
 
 /// Stream of log lines.
@@ -53,35 +59,40 @@ impl LogStream {
             };
             let ended = Client::connect_to(&server)
                 .and_then(|mut client| client.stream(&Request::Logs(filter), |event| push(&pending, event)));
-            if let Err(ClientError::Api(error)) = ended {
-                let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                pending.refusal = Some(match error.status {
-                    403 => Refusal::Denied,
-                    _ => Refusal::Failed(error.error),
-                });
-            }
+            let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+            pending.ended = Some(match ended {
+                Err(ClientError::Api(error)) if error.status == 403 => StreamEnd::Denied,
+                Err(ClientError::Api(error)) => StreamEnd::Refused(error.error),
+                _ => StreamEnd::Cut,
+            });
         });
     }
 
-    /// Returns the time of the next batch; `None` if the logs are not followed.
+    /// Returns the time of the next batch or end; `None` if the logs are not followed.
     pub fn due(&self) -> Option<Instant> {
-        let (_, taken) = self.followed.as_ref()?;
-        Some(*taken + INTERVAL)
+        let (pending, taken) = self.followed.as_ref()?;
+        let pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_cut = pending.lines.is_empty() && pending.ended == Some(StreamEnd::Cut);
+        Some(*taken + if is_cut { PAUSE } else { INTERVAL })
     }
 
-    /// Returns the lines of a batch that is due; `None` before its time, or if no line came. A refusal is returned
-    /// once, in place of lines.
-    pub fn take(&mut self, now: Instant) -> Option<Result<Vec<LogEvent>, Refusal>> {
+    /// Returns the lines of a batch that is due; `None` before its time, or if no line came. The end of the stream is
+    /// returned once, after the last line; the end of a stream that was cut only after [`PAUSE`]. The logs are then no
+    /// longer followed.
+    pub fn take(&mut self, now: Instant) -> Option<Result<Vec<LogEvent>, StreamEnd>> {
         if self.due().is_none_or(|due| now < due) {
             return None;
         }
         let (pending, taken) = self.followed.as_mut()?;
-        *taken = now;
         let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(refusal) = pending.refusal.take() {
-            return Some(Err(refusal));
+        *taken = now;
+        if !pending.lines.is_empty() {
+            return Some(Ok(pending.lines.drain(..).collect()));
         }
-        (!pending.lines.is_empty()).then(|| Ok(pending.lines.drain(..).collect()))
+        let end = pending.ended.take()?;
+        drop(pending);
+        self.followed = None;
+        Some(Err(end))
     }
 }
 
@@ -106,7 +117,7 @@ mod tests {
     use super::*;
 
     /// Follows a server that sends a fixed response, and returns the first batch.
-    fn first_batch(response: &'static str) -> Result<Vec<LogEvent>, Refusal> {
+    fn first_batch(response: &'static str) -> Result<Vec<LogEvent>, StreamEnd> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -145,8 +156,14 @@ mod tests {
     #[test]
     fn refusals_are_reported() {
         let denied = "HTTP/1.1 403 Forbidden\r\nContent-Length: 13\r\n\r\n{\"error\":\"a\"}";
-        assert_eq!(first_batch(denied), Err(Refusal::Denied));
+        assert_eq!(first_batch(denied), Err(StreamEnd::Denied));
         let full = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 13\r\n\r\n{\"error\":\"b\"}";
-        assert_eq!(first_batch(full), Err(Refusal::Failed("b".to_owned())));
+        assert_eq!(first_batch(full), Err(StreamEnd::Refused("b".to_owned())));
+    }
+
+    #[test]
+    fn the_end_of_a_stream_is_reported() {
+        let empty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(first_batch(empty), Err(StreamEnd::Cut));
     }
 }
