@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::query;
 use crate::text;
 
 /// Maximum size in bytes of a configuration file that programs can replace or edit. Larger ones are edited by hand.
@@ -33,7 +34,7 @@ impl ConfigFileName {
         for (name, value) in form_urlencoded::parse(query) {
             match &*name {
                 "file" if file.is_none() && !value.is_empty() => file = Some(PathBuf::from(value.into_owned())),
-                _ => return Err(format!("the query has no valid value of `{name}`")),
+                _ => return Err(query::invalid(&name)),
             }
         }
         Ok(ConfigFileName { file })

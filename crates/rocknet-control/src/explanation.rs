@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use form_urlencoded::Serializer;
 use serde::{Deserialize, Serialize};
 
+use crate::query;
+
 /// Maximum length of a URL in bytes.
 const MAX_URL: usize = 16 * 1024;
 
@@ -26,7 +28,7 @@ impl ExplainUrl {
         for (name, value) in form_urlencoded::parse(query) {
             match &*name {
                 "url" if url.is_none() && value.len() <= MAX_URL => url = Some(value.into_owned()),
-                _ => return Err(format!("the query has no valid value of `{name}`")),
+                _ => return Err(query::invalid(&name)),
             }
         }
         let url = url

@@ -32,6 +32,7 @@ pub mod logs;
 #[cfg(feature = "schema")]
 pub mod openapi;
 pub mod php;
+mod query;
 pub mod route;
 pub mod samples;
 pub mod site;

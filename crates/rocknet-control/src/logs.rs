@@ -4,6 +4,7 @@ use form_urlencoded::Serializer;
 use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
+use crate::query;
 
 /// Maximum length in bytes of the text that lines have to contain, and of the name of a site.
 const MAX_TEXT: usize = 256;
@@ -26,7 +27,7 @@ pub struct LogFilter {
     pub follow: bool,
     /// Only lines of this kind of log.
     pub kind: Option<LogKind>,
-    /// Only lines of the error log with at least this severity.
+    /// Minimum severity of lines of the error log. Lines of access logs have no severity, and are selected as well.
     pub level: Option<Level>,
     /// Only lines of this site: requests to it, and messages that name it.
     pub site: Option<String>,
@@ -63,7 +64,7 @@ impl LogFilter {
     pub fn from_query(query: &[u8]) -> Result<LogFilter, String> {
         let mut filter = LogFilter::default();
         for (name, value) in form_urlencoded::parse(query) {
-            let invalid = || format!("the query has no valid value of `{name}`");
+            let invalid = || query::invalid(&name);
             match &*name {
                 "follow" => filter.follow = value.parse().map_err(|_| invalid())?,
                 "kind" => {

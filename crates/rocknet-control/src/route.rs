@@ -6,6 +6,7 @@ use form_urlencoded::Serializer;
 use serde::{Deserialize, Serialize};
 
 use crate::explanation::{ConfigPosition, ExplainedSetting};
+use crate::query;
 use crate::site::{RouteSummary, SiteSummary};
 use crate::status::MAX_SHOWN;
 use crate::text;
@@ -53,7 +54,7 @@ impl SiteName {
         for (key, value) in form_urlencoded::parse(query) {
             match &*key {
                 "name" if found.is_none() && (1..=MAX_NAME).contains(&value.len()) => found = Some(value.into_owned()),
-                _ => return Err(format!("the query has no valid value of `{key}`")),
+                _ => return Err(query::invalid(&key)),
             }
         }
         let name = found.ok_or("the query has no `name`")?;

@@ -21,3 +21,12 @@ pub fn addresses() -> Vec<IpAddr> {
     all.dedup();
     all
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn loopback_addresses_are_left_out() {
+        let all = super::addresses();
+        assert!(all.iter().all(|address| !address.is_loopback()), "{all:?}");
+    }
+}

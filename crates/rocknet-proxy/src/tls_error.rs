@@ -85,6 +85,10 @@ pub fn hint(error: &io::Error, upstream: &str) -> String {
         None if error.to_string() == NO_HTTP2 => {
             "Check `http2` of the proxy against the versions that the upstream speaks."
         }
+        // An alert comes from a server that speaks TLS.
+        Some(Error::AlertReceived(_)) => {
+            "Check which TLS versions and cipher suites the upstream permits, and its log."
+        }
         _ => "Check that the port is for HTTPS. For a server without TLS, write http:// before the address.",
     };
     format!("{upstream} was reached, but the TLS handshake failed: {reason}. {advice}")

@@ -40,7 +40,9 @@ pub(super) fn build(check: &mut Check<'_>, site: &Table) -> Vec<Rule> {
 fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
     let when = conditions(check, table);
     let last = typed::boolean(Some(table), "last").unwrap_or(false);
-    let written: Vec<_> = ACTIONS.iter().filter_map(|key| table.entries.get(*key)).collect();
+    let mut written: Vec<_> = ACTIONS.iter().filter_map(|key| table.entries.get(*key)).collect();
+    // In the order of the file, so that the error is at the second one.
+    written.sort_by_key(|entry| entry.key.start);
     if let [first, second, ..] = written[..] {
         let message = "a rule can have only one action".to_owned();
         check.conflict(second.key, ("the first is here", first.key), message, "write two rules");

@@ -22,7 +22,7 @@ impl Editor {
                 table.remove(key);
             }
         }
-        append(&mut copy);
+        prepare_copy(&mut copy);
         sites.insert(to, copy);
         Ok(())
     }
@@ -72,21 +72,21 @@ impl Editor {
     }
 }
 
-/// Removes the positions of copied tables, so that they are written after all others and not between the originals. The
+/// Removes the positions of the tables of a copy, so that they are written after all others and not between the originals. The
 /// comments before the tables are not copied.
-fn append(item: &mut Item) {
+fn prepare_copy(item: &mut Item) {
     match item {
-        Item::Table(table) => append_table(table),
-        Item::ArrayOfTables(tables) => tables.iter_mut().for_each(append_table),
+        Item::Table(table) => prepare_table(table),
+        Item::ArrayOfTables(tables) => tables.iter_mut().for_each(prepare_table),
         Item::Value(_) | Item::None => {}
     }
 }
 
-fn append_table(table: &mut Table) {
+fn prepare_table(table: &mut Table) {
     // The parser bounds the depth of tables, which bounds this recursion.
     table.set_position(None);
     table.decor_mut().set_prefix("\n");
-    table.iter_mut().for_each(|(_, item)| append(item));
+    table.iter_mut().for_each(|(_, item)| prepare_copy(item));
 }
 
 #[cfg(test)]

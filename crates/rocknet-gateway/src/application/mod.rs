@@ -36,20 +36,20 @@ pub struct ApplicationHandler(Arc<ApplicationGroup>);
 
 impl ApplicationHandler {
     /// Creates a handler for the group.
-    pub fn new(application: ApplicationGroup) -> ApplicationHandler {
-        ApplicationHandler(Arc::new(application))
+    pub fn new(group: ApplicationGroup) -> ApplicationHandler {
+        ApplicationHandler(Arc::new(group))
     }
 }
 
 impl Handler for ApplicationHandler {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
-        let application = Arc::clone(&self.0);
+        let group = Arc::clone(&self.0);
         Box::pin(async move {
             let (services, route) = (Rc::clone(&exchange.services), Arc::clone(&exchange.route));
             let mut tried = Vec::new();
-            match try_handle(&services, &application, exchange, &route.label.site, &mut tried).await {
+            match try_handle(&services, &group, exchange, &route.label.site, &mut tried).await {
                 Ok(response) => response,
-                Err(error) => hint::error_response(&error, &application, tried.last().copied(), &route.label),
+                Err(error) => hint::error_response(&error, &group, tried.last().copied(), &route.label),
             }
             .into()
         })
@@ -71,7 +71,7 @@ impl Handler for ApplicationHandler {
 /// Sends the request and returns the response. Adds the number of each application that was tried to `tried`.
 async fn try_handle(
     services: &Rc<Services>,
-    application: &ApplicationGroup,
+    group: &ApplicationGroup,
     exchange: Exchange,
     site: &str,
     tried: &mut Vec<usize>,
@@ -80,28 +80,25 @@ async fn try_handle(
     let (body, length) = (received.take_body(), received.body_length);
     let (view, context) = (received.exchange.request.view(), received.context());
     let path = &received.exchange.path;
-    let write_request = || request::write(application, &view, path, &context, length).map_err(BackendError::Request);
+    let write_request = || request::write(group, &view, path, &context, length).map_err(BackendError::Request);
     let mut written = write_request()?;
 
     let ticks = received.response_ticks();
     let deadline = services.wheel.deadline();
     // An application may close an idle connection at any moment, so only requests that may be repeated use one.
     let repeatable = received.is_repeatable();
-    let stderr_log = || StderrLog::new(application.protocol.key(), site, path);
+    let stderr_log = || StderrLog::new(group.protocol.key(), site, path);
     let now_ms = || services.clock.uptime_ms();
     let (number, connection) = loop {
-        let number = application.choose(tried, now_ms(), || services.random());
+        let number = group.choose(tried, now_ms(), || services.random());
         tried.push(number);
-        let backend = application.member(number);
-        backend.begin(now_ms(), application.rules);
-        if let Some(connection) = (repeatable && application.keep > 0)
-            .then(|| backend.take_idle())
-            .flatten()
-        {
+        let backend = group.member(number);
+        backend.begin(now_ms(), group.rules);
+        if let Some(connection) = (repeatable && group.keep > 0).then(|| backend.take_idle()).flatten() {
             deadline.set(ticks);
             let backend_exchange =
                 BackendExchange::fastcgi(services, connection, std::mem::take(&mut written), stderr_log());
-            let backend_exchange = backend_exchange.keep_alive(backend, application.keep);
+            let backend_exchange = backend_exchange.keep_alive(backend, group.keep);
             match backend_exchange
                 .run_until_head(RequestBody::empty(), &deadline, ticks)
                 .await
@@ -110,31 +107,31 @@ async fn try_handle(
                 exchange_result => {
                     let response = exchange_result
                         .and_then(|exchange_result| build_response(exchange_result, view.method, StatusLine::Refused));
-                    application.record_result(number, now_ms(), response.as_ref().err());
+                    group.record_result(number, now_ms(), response.as_ref().err());
                     return response;
                 }
             }
         }
-        let has_others = tried.len() < application.count().min(MAX_TRIES);
+        let has_others = tried.len() < group.count().min(MAX_TRIES);
         // Only a single application is retried here. Otherwise the next application is tried.
-        let connection = backend.connect(services, application.connect, application.count() == 1);
+        let connection = backend.connect(services, group.connect, group.count() == 1);
         match connection.await {
             Ok(connection) => break (number, connection),
             Err(error) if has_others && error.is_before_send() => {
-                application.record_result(number, now_ms(), Some(&error));
-                hint::log(&error, application, number, site);
+                group.record_result(number, now_ms(), Some(&error));
+                hint::log(&error, group, number, site);
             }
             Err(error) => {
-                application.record_result(number, now_ms(), Some(&error));
+                group.record_result(number, now_ms(), Some(&error));
                 return Err(error);
             }
         }
     };
     deadline.set(ticks);
-    let (backend_exchange, line) = match application.protocol {
+    let (backend_exchange, line) = match group.protocol {
         Protocol::FastCgi => (
             BackendExchange::fastcgi(services, connection, written, stderr_log())
-                .keep_alive(application.member(number), application.keep),
+                .keep_alive(group.member(number), group.keep),
             StatusLine::Refused,
         ),
         // uWSGI and some SCGI applications begin a response with an HTTP status line.
@@ -146,6 +143,6 @@ async fn try_handle(
     };
     let exchange_result = backend_exchange.run_until_head(body, &deadline, ticks).await;
     let response = exchange_result.and_then(|exchange_result| build_response(exchange_result, view.method, line));
-    application.record_result(number, now_ms(), response.as_ref().err());
+    group.record_result(number, now_ms(), response.as_ref().err());
     response
 }

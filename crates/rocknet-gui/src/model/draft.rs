@@ -94,9 +94,9 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Returns true if the user has filled in a field, and the website is not being saved yet.
+    /// Returns true if the user has filled in a field, and the website is not saved. A save can still be refused.
     pub fn has_input(&self) -> bool {
-        self.stage == DraftStage::Filling && !self.chosen.is_empty()
+        matches!(self.stage, DraftStage::Filling | DraftStage::Saving) && !self.chosen.is_empty()
     }
 
     /// Takes a text that the user has typed or chosen.

@@ -202,9 +202,12 @@ impl Model {
                 if let Some(draft) = &mut self.draft {
                     draft.stage = DraftStage::Saved(saved.file);
                 }
+                // The question about unsaved input is answered by the success.
+                let leaving = self.leaving.take();
                 let mut effects = self.visit();
                 effects.extend(self.while_online(Job::Query(Query::Doctor)));
                 effects.extend(Model::fact_queries());
+                effects.extend(leaving.map_or(Vec::new(), |act| self.act(act)));
                 effects
             }
             Purpose::Duplicate(name, _) => {

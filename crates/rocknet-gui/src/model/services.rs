@@ -185,12 +185,27 @@ fn version(pool: &str) -> Vec<u32> {
 }
 
 impl Services {
-    /// Returns the command that installs the first missing version of PHP, which the server suggests in backquotes.
+    /// Returns the command that installs the first missing version of PHP, which the server suggests in backquotes. Only
+    /// a plain installation of packages is returned, because the user pastes it into a terminal, and a server elsewhere
+    /// could send anything.
     pub fn install_command(&self) -> Option<&str> {
         let Fetched::Loaded(php) = &self.php else {
             return None;
         };
         let missing = php.missing.as_ref()?;
-        missing.iter().find_map(|finding| finding.split('`').nth(1))
+        let suggested = missing.iter().find_map(|finding| finding.split('`').nth(1))?;
+        is_installation(suggested).then_some(suggested)
     }
+}
+
+/// Returns true for `apt install` with names of packages.
+fn is_installation(command: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
+    };
+    let packages = command.strip_prefix("apt install ");
+    packages.is_some_and(|packages| packages.split(' ').all(is_name))
 }

@@ -430,8 +430,8 @@ table! {
     place_socket = "At a forwarded socket", "An einem weitergeleiteten Socket";
     place_address = "At an address, with a token", "An einer Adresse, mit Token";
     server_socket = "Socket", "Socket";
-    server_socket_help = "The local end: ssh -L /tmp/rocknet.sock:/var/lib/rocknet/admin/control.sock HOST",
-        "Das hiesige Ende: ssh -L /tmp/rocknet.sock:/var/lib/rocknet/admin/control.sock HOST";
+    server_socket_help = "The local end: ssh -L $XDG_RUNTIME_DIR/rocknet.sock:/var/lib/rocknet/admin/control.sock HOST",
+        "Das hiesige Ende: ssh -L $XDG_RUNTIME_DIR/rocknet.sock:/var/lib/rocknet/admin/control.sock HOST";
     server_address_help = "For example 127.0.0.1:7625, the local end of ssh -L 7625:127.0.0.1:7625 HOST",
         "Zum Beispiel 127.0.0.1:7625, das hiesige Ende von ssh -L 7625:127.0.0.1:7625 HOST";
     server_token = "Token", "Token";

@@ -200,8 +200,9 @@ impl Driver {
         state.closing.extend(socket);
     }
 
-    /// Returns whether the slot contains no data, no end and no error.
-    pub(super) fn is_empty(&self, index: usize) -> bool {
+    /// Returns true if the connection has taken everything that the ring has received for it: data, the end, and
+    /// errors. After a failure of the ring, only then may the socket be read directly.
+    pub(super) fn has_delivered_all(&self, index: usize) -> bool {
         let state = self.state.borrow();
         let slot = &state.slots[index];
         slot.stash.is_empty() && slot.filled.is_empty() && slot.end.is_none() && slot.send_error.is_none()

@@ -82,7 +82,7 @@ impl Link for UringStream {
                 Err(error) => return Poll::Ready(Err(error.into())),
             }
         }
-        if self.driver.has_failed() && self.driver.is_empty(self.slot) {
+        if self.driver.has_failed() && self.driver.has_delivered_all(self.slot) {
             return self.fallback()?.poll_recv(context, buffer);
         }
         let got = ready!(self.driver.poll_receive(context, self.slot, buffer))?;
@@ -115,7 +115,7 @@ impl Link for UringStream {
     }
 
     fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
-        if self.driver.has_failed() && self.driver.is_empty(self.slot) {
+        if self.driver.has_failed() && self.driver.has_delivered_all(self.slot) {
             return self.fallback()?.fill_pipe(context, pipe);
         }
         self.driver.fill_pipe(self.slot, pipe)

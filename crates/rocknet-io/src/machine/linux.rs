@@ -79,10 +79,4 @@ short 02 40
         assert_eq!(v6(table), expected);
         assert_eq!((v4(""), v6("")), (vec![], vec![]));
     }
-
-    #[test]
-    fn leaves_out_loopback_addresses() {
-        let all = crate::machine::addresses();
-        assert!(all.iter().all(|address| !address.is_loopback()), "{all:?}");
-    }
 }

@@ -319,8 +319,8 @@ fn classify(line: &[u8], limits: &Limits) -> Refusal {
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit() => {
             Refusal::Version
         }
-        // `PRI * …` may be a damaged preface of HTTP/2. It is therefore an unknown protocol rather than a bad version,
-        // see `Refusal::may_be_preface`.
+        // `PRI * …` without an HTTP version may be a damaged preface of HTTP/2. It is therefore an unknown protocol
+        // rather than a bad version, see `Refusal::may_be_preface`.
         _ if is_target(target) && method != b"PRI" => Refusal::VersionSyntax,
         _ => Refusal::UnknownProtocol,
     }

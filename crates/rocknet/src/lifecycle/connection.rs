@@ -13,7 +13,7 @@ use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Tick;
 
 use super::connection_info::ConnectionInfo;
-use super::deadlines::{Deadlines, FIN_ONLY, LEFT_TO_KERNEL, Wait};
+use super::deadlines::{Deadlines, FIN_ONLY, MAX_UNACKNOWLEDGED, Wait};
 use crate::exchange::Client;
 use crate::handshake::Handshake;
 use crate::worker::{OpenConnection, Ticks, Worker, WorkerConfig};
@@ -267,7 +267,7 @@ impl<L: Link> ConnectionCore<L> {
         let received = ready!(self.link.poll_recv(context, input))?;
         self.dropped = self.dropped.saturating_add(received.len() as u32);
         if received.is_empty() {
-            self.close_when_taken(LEFT_TO_KERNEL);
+            self.close_when_taken(MAX_UNACKNOWLEDGED);
         } else if self.dropped > LINGER_BOUND {
             self.reset_if_untaken();
             self.end = End::Closed;

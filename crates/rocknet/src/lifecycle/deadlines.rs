@@ -41,7 +41,7 @@ pub const FIN_ONLY: u64 = 1;
 /// Maximum number of unacknowledged bytes that are left to the kernel when the client has closed its side, or when the
 /// server closes a connection after its last response. A response that was just sent is rarely acknowledged yet, and
 /// waiting for the acknowledgement would cost each of these connections a system call.
-pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
+pub const MAX_UNACKNOWLEDGED: u64 = 64 * 1024;
 
 /// Ticks of a wait without a deadline. The wheel shortens them to its maximum, which is 248 days with the shortest
 /// tick (10 ms). When this time has passed, the deadline is set again.

@@ -149,6 +149,22 @@ fn findings_about_php_stay_until_the_next_check() {
         model.act(Act::CopyService),
         [Effect::Copy("apt install php8.1-fpm".to_owned())]
     );
+    // The user pastes the command into a terminal, so only an installation of packages is copied.
+    for text in [
+        "rm -r x",
+        "apt install",
+        "apt install a;b",
+        "apt install a\nb",
+        "apt install -o x",
+        "apt install $(x)",
+    ] {
+        model.report(report(Some(&format!("no 8.1: `{text}`"))));
+        let copied = model.act(Act::CopyService);
+        assert!(
+            !copied.iter().any(|effect| matches!(effect, Effect::Copy(_))),
+            "{text:?}"
+        );
+    }
     model.act(Act::Select("8.2".to_owned()));
     let restart = ServiceJob::RestartPhp("8.2".to_owned());
     assert_eq!(jobs(model.act(Act::SwitchService)), [Job::Service(restart)]);

@@ -186,6 +186,35 @@ fn unsaved_input_is_asked_about_before_it_is_lost() {
 }
 
 #[test]
+fn leaving_a_new_website_while_it_is_saved_asks_and_success_answers() {
+    let leaving = || {
+        let mut model = online(&[]);
+        model.act(Act::AddSite);
+        model.act(Act::SetField(FieldId::Kind, "proxy".to_owned()));
+        model.act(Act::SetField(FieldId::Address, "http://127.0.0.1:3000".to_owned()));
+        assert_eq!(jobs(model.act(Act::Submit)).len(), 1);
+        model.act(Act::Show(PageName::Logs));
+        assert_eq!(model.question(), Some(Question::Leave));
+        model
+    };
+    let purpose = || Purpose::Add("app-3000.localhost".to_owned());
+    let mut model = leaving();
+    model.report(Report::Edited(purpose(), Err(ApiError::new(422, "no"))));
+    model.act(Act::Stay);
+    assert_eq!(model.draft.as_ref().unwrap().address, "http://127.0.0.1:3000");
+    let mut model = leaving();
+    let saved = Saved {
+        message: String::new(),
+        file: "/r.toml".into(),
+        revision: "2".to_owned(),
+        can_undo: true,
+        findings: Vec::new(),
+    };
+    model.report(Report::Edited(purpose(), Ok(saved)));
+    assert_eq!((model.page, model.question()), (PageName::Logs, None));
+}
+
+#[test]
 fn a_new_website_is_asked_about_before_its_input_is_lost() {
     let folder = || Act::SetField(FieldId::Folder, "/srv/shop".to_owned());
     for act in [

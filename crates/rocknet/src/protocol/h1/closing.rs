@@ -11,7 +11,7 @@ use rocknet_io::queue::SendQueue;
 use super::connection::{Connection, CurrentExchange, State};
 use super::responder::H1Responder;
 use crate::lifecycle::connection::End;
-use crate::lifecycle::deadlines::{FIN_ONLY, LEFT_TO_KERNEL, Wait};
+use crate::lifecycle::deadlines::{FIN_ONLY, MAX_UNACKNOWLEDGED, Wait};
 use crate::lifecycle::drive::Version;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::lifecycle::expiry::Expiry;
@@ -35,8 +35,8 @@ impl<L: Link> Connection<L> {
         let was_blocked = self.core.deadlines.wait() == Wait::Send;
         let linger = linger || is_server_close || was_blocked || !self.core.unread.is_empty();
         // The unacknowledged bytes cannot exceed the sent bytes, so for small responses the kernel is not queried.
-        let is_small = u64::from(self.sent) <= LEFT_TO_KERNEL;
-        if linger || !is_small && self.core.link.in_flight() > LEFT_TO_KERNEL {
+        let is_small = u64::from(self.sent) <= MAX_UNACKNOWLEDGED;
+        if linger || !is_small && self.core.link.in_flight() > MAX_UNACKNOWLEDGED {
             return Poll::Ready(self.core.begin_linger());
         }
         self.core.link.finish();

@@ -16,7 +16,7 @@ use super::connection::{Connection, CurrentExchange, State};
 use super::responder::{H1Responder, Written};
 use crate::exchange::{BodyChannel, BodyError};
 use crate::lifecycle::connection::ConnectionCore;
-use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Wait};
+use crate::lifecycle::deadlines::{MAX_UNACKNOWLEDGED, Wait};
 use crate::lifecycle::poll_handler::{HandlerPoll, send_interim};
 use crate::lifecycle::sending::Progress;
 use crate::pipeline::RequestContext;
@@ -148,7 +148,7 @@ impl<L: Link> Connection<L> {
                 // The request is incomplete, and the client is gone.
                 channel.end(Err(BodyError::Incomplete));
                 self.state = State::Reading;
-                self.core.close_when_taken(LEFT_TO_KERNEL);
+                self.core.close_when_taken(MAX_UNACKNOWLEDGED);
             }
             BodyEvent::Refused(refusal) => {
                 let too_large = refusal == Refusal::ContentTooLarge;

@@ -11,7 +11,7 @@ use rocknet_proto::request::RequestIndex;
 
 use super::connection::{Connection, State};
 use crate::lifecycle::connection::End;
-use crate::lifecycle::deadlines::LEFT_TO_KERNEL;
+use crate::lifecycle::deadlines::MAX_UNACKNOWLEDGED;
 use crate::pipeline::RequestContext;
 use crate::worker::{Buffers, Ticks, Worker, WorkerConfig};
 
@@ -54,9 +54,9 @@ impl<L: Link> Connection<L> {
                 Poll::Ready(received) => received?,
             };
             if received.is_empty() {
-                // The client has closed its side. Up to `LEFT_TO_KERNEL` unacknowledged bytes do not delay the close.
+                // The client has closed its side. Up to `MAX_UNACKNOWLEDGED` unacknowledged bytes do not delay the close.
                 self.core.link.finish();
-                self.core.close_when_taken(LEFT_TO_KERNEL);
+                self.core.close_when_taken(MAX_UNACKNOWLEDGED);
                 return Poll::Ready(Ok(()));
             }
             if self.core.unread.is_empty() {

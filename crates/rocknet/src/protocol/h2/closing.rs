@@ -13,7 +13,7 @@ use super::streams::{ExchangeState, RequestStream, StreamExchange};
 use crate::exchange::BodyError;
 use crate::lifecycle::body_receiver::BodyReceiver;
 use crate::lifecycle::connection::rate_window;
-use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Wait};
+use crate::lifecycle::deadlines::{MAX_UNACKNOWLEDGED, Wait};
 use crate::lifecycle::drive::Version;
 use crate::lifecycle::exchange::ActiveExchange;
 use crate::lifecycle::expiry::Expiry;
@@ -21,7 +21,8 @@ use crate::lifecycle::flow;
 use crate::worker::Worker;
 
 impl<L: Link> Connection<L> {
-    /// Ends the connection once its last frame has been sent.
+    /// Ends the connection if its last frame has been sent. Otherwise the unsent bytes are in the backlog, which is sent
+    /// before the next call. Returns `Ready` in both cases, because nothing is waited for here.
     pub(super) fn end(&mut self) -> Poll<io::Result<()>> {
         if self.core.has_sent_all() {
             self.record_cuts();
@@ -36,7 +37,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn client_ended(&mut self) {
         self.record_cuts();
         self.before_shut_down();
-        self.core.close_when_taken(LEFT_TO_KERNEL);
+        self.core.close_when_taken(MAX_UNACKNOWLEDGED);
     }
 
     /// Acts on the passed deadlines of exchanges, and sets the deadline of the connection for the wait that begins.
