@@ -67,16 +67,7 @@ impl Desk {
         let server = Running(server);
         let socket = folder.path().join("state/admin/control.sock");
         wait("the server runs", || Client::connect(&socket).ok());
-        let window = Command::new(env!("CARGO_BIN_EXE_rocknet-gui"))
-            .arg("--config")
-            .arg(&config)
-            .env("DISPLAY", &display.name)
-            .env("HOME", folder.path())
-            .env("LC_ALL", "C")
-            .env_remove("ROCKNET_SOCKET")
-            .env_remove("XDG_CONFIG_HOME")
-            .spawn()
-            .unwrap();
+        let window = desk::window(&display.name, folder.path(), &config).spawn().unwrap();
         let window = Running(window);
         let keys = Keyboard::of_program(&display.name);
         keys.title("Websites – RockNet – Running");

@@ -44,16 +44,9 @@ fn a_server_that_was_killed_is_started_again_once_its_configuration_is_valid() {
     let (config, port) = (folder.path().join("rocknet.toml"), free_port());
     let text = format!("[server]\nmode = \"dev\"\nstate = \"state\"\n\n[site.\":{port}\"]\nroot = \"www\"\n");
     fs::write(&config, &text).unwrap();
-    let window = Command::new(env!("CARGO_BIN_EXE_rocknet-gui"))
-        .arg("--config")
-        .arg(&config)
+    let window = desk::window(&display.name, folder.path(), &config)
         .arg("--program")
         .arg(&program)
-        .env("DISPLAY", &display.name)
-        .env("HOME", folder.path())
-        .env("LC_ALL", "C")
-        .env_remove("ROCKNET_SOCKET")
-        .env_remove("XDG_CONFIG_HOME")
         .spawn()
         .unwrap();
     let _window = Running(window);

@@ -8,7 +8,6 @@ mod display;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 use desk::{Keyboard, Running, StartedServer, free_port, get, wait};
@@ -60,17 +59,10 @@ fn a_website_is_added_and_taken_back_by_keyboard() {
     let search = format!("{}:{}", path("bin").display(), std::env::var("PATH").unwrap());
 
     let began = Instant::now();
-    let window = Command::new(env!("CARGO_BIN_EXE_rocknet-gui"))
-        .arg("--config")
-        .arg(&config)
+    let window = desk::window(&display.name, folder.path(), &config)
         .arg("--program")
         .arg(&program)
-        .env("DISPLAY", &display.name)
-        .env("HOME", folder.path())
         .env("PATH", search)
-        .env("LC_ALL", "C")
-        .env_remove("ROCKNET_SOCKET")
-        .env_remove("XDG_CONFIG_HOME")
         .spawn()
         .unwrap();
     let mut window = Running(window);

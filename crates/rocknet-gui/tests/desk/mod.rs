@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +23,20 @@ pub fn wait<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < deadline, "timeout: {what}");
         thread::park_timeout(Duration::from_millis(20));
     }
+}
+
+/// Returns the command that starts the window on a display, with an account whose home folder is `home`.
+pub fn window(display: &str, home: &Path, config: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rocknet-gui"));
+    command
+        .arg("--config")
+        .arg(config)
+        .env("DISPLAY", display)
+        .env("HOME", home)
+        .env("LC_ALL", "C")
+        .env_remove("ROCKNET_SOCKET")
+        .env_remove("XDG_CONFIG_HOME");
+    command
 }
 
 /// A program that is killed if the test fails.

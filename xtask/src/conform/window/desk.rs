@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Titles of the pages in the order of the navigation.
-const PAGES: [&str; 11] = [
+pub const PAGES: [&str; 11] = [
     "Websites",
     "Activity",
     "Logs",

@@ -37,11 +37,7 @@ pub fn run(display: &Display, programs: [&Path; 2], folder: &Path) -> Result<(),
     let mut example = Example::create(programs)?;
     for theme in THEMES {
         let camera = Camera { folder, theme };
-        example.account.write(
-            ".config/rocknet/window.toml",
-            &format!("theme = \"{theme}\"\nlanguage = \"en\"\n"),
-        )?;
-        let desk = Desk::start(display, &example.account)?;
+        let desk = desk_of_theme(display, &example, theme)?;
         desk.wait_for_title("Websites – RockNet – Stopped")?;
         camera.take(&desk, "welcome")?;
         desk.quit()?;
@@ -49,11 +45,7 @@ pub fn run(display: &Display, programs: [&Path; 2], folder: &Path) -> Result<(),
     example.serve()?;
     for theme in THEMES {
         let camera = Camera { folder, theme };
-        example.account.write(
-            ".config/rocknet/window.toml",
-            &format!("theme = \"{theme}\"\nlanguage = \"en\"\n"),
-        )?;
-        let desk = Desk::start(display, &example.account)?;
+        let desk = desk_of_theme(display, &example, theme)?;
         let began = Instant::now();
         desk.wait_for_title("Websites – RockNet – Running")?;
         example.trust("untrust")?;
@@ -70,6 +62,13 @@ pub fn run(display: &Display, programs: [&Path; 2], folder: &Path) -> Result<(),
         desk.quit()?;
     }
     Ok(())
+}
+
+/// Opens the window in a theme.
+fn desk_of_theme<'d>(display: &'d Display, example: &Example, theme: &str) -> Result<Desk<'d>, Failure> {
+    let settings = format!("theme = \"{theme}\"\nlanguage = \"en\"\n");
+    example.account.write(".config/rocknet/window.toml", &settings)?;
+    Desk::start(display, &example.account)
 }
 
 /// Takes pictures of one theme.

@@ -152,15 +152,18 @@ fn a_conflict_asks() {
     );
 }
 
+/// Acts that leave a page.
+const LEAVING: [Act; 5] = [
+    Act::Cancel,
+    Act::Show(PageName::Logs),
+    Act::AddSite,
+    Act::EditText,
+    Act::Quit,
+];
+
 #[test]
 fn unsaved_input_is_asked_about_before_it_is_lost() {
-    for act in [
-        Act::Cancel,
-        Act::Show(PageName::Logs),
-        Act::AddSite,
-        Act::EditText,
-        Act::Quit,
-    ] {
+    for act in LEAVING {
         let mut model = editing();
         type_root(&mut model, "/mine");
         assert_eq!(model.act(act.clone()), [], "{act:?}");
@@ -217,13 +220,7 @@ fn leaving_a_new_website_while_it_is_saved_asks_and_success_answers() {
 #[test]
 fn a_new_website_is_asked_about_before_its_input_is_lost() {
     let folder = || Act::SetField(FieldId::Folder, "/srv/shop".to_owned());
-    for act in [
-        Act::Cancel,
-        Act::Show(PageName::Logs),
-        Act::AddSite,
-        Act::EditText,
-        Act::Quit,
-    ] {
+    for act in LEAVING {
         let mut model = online(&["a.test"]);
         model.act(Act::AddSite);
         model.act(folder());
