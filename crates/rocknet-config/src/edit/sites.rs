@@ -72,8 +72,8 @@ impl Editor {
     }
 }
 
-/// Removes the positions of the tables of a copy, so that they are written after all others and not between the originals. The
-/// comments before the tables are not copied.
+/// Removes the positions of the tables of a copy, so that they are written after all others and not between the
+/// originals. The comments before the tables are not copied.
 fn prepare_copy(item: &mut Item) {
     match item {
         Item::Table(table) => prepare_table(table),

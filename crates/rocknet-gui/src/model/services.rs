@@ -185,9 +185,9 @@ fn version(pool: &str) -> Vec<u32> {
 }
 
 impl Services {
-    /// Returns the command that installs the first missing version of PHP, which the server suggests in backquotes. Only
-    /// a plain installation of packages is returned, because the user pastes it into a terminal, and a server elsewhere
-    /// could send anything.
+    /// Returns the command that installs the first missing version of PHP, which the server suggests in backquotes.
+    /// Only a plain installation of packages is returned, because the user pastes it into a terminal, and a server
+    /// elsewhere could send anything.
     pub fn install_command(&self) -> Option<&str> {
         let Fetched::Loaded(php) = &self.php else {
             return None;

@@ -54,7 +54,7 @@ impl<L: Link> Connection<L> {
                 Poll::Ready(received) => received?,
             };
             if received.is_empty() {
-                // The client has closed its side. Up to `MAX_UNACKNOWLEDGED` unacknowledged bytes do not delay the close.
+                // The client has closed its side. Up to `MAX_UNACKNOWLEDGED` bytes do not delay the close.
                 self.core.link.finish();
                 self.core.close_when_taken(MAX_UNACKNOWLEDGED);
                 return Poll::Ready(Ok(()));

@@ -21,8 +21,8 @@ use crate::lifecycle::flow;
 use crate::worker::Worker;
 
 impl<L: Link> Connection<L> {
-    /// Ends the connection if its last frame has been sent. Otherwise the unsent bytes are in the backlog, which is sent
-    /// before the next call. Returns `Ready` in both cases, because nothing is waited for here.
+    /// Ends the connection if its last frame has been sent. Otherwise the unsent bytes are in the backlog, which is
+    /// sent before the next call. Returns `Ready` in both cases, because nothing is waited for here.
     pub(super) fn end(&mut self) -> Poll<io::Result<()>> {
         if self.core.has_sent_all() {
             self.record_cuts();
