@@ -1,5 +1,7 @@
 //! The website that is being added: its fields, the suggestions for them, and the edits that add the website.
 
+mod names;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +12,7 @@ use rocknet_control::config::{Checked, Edit, Edits, Finding};
 use super::websites::Websites;
 use crate::act::FieldId;
 use crate::job::{Inspection, Visit};
+use names::{dropped, folder_label, host_label};
 
 /// Kind of a new website.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -266,196 +269,5 @@ impl Draft {
     }
 }
 
-/// Returns the path in a text. A folder that was dropped into the field arrives as a `file:` URL on a separate line.
-fn dropped(text: &str) -> String {
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let Some(path) = line.trim().strip_prefix("file://") else {
-        return line.to_owned();
-    };
-    let bytes = path.as_bytes();
-    let (mut decoded, mut at) = (Vec::new(), 0);
-    while at < bytes.len() {
-        let digits = path.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            None => {
-                decoded.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    let path = String::from_utf8_lossy(&decoded).into_owned();
-    match path.trim_end_matches('/') {
-        "" => path,
-        trimmed => trimmed.to_owned(),
-    }
-}
-
-/// Names of folders that do not name the website, so that the name of the parent folder is used.
-const MEANINGLESS: [&str; 8] = ["public", "public_html", "htdocs", "www", "html", "web", "dist", "build"];
-
-/// Returns the part of a path that names the website.
-fn folder_label(folder: &str) -> String {
-    let parts = Path::new(folder.trim()).components().rev();
-    let mut names = parts.filter_map(|part| match part {
-        std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
-        _ => None,
-    });
-    let last = names.next().unwrap_or_default();
-    if MEANINGLESS.contains(&last.to_lowercase().as_str()) {
-        names.next().unwrap_or(last)
-    } else {
-        last
-    }
-}
-
-/// Returns a text as a label of a host name: lower case, with hyphens for everything that is not a letter or digit.
-fn host_label(text: &str) -> String {
-    /// Maximum length of a label (RFC 1035).
-    const MAX_LABEL: usize = 63;
-    let mut label = String::new();
-    for letter in text.to_lowercase().chars() {
-        match letter {
-            'a'..='z' | '0'..='9' => label.push(letter),
-            'ä' => label.push_str("ae"),
-            'ö' => label.push_str("oe"),
-            'ü' => label.push_str("ue"),
-            'ß' => label.push_str("ss"),
-            _ if !label.is_empty() && !label.ends_with('-') => label.push('-'),
-            _ => {}
-        }
-    }
-    label.truncate(MAX_LABEL);
-    label.trim_end_matches('-').to_owned()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rocknet_control::SiteSummary;
-
-    fn readable() -> Inspection {
-        Inspection {
-            exists: true,
-            readable: true,
-            ..Inspection::default()
-        }
-    }
-
-    #[test]
-    fn names_are_suggested_until_the_user_types_one() {
-        let mut websites = Websites::default();
-        websites.replace(vec![SiteSummary {
-            name: "shop.localhost".to_owned(),
-            ..SiteSummary::default()
-        }]);
-        let mut draft = Draft::default();
-        for (folder, expected) in [
-            ("/home/me/My Blog!", "my-blog.localhost"),
-            ("/home/me/Müller/public/", "mueller.localhost"),
-            ("/srv/shop", "shop-2.localhost"),
-            ("/", ""),
-            ("", ""),
-        ] {
-            draft.set(FieldId::Folder, folder, &websites);
-            assert_eq!(draft.name, expected, "{folder}");
-        }
-        draft.set(FieldId::Name, " own.test ", &websites);
-        draft.set(FieldId::Folder, "/srv/other", &websites);
-        assert_eq!(draft.name, "own.test");
-    }
-
-    #[test]
-    fn dropped_folders_become_paths() {
-        for (text, expected) in [
-            ("/srv/a", "/srv/a"),
-            ("file:///srv/My%20Blog/\r\n", "/srv/My Blog"),
-            ("\nfile:///srv/%C3%A4%zz%", "/srv/ä%zz%"),
-            ("file:///", "/"),
-            ("", ""),
-        ] {
-            assert_eq!(dropped(text), expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn the_kind_follows_from_the_folder() {
-        let websites = Websites::default();
-        let php = Inspection {
-            has_php: true,
-            ..readable()
-        };
-        let laravel = Inspection {
-            is_laravel: true,
-            ..php
-        };
-        let wordpress = Inspection {
-            is_wordpress: true,
-            ..php
-        };
-        for (inspection, kind, root) in [
-            (readable(), WebsiteKind::Files, "/a"),
-            (php, WebsiteKind::Php, "/a"),
-            (wordpress, WebsiteKind::WordPress, "/a"),
-            (laravel, WebsiteKind::Laravel, "/a/public"),
-        ] {
-            let mut draft = Draft::default();
-            draft.set(FieldId::Folder, "/a", &websites);
-            draft.inspect(Path::new("/other"), laravel, &websites);
-            assert_eq!(draft.inspection, None);
-            draft.inspect(Path::new("/a"), inspection, &websites);
-            assert_eq!((draft.kind, draft.served_folder()), (kind, PathBuf::from(root)));
-            assert!(draft.is_complete(&websites));
-            let has_php = draft.edits().edits.len() == 2;
-            assert_eq!(has_php, kind != WebsiteKind::Files);
-        }
-    }
-
-    #[test]
-    fn a_proxy_needs_an_address_only() {
-        let websites = Websites::default();
-        let mut draft = Draft::default();
-        draft.set(FieldId::Kind, "proxy", &websites);
-        assert!(!draft.is_complete(&websites));
-        draft.find_servers(vec!["http://127.0.0.1:5173".to_owned()], &websites);
-        assert_eq!(
-            (draft.name.as_str(), draft.is_complete(&websites)),
-            ("app-5173.localhost", true)
-        );
-        let [Edit::Set { path, value }] = &draft.edits().edits[..] else {
-            panic!("{:?}", draft.edits())
-        };
-        assert_eq!(path, &["site", "app-5173.localhost", "proxy"]);
-        assert_eq!(value, "\"http://127.0.0.1:5173\"");
-    }
-
-    #[test]
-    fn findings_are_placed_beside_their_field() {
-        let finding = |key: &[&str], is_error| Finding {
-            is_error,
-            key: key.iter().map(|part| (*part).to_owned()).collect(),
-            ..Finding::warning("x", "y")
-        };
-        let draft = Draft {
-            name: "a.test".to_owned(),
-            checked: Some(Ok(Checked {
-                is_valid: false,
-                findings: vec![
-                    finding(&["site", "a.test", "root"], true),
-                    finding(&["site", "a.test"], true),
-                    finding(&["site", "a.test", "php"], true),
-                    finding(&["site", "a.test", "root"], false),
-                    finding(&["site", "b.test", "root"], true),
-                ],
-            })),
-            ..Draft::default()
-        };
-        for field in [FieldId::Folder, FieldId::Name, FieldId::Kind] {
-            assert_eq!(draft.findings(field).len(), 1, "{field:?}");
-        }
-        assert!(draft.findings(FieldId::Address).is_empty());
-    }
-}
+mod tests;
