@@ -106,6 +106,8 @@ enum Step {
     Deflate,
     /// The Debian package in a booted Debian: install, upgrade, purge, and `rocknet service`; needs root
     Package,
+    /// The Debian package of the desktop program in a booted Debian: files for desktops, polkit and purge; needs root
+    DesktopPackage,
     /// The static program in a root folder without libraries; only runs if named, with `--program` or else a build with
     /// musl; needs root
     Static,
@@ -232,6 +234,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if is_selected(Step::Package) {
         packages::require(Purpose::Machines)?;
         steps.step("package", || package::run(&program));
+    }
+    if is_selected(Step::DesktopPackage) {
+        packages::require(Purpose::Machines)?;
+        packages::require(Purpose::Window)?;
+        let is_given = options.program.is_some();
+        steps.step("desktop-package", || {
+            package::run_desktop(&program, &window::program(&program, is_given)?)
+        });
     }
     if options.steps.contains(&Step::Static) {
         steps.step("static", || static_program::run(&program));

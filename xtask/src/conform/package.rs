@@ -3,13 +3,15 @@
 //! The systems are Debian 12 and 13 from debootstrap, booted by systemd-nspawn, so that systemd starts the service with
 //! all restrictions of its unit.
 
+mod desktop;
 mod machine;
 mod service;
 mod systemd;
 
 use crate::Failure;
 use crate::dist::{Contents, Libc, Release, deb};
-use machine::{BootedSystem, RELEASES, SHARED};
+pub use desktop::run as run_desktop;
+use machine::{BootedSystem, SERVERS, SHARED};
 use service::{PROCESS, page};
 use std::fs;
 use std::path::Path;
@@ -37,7 +39,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     }
     let program_name = "rocknet";
     fs::copy(program, folder.path().join(program_name))?;
-    for debian in RELEASES {
+    for debian in SERVERS {
         println!("Debian {}", debian.suite);
         let machine = BootedSystem::boot(&debian, folder.path(), &folder.path().join("console.log"))?;
         let [first, second] = [&names[0], &names[1]].map(|name| format!("dpkg --install {SHARED}/{name}"));

@@ -37,8 +37,8 @@ pub fn run(server: &Path, is_given: bool, pictures: Option<&Path>) -> Result<Opt
     Ok(Some(figures.join("; ")))
 }
 
-/// Returns the desktop program, which is built unless it is given.
-fn program(server: &Path, is_given: bool) -> Result<PathBuf, Failure> {
+/// Returns the desktop program, which is built unless it is given: see [`run`].
+pub fn program(server: &Path, is_given: bool) -> Result<PathBuf, Failure> {
     let beside = server.with_file_name("rocknet-gui");
     if is_given && beside.is_file() {
         return Ok(beside);

@@ -176,6 +176,7 @@ mod tests {
         let (_, installed) = SOURCES[6];
         assert_eq!(installed, format!("usr/share/metainfo/{}.metainfo.xml", id.unwrap().0));
         assert!(metadata.contains("<launchable type=\"desktop-id\">rocknet-gui.desktop</launchable>"));
+        assert!(metadata.contains(&format!("<release version=\"{}\"", Release::VERSION)));
         let window = text("crates/rocknet-gui/src/view/window.rs");
         assert!(window.contains("set_xclass(\"rocknet-gui\")"));
     }

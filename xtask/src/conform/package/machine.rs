@@ -9,29 +9,48 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A release of Debian.
+/// A Debian system that a container boots.
 pub struct Debian {
     /// Name of the release.
     pub suite: &'static str,
+    /// Name of the folder that keeps the system between runs.
+    folder: &'static str,
+    /// Packages beyond the smallest system, with commas.
+    included: &'static str,
     /// Type of the service under the systemd of this release. The unit names `notify`, then `notify-reload`. Versions
     /// before 253 do not know the second type, and use the first.
     pub service_type: &'static str,
 }
 
-/// Releases in which the package is tested.
-pub const RELEASES: [Debian; 2] = [
+/// Packages with which a server is installed and used.
+const SERVER: &str = "systemd,systemd-sysv,dbus,curl";
+
+/// Systems in which the package of the server is tested.
+pub const SERVERS: [Debian; 2] = [
     Debian {
         suite: "bookworm",
+        folder: "debian-bookworm",
+        included: SERVER,
         service_type: "notify",
     },
     Debian {
         suite: "trixie",
+        folder: "debian-trixie",
+        included: SERVER,
         service_type: "notify-reload",
     },
 ];
 
-/// Packages of the container beyond the smallest system.
-const INCLUDED: &str = "systemd,systemd-sysv,dbus,curl";
+/// System in which the package of the desktop program is tested: it has polkit, a display, the libraries of the
+/// program, and the tools that examine the files for desktops.
+pub const DESKTOP: Debian = Debian {
+    suite: "trixie",
+    folder: "debian-trixie-desktop",
+    included: "systemd,systemd-sysv,dbus,curl,libpam-systemd,polkitd,xvfb,xdotool,desktop-file-utils,appstream,fonts-dejavu-core,\
+               libpango-1.0-0,libpangocairo-1.0-0,libpangoxft-1.0-0,libx11-6,libxcursor1,libxext6,libxfixes3,libxft2,\
+               libxinerama1,libxrender1",
+    service_type: "notify-reload",
+};
 
 /// Timeout for the system to boot: far longer than a busy machine needs.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -58,7 +77,7 @@ impl BootedSystem {
         if !is_root() {
             return Err("root is needed to boot a container".into());
         }
-        let base = base(debian.suite)?;
+        let base = base(debian)?;
         // nspawn needs a folder on a tmpfs below `/run`, which is on the disk in some virtual machines.
         let script = "mount -t tmpfs tmpfs /run && exec systemd-nspawn \"$@\"";
         let nspawn = Command::new("unshare")
@@ -167,22 +186,22 @@ impl Drop for BootedSystem {
     }
 }
 
-/// Returns the folder with the Debian, which is installed on first use.
-fn base(suite: &str) -> Result<PathBuf, Failure> {
+/// Returns the folder with the system, which is installed on first use.
+fn base(debian: &Debian) -> Result<PathBuf, Failure> {
     let tools = repository::target().join("tools");
-    let base = tools.join(format!("debian-{suite}"));
+    let base = tools.join(debian.folder);
     if base.exists() {
         return Ok(base);
     }
     fs::create_dir_all(&tools)?;
-    let new = tools.join(format!("debian-{suite}.new"));
+    let new = tools.join(format!("{}.new", debian.folder));
     if new.exists() {
         fs::remove_dir_all(&new)?;
     }
-    println!("installing Debian {suite}");
-    let include = format!("--include={INCLUDED}");
+    println!("installing Debian {}", debian.suite);
+    let include = format!("--include={}", debian.included);
     run(Command::new("debootstrap")
-        .args(["--variant=minbase", &include, suite])
+        .args(["--variant=minbase", &include, debian.suite])
         .arg(&new)
         .stdout(Stdio::null()))?;
     fs::rename(new, &base)?;
