@@ -231,3 +231,19 @@ pub enum Act {
     Help,
     Quit,
 }
+
+impl Act {
+    /// Returns true for input that instructs nothing yet, such as typing.
+    pub fn is_input(&self) -> bool {
+        matches!(
+            self,
+            Act::SetField(..)
+                | Act::LeaveField(_)
+                | Act::SetText(..)
+                | Act::Complete(_)
+                | Act::EndCompletion
+                | Act::Filter(_)
+                | Act::Select(_)
+        )
+    }
+}

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod act;
+pub mod difference;
 pub mod elsewhere;
 pub mod job;
 pub mod model;

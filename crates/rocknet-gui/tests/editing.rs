@@ -18,6 +18,9 @@ use rocknet_control::config::Change;
 use rocknet_gui::theme::{LIGHT, Rgb};
 use rocknet_testing::{Need, skip};
 
+/// Title of the question about an edit by another program.
+const CONFLICT: &str = "Another program has edited the same";
+
 /// A server with one website, and the window that shows it.
 struct Desk {
     keys: Keyboard,
@@ -173,9 +176,9 @@ fn a_website_is_edited_in_its_form() {
     desk.open_form();
     keys.type_text("one");
     fs::write(&desk.config, by_hand.replace("\"two\"", "\"./two\"")).unwrap();
-    keys.title("Edit website");
-    // The first answer keeps the input.
-    keys.press(&["Return"]);
+    keys.title(CONFLICT);
+    // The differences have the focus, so typing answers nothing. The first answer keeps the input.
+    keys.press(&["Return", "space", "shift+Tab", "shift+Tab", "Return"]);
     keys.title(&form);
     keys.press(&["ctrl+s"]);
     desk.wait_for_file(&by_hand.replace("\"two\"", "\"one\""));
@@ -188,6 +191,46 @@ fn a_website_is_edited_in_its_form() {
     keys.press(&["Tab", "Return"]);
     keys.title("Websites");
     assert_eq!(desk.file(), by_hand.replace("\"two\"", "\"one\""));
+}
+
+#[test]
+fn a_conflict_is_not_answered_by_typing() {
+    let Some(desk) = Desk::start() else {
+        return;
+    };
+    let keys = &desk.keys;
+    wait("the text opens", || {
+        keys.press(&["ctrl+e"]);
+        let title = Keyboard::xdotool(&desk.display.name, &["getwindowfocus", "getwindowname"])?;
+        title.starts_with("Configuration file").then_some(())
+    });
+    keys.press(&["ctrl+End"]);
+    keys.type_text("# mine ");
+    let by_hand = desk.text.clone() + "# by hand\n";
+    fs::write(&desk.config, &by_hand).unwrap();
+    wait("the edit is noticed", || {
+        keys.type_text(" x ");
+        keys.press(&["Return"]);
+        let title = Keyboard::xdotool(&desk.display.name, &["getwindowfocus", "getwindowname"])?;
+        title.starts_with(CONFLICT).then_some(())
+    });
+    keys.type_text(" and more ");
+    keys.press(&["Return", "space", "ctrl+s", "ctrl+l"]);
+    // Leaving asks about the input, and then the first question is there again: it was not answered.
+    keys.title("Configuration file");
+    keys.press(&["Escape"]);
+    keys.title(CONFLICT);
+    assert_eq!(desk.file(), by_hand);
+    // The second answer shows the file.
+    keys.press(&["shift+Tab", "Return"]);
+    keys.title("Configuration file");
+    keys.press(&["ctrl+End"]);
+    keys.type_text("# next");
+    let expected = by_hand + "# next";
+    wait("the text is saved", || {
+        keys.press(&["ctrl+s"]);
+        (desk.file() == expected).then_some(())
+    });
 }
 
 #[test]

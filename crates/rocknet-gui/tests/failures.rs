@@ -53,13 +53,15 @@ fn a_server_that_was_killed_is_started_again_once_its_configuration_is_valid() {
     let keys = Keyboard::of_program(&display.name);
     let socket = folder.path().join("state/admin/control.sock");
     let _server = StartedServer(socket.clone());
-    // The button that starts the server has the focus whenever there is no server.
+    // At the start, the button that starts the server has the focus. Later, no key that the user types may press it.
     keys.title("Websites – RockNet – Stopped");
     keys.press(&["Return"]);
     keys.title("Websites – RockNet – Running");
 
     kill(&socket);
     keys.title("Websites – RockNet – Stopped");
+    keys.press(&["Return", "space", "Tab"]);
+    assert!(status(&socket).is_none(), "typing starts no server");
     keys.press(&["Return"]);
     keys.title("Websites – RockNet – Running");
     assert!(get(port).contains("still here"));
@@ -68,7 +70,7 @@ fn a_server_that_was_killed_is_started_again_once_its_configuration_is_valid() {
     fs::write(&config, format!("{text}rot = 1\n")).unwrap();
     kill(&socket);
     keys.title("Websites – RockNet – Stopped");
-    keys.press(&["Return"]);
+    keys.press(&["Tab", "Return"]);
     keys.title("Websites – RockNet – Not started");
     assert!(status(&socket).is_none());
     fs::write(&config, &text).unwrap();

@@ -317,20 +317,32 @@ impl SiteEdit {
         if newer.revision == self.form.revision || self.is_saving {
             return false;
         }
-        let contradicts = newer.fields.iter().any(|new| {
-            let Some((old, text)) = self.of_name(&new.name) else {
-                return false;
-            };
-            let is_mine = text.trim() != old.present().trim();
-            let is_theirs = (&old.text, &old.other) != (&new.text, &new.other);
-            is_mine && is_theirs && text.trim() != new.present().trim()
-        });
-        if contradicts {
+        if newer.fields.iter().any(|new| self.contradicts(new)) {
             self.newer = Some(newer);
         } else {
             self.adopt(newer);
         }
         true
+    }
+
+    /// Returns true if the user has changed the value of a field, and its value in the newer file is a third one.
+    fn contradicts(&self, new: &SiteField) -> bool {
+        let Some((old, text)) = self.of_name(&new.name) else {
+            return false;
+        };
+        let is_mine = text.trim() != old.present().trim();
+        let is_theirs = (&old.text, &old.other) != (&new.text, &new.other);
+        is_mine && is_theirs && text.trim() != new.present().trim()
+    }
+
+    /// Returns the fields whose values contradict the newer file: the label, the value in the file, and the input.
+    pub fn contradictions(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        let newer = self.newer.iter().flat_map(|newer| &newer.fields);
+        let contradicting = newer.filter(|new| self.contradicts(new));
+        contradicting.filter_map(|new| {
+            let (_, mine) = self.of_name(&new.name)?;
+            Some((&*new.label, new.present(), mine))
+        })
     }
 
     /// Continues with the present file, and keeps the texts that the user has changed.

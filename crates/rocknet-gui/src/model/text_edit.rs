@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rocknet_control::config::{Candidate, ConfigText, Finding, Replacement};
 
+use crate::difference::Difference;
 use crate::toml_text::{Completion, complete};
 
 /// Place in the text that the editor shows.
@@ -41,6 +42,8 @@ pub struct TextEdit {
     saving: Option<String>,
     /// The file as another program has edited it, while the text had unsaved changes.
     pub newer: Option<ConfigText>,
+    /// Differences between that file and the text.
+    pub difference: Difference,
     /// Key of the selected finding.
     pub selected: Option<usize>,
     pub place: TextPlace,
@@ -63,6 +66,7 @@ impl TextEdit {
             failure: None,
             saving: None,
             newer: None,
+            difference: Difference::default(),
             selected: None,
             place: TextPlace::default(),
             cursor: None,
@@ -175,6 +179,9 @@ impl TextEdit {
             return false;
         }
         if self.has_changes() && self.text != read.text {
+            if self.newer.as_ref().is_none_or(|newer| newer.revision != read.revision) {
+                self.difference = Difference::of(&read.text, &self.text);
+            }
             self.newer = Some(read);
             return false;
         }

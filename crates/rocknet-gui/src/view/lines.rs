@@ -119,6 +119,8 @@ fn handle(shared: &SharedHandle, widget: &mut Widget, state: &mut LinesState, ev
                 widget.redraw();
                 return true;
             }
+            // The toolkit would move the focus to the next button, which the next key would press.
+            Key::Enter | Key::KPEnter => return true,
             _ => return false,
         },
         _ => return false,

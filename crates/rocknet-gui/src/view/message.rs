@@ -3,11 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fltk::app;
 use fltk::button;
 use fltk::draw;
-use fltk::enums::Align;
+use fltk::enums::{Align, Event, Key};
 use fltk::group::Group;
 use fltk::prelude::*;
+use fltk::widget::Widget;
 use rocknet_gui::screen::{Mark, Message};
 
 use super::button::{Ground, HEIGHT, PushButton};
@@ -23,6 +25,8 @@ const LINE: i32 = 22;
 /// Message view.
 pub struct MessageView {
     pub group: Group,
+    /// Takes the focus of a message that appears by itself, and ignores every key but Tab.
+    ground: Widget,
     shown: Rc<RefCell<Message>>,
     pub buttons: Vec<PushButton>,
     shared: SharedHandle,
@@ -32,6 +36,19 @@ impl MessageView {
     /// Creates the view in the present group.
     pub fn new(shared: &SharedHandle) -> MessageView {
         let mut group = Group::new(0, 0, 100, 100, None);
+        let mut ground = Widget::new(0, 0, 100, 100, None);
+        ground.super_draw(false);
+        ground.handle(|ground, event| match event {
+            Event::Focus | Event::Unfocus => {
+                if let Some(mut group) = ground.parent() {
+                    group.redraw();
+                }
+                true
+            }
+            // The toolkit would move the focus to the first button, which the next key would press.
+            Event::KeyDown => matches!(app::event_key(), Key::Enter | Key::KPEnter),
+            _ => false,
+        });
         group.end();
         group.super_draw(false);
         group.make_resizable(false);
@@ -43,6 +60,7 @@ impl MessageView {
         });
         MessageView {
             group,
+            ground,
             shown,
             buttons: Vec::new(),
             shared: SharedHandle::clone(shared),
@@ -67,6 +85,11 @@ impl MessageView {
         self.group.redraw();
     }
 
+    /// Moves the focus to the message. Tab leads from it to the buttons.
+    pub fn take_focus(&mut self) {
+        let _ = self.ground.take_focus();
+    }
+
     /// Returns the buttons, for tests.
     #[allow(dead_code, reason = "the test of the window includes this file")]
     pub fn buttons(&self) -> Vec<button::Button> {
@@ -76,6 +99,7 @@ impl MessageView {
     /// Places everything.
     pub fn layout(&mut self, area: Area) {
         self.group.resize(area.x, area.y, area.w, area.h);
+        self.ground.resize(area.x, area.y, area.w, area.h);
         let places = places(area, &self.shown.borrow());
         let total: i32 = self.buttons.iter().map(|button| button.width + 8).sum::<i32>() - 8;
         let mut x = area.x + (area.w - total) / 2;
@@ -117,6 +141,9 @@ fn draw_message(shared: &SharedHandle, group: &Group, message: &Message) {
     let theme = shared.theme();
     let area = Area::new(group.x(), group.y(), group.w(), group.h());
     paint::fill(area, theme.back);
+    if group.child(0).is_some_and(|ground| ground.has_focus()) {
+        paint::edge(area.inset(1), theme.accent, 2);
+    }
     let places = places(area, message);
     match message.mark {
         Mark::Off => paint::sign(&theme, area.x + area.w / 2 - 15, places.mark - 4, 30),

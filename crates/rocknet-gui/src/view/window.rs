@@ -1,5 +1,7 @@
 //! The window: navigation, heading, contents and notice, and the shortcuts.
 
+use std::cell::Cell;
+
 use fltk::app;
 use fltk::enums::{Event, Key};
 use fltk::prelude::*;
@@ -49,6 +51,8 @@ pub struct Window {
     notice: NoticeView,
     /// Screen, page and colours that are shown.
     shown: Option<(Screen, PageName, Theme)>,
+    /// True from an instruction of the user until its outcome is shown. Starting the program is one too.
+    is_awaited: Cell<bool>,
 }
 
 impl Window {
@@ -86,12 +90,17 @@ impl Window {
             body: None,
             notice,
             shown: None,
+            is_awaited: Cell::new(true),
         }
     }
 
     /// Returns the oldest act of the user that was not handled.
     pub fn next_act(&self) -> Option<Act> {
-        self.shared.next()
+        let act = self.shared.next();
+        if act.as_ref().is_some_and(|act| !act.is_input()) {
+            self.is_awaited.set(true);
+        }
+        act
     }
 
     /// Moves the focus to the filter of the page.
@@ -118,6 +127,7 @@ impl Window {
 
     /// Shows the state of the model. Only what differs is drawn.
     pub fn show(&mut self, model: &Model) {
+        let focused = app::focus().map(|widget| widget.as_widget_ptr());
         let theme = model.theme();
         let screen = pages::screen(model);
         let words = model.words();
@@ -132,10 +142,12 @@ impl Window {
         let shown = (screen, model.page, theme);
         if self.shown.as_ref() == Some(&shown) {
             self.layout();
+            self.end_wait();
             return;
         }
         let before = self.shown.as_ref().map(|(_, page, theme)| (*page, *theme));
-        // The button of a message is the next step, so it gets the focus that the buttons before it had.
+        // The button of a message is the next step, so it gets the focus, unless the message appears by itself: it
+        // would be pressed by the next key that the user types.
         let is_new_message = matches!(&shown.0.body, Body::Message(message) if !message.actions.is_empty())
             && self
                 .shown
@@ -173,13 +185,32 @@ impl Window {
             page,
             PageName::Websites | PageName::EditWebsite | PageName::EditText | PageName::History
         );
-        if is_new_message || is_new_page && page == PageName::AddWebsite || (is_other || is_new_page) && takes_focus {
+        if is_new_message && !self.is_awaited.get() {
+            if app::focus().map(|widget| widget.as_widget_ptr()) != focused
+                && let Some(BodyView::Message(message)) = &mut self.body
+            {
+                message.take_focus();
+            }
+        } else if is_new_message
+            || is_new_page && page == PageName::AddWebsite
+            || (is_other || is_new_page) && takes_focus
+        {
             self.focus_body();
         }
+        self.end_wait();
         if before.is_none_or(|(_, before)| before != theme) {
             show_defaults(&theme);
             self.window.set_color(colour(theme.back));
             self.window.redraw();
+        }
+    }
+
+    /// Takes that the outcome of the instruction of the user is shown. A message without buttons says that the window
+    /// waits for it.
+    fn end_wait(&self) {
+        let waits = |screen: &Screen| matches!(&screen.body, Body::Message(message) if message.actions.is_empty());
+        if !self.shown.as_ref().is_some_and(|(screen, ..)| waits(screen)) {
+            self.is_awaited.set(false);
         }
     }
 

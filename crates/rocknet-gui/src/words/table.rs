@@ -173,10 +173,14 @@ table! {
     keep_editing = "Keep editing", "Weiter bearbeiten";
     discard = "Discard", "Verwerfen";
     conflict_title = "Another program has edited the same", "Ein anderes Programm hat dasselbe bearbeitet";
-    conflict_text_form = "The file has new values where you have typed others. If you keep your input, saving replaces                           those values.",
-        "Die Datei hat neue Werte, wo du andere eingegeben hast. Wenn du deine Eingaben behältst, ersetzt das Speichern          diese Werte.";
-    conflict_text_file = "The file was saved by another program while you were typing. If you keep your text, saving                           replaces the other change.",
-        "Die Datei wurde von einem anderen Programm gespeichert, während du geschrieben hast. Wenn du deinen Text          behältst, ersetzt das Speichern die andere Änderung.";
+    conflict_text_form = "The file has new values where you have typed others. If you keep your input, saving replaces those values.",
+        "Die Datei hat neue Werte, wo du andere eingegeben hast. Wenn du deine Eingaben behältst, ersetzt das Speichern diese Werte.";
+    conflict_text_file = "The file was saved by another program while you were typing. If you keep your text, saving replaces the other change.",
+        "Die Datei wurde von einem anderen Programm gespeichert, während du geschrieben hast. Wenn du deinen Text behältst, ersetzt das Speichern die andere Änderung.";
+    conflict_legend = "− in the file, + in your input", "− in der Datei, + in deinen Eingaben";
+    conflict_line_ends = "Only the ends of lines differ.", "Nur die Zeilenenden unterscheiden sich.";
+    line_number = "Line {0}", "Zeile {0}";
+    lines_left_out = "… {0} lines left out", "… {0} Zeilen ausgelassen";
     keep_input = "Keep my input", "Meine Eingaben behalten";
     take_other = "Show the file", "Datei zeigen";
 

@@ -31,7 +31,7 @@ fn killed(desk: &Desk<'_>, account: &Account) -> Result<(), Failure> {
     kill(account)?;
     desk.wait_for_title("Websites – RockNet – Stopped")?;
     desk.wait_for_text("The server is stopped")?;
-    desk.press(&["Return"])?;
+    desk.press(&["Tab", "Return"])?;
     desk.wait_for_title("Websites – RockNet – Running")?;
     desk.wait_for_text(NAME)?;
     is_served(account)
@@ -57,7 +57,7 @@ fn broken_at_start(desk: &Desk<'_>, account: &Account) -> Result<(), Failure> {
     fs::write(account.config(), format!("{text}rot = 1\n"))?;
     kill(account)?;
     desk.wait_for_title("Websites – RockNet – Stopped")?;
-    desk.press(&["Return"])?;
+    desk.press(&["Tab", "Return"])?;
     desk.wait_for_title("Websites – RockNet – Not started")?;
     desk.wait_for_text("The server could not start")?;
     desk.wait_for_text("unknown key")?;

@@ -174,6 +174,8 @@ fn edits_of_other_programs_are_merged_or_asked_about() {
     // The same field has another value.
     assert!(edit.merge(form("r3", "/new", "theirs.test")) && edit.newer.is_some());
     assert_eq!(edit.form.revision, "r2");
+    let values: Vec<(&str, &str)> = edit.contradictions().map(|(_, theirs, mine)| (theirs, mine)).collect();
+    assert_eq!(values, [("theirs.test", "mine.test")]);
     edit.keep_input();
     assert_eq!((edit.form.revision.as_str(), edit.newer.is_none()), ("r3", true));
     assert_eq!(

@@ -1,6 +1,7 @@
 //! The text as users and other programs change it.
 
 use super::*;
+use crate::difference::DiffLine;
 
 fn read(revision: &str, text: &str) -> ConfigText {
     ConfigText {
@@ -57,6 +58,11 @@ fn edits_of_other_programs_are_shown_or_asked_about() {
     edit.set("mine\n".to_owned(), 0);
     assert!(!edit.merge(read("r3", "theirs\n")) && edit.newer.is_some());
     assert!(edit.save().is_none());
+    let (theirs, mine) = (
+        DiffLine::Removed("theirs".to_owned()),
+        DiffLine::Added("mine".to_owned()),
+    );
+    assert_eq!(edit.difference.lines, [DiffLine::Place(1), theirs, mine]);
     edit.keep_text();
     let saved = edit.save().unwrap();
     assert_eq!((saved.revision.as_str(), saved.text.as_str()), ("r3", "mine\n"));

@@ -4,6 +4,7 @@ use rocknet_control::config::{Change, Checked, ConfigText, Finding};
 use rocknet_control::site_form::{FieldInput as KeyInput, FieldWord, SiteField, SiteForm};
 
 use super::*;
+use crate::model::Fetched;
 use crate::screen::{Editor, Field, FieldInput, Lines};
 
 fn key(name: &str, group: &str, input: KeyInput) -> SiteField {
@@ -158,6 +159,34 @@ fn the_editor_lists_findings_and_marks_their_lines() {
         .map(|mark| (mark.line, mark.is_error))
         .collect();
     assert_eq!(marks, [(1, true)]);
+}
+
+#[test]
+fn a_conflict_shows_the_differences_and_has_its_answers_in_the_heading() {
+    let mut model = editing();
+    model.act(Act::SetField(FieldId::Site(4), "/mine".to_owned()));
+    let Fetched::Loaded(edit) = &model.site_edit else {
+        panic!("no form")
+    };
+    let mut theirs = edit.form.clone();
+    theirs.revision = "2".to_owned();
+    theirs.fields[4].text = "/theirs".to_owned();
+    model.report(Report::SiteForm("site-1.test".to_owned(), Ok(Box::new(theirs))));
+    let question = screen(&model);
+    let acts: Vec<&Act> = question.actions.iter().map(|button| &button.act).collect();
+    assert_eq!(acts, [&Act::KeepInput, &Act::TakeOther]);
+    let Body::Diff(lines) = question.body else {
+        panic!("{:?}", question.body)
+    };
+    let texts: Vec<(Mark, &str)> = lines.lines.iter().map(|line| (line.mark, &*line.text)).collect();
+    let expected = [
+        (Mark::Busy, "FALLBACK"),
+        (Mark::Bad, "− /theirs"),
+        (Mark::Good, "+ /mine"),
+    ];
+    assert_eq!(texts, expected);
+    model.act(Act::KeepInput);
+    assert_eq!(field(&model, "FALLBACK").text, "/mine");
 }
 
 #[test]
