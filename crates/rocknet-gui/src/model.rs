@@ -21,6 +21,7 @@ mod settings;
 mod site_edit;
 mod text_edit;
 mod texts;
+mod typed;
 mod website_facts;
 mod websites;
 

@@ -194,6 +194,31 @@ fn a_website_is_edited_in_its_form() {
 }
 
 #[test]
+fn shortcuts_work_in_fields_and_type_nothing() {
+    let Some(desk) = Desk::start() else {
+        return;
+    };
+    let keys = &desk.keys;
+    keys.press(&["ctrl+f"]);
+    keys.type_text("zz");
+    keys.press(&["ctrl+l"]);
+    keys.title("Logs");
+    keys.press(&["ctrl+f", "ctrl+n"]);
+    keys.title("Add website");
+    let (port, folder) = (free_port(), desk.config.with_file_name("two"));
+    keys.type_text(&folder.to_string_lossy());
+    keys.press(&["ctrl+j", "Tab", "Tab", "Tab", "ctrl+a"]);
+    keys.type_text(&format!(":{port}"));
+    keys.press(&["ctrl+m", "ctrl+h"]);
+    // Enter of the keypad does nothing until the folder was looked into.
+    let expected = format!("[site.\":{port}\"]\nroot = \"{}\"\n", folder.display());
+    wait("the website is added", || {
+        keys.press(&["KP_Enter"]);
+        desk.file().contains(&expected).then_some(())
+    });
+}
+
+#[test]
 fn a_conflict_is_not_answered_by_typing() {
     let Some(desk) = Desk::start() else {
         return;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::draft::{Draft, DraftStage};
 use super::links::Link;
+use super::typed::without_control;
 use super::{Effect, Fetched, Model};
 use crate::act::{Act, FieldId, Fix, PageName};
 use crate::job::Job;
@@ -32,6 +33,7 @@ impl Model {
             }
             Act::OpenRow => self.open_row(),
             Act::Filter(text) => {
+                let text = without_control(&text, false);
                 match self.page {
                     PageName::Logs => self.log.filter = text,
                     _ => self.websites.filter = text,
@@ -84,7 +86,10 @@ impl Model {
             }
             Act::Undo => self.take_back(),
             Act::UndoNewest => self.take_newest_back(),
-            Act::SetField(field, text) => self.set_field(field, &text),
+            Act::SetField(field, text) => {
+                let text = self.typed(field, &text);
+                self.set_field(field, &text)
+            }
             Act::LeaveField(field) => {
                 if let Some(draft) = &mut self.draft {
                     draft.leave(field);

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use fltk::button;
 use fltk::draw;
-use fltk::enums::{Align, Event, FrameType, Key};
+use fltk::enums::{Align, Event, FrameType};
 use fltk::prelude::*;
 use rocknet_gui::screen::{Button, Style};
 
+use super::keys;
 use super::paint::{self, Area};
 use super::shared::SharedHandle;
 
@@ -53,7 +54,7 @@ impl PushButton {
                 widget.redraw();
                 true
             }
-            Event::KeyDown if fltk::app::event_key() == Key::Enter && widget.has_focus() => {
+            Event::KeyDown if keys::is_enter() && widget.has_focus() => {
                 widget.do_callback();
                 true
             }

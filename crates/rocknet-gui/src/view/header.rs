@@ -14,6 +14,7 @@ use rocknet_gui::screen::{Banner, Button, Choice, FilterBox, Screen};
 
 use super::button::{Ground, HEIGHT, PushButton};
 use super::choice;
+use super::keys;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
 
@@ -253,14 +254,16 @@ fn filter_input(shared: &SharedHandle) -> Input {
     input.set_trigger(CallbackTrigger::Changed);
     let acts = SharedHandle::clone(shared);
     input.set_callback(move |input| acts.act(Act::Filter(input.value())));
-    input.handle(|input, event| {
+    input.super_handle_first(false);
+    let acts = SharedHandle::clone(shared);
+    input.handle(move |input, event| {
         if matches!(event, Event::Focus | Event::Unfocus)
             && let Some(mut parent) = input.parent()
         {
             // The group draws the edge.
             parent.redraw();
         }
-        false
+        keys::press_in_field(&acts, event)
     });
     input
 }

@@ -1,8 +1,7 @@
 //! Inputs of forms. Each sends the act of its field.
 
-use fltk::app;
 use fltk::button::CheckButton;
-use fltk::enums::{Align, CallbackTrigger, Event, FrameType, Key};
+use fltk::enums::{Align, CallbackTrigger, Event, FrameType};
 use fltk::input::{Input, InputType, MultilineInput};
 use fltk::menu::MenuButton;
 use fltk::prelude::*;
@@ -11,6 +10,7 @@ use rocknet_gui::screen::Mark;
 
 use super::button::HEIGHT;
 use super::choice;
+use super::keys;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
 
@@ -23,11 +23,11 @@ pub fn text_input(shared: &SharedHandle, id: FieldId) -> Input {
     prepare(&mut input, shared, id);
     let acts = SharedHandle::clone(shared);
     input.handle(move |input, event| match event {
-        Event::KeyDown if app::event_key() == Key::Enter => {
+        Event::KeyDown if keys::is_enter() => {
             acts.act(Act::Submit);
             true
         }
-        _ => focus(&acts, input, event, id),
+        _ => keys::press_in_field(&acts, event) || focus(&acts, input, event, id),
     });
     input
 }
@@ -45,7 +45,7 @@ pub fn lines_input(shared: &SharedHandle, id: FieldId) -> MultilineInput {
     prepare(&mut input, shared, id);
     input.set_tab_nav(true);
     let acts = SharedHandle::clone(shared);
-    input.handle(move |input, event| focus(&acts, input, event, id));
+    input.handle(move |input, event| keys::press_in_field(&acts, event) || focus(&acts, input, event, id));
     input
 }
 
@@ -54,6 +54,8 @@ fn prepare<I: InputExt + WidgetExt + WidgetBase>(input: &mut I, shared: &SharedH
     input.set_text_font(paint::REGULAR);
     input.set_text_size(paint::BODY);
     input.set_trigger(CallbackTrigger::Changed);
+    // The shortcuts of the window come before the keys of the field.
+    input.super_handle_first(false);
     let acts = SharedHandle::clone(shared);
     input.set_callback(move |input| acts.act(Act::SetField(id, input.value())));
 }

@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use fltk::app;
 use fltk::button;
 use fltk::draw;
-use fltk::enums::{Align, Event, Key};
+use fltk::enums::{Align, Event};
 use fltk::group::Group;
 use fltk::prelude::*;
 use fltk::widget::Widget;
 use rocknet_gui::screen::{Mark, Message};
 
 use super::button::{Ground, HEIGHT, PushButton};
+use super::keys;
 use super::paint::{self, Area};
 use super::shared::SharedHandle;
 
@@ -46,7 +46,7 @@ impl MessageView {
                 true
             }
             // The toolkit would move the focus to the first button, which the next key would press.
-            Event::KeyDown => matches!(app::event_key(), Key::Enter | Key::KPEnter),
+            Event::KeyDown => keys::is_enter(),
             _ => false,
         });
         group.end();

@@ -10,6 +10,7 @@ mod form_row;
 mod header;
 pub mod icon;
 mod inputs;
+mod keys;
 mod lines;
 mod message;
 mod navigation;

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use fltk::button;
-use fltk::enums::{Align, Event, FrameType, Key};
+use fltk::enums::{Align, Event, FrameType};
 use fltk::group::Group;
 use fltk::image::RgbImage;
 use fltk::prelude::*;
@@ -13,6 +13,7 @@ use rocknet_gui::pages::{Entry, ServerState};
 use rocknet_gui::theme::Rgb;
 
 use super::button::{Ground, HEIGHT, PushButton};
+use super::keys;
 use super::paint::{self, Area};
 use super::shared::SharedHandle;
 use super::symbols;
@@ -196,7 +197,7 @@ fn entry_button(shared: &SharedHandle, entry: &Entry) -> button::Button {
             button.redraw();
             true
         }
-        Event::KeyDown if fltk::app::event_key() == Key::Enter && button.has_focus() => {
+        Event::KeyDown if keys::is_enter() && button.has_focus() => {
             button.do_callback();
             true
         }

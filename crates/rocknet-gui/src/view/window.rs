@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use fltk::app;
-use fltk::enums::{Event, Key};
+use fltk::enums::Event;
 use fltk::prelude::*;
 use fltk::window::DoubleWindow;
 use rocknet_gui::act::{Act, PageName};
@@ -17,6 +17,7 @@ use super::editor::EditorView;
 use super::form::FormView;
 use super::header::{Header, MARGIN};
 use super::icon;
+use super::keys;
 use super::lines::LinesView;
 use super::message::MessageView;
 use super::navigation::{self, Navigation};
@@ -77,7 +78,7 @@ impl Window {
         });
         let acts = SharedHandle::clone(&shared);
         window.handle(move |_, event| match event {
-            Event::KeyDown | Event::Shortcut => shortcut(app::event_key(), app::is_event_ctrl())
+            Event::KeyDown | Event::Shortcut => keys::shortcut(app::event_key(), app::is_event_ctrl())
                 .map(|act| acts.act(act))
                 .is_some(),
             _ => false,
@@ -310,26 +311,4 @@ impl BodyView {
 fn remove<W: WidgetExt + WidgetBase>(window: &mut DoubleWindow, widget: W) {
     window.remove(&widget);
     app::delete_widget(widget);
-}
-
-/// Returns the act of a shortcut; `None` if the key has none.
-fn shortcut(key: Key, with_ctrl: bool) -> Option<Act> {
-    let letter = |wanted: char| key == Key::from_char(wanted);
-    Some(match key {
-        Key::F1 => Act::Help,
-        Key::F2 => Act::EditSite,
-        Key::F5 => Act::Refresh,
-        Key::Delete if !with_ctrl => Act::RemoveSite,
-        Key::Escape => Act::Cancel,
-        _ if !with_ctrl => return None,
-        _ if letter('n') => Act::AddSite,
-        _ if letter('f') => Act::FocusFilter,
-        _ if letter('s') => Act::Submit,
-        _ if letter('e') => Act::EditText,
-        _ if letter('l') => Act::ShowSiteLog,
-        _ if letter(',') => Act::Show(PageName::Settings),
-        _ if letter('z') => Act::Undo,
-        _ if letter('q') => Act::Quit,
-        _ => return None,
-    })
 }
