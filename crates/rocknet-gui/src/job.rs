@@ -113,6 +113,22 @@ pub enum Job {
     SaveSettings(String),
 }
 
+impl Job {
+    /// Returns true for a job about folders, names and trust stores of this computer, which has no meaning for a server
+    /// elsewhere.
+    pub fn is_of_this_computer(&self) -> bool {
+        matches!(
+            self,
+            Job::Inspect(_)
+                | Job::FindServers
+                | Job::Visit(_)
+                | Job::CreateStartPage(_)
+                | Job::Trust
+                | Job::OpenEditor(_)
+        )
+    }
+}
+
 /// Reason why there is no connection to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Absence {

@@ -155,6 +155,9 @@ impl Worker {
     }
 
     fn carry_out(&mut self, job: Job) {
+        if self.places.is_elsewhere() && job.is_of_this_computer() {
+            return;
+        }
         match job {
             Job::Connect => self.connect_again(),
             Job::UseServer(place) => self.use_server(&place),

@@ -55,7 +55,9 @@ impl Model {
             Act::RestartServer => self.stop(Job::Restart),
             Act::ReloadServer => self.while_online(Job::Reload),
             Act::OpenSite => self.open_site(),
-            Act::OpenFolder | Act::OpenEditor | Act::OpenConfig if self.is_elsewhere() => Vec::new(),
+            Act::OpenFolder | Act::OpenEditor | Act::OpenConfig | Act::ChooseFolder if self.is_elsewhere() => {
+                Vec::new()
+            }
             Act::OpenFolder => {
                 let root = self
                     .websites
@@ -260,9 +262,12 @@ impl Model {
         }
         self.site_edit = Fetched::Missing;
         self.page = PageName::AddWebsite;
-        self.draft = Some(Draft::default());
+        self.draft = Some(Draft::new(self.is_elsewhere()));
         self.notice = None;
-        vec![Effect::Job(Job::FindServers)]
+        match self.is_elsewhere() {
+            true => Vec::new(),
+            false => vec![Effect::Job(Job::FindServers)],
+        }
     }
 
     fn set_field(&mut self, field: FieldId, text: &str) -> Vec<Effect> {
@@ -284,7 +289,7 @@ impl Model {
             return Vec::new();
         };
         draft.set(field, text, &self.websites);
-        if field == FieldId::Folder && !draft.folder.trim().is_empty() {
+        if field == FieldId::Folder && !draft.folder.trim().is_empty() && !draft.is_elsewhere {
             let folder = PathBuf::from(draft.folder.trim());
             return vec![Effect::Job(Job::Inspect(folder))];
         }
@@ -308,6 +313,8 @@ impl Model {
 
     fn repair(&mut self, fix: Fix) -> Vec<Effect> {
         match fix {
+            // Folders and trust stores of this computer are not those of a server elsewhere.
+            Fix::CreateStartPage | Fix::TrustCertificates if self.is_elsewhere() => Vec::new(),
             Fix::UseName(name) => self.set_draft(FieldId::Name, &name),
             Fix::UseFolder(folder) => self.set_draft(FieldId::Folder, &folder),
             Fix::CreateStartPage => match &self.draft {

@@ -71,6 +71,8 @@ pub enum DraftStage {
 /// A website that is being added.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Draft {
+    /// True if the server may be on another computer, whose folders this program cannot look into.
+    pub is_elsewhere: bool,
     pub folder: String,
     pub kind: WebsiteKind,
     pub name: String,
@@ -97,6 +99,14 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// Creates an empty draft. `is_elsewhere`: true if the server may be on another computer.
+    pub fn new(is_elsewhere: bool) -> Draft {
+        Draft {
+            is_elsewhere,
+            ..Draft::default()
+        }
+    }
+
     /// Returns true if the user has filled in a field, and the website is not saved. A save can still be refused.
     pub fn has_input(&self) -> bool {
         matches!(self.stage, DraftStage::Filling | DraftStage::Saving) && !self.chosen.is_empty()
@@ -157,6 +167,10 @@ impl Draft {
     }
 
     fn suggested_name(&self, websites: &Websites) -> String {
+        // The suggestion would lead browsers to this computer.
+        if self.is_elsewhere {
+            return String::new();
+        }
         let label = match self.kind {
             WebsiteKind::Proxy => match self.address.rsplit_once(':') {
                 Some((_, port)) => format!("app-{port}"),
@@ -193,10 +207,11 @@ impl Draft {
     }
 
     /// Returns true if the kind has its source, a readable folder or an address, and the name is new. The server checks
-    /// everything else.
+    /// everything else. A folder of another computer is a path that only the server can look into.
     pub fn is_complete(&self, websites: &Websites) -> bool {
         let has_source = match self.kind {
             WebsiteKind::Proxy => !self.address.is_empty(),
+            _ if self.is_elsewhere => Path::new(self.folder.trim()).is_absolute(),
             _ => self
                 .inspection
                 .is_some_and(|inspection| inspection.exists && inspection.readable),
@@ -207,10 +222,12 @@ impl Draft {
     /// Returns the folder that is served: for Laravel, only its public subfolder.
     pub fn served_folder(&self) -> PathBuf {
         let folder = PathBuf::from(self.folder.trim());
+        let is_laravel = match self.inspection {
+            Some(inspection) => inspection.is_laravel,
+            None => self.is_elsewhere && !folder.ends_with("public"),
+        };
         match self.kind {
-            WebsiteKind::Laravel if self.inspection.is_some_and(|inspection| inspection.is_laravel) => {
-                folder.join("public")
-            }
+            WebsiteKind::Laravel if is_laravel => folder.join("public"),
             _ => folder,
         }
     }

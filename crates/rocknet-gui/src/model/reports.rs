@@ -219,8 +219,11 @@ impl Model {
         }
     }
 
-    /// Returns the job that requests the start page of the website that was added.
+    /// Returns the job that requests the start page of the website that was added, if the server is on this computer.
     fn visit(&mut self) -> Vec<Effect> {
+        if self.is_elsewhere() {
+            return Vec::new();
+        }
         let Some(draft) = &mut self.draft else {
             return Vec::new();
         };

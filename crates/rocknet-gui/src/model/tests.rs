@@ -1,5 +1,6 @@
 //! The model as users and the worker drive it, on virtual time.
 
+mod adding;
 mod editing;
 
 use std::path::PathBuf;

@@ -23,7 +23,10 @@ pub fn screen(model: &Model, draft: &Draft) -> Screen {
     let can_save = draft.is_complete(&model.websites) && !has_errors(draft) && !is_saving && model.link.is_online();
     Screen {
         title: words.add_website.to_owned(),
-        subtitle: words.add_subtitle.to_owned(),
+        subtitle: match draft.is_elsewhere {
+            true => words.add_elsewhere_subtitle.to_owned(),
+            false => words.add_subtitle.to_owned(),
+        },
         body: Body::Form(Form {
             fields,
             checks: checks(model, draft),
@@ -57,19 +60,18 @@ fn field(id: FieldId, label: &str, help: &str, input: FieldInput, text: &str) ->
 fn folder(words: &Words, draft: &Draft) -> Field {
     let problem = match draft.inspection {
         _ if draft.folder.trim().is_empty() => words.fill_in.to_owned(),
+        _ if draft.is_elsewhere && !draft.folder.trim().starts_with('/') => words.not_a_path.to_owned(),
         Some(inspection) if !inspection.exists => words.not_a_folder.to_owned(),
         Some(inspection) if !inspection.readable => words.not_readable.to_owned(),
         _ => found(draft, FieldId::Folder),
     };
+    let (help, input) = match draft.is_elsewhere {
+        true => (words.folder_elsewhere_help, FieldInput::Text),
+        false => (words.folder_help, FieldInput::Folder),
+    };
     Field {
         problem: shown(draft, FieldId::Folder, problem),
-        ..field(
-            FieldId::Folder,
-            words.folder,
-            words.folder_help,
-            FieldInput::Folder,
-            &draft.folder,
-        )
+        ..field(FieldId::Folder, words.folder, help, input, &draft.folder)
     }
 }
 
@@ -93,7 +95,10 @@ fn kind(words: &Words, draft: &Draft) -> Field {
         ..field(
             FieldId::Kind,
             words.kind,
-            detected.as_deref().unwrap_or(words.kind_help),
+            match draft.is_elsewhere {
+                true => "",
+                false => detected.as_deref().unwrap_or(words.kind_help),
+            },
             FieldInput::Choice(choices.collect()),
             draft.kind.value(),
         )
@@ -106,6 +111,7 @@ fn address(words: &Words, draft: &Draft) -> Field {
         false => found(draft, FieldId::Address),
     };
     let help = match &draft.servers[..] {
+        _ if draft.is_elsewhere => words.proxy_elsewhere_help.to_owned(),
         [] => words.proxy_help.to_owned(),
         servers => fill(words.proxy_found, &[&servers.join(", ")]),
     };
@@ -126,7 +132,10 @@ fn name(model: &Model, draft: &Draft) -> Field {
     let input = field(
         FieldId::Name,
         words.name,
-        words.name_help,
+        match draft.is_elsewhere {
+            true => words.name_elsewhere_help,
+            false => words.name_help,
+        },
         FieldInput::Text,
         &draft.name,
     );

@@ -17,9 +17,12 @@ pub fn screen(model: &Model, draft: &Draft, file: &Path) -> Screen {
         text: words.check_config.to_owned(),
         fix: None,
     }];
-    checks.extend(reply(words, draft));
-    checks.extend(name(words, draft));
-    checks.extend(trust(model));
+    // The checks are those of this computer.
+    if !model.is_elsewhere() {
+        checks.extend(reply(words, draft));
+        checks.extend(name(words, draft));
+        checks.extend(trust(model));
+    }
     let has_url = model
         .websites
         .find(&draft.name)

@@ -33,7 +33,7 @@ pub fn screen(model: &Model) -> Screen {
             ],
         );
         let is_untrusted = |check: &DoctorCheck| check.check == "local CA" && check.verdict != DoctorVerdict::Good;
-        if checks.iter().any(is_untrusted) {
+        if checks.iter().any(is_untrusted) && !model.is_elsewhere() {
             let trust = Button::new(words.trust, Act::Repair(Fix::TrustCertificates));
             actions.push(trust.only_if(is_online));
         }

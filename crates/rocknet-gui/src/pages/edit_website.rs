@@ -35,7 +35,7 @@ pub fn screen(model: &Model) -> Screen {
             Button::new(words.edit_as_text, Act::EditText).only_if(model.link.is_online()),
         ],
         body: Body::Form(Form {
-            fields: fields(words, edit),
+            fields: fields(model, edit),
             checks: checks(words, edit),
             actions: Vec::new(),
         }),
@@ -43,7 +43,8 @@ pub fn screen(model: &Model) -> Screen {
     }
 }
 
-fn fields(words: &Words, edit: &SiteEdit) -> Vec<Field> {
+fn fields(model: &Model, edit: &SiteEdit) -> Vec<Field> {
+    let words = model.words();
     let own = |id, label: &str, help: &str, input, text: &str| Field {
         id,
         label: label.to_owned(),
@@ -84,7 +85,14 @@ fn fields(words: &Words, edit: &SiteEdit) -> Vec<Field> {
                 fix: Some(Button::new(words.edit_as_text, Act::EditText)),
                 ..own(id, &field.label, words.edited_as_text, FieldInput::Fixed, other)
             },
-            None => own(id, &field.label, &help(words, field, text), input(words, field), text),
+            None => {
+                let input = match input(words, field) {
+                    // The chooser shows folders of this computer.
+                    FieldInput::Folder if model.is_elsewhere() => FieldInput::Text,
+                    input => input,
+                };
+                own(id, &field.label, &help(words, field, text), input, text)
+            }
         });
     }
     fields

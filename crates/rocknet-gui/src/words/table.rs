@@ -213,7 +213,11 @@ table! {
 
     // Form that adds a website.
     add_subtitle = "Choose a folder. The rest is suggested.", "Wähle einen Ordner. Der Rest wird vorgeschlagen.";
+    add_elsewhere_subtitle = "The website and its folder are on the computer of the server.",
+        "Die Website und ihr Ordner liegen auf dem Computer des Servers.";
     folder = "Folder", "Ordner";
+    folder_elsewhere_help = "The path on the computer of the server. The server looks into it.",
+        "Der Pfad auf dem Computer des Servers. Der Server sieht dort nach.";
     folder_help = "The folder with the files of the website. You can also drop it here.",
         "Der Ordner mit den Dateien der Website. Du kannst ihn auch hierher ziehen.";
     choose_folder = "Choose …", "Auswählen …";
@@ -223,6 +227,10 @@ table! {
     name = "Name", "Name";
     name_help = "The name in the address bar. Names that end in .localhost lead to this computer.",
         "Der Name in der Adresszeile. Namen mit der Endung .localhost führen zu diesem Computer.";
+    name_elsewhere_help = "The name in the address bar, such as www.example.com. It leads to the computer of the server.",
+        "Der Name in der Adresszeile, etwa www.example.com. Er führt zum Computer des Servers.";
+    proxy_elsewhere_help = "The address as the computer of the server reaches it, such as http://127.0.0.1:3000.",
+        "Die Adresse, wie sie der Computer des Servers erreicht, etwa http://127.0.0.1:3000.";
     proxy_address = "Address of the running server", "Adresse des laufenden Servers";
     proxy_help = "For example a development server that you have started.",
         "Zum Beispiel ein Entwicklungsserver, den du gestartet hast.";

@@ -109,3 +109,37 @@ fn a_server_elsewhere_is_never_started_here() {
     model.report(Report::Trust(Ok(Vec::new())));
     assert_eq!(message(&model).title, model.words().stores_elsewhere_title);
 }
+
+#[test]
+fn a_website_of_a_server_elsewhere_is_added_by_a_path() {
+    let mut model = elsewhere();
+    model.report(Report::Connected("127.0.0.1:7625".into()));
+    model.report(Report::Polled(Box::default()));
+    model.act(Act::AddSite);
+    assert_eq!(field(&model, FieldId::Folder).input, FieldInput::Text);
+    model.act(Act::SetField(FieldId::Folder, "srv/shop".to_owned()));
+    model.act(Act::LeaveField(FieldId::Folder));
+    assert_eq!(field(&model, FieldId::Folder).problem, model.words().not_a_path);
+    model.act(Act::SetField(FieldId::Folder, "/srv/shop".to_owned()));
+    model.act(Act::SetField(FieldId::Name, "shop.example.com".to_owned()));
+    assert!(form(&model).actions[0].enabled && field(&model, FieldId::Folder).problem.is_empty());
+    model.act(Act::Submit);
+    let saved = rocknet_control::config::Saved {
+        message: String::new(),
+        file: "/etc/rocknet.toml".into(),
+        revision: "2".to_owned(),
+        can_undo: true,
+        findings: Vec::new(),
+    };
+    let purpose = crate::job::Purpose::Add("shop.example.com".to_owned());
+    model.report(Report::Edited(purpose, Ok(saved)));
+    // The remaining checks and repairs are about this computer.
+    assert_eq!(form(&model).checks.len(), 1);
+    model.act(Act::Show(PageName::CheckUp));
+    model.report(Report::Doctor(Ok(vec![DoctorCheck {
+        check: "local CA".to_owned(),
+        verdict: DoctorVerdict::Fair,
+        found: "not trusted by Chromium (/x): type `rocknet trust`".to_owned(),
+    }])));
+    assert_eq!(screen(&model).actions.len(), 1);
+}

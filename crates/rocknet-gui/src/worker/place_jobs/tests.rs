@@ -7,6 +7,7 @@ use std::thread;
 use rocknet_control::ServerAddress;
 
 use super::*;
+use crate::job::Job;
 use crate::ways::Ways;
 use crate::worker::connection::Places;
 use crate::worker::desktop::SchemeQuery;
@@ -111,4 +112,23 @@ fn a_server_that_replies_is_used() {
     worker.connect_again();
     let unreachable = Report::Absent(Absence::Unreachable(free.to_string()));
     assert_eq!(reports.try_iter().collect::<Vec<_>>(), [unreachable]);
+}
+
+#[test]
+fn jobs_of_this_computer_are_not_carried_out_for_a_server_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut worker, reports) = worker(serve(""));
+    for job in [
+        Job::Inspect(folder.path().into()),
+        Job::FindServers,
+        Job::Visit("a.test".to_owned()),
+        Job::CreateStartPage(folder.path().into()),
+        Job::Trust,
+        Job::OpenEditor(folder.path().into()),
+    ] {
+        assert!(job.is_of_this_computer());
+        worker.carry_out(job);
+    }
+    assert_eq!(reports.try_iter().collect::<Vec<_>>(), []);
+    assert!(!folder.path().join("index.html").exists());
 }
