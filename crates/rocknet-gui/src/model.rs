@@ -265,7 +265,14 @@ impl Model {
             }
             PageName::CheckUp => {
                 self.checks = Fetched::Loading;
-                Query::Doctor
+                return [Query::Trust, Query::Doctor]
+                    .map(|query| Effect::Job(Job::Query(query)))
+                    .into();
+            }
+            PageName::AddWebsite if self.draft.as_ref().is_some_and(Draft::is_saved) => {
+                let mut effects = self.visit();
+                effects.extend(Model::fact_queries());
+                return effects;
             }
             PageName::History => {
                 if !matches!(self.history, Fetched::Loaded(_)) {

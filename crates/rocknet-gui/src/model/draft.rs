@@ -112,6 +112,11 @@ impl Draft {
         matches!(self.stage, DraftStage::Filling | DraftStage::Saving) && !self.chosen.is_empty()
     }
 
+    /// Returns true if the website is in the configuration file.
+    pub fn is_saved(&self) -> bool {
+        matches!(self.stage, DraftStage::Saved(_))
+    }
+
     /// Takes a text that the user has typed or chosen.
     pub fn set(&mut self, field: FieldId, text: &str, websites: &Websites) {
         self.chosen.insert(field);

@@ -5,7 +5,7 @@ use rocknet_control::config::Saved;
 
 use super::draft::DraftStage;
 use super::links::Link;
-use super::{Effect, Fetched, Model};
+use super::{CertificateTrust, Effect, Fetched, Model};
 use crate::act::PageName;
 use crate::job::{Absence, Job, Poll, Purpose, Query, Report, StartFailure, Visit};
 use crate::ways::Starter;
@@ -52,6 +52,7 @@ impl Model {
                 return match self.page {
                     PageName::EditWebsite => self.watch_site(),
                     PageName::EditText => self.watch_text(),
+                    PageName::AddWebsite => self.watch_added(),
                     _ => Vec::new(),
                 };
             }
@@ -101,9 +102,7 @@ impl Model {
             Report::Done(message) => self.tell(message, false),
             Report::Trusted => {
                 self.tell(self.words().trusted_now.to_owned(), false);
-                let mut effects = self.while_online(Job::Query(Query::Doctor));
-                effects.extend(self.while_online(Job::Query(Query::Trust)));
-                return effects;
+                return self.while_online(Job::Query(Query::Trust));
             }
             Report::NotPermitted => self.complain(self.not_permitted()),
             Report::Failed(message) => self.complain(message),
@@ -205,7 +204,6 @@ impl Model {
                 // The question about unsaved input is answered by the success.
                 let leaving = self.leaving.take();
                 let mut effects = self.visit();
-                effects.extend(self.while_online(Job::Query(Query::Doctor)));
                 effects.extend(Model::fact_queries());
                 effects.extend(leaving.map_or(Vec::new(), |act| self.act(act)));
                 effects
@@ -220,7 +218,7 @@ impl Model {
     }
 
     /// Returns the job that requests the start page of the website that was added, if the server is on this computer.
-    fn visit(&mut self) -> Vec<Effect> {
+    pub(super) fn visit(&mut self) -> Vec<Effect> {
         if self.is_elsewhere() {
             return Vec::new();
         }
@@ -230,6 +228,16 @@ impl Model {
         draft.visit = None;
         let name = draft.name.clone();
         self.while_online(Job::Visit(name))
+    }
+
+    /// Returns the job that queries the certificate of the website that was added, until it is ready.
+    fn watch_added(&self) -> Vec<Effect> {
+        let added = self.draft.as_ref().filter(|draft| draft.is_saved());
+        let website = added.and_then(|draft| self.websites.find(&draft.name));
+        match website.is_some_and(|website| website.facts.trust == CertificateTrust::Fault) {
+            true => self.while_online(Job::Query(Query::Certificates)),
+            false => Vec::new(),
+        }
     }
 
     /// Takes the result of the visit. If the website replies as it should, it is opened in the browser, once.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use rocknet_control::doctor::DoctorVerdict;
-
+use super::trust;
 use crate::act::{Act, Fix};
-use crate::model::{Draft, Fetched, Model};
+use crate::job::Trust;
+use crate::model::{CertificateTrust, Draft, Fetched, Model};
 use crate::screen::{Body, Button, Check, Form, Mark, Screen, Style};
 use crate::words::{Words, fill};
 
@@ -21,7 +21,7 @@ pub fn screen(model: &Model, draft: &Draft, file: &Path) -> Screen {
     if !model.is_elsewhere() {
         checks.extend(reply(words, draft));
         checks.extend(name(words, draft));
-        checks.extend(trust(model));
+        checks.extend(certificate(model, draft));
     }
     let has_url = model
         .websites
@@ -93,31 +93,33 @@ fn name(words: &Words, draft: &Draft) -> Option<Check> {
     })
 }
 
-/// Returns the check whether browsers trust the certificate; `None` without a certificate of the local CA.
-fn trust(model: &Model) -> Option<Check> {
+/// Returns the checks of the certificate, of each browser of this account that does not trust it; none for a website
+/// without HTTPS, or while the state is not known.
+fn certificate(model: &Model, draft: &Draft) -> Vec<Check> {
     let words = model.words();
-    let Fetched::Loaded(checks) = &model.checks else {
-        return None;
-    };
-    let of_authority = || checks.iter().filter(|check| check.check == "local CA");
-    let problems: Vec<&str> = of_authority()
-        .filter(|check| check.verdict != DoctorVerdict::Good)
-        .map(|check| check.found.split(": type").next().unwrap_or_default())
-        .map(|found| found.strip_prefix("not trusted by ").unwrap_or(found))
-        // Each browser has its own store.
-        .filter(|store| !store.starts_with("system "))
-        .collect();
-    of_authority().next()?;
-    Some(match problems.is_empty() {
-        true => Check {
-            mark: Mark::Good,
-            text: words.check_trust.to_owned(),
-            fix: None,
-        },
-        false => Check {
-            mark: Mark::Fair,
-            text: fill(words.check_trust_not, &[&problems.join(", ")]),
-            fix: Some(Button::new(words.trust, Act::Repair(Fix::TrustCertificates))),
-        },
-    })
+    let line = |mark, text: String, fix| vec![Check { mark, text, fix }];
+    let trust = model
+        .websites
+        .find(&draft.name)
+        .map_or(CertificateTrust::None, |website| website.facts.trust);
+    match (trust, &model.services.trust) {
+        (CertificateTrust::Trusted, _) => line(Mark::Good, words.check_trust.to_owned(), None),
+        (CertificateTrust::NotYet, Fetched::Loaded(stores)) => stores
+            .iter()
+            .filter(|store| !store.is_of_system() && store.trust != Trust::Trusted)
+            .map(|store| trust::check(model, store))
+            .collect(),
+        (CertificateTrust::Local, Fetched::Loaded(_)) => line(
+            Mark::Fair,
+            words.no_stores_title.to_owned(),
+            Some(trust::fix(words, model)),
+        ),
+        (CertificateTrust::Local, Fetched::Failed(error)) => line(
+            Mark::Fair,
+            fill(words.check_trust_failed, &[error]),
+            Some(Button::new(words.check_again, Act::Refresh)),
+        ),
+        (CertificateTrust::Fault, _) => line(Mark::Busy, words.check_certificate.to_owned(), None),
+        _ => Vec::new(),
+    }
 }

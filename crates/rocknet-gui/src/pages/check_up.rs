@@ -2,11 +2,15 @@
 
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 
-use super::states;
-use crate::act::{Act, Fix};
+use super::{states, trust};
+use crate::act::Act;
+use crate::job::Trust;
 use crate::model::{Fetched, Model};
 use crate::screen::{Body, Button, Cell, Column, Mark, Screen, Table, TableRow};
 use crate::words::{Words, fill};
+
+/// Subject of the server's checks of trust stores, which are those of the server's account.
+const LOCAL_CA: &str = "local CA";
 
 /// Returns the page.
 pub fn screen(model: &Model) -> Screen {
@@ -16,40 +20,29 @@ pub fn screen(model: &Model) -> Screen {
     let mut actions = vec![Button::new(words.check_again, Act::Refresh).only_if(is_online)];
     let mut subtitle = String::new();
     if let Fetched::Loaded(checks) = &model.checks {
+        let lines = lines(model, checks);
         let count = |verdict| {
-            checks
-                .iter()
-                .filter(|check| check.verdict == verdict)
-                .count()
-                .to_string()
+            let counted = lines.iter().filter(|line| line.verdict == verdict);
+            counted.count().to_string()
         };
         subtitle = fill(
             words.check_up_counted,
             &[
-                &checks.len().to_string(),
+                &lines.len().to_string(),
                 &count(DoctorVerdict::Good),
                 &count(DoctorVerdict::Fair),
                 &count(DoctorVerdict::Bad),
             ],
         );
-        let is_untrusted = |check: &DoctorCheck| check.check == "local CA" && check.verdict != DoctorVerdict::Good;
-        if checks.iter().any(is_untrusted) && !model.is_elsewhere() {
-            let trust = Button::new(words.trust, Act::Repair(Fix::TrustCertificates));
-            actions.push(trust.only_if(is_online));
+        if model.services.browsers_trust() == Some(false) {
+            actions.push(trust::fix(words, model));
         }
     }
     Screen {
         subtitle,
         actions,
         body: states::of_list(words, &model.checks, |checks| {
-            // Problems are first.
-            let mut sorted: Vec<&DoctorCheck> = checks.iter().collect();
-            sorted.sort_by_key(|check| match check.verdict {
-                DoctorVerdict::Bad => 0,
-                DoctorVerdict::Fair => 1,
-                DoctorVerdict::Good | DoctorVerdict::Other => 2,
-            });
-            let rows: Vec<TableRow> = sorted.into_iter().map(|check| row(words, check)).collect();
+            let rows: Vec<TableRow> = lines(model, checks).into_iter().map(|line| row(words, line)).collect();
             Body::Table(Table {
                 columns: vec![
                     Column::new(words.check, 4),
@@ -65,6 +58,59 @@ pub fn screen(model: &Model) -> Screen {
     }
 }
 
+/// Check with its result.
+struct Line {
+    verdict: DoctorVerdict,
+    check: String,
+    found: String,
+    /// What to do; may be empty.
+    remedy: String,
+    /// Identifies the line.
+    key: String,
+}
+
+/// Returns the checks of the server, and those of the trust stores of this account in place of those of the server's
+/// account. Problems are first.
+fn lines(model: &Model, checks: &[DoctorCheck]) -> Vec<Line> {
+    let stores = match &model.services.trust {
+        Fetched::Loaded(stores) => &stores[..],
+        _ => &[],
+    };
+    let own = stores.iter().map(|store| Line {
+        verdict: match store.trust {
+            Trust::Trusted => DoctorVerdict::Good,
+            Trust::NotYet | Trust::Unknown => DoctorVerdict::Fair,
+        },
+        check: LOCAL_CA.to_owned(),
+        found: trust::check(model, store).text,
+        remedy: String::new(),
+        key: store.path.to_string_lossy().into_owned(),
+    });
+    let of_server = checks
+        .iter()
+        .filter(|check| stores.is_empty() || check.check != LOCAL_CA)
+        .map(|check| {
+            let (found, remedy) = match check.found.split_once(": ") {
+                Some((found, remedy)) if check.verdict != DoctorVerdict::Good => (found, remedy),
+                _ => (&*check.found, ""),
+            };
+            Line {
+                verdict: check.verdict,
+                check: check.check.clone(),
+                found: found.to_owned(),
+                remedy: remedy.to_owned(),
+                key: check.found.clone(),
+            }
+        });
+    let mut lines: Vec<Line> = of_server.chain(own).collect();
+    lines.sort_by_key(|line| match line.verdict {
+        DoctorVerdict::Bad => 0,
+        DoctorVerdict::Fair => 1,
+        DoctorVerdict::Good | DoctorVerdict::Other => 2,
+    });
+    lines
+}
+
 /// Returns a text with a capital letter, as the first word of a cell has it.
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
@@ -72,24 +118,19 @@ fn capitalized(text: &str) -> String {
     first.chain(letters).collect()
 }
 
-fn row(words: &Words, check: &DoctorCheck) -> TableRow {
-    let (mark, verdict) = match check.verdict {
+fn row(words: &Words, line: Line) -> TableRow {
+    let (mark, verdict) = match line.verdict {
         DoctorVerdict::Good => (Mark::Good, words.good),
         DoctorVerdict::Fair => (Mark::Fair, words.fair),
         DoctorVerdict::Bad => (Mark::Bad, words.bad),
         DoctorVerdict::Other => (Mark::Off, "–"),
     };
-    // The remedy is on a separate line.
-    let (found, remedy) = match check.found.split_once(": ") {
-        Some((found, remedy)) if check.verdict != DoctorVerdict::Good => (found, remedy),
-        _ => (&*check.found, ""),
-    };
     TableRow {
-        key: check.found.clone(),
         cells: vec![
-            Cell::new(capitalized(&check.check)),
+            Cell::new(capitalized(&line.check)),
             Cell::new(verdict).mark(mark),
-            Cell::new(found).detail(remedy),
+            Cell::new(line.found).detail(line.remedy),
         ],
+        key: line.key,
     }
 }

@@ -46,11 +46,13 @@ pub fn banner(model: &Model) -> Option<Banner> {
 /// Source of certificates of the local CA.
 pub const LOCAL: &str = "local";
 
-fn fix(words: &Words, model: &Model) -> Button {
+/// Returns the button that installs the certificate of the local CA.
+pub fn fix(words: &Words, model: &Model) -> Button {
     Button::new(words.trust, Act::Repair(Fix::TrustCertificates)).only_if(model.link.is_online())
 }
 
-fn check(model: &Model, store: &TrustStore) -> Check {
+/// Returns the line of a store.
+pub fn check(model: &Model, store: &TrustStore) -> Check {
     let words = model.words();
     let reader = match store.is_of_system() {
         true => words.store_of_system,

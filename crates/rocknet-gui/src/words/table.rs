@@ -259,7 +259,9 @@ table! {
         "Browser finden den Namen; andere Programme auf diesem Computer womöglich nicht";
     check_resolves_not = "The name does not lead to this computer", "Der Name führt nicht zu diesem Computer";
     check_trust = "Browsers trust the certificate", "Browser vertrauen dem Zertifikat";
-    check_trust_not = "Not trusted yet: {0}", "Noch nicht vertraut: {0}";
+    check_trust_failed = "It is not known whether browsers trust the certificate: {0}",
+        "Es ist nicht bekannt, ob Browser dem Zertifikat vertrauen: {0}";
+    check_certificate = "The certificate is not ready yet", "Das Zertifikat ist noch nicht bereit";
     trust = "Trust it", "Vertrauen";
     trusted_now = "The stores of this account trust the certificates of this computer.",
         "Die Speicher dieses Kontos vertrauen den Zertifikaten dieses Computers.";

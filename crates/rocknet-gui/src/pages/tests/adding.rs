@@ -1,0 +1,133 @@
+//! Pages about a website that is added: its form, its checks, and the check-up of the machine.
+
+use rocknet_control::config::Saved;
+
+use super::*;
+use crate::act::Fix;
+use crate::job::{Inspection, Purpose, Query, Trust, TrustStore};
+use crate::screen::Check;
+
+/// Returns a model with the page of a website that was added, which has HTTPS.
+fn added() -> Model {
+    let mut model = online(1);
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Folder, "/srv".to_owned()));
+    let inspection = Inspection {
+        exists: true,
+        readable: true,
+        has_index_html: true,
+        ..Inspection::default()
+    };
+    model.report(Report::Inspected("/srv".into(), inspection));
+    model.act(Act::SetField(FieldId::Name, "new.test".to_owned()));
+    model.act(Act::Submit);
+    let site = SiteSummary {
+        name: "new.test".to_owned(),
+        urls: vec!["https://new.test/".to_owned()],
+        ..SiteSummary::default()
+    };
+    poll(&mut model, vec![site]);
+    let saved = Saved {
+        message: String::new(),
+        file: "/etc/rocknet.toml".into(),
+        revision: "2".to_owned(),
+        can_undo: true,
+        findings: Vec::new(),
+    };
+    model.report(Report::Edited(Purpose::Add("new.test".to_owned()), Ok(saved)));
+    model
+}
+
+fn poll(model: &mut Model, sites: Vec<SiteSummary>) -> Vec<Effect> {
+    model.report(Report::Polled(Box::new(Poll {
+        sites: Some(sites).filter(|sites| !sites.is_empty()),
+        ..Poll::default()
+    })))
+}
+
+fn store(reader: &str, trust: Trust) -> TrustStore {
+    TrustStore {
+        reader: reader.to_owned(),
+        path: format!("/{reader}").into(),
+        trust,
+        trouble: String::new(),
+    }
+}
+
+/// Returns the checks of the page that begin after those of the settings and of the reply.
+fn of_certificate(model: &Model) -> Vec<Check> {
+    form(model).checks.split_off(2)
+}
+
+#[test]
+fn the_trust_in_a_new_website_is_that_of_this_account() {
+    let mut model = added();
+    // The server looks into the stores of its own account, which may have no browsers.
+    model.report(Report::Doctor(Ok(vec![DoctorCheck {
+        check: "local CA".to_owned(),
+        verdict: DoctorVerdict::Fair,
+        found: "not trusted by Firefox (/root/f): type `rocknet trust`".to_owned(),
+    }])));
+    assert_eq!(of_certificate(&model), []);
+    let certificate = |names: &[&str]| CertificateSummary {
+        site: "new.test".to_owned(),
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        source: "local".to_owned(),
+        days_left: 90,
+        ..CertificateSummary::default()
+    };
+    // A certificate that is being issued is queried until it is there.
+    model.report(Report::Certificates(Ok(vec![certificate(&[])])));
+    assert_eq!(of_certificate(&model)[0].mark, Mark::Busy);
+    assert_eq!(
+        poll(&mut model, Vec::new()),
+        [Effect::Job(Job::Query(Query::Certificates))]
+    );
+    model.report(Report::Certificates(Ok(vec![certificate(&["new.test"])])));
+    assert_eq!(poll(&mut model, Vec::new()), []);
+    model.report(Report::Trust(Ok(vec![
+        store("system", Trust::NotYet),
+        store("Chromium", Trust::NotYet),
+        store("Firefox", Trust::Trusted),
+    ])));
+    let checks = of_certificate(&model);
+    assert_eq!(checks.len(), 1, "{checks:?}");
+    assert!(checks[0].text.contains("Chromium"), "{checks:?}");
+    let fix = checks[0].fix.clone().map(|fix| fix.act);
+    assert_eq!(fix, Some(Act::Repair(Fix::TrustCertificates)));
+    // The stores are looked into again after the repair.
+    assert_eq!(model.report(Report::Trusted), [Effect::Job(Job::Query(Query::Trust))]);
+    model.report(Report::Trust(Ok(vec![
+        store("system", Trust::NotYet),
+        store("Chromium", Trust::Trusted),
+    ])));
+    assert_eq!(of_certificate(&model)[0].mark, Mark::Good);
+}
+
+#[test]
+fn the_check_up_shows_the_stores_of_this_account() {
+    let mut model = online(1);
+    let effects = model.act(Act::Show(PageName::CheckUp));
+    assert!(effects.contains(&Effect::Job(Job::Query(Query::Trust))), "{effects:?}");
+    model.report(Report::Doctor(Ok(vec![
+        DoctorCheck {
+            check: "local CA".to_owned(),
+            verdict: DoctorVerdict::Good,
+            found: "trusted by system (/etc)".to_owned(),
+        },
+        DoctorCheck {
+            check: "port".to_owned(),
+            verdict: DoctorVerdict::Good,
+            found: "80 is free".to_owned(),
+        },
+    ])));
+    assert_eq!((table(&model).rows.len(), screen(&model).actions.len()), (2, 1));
+    model.report(Report::Trust(Ok(vec![
+        store("Chromium", Trust::NotYet),
+        store("Firefox", Trust::Trusted),
+    ])));
+    let rows = table(&model).rows;
+    let keys: Vec<&str> = rows.iter().map(|row| &*row.key).collect();
+    assert_eq!(keys, ["/Chromium", "80 is free", "/Firefox"]);
+    assert_eq!(screen(&model).actions[1].act, Act::Repair(Fix::TrustCertificates));
+}
