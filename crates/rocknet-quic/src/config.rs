@@ -69,13 +69,15 @@ impl SharedKeys {
     /// Fails if the cryptographic library reports an error.
     pub fn new(secret: &[u8; SECRET_LENGTH]) -> io::Result<SharedKeys> {
         let root = hkdf::Salt::new(hkdf::HKDF_SHA256, b"rocknet quic").extract(secret);
-        let mut id = [0; KEY_LENGTH];
-        id.copy_from_slice(&derive(&root, b"connection id")?[..KEY_LENGTH]);
-        let id = ConnectionIdKey::new(&id).ok_or_else(|| io::Error::other("AES-128 is not available"))?;
+        let mut id_key = [0; KEY_LENGTH];
+        id_key.copy_from_slice(&derive(&root, b"connection id")?[..KEY_LENGTH]);
+        let connection_id =
+            ConnectionIdKey::new(&id_key).ok_or_else(|| io::Error::other("AES-128 is not available"))?;
         Ok(SharedKeys {
-            connection_id: Arc::new(id),
+            connection_id: Arc::new(connection_id),
             reset: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &derive(&root, b"stateless reset")?)),
             token_log: Arc::default(),
+            // `quinn-proto` derives a further key for each token.
             token: Arc::new(hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&derive(&root, b"token")?)),
         })
     }
@@ -166,7 +168,8 @@ pub(crate) fn server_config(keys: &SharedKeys, crypto: &Arc<SelectingConfig>) ->
     config
 }
 
-/// Returns the settings of QUIC. `trace` is the trace of the connection; `None` if it is not traced.
+/// Returns the transport parameters and limits of a connection. `trace` is the trace of the connection; `None` if it is
+/// not traced.
 pub(crate) fn transport_config(trace: Option<QlogStream>) -> TransportConfig {
     let mut transport = TransportConfig::default();
     let mut discovery = MtuDiscoveryConfig::default();

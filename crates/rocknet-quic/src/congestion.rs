@@ -26,7 +26,7 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 const MIN_GROWTH: Duration = Duration::from_millis(4);
 const MAX_GROWTH: Duration = Duration::from_millis(16);
 /// Number of samples of the round-trip time before a round's minimum counts (RFC 9406 §4.3).
-const SAMPLES: u32 = 8;
+const MIN_SAMPLES: u32 = 8;
 /// Divisor of the growth of the window in conservative slow start (RFC 9406 §4.3).
 const CONSERVATIVE_DIVISOR: u64 = 4;
 /// Maximum number of rounds of conservative slow start (RFC 9406 §4.3).
@@ -95,9 +95,9 @@ struct SlowStart {
     /// Start of the current round.
     round_start: Option<Instant>,
     /// Minimum round-trip time of the previous round.
-    last_minimum: Option<Duration>,
+    last_min_rtt: Option<Duration>,
     /// Minimum round-trip time of the current round.
-    minimum: Option<Duration>,
+    min_rtt: Option<Duration>,
     /// Number of samples of the round-trip time in the current round.
     samples: u32,
     /// Set during conservative slow start.
@@ -129,7 +129,7 @@ impl Cubic {
     }
 
     /// Returns the minimum window in bytes.
-    fn minimum(&self) -> f64 {
+    fn minimum_window(&self) -> f64 {
         (MINIMUM_WINDOW * self.mtu) as f64
     }
 
@@ -157,6 +157,7 @@ impl Cubic {
     fn avoid_congestion(&mut self, now: Instant, bytes: f64, rtt: Duration) {
         let mtu = self.mtu as f64;
         let epoch = self.epoch.get_or_insert_with(|| {
+            // Slow start may have grown the window beyond the last origin (RFC 9438 §4.8).
             if self.origin < self.window {
                 self.origin = self.window;
             }
@@ -178,8 +179,10 @@ impl Cubic {
         let (current, target) = (cubic(time), cubic(time + rtt));
         epoch.estimate += alpha * mtu * bytes / self.window;
         if current < epoch.estimate {
+            // Reno-friendly region (§4.3).
             self.window = self.window.max(epoch.estimate);
         } else {
+            // Concave or convex region (§4.4, §4.5).
             let target = target.clamp(self.window, 1.5 * self.window);
             self.window += (target - self.window) * bytes / self.window;
         }
@@ -195,7 +198,7 @@ impl Cubic {
             self.window
         };
         self.prior = self.window;
-        self.threshold = (self.window * BETA).max(self.minimum());
+        self.threshold = (self.window * BETA).max(self.minimum_window());
         self.window = self.threshold;
         self.epoch = None;
         if is_persistent {
@@ -203,7 +206,7 @@ impl Cubic {
             // reaches is the next origin (RFC 9438 §4.8).
             self.recovery_start = None;
             self.origin = 0.0;
-            self.window = self.minimum();
+            self.window = self.minimum_window();
             self.slow_start = SlowStart::default();
         }
     }
@@ -215,7 +218,7 @@ impl SlowStart {
         let mut is_over = false;
         if self.round_start.is_none_or(|start| sent >= start) {
             self.round_start = Some(now);
-            self.last_minimum = self.minimum.take().or(self.last_minimum);
+            self.last_min_rtt = self.min_rtt.take().or(self.last_min_rtt);
             self.samples = 0;
             if let Some(conservative) = &mut self.conservative {
                 conservative.rounds += 1;
@@ -223,21 +226,21 @@ impl SlowStart {
             }
         }
         let sample = now.saturating_duration_since(sent);
-        let minimum = self.minimum.map_or(sample, |minimum| minimum.min(sample));
-        self.minimum = Some(minimum);
+        let min_rtt = self.min_rtt.map_or(sample, |min_rtt| min_rtt.min(sample));
+        self.min_rtt = Some(min_rtt);
         self.samples += 1;
-        if self.samples >= SAMPLES {
+        if self.samples >= MIN_SAMPLES {
             match &self.conservative {
-                Some(conservative) if minimum < conservative.baseline => self.conservative = None,
+                Some(conservative) if min_rtt < conservative.baseline => self.conservative = None,
                 Some(_) => {}
                 None => {
-                    let is_growing = self.last_minimum.is_some_and(|last| {
+                    let is_growing = self.last_min_rtt.is_some_and(|last| {
                         let growth = (last / 8).clamp(MIN_GROWTH, MAX_GROWTH);
-                        minimum >= last + growth
+                        min_rtt >= last + growth
                     });
                     if is_growing {
                         self.conservative = Some(Conservative {
-                            baseline: minimum,
+                            baseline: min_rtt,
                             rounds: 0,
                         });
                     }
@@ -270,7 +273,7 @@ impl Controller for Cubic {
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
         self.mtu = new_mtu.into();
-        self.window = self.window.max(self.minimum());
+        self.window = self.window.max(self.minimum_window());
     }
 
     /// Returns one byte more than the window, because `quinn-proto` sends a datagram only if less than the returned
@@ -300,6 +303,9 @@ impl Controller for Cubic {
 mod tests {
     use super::*;
 
+    const MTU: u64 = 1200;
+    const RTT: Duration = Duration::from_millis(100);
+
     #[test]
     fn a_closed_connection_is_not_held_back() {
         let cubic = Cubic::new(MTU);
@@ -307,9 +313,6 @@ mod tests {
         permit_close(&cubic);
         assert_eq!(cubic.window(), u64::MAX);
     }
-
-    const MTU: u64 = 1200;
-    const RTT: Duration = Duration::from_millis(100);
 
     /// Acknowledges one window that was sent at `sent`, as datagrams of [`MTU`] bytes.
     fn acknowledge(cubic: &mut Cubic, sent: Instant, rtt: Duration) {
@@ -376,21 +379,24 @@ mod tests {
 
     #[test]
     fn time_in_which_the_application_sends_little_does_not_grow_the_window() {
-        // Returns the window of a connection after a loss and a time in which the application sends little.
-        let grown_after = |idle: Duration| {
+        // Returns the window of a connection after a loss and a pause in which the application sends little.
+        let window_after = |pause: Duration| {
             let (mut cubic, mut now) = (Cubic::new(MTU), Instant::now());
             cubic.window = (100 * MTU) as f64;
             cubic.on_congestion_event(now, now, false, MTU);
             now += RTT;
             acknowledge(&mut cubic, now, RTT);
-            now += idle;
+            now += pause;
             cubic.application_limited();
             now += RTT;
             acknowledge(&mut cubic, now - RTT, RTT);
             cubic.window
         };
-        let (busy, idle) = (grown_after(RTT), grown_after(Duration::from_secs(20)));
-        assert!((idle - busy).abs() < MTU as f64, "{idle} after a pause, {busy} without");
+        let (short, long) = (window_after(RTT), window_after(Duration::from_secs(20)));
+        assert!(
+            (long - short).abs() < MTU as f64,
+            "{long} after a long pause, {short} after a short one"
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::forwarding::Forwarding;
 
 /// Length of a connection ID in bytes: one AES block.
 pub const CONNECTION_ID_LENGTH: usize = 16;
-/// Length of the key in bytes.
+/// Length of the key that encrypts connection IDs, in bytes.
 pub const KEY_LENGTH: usize = 16;
 /// Constant at the start of each block. A random ID has it with a probability of 2^-32.
 const CHECK: [u8; 4] = *b"rock";
@@ -123,9 +123,10 @@ impl ConnectionIdGenerator for Generator {
     }
 
     /// Called only for a short header whose connection ID belongs to no connection of this worker. An accepted ID makes
-    /// `quinn-proto` send a stateless reset. If the ID names another owner, it is rejected, and the owner is recorded,
-    /// so that the datagram can be forwarded instead. The ID of a worker that no longer exists, or of another process,
-    /// is accepted, because nothing could receive the datagram: the endpoint has already passed on datagrams for older
+    /// `quinn-proto` send a stateless reset; the datagram of a rejected ID is dropped. An ID that the server has not
+    /// issued is rejected. If the ID names another worker of this process, it is rejected, and the owner is recorded, so
+    /// that the datagram can be forwarded instead. The ID of a worker that no longer exists, or of another process, is
+    /// accepted, because nothing could receive the datagram: the endpoint has already passed on datagrams for older
     /// processes that still run, and a process that was replaced reads no datagrams of its successor.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {

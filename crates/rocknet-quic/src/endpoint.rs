@@ -28,13 +28,13 @@ use crate::relay::{Relays, destination_id, has_long_header};
 use crate::shared::{Core, Shared, to_transmit};
 use crate::timers::Timers;
 use crate::tls::{SelectConfig, SelectingConfig};
-use crate::trace::{OpenTrace, PendingTrace};
+use crate::trace::{ConnectionTrace, OpenTrace};
 
 /// Maximum number of receive calls in one poll, before other tasks run. One call receives up to 8 batches of up to 64
 /// datagrams.
 const RECEIVES_PER_POLL: u32 = 2;
-/// Number of handshakes in progress above which a client first has to prove that it receives datagrams at its address
-/// (Retry, RFC 9000 §8.1.2). The proof costs a round trip, so it is not required of every client.
+/// Number of handshakes in progress from which on a new client first has to prove that it receives datagrams at its
+/// address (Retry, RFC 9000 §8.1.2). The proof costs a round trip, so it is not required of every client.
 pub const RETRY_THRESHOLD: usize = 256;
 /// Maximum number of handshakes in progress. Further connections are refused.
 pub const MAX_HANDSHAKES: usize = 1024;
@@ -43,11 +43,12 @@ pub const MAX_HANDSHAKES: usize = 1024;
 pub struct QuicEndpoint {
     shared: Rc<Shared>,
     buffers: RecvBuffers,
-    /// Datagrams that the endpoint sends itself, such as Retry and Version Negotiation.
-    response: Vec<u8>,
+    /// Buffer for a datagram that the endpoint sends itself, such as Retry or Version Negotiation.
+    response_buffer: Vec<u8>,
     /// Owner of the connection of the datagram that was handled last, if another worker owns that connection.
     misrouted: Arc<MisroutedOwner>,
     inbox: WorkerInbox,
+    /// This worker, as the connection IDs of its connections name it.
     owner: Owner,
     keys: SharedKeys,
     tls: Arc<SelectingConfig>,
@@ -102,11 +103,11 @@ impl QuicEndpoint {
                 }),
                 transmit: RefCell::new(Vec::with_capacity(MAX_TRANSMIT_BYTES)),
                 blocked: RefCell::default(),
-                waker: RefCell::default(),
+                endpoint_waker: RefCell::default(),
                 handshakes: Cell::new(0),
             }),
             buffers: RecvBuffers::default(),
-            response: Vec::new(),
+            response_buffer: Vec::new(),
             misrouted,
             inbox,
             owner,
@@ -240,7 +241,7 @@ impl QuicEndpoint {
 
     /// Wakes the connections that wait for the socket as soon as the socket accepts datagrams again.
     fn poll_blocked(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        let mut waker = self.shared.waker.borrow_mut();
+        let mut waker = self.shared.endpoint_waker.borrow_mut();
         if !waker.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
             *waker = Some(context.waker().clone());
         }
@@ -292,8 +293,8 @@ impl QuicEndpoint {
             // One allocation for all datagrams of a batch.
             let mut copy = BytesMut::with_capacity(meta.length);
             for datagram in datagrams {
-                // A handshake that belongs to another worker would look like a new connection. `misrouted` finds the
-                // remaining datagrams of other workers.
+                // Any datagram may belong to an older process, and a handshake that belongs to another worker would
+                // look like a new connection. `misrouted` finds the other datagrams of other workers.
                 let may_be_foreign = !self.relays.is_empty() || has_long_header(datagram);
                 if may_be_foreign && self.pass_on(meta, datagram) {
                     continue;
@@ -342,12 +343,17 @@ impl QuicEndpoint {
         datagram: BytesMut,
         has_room: &impl Fn() -> bool,
     ) -> Option<u16> {
-        self.response.clear();
+        self.response_buffer.clear();
         let core = &mut *self.shared.core.borrow_mut();
         let ecn = EcnCodepoint::from_bits(meta.ecn as u8);
-        let handled = core
-            .endpoint
-            .handle(now, meta.source, meta.destination, ecn, datagram, &mut self.response);
+        let handled = core.endpoint.handle(
+            now,
+            meta.source,
+            meta.destination,
+            ecn,
+            datagram,
+            &mut self.response_buffer,
+        );
         let response = match handled {
             None => return None,
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
@@ -365,7 +371,7 @@ impl QuicEndpoint {
                     return Some(worker);
                 }
                 let handshakes = self.shared.handshakes.get();
-                let action = if self.is_stopped || handshakes >= MAX_HANDSHAKES || !has_room() {
+                let admission = if self.is_stopped || handshakes >= MAX_HANDSHAKES || !has_room() {
                     Admission::Refuse
                 } else if handshakes >= RETRY_THRESHOLD && incoming.may_retry() && !incoming.remote_address_validated()
                 {
@@ -375,16 +381,23 @@ impl QuicEndpoint {
                 };
                 let mut config = ServerConfig::clone(&self.server_config);
                 config.crypto = Arc::new(self.tls.at(incoming.local_ip()));
-                let trace = match (action, &self.traces) {
+                let trace = match (admission, &self.traces) {
                     (Admission::Accept, Some(traces)) => {
-                        let (trace, stream) = PendingTrace::new();
+                        let (trace, stream) = ConnectionTrace::new();
                         config.transport_config(Arc::new(config::transport_config(stream)));
                         Some((trace, traces, *incoming.orig_dst_cid()))
                     }
                     _ => None,
                 };
                 let is_validated = incoming.remote_address_validated();
-                match admit(core, action, incoming, Arc::new(config), now, &mut self.response) {
+                match admit(
+                    core,
+                    admission,
+                    incoming,
+                    Arc::new(config),
+                    now,
+                    &mut self.response_buffer,
+                ) {
                     Admitted::Connection(handle, inner) => {
                         if let Some((trace, traces, id)) = trace {
                             trace.accept(&**traces, id);
@@ -405,7 +418,7 @@ impl QuicEndpoint {
             Some(DatagramEvent::Response(response)) => response,
         };
         // The response is not sent again: if the socket does not accept it, the client repeats its packet.
-        let mut transmit = to_transmit(&response, &self.response);
+        let mut transmit = to_transmit(&response, &self.response_buffer);
         self.shared.send(waker, &mut transmit);
         None
     }

@@ -222,6 +222,7 @@ mod tests {
     #[test]
     fn new_connections_have_a_worker_of_their_address_or_of_all() {
         let forwarding = Forwarding::default();
+        // The workers have the numbers 0 to 4. Workers 0 and 3 have the same address.
         let [one, other, all, fourth, v6] = ["127.0.0.1", "127.0.0.2", "*", "127.0.0.1", "::1"]
             .map(|ip| forwarding.register(&address(ip)).expect("a number"));
         let client = SocketAddr::from(([127, 0, 0, 9], 7));

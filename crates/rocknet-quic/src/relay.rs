@@ -1,8 +1,8 @@
 //! Passes datagrams to an older process of the same server, which still serves the connections that it began.
 //!
-//! During an upgrade, the new process reads the UDP sockets. A datagram whose connection ID has the generation of an
-//! older process is sent to that process. The older process passes the datagram to the worker of the connection. That
-//! worker sends through its own copy of the socket.
+//! After a restart without interruption, the new process reads the UDP sockets. A datagram whose connection ID has the
+//! generation of an older process is sent to that process. The older process passes the datagram to the worker of the
+//! connection. That worker sends through its own copy of the socket.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ use rocknet_io::udp::{Ecn, RecvMeta};
 use crate::connection_id::{CONNECTION_ID_LENGTH, Owner};
 use crate::forwarding::{ForwardedDatagram, Forwarding};
 
-/// Maximum size of a message in bytes: the largest datagram, with its addresses.
+/// Maximum size of a message in bytes: the largest datagram with its [`Head`].
 const MAX_MESSAGE: usize = 65_536 + 256;
 
 /// Channel to an older process for the datagrams of its connections.
@@ -38,7 +38,7 @@ impl Relay {
     }
 
     /// Closes the channel if the process has ended. Returns true if it is open.
-    pub fn check(&self) -> bool {
+    pub fn check_running(&self) -> bool {
         let channel = self.channel.read().unwrap_or_else(PoisonError::into_inner);
         let is_open = match &*channel {
             // The process sends nothing, so the channel becomes readable only when the process ends.
@@ -240,7 +240,7 @@ impl Relays {
 
     /// Removes the processes that have ended. Queries the kernel about each process that is not known to have ended.
     pub(crate) fn retain_running(&mut self) {
-        self.all.retain(Relay::check);
+        self.all.retain(Relay::check_running);
     }
 
     /// Sends a datagram to the process of its owner. Returns false if that process has ended, or if no relay leads to
@@ -341,7 +341,7 @@ mod tests {
                 received = workers[1].take(Waker::noop());
             }
             assert_eq!((&received[0].bytes[..], received[0].ecn), (&b"ab"[..], Ecn::Ect0));
-            assert!(relays.all[0].check());
+            assert!(relays.all[0].check_running());
             let channel = relays.all[0]
                 .duplicate()
                 .expect("a descriptor")
@@ -350,7 +350,7 @@ mod tests {
             running.join().expect("the receiver ends");
         });
         let copy = relays.clone();
-        assert!(!copy.all[0].check());
+        assert!(!copy.all[0].check_running());
         assert!(copy.all[0].duplicate().expect("no error").is_none());
         assert!(!relays.send(owner(3, 1), &meta, b"ab"));
         assert!(relays.is_empty());

@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     /// Tasks that wait until the socket takes datagrams.
     pub blocked: RefCell<Vec<Waker>>,
     /// Waker of the task of the endpoint, which waits for the socket on behalf of all connections.
-    pub waker: RefCell<Option<Waker>>,
+    pub endpoint_waker: RefCell<Option<Waker>>,
     /// Number of connections whose handshake is in progress.
     pub handshakes: Cell<usize>,
 }
@@ -53,16 +53,17 @@ impl Mailbox {
 }
 
 impl Shared {
-    /// Sends datagrams. Returns true if the socket has accepted them all; otherwise the task is woken when the socket
-    /// may accept more. Datagrams that cannot be sent because of an error count as accepted, as if the network had lost
+    /// Sends datagrams. Returns true if the socket has accepted them all; otherwise `waker` is woken when the socket may
+    /// accept more. Datagrams that cannot be sent because of an error count as accepted, as if the network had lost
     /// them.
     pub fn send(&self, waker: &Waker, transmit: &mut Transmit<'_>) -> bool {
         match self.socket.borrow().try_send(transmit) {
             Ok(true) => true,
             Ok(false) => {
                 self.blocked.borrow_mut().push(waker.clone());
-                if let Some(waker) = &*self.waker.borrow() {
-                    waker.wake_by_ref();
+                // The task of the endpoint begins to wait for the socket.
+                if let Some(endpoint_waker) = &*self.endpoint_waker.borrow() {
+                    endpoint_waker.wake_by_ref();
                 }
                 false
             }

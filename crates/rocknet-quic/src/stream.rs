@@ -22,7 +22,7 @@ pub enum ReadOutcome {
     Reset(u64),
     /// Nothing more has arrived.
     Blocked,
-    /// The stream is gone.
+    /// The stream is gone: its end or its reset was reported before, or it was stopped.
     Gone,
 }
 

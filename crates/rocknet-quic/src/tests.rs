@@ -126,7 +126,7 @@ impl Simulation {
         }
     }
 
-    /// Runs until `is_done` returns true. Panics if nothing can happen any more.
+    /// Runs until `is_done` returns true. Panics if nothing can happen any more, or after [`MAX_STEPS`].
     fn run(&mut self, is_done: impl Fn(&Simulation) -> bool) {
         for _ in 0..MAX_STEPS {
             self.act();
@@ -248,6 +248,7 @@ fn a_close_is_sent_although_the_congestion_window_is_full() {
     simulation.run(|simulation| simulation.client.is_done());
     let server = simulation.server_node.connection.as_mut().expect("a connection");
     let stream = server.streams().open(Dir::Uni).expect("a stream");
+    // More than the congestion window permits.
     server
         .send_stream(stream)
         .write(&[0; 200_000])

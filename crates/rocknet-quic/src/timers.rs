@@ -13,6 +13,7 @@ use rocknet_io::alarm::Alarm;
 
 /// Moments at which connections have to be woken, at most one for each.
 pub(crate) struct Timers {
+    /// Each moment with the slot of its connection, which is the number of the connection handle.
     moments: BTreeSet<(Instant, usize)>,
     alarm: Alarm,
     /// Moment that the alarm is set to.

@@ -43,7 +43,8 @@ pub struct SelectedConfig {
     pub context: Arc<dyn Any + Send + Sync>,
 }
 
-/// Properties of a handshake whose configuration has been chosen.
+/// Properties of a handshake whose configuration has been chosen. A property is `None` if the client sent no such value,
+/// or if the handshake has not determined it yet.
 #[derive(Clone)]
 pub struct HandshakeInfo {
     /// Value that belongs to the chosen configuration.
@@ -147,7 +148,7 @@ enum Stage {
     /// The handshake is complete, and its last message was sent. The state of the handshake was dropped, because it
     /// occupies about 6 KiB.
     Established(Box<Established>),
-    /// The configuration could not be chosen; the connection closes.
+    /// The ClientHello was rejected, or no configuration could be chosen for it. The connection closes.
     Failed,
 }
 
@@ -368,8 +369,8 @@ impl crypto::Session for Session {
         };
         let before = out.len();
         let Some(change) = selected.tls.write_hs(out) else {
-            // Nothing is left to send.
             if out.len() == before {
+                // Nothing is left to send.
                 self.drop_handshake();
             }
             return None;

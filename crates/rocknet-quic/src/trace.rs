@@ -19,10 +19,10 @@ pub trait OpenTrace: Send + Sync + 'static {
     fn open(&self, name: &str) -> Option<Box<dyn Write + Send + Sync>>;
 }
 
-/// Trace of a connection that is not accepted yet. It is opened once the connection is accepted, because a forged
-/// packet must not leave a trace.
+/// Trace of a new connection. It is opened once the connection is accepted, because a forged packet must not leave a
+/// trace.
 #[derive(Clone)]
-pub(crate) struct PendingTrace(Arc<Mutex<State>>);
+pub(crate) struct ConnectionTrace(Arc<Mutex<State>>);
 
 enum State {
     /// Records of a connection that is not accepted.
@@ -33,10 +33,11 @@ enum State {
     Untraced,
 }
 
-impl PendingTrace {
-    /// Returns a trace, and the stream of records for its connection.
-    pub(crate) fn new() -> (PendingTrace, Option<QlogStream>) {
-        let trace = PendingTrace(Arc::new(Mutex::new(State::Pending(Vec::new()))));
+impl ConnectionTrace {
+    /// Returns a trace, and the stream through which `quinn-proto` writes its records. The stream is never `None`,
+    /// because it has a writer.
+    pub(crate) fn new() -> (ConnectionTrace, Option<QlogStream>) {
+        let trace = ConnectionTrace(Arc::new(Mutex::new(State::Pending(Vec::new()))));
         let mut config = QlogConfig::default();
         config.writer(Box::new(trace.clone())).title(Some("RockNet".to_owned()));
         (trace, config.into_stream())
@@ -64,7 +65,7 @@ impl PendingTrace {
     }
 }
 
-impl Write for PendingTrace {
+impl Write for ConnectionTrace {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut *self.state() {
             State::Pending(records) if records.len() + bytes.len() <= MAX_PENDING_BYTES => {
@@ -118,11 +119,11 @@ mod tests {
     #[test]
     fn only_an_accepted_connection_is_traced_from_its_first_record() {
         let traces = Memory::default();
-        let (refused, stream) = PendingTrace::new();
+        let (refused, stream) = ConnectionTrace::new();
         drop((refused, stream));
         assert!(traces.0.lock().expect("a lock").is_empty());
 
-        let (mut accepted, _stream) = PendingTrace::new();
+        let (mut accepted, _stream) = ConnectionTrace::new();
         accepted.write_all(b"one").expect("written");
         accepted.accept(&traces, ConnectionId::new(&[1, 2]));
         accepted.write_all(b"two").expect("written");
@@ -134,14 +135,14 @@ mod tests {
 
     #[test]
     fn records_of_a_pending_trace_are_bounded() {
-        let (mut trace, _stream) = PendingTrace::new();
+        let (mut trace, _stream) = ConnectionTrace::new();
         // More than MAX_PENDING_BYTES in total.
         for _ in 0..100 {
             trace.write_all(&[b'a'; 1024]).expect("written");
         }
         match &*trace.state() {
             State::Pending(records) => assert!(records.len() <= MAX_PENDING_BYTES),
-            _ => panic!("not accepted"),
+            _ => panic!("the trace is pending until its connection is accepted"),
         };
     }
 }

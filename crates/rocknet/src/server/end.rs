@@ -126,7 +126,7 @@ impl Server {
             .name("rn-relay".to_owned())
             .spawn(move || receiver.run(&forwarding))?;
         let mut offered = vec![(self.generation(), channel)];
-        for relay in self.relays.iter().filter(|relay| relay.check()) {
+        for relay in self.relays.iter().filter(|relay| relay.check_running()) {
             if let Some(channel) = relay.duplicate()? {
                 offered.push((relay.generation(), channel));
             }
@@ -137,7 +137,7 @@ impl Server {
     /// Closes the channels to older processes that have ended.
     pub(super) fn close_ended_relays(&self) {
         for relay in &self.relays {
-            relay.check();
+            relay.check_running();
         }
     }
 
