@@ -4,7 +4,7 @@
 pub(crate) const TOKEN: u8 = 1 << 0;
 /// Bytes of a field value: VCHAR, SP, HTAB, obs-text (RFC 9110 §5.5).
 pub(crate) const VALUE: u8 = 1 << 1;
-/// Bytes of a request target: VCHAR only, because RFC 3986 allows neither obs-text nor controls.
+/// Bytes of a request target: VCHAR. RFC 3986 allows fewer, but browsers also send others, such as `|`.
 pub(crate) const TARGET: u8 = 1 << 2;
 /// Bytes of a `reg-name` except `%`: unreserved and sub-delims (RFC 3986 §3.2.2).
 pub(crate) const REG_NAME: u8 = 1 << 3;

@@ -64,25 +64,25 @@ impl Default for Limits {
 impl Limits {
     /// Returns `head_size`, or [`HEAD_SIZE_CEILING`] if that is less.
     #[inline]
-    pub(crate) fn head_ceiling(&self) -> usize {
+    pub(crate) fn max_head_size(&self) -> usize {
         self.head_size.min(HEAD_SIZE_CEILING)
     }
 
     /// Returns the part of the unread bytes that a head may occupy.
     #[inline]
     pub(crate) fn head_window<'a>(&self, unread: &'a [u8]) -> &'a [u8] {
-        &unread[..unread.len().min(self.head_ceiling())]
+        &unread[..unread.len().min(self.max_head_size())]
     }
 
     /// Returns `trailer_size`, or [`HEAD_SIZE_CEILING`] if that is less.
     #[inline]
-    pub(crate) fn trailer_ceiling(&self) -> usize {
+    pub(crate) fn max_trailer_size(&self) -> usize {
         self.trailer_size.min(HEAD_SIZE_CEILING)
     }
 
     /// Returns the unread bytes up to the limit of a trailer section that begins at `at`.
     #[inline]
     pub(crate) fn trailer_window<'a>(&self, unread: &'a [u8], at: usize) -> &'a [u8] {
-        &unread[..unread.len().min(at.saturating_add(self.trailer_ceiling()))]
+        &unread[..unread.len().min(at.saturating_add(self.max_trailer_size()))]
     }
 }

@@ -91,9 +91,9 @@ pub fn parse(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     if header[..compared] == SIGNATURE[..compared] {
         return parse_v2(header);
     }
-    const WORD: &[u8] = b"PROXY ";
-    let compared = header.len().min(WORD.len());
-    if header[..compared] == WORD[..compared] {
+    const V1_START: &[u8] = b"PROXY ";
+    let compared = header.len().min(V1_START.len());
+    if header[..compared] == V1_START[..compared] {
         return parse_v1(header);
     }
     Err(ProxyHeaderError::Signature)

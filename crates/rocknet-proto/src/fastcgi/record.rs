@@ -28,10 +28,9 @@ pub(super) mod kind {
     pub const STDERR: u8 = 7;
 }
 
-/// Returns the header of a record without padding. `content` is the size of its content in bytes, at most
-/// [`MAX_CONTENT`].
-pub(super) fn header(kind: u8, content: usize) -> [u8; HEADER_SIZE] {
-    let [high, low] = u16::try_from(content).unwrap_or(u16::MAX).to_be_bytes();
+/// Returns the header of a record without padding. `content_size` is in bytes, at most [`MAX_CONTENT`].
+pub(super) fn header(kind: u8, content_size: usize) -> [u8; HEADER_SIZE] {
+    let [high, low] = u16::try_from(content_size).unwrap_or(u16::MAX).to_be_bytes();
     let [id_high, id_low] = REQUEST_ID.to_be_bytes();
     [VERSION, kind, id_high, id_low, high, low, 0, 0]
 }

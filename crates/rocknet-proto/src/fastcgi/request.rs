@@ -45,7 +45,7 @@ impl<'b> Params<'b> {
         if size > MAX_CONTENT {
             return Err(VariableError::TooLong);
         }
-        if self.content() + size > MAX_CONTENT {
+        if self.content_size() + size > MAX_CONTENT {
             self.close();
             self.start = self.out.len();
             self.out.extend_from_slice(&header(kind::PARAMS, 0));
@@ -60,20 +60,20 @@ impl<'b> Params<'b> {
     /// Ends the variables with an empty record.
     pub fn finish(mut self) {
         // If the current record is still empty, it ends the variables.
-        if self.content() > 0 {
+        if self.content_size() > 0 {
             self.close();
             self.out.extend_from_slice(&header(kind::PARAMS, 0));
         }
     }
 
     /// Returns the size of the current record's content in bytes.
-    fn content(&self) -> usize {
+    fn content_size(&self) -> usize {
         self.out.len() - self.start - HEADER_SIZE
     }
 
     /// Writes the content length of the current record to its header.
     fn close(&mut self) {
-        let header = header(kind::PARAMS, self.content());
+        let header = header(kind::PARAMS, self.content_size());
         self.out[self.start..self.start + HEADER_SIZE].copy_from_slice(&header);
     }
 }

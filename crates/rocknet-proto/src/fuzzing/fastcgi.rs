@@ -43,7 +43,9 @@ pub(super) fn transcript(pieces: &[&[u8]]) -> Vec<String> {
     lines.push(format!("{} {stdout:?} {stderr:?}", records.is_ended()));
     if let Some(end) = head_end.filter(|end| *end <= MAX_HEAD_SIZE) {
         let head = CgiHead::parse(&stdout[..end], StatusLine::Refused);
-        assert!(head.as_ref().is_ok_and(|head| head.fields.len() <= MAX_FIELDS) || head.is_err());
+        if let Ok(head) = &head {
+            assert!(head.fields.len() <= MAX_FIELDS);
+        }
         lines.push(format!("{head:?}"));
     }
     lines

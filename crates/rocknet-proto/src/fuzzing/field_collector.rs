@@ -20,15 +20,14 @@ impl FieldSink for FieldCollector {
         &mut self.buffer
     }
 
-    fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
-        // The name begins at `start`, and the value extends from `value` to the end of the buffer. Fields after the
-        // limit are dropped: once the sink is full, the decoder passes only fields that enter the dynamic table, so the
-        // list would have gaps.
+    fn field(&mut self, _: NameClass, _: bool, name_start: usize, value_start: usize) {
+        // Fields after the limit are dropped: once the sink is full, the decoder passes only fields that enter the
+        // dynamic table, so the list would have gaps.
         if !self.is_full() {
-            let field = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
-            self.fields.push(field);
+            let (name, value) = (&self.buffer[name_start..value_start], &self.buffer[value_start..]);
+            self.fields.push((name.to_vec(), value.to_vec()));
         }
-        self.buffer.truncate(start);
+        self.buffer.truncate(name_start);
     }
 
     fn is_full(&self) -> bool {

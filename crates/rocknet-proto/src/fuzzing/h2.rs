@@ -101,7 +101,7 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
     caller.lines
 }
 
-/// Server application that responds to the requests of the connection and records its events.
+/// Caller of the connection: responds to its requests and records its events.
 struct Caller {
     connection: ServerConnection,
     head: DecodedHead,
@@ -288,12 +288,13 @@ impl FieldSink for HeadLine {
         &mut self.buffer
     }
 
-    fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
-        let (name, value) = (text(&self.buffer[start..value]), text(&self.buffer[value..]));
+    fn field(&mut self, _: NameClass, _: bool, name_start: usize, value_start: usize) {
+        let name = text(&self.buffer[name_start..value_start]);
+        let value = text(&self.buffer[value_start..]);
         if name != "date" {
             self.line.push_str(&format!(" {name}={value}"));
         }
-        self.buffer.truncate(start);
+        self.buffer.truncate(name_start);
     }
 
     fn is_full(&self) -> bool {

@@ -19,6 +19,7 @@ pub(crate) fn is_valid(authority: &[u8]) -> bool {
     let end = bytes.position(|&byte| !is(byte, REG_NAME));
     match end.map(|end| authority[end]) {
         None => !authority.is_empty(),
+        // `position` has left `bytes` after the colon.
         Some(b':') => end != Some(0) && is_port(bytes.as_slice()),
         Some(_) => is_valid_uncommon(authority),
     }

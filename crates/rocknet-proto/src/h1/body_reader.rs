@@ -25,24 +25,24 @@ pub(crate) enum BodyEvent {
 pub(crate) enum BodyError {
     /// A chunk or the trailer section is invalid.
     Chunk(ChunkError),
-    /// The body exceeds the limit that was passed to [`BodyReader::start`] or [`BodyReader::limit`].
+    /// The body exceeds the limit that was passed to [`BodyReader::start`] or [`BodyReader::set_limit`].
     TooLarge,
 }
 
 /// Part of the body that the next unread byte belongs to.
 ///
 /// ```text
-///   Length ──────────────────────────────► Done
-///   Size ─► Data ─► DataEnd ─► Size … Size 0 ─► Trailers ─► Done
+///   Length ──► Done
+///   ChunkSize ──► ChunkData ──► ChunkEnd ──► ChunkSize … size 0 ──► Trailers ──► Done
 ///   UntilClose (ends with the connection)
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodyState {
     Done,
     Length,
-    Size,
-    Data,
-    DataEnd,
+    ChunkSize,
+    ChunkData,
+    ChunkEnd,
     Trailers,
     UntilClose,
 }
@@ -131,13 +131,13 @@ impl BodyReader {
         }
     }
 
-    /// Begins a body of at most `limit` bytes. The length is checked only in `read`, because [`limit`](Self::limit) can
-    /// still raise the limit before the first `read`.
+    /// Begins a body of at most `limit` bytes. The length is checked only in `read`, because
+    /// [`set_limit`](Self::set_limit) can still raise the limit before the first `read`.
     pub(crate) fn start(&mut self, framing: BodyFraming, limit: u64) {
         (self.state, self.left) = match framing {
             BodyFraming::None => (BodyState::Done, 0),
             BodyFraming::Length(length) => (BodyState::Length, length),
-            BodyFraming::Chunked => (BodyState::Size, 0),
+            BodyFraming::Chunked => (BodyState::ChunkSize, 0),
         };
         (self.allowed, self.extensions, self.scanned) = (limit, 0, 0);
     }
@@ -149,7 +149,7 @@ impl BodyReader {
 
     /// Sets the limit for the unread part of the body, in bytes. Returns false if the unread part of an announced
     /// length exceeds the limit.
-    pub(crate) fn limit(&mut self, limit: u64) -> bool {
+    pub(crate) fn set_limit(&mut self, limit: u64) -> bool {
         self.allowed = limit;
         self.state != BodyState::Length || self.left <= limit
     }
@@ -184,7 +184,7 @@ impl BodyReader {
                     return Ok(data_or_more(0, end));
                 }
                 BodyState::UntilClose => return Ok(data_or_more(0, rest.len())),
-                BodyState::Size => match self.read_size(limits, rest).map_err(BodyError::Chunk)? {
+                BodyState::ChunkSize => match self.read_size(limits, rest).map_err(BodyError::Chunk)? {
                     None => return Ok(BodyEvent::More { consumed: at }),
                     Some((size, length)) => {
                         if size > self.allowed {
@@ -195,21 +195,21 @@ impl BodyReader {
                         self.state = if size == 0 {
                             BodyState::Trailers
                         } else {
-                            BodyState::Data
+                            BodyState::ChunkData
                         };
                         at += length;
                     }
                 },
-                BodyState::Data => {
+                BodyState::ChunkData => {
                     let end = at + self.take(rest.len());
                     if self.left == 0 {
-                        self.state = BodyState::DataEnd;
+                        self.state = BodyState::ChunkEnd;
                     }
                     return Ok(data_or_more(at, end));
                 }
-                BodyState::DataEnd => match rest {
+                BodyState::ChunkEnd => match rest {
                     [b'\r', b'\n', ..] => {
-                        self.state = BodyState::Size;
+                        self.state = BodyState::ChunkSize;
                         at += 2;
                     }
                     [] | [b'\r'] => return Ok(BodyEvent::More { consumed: at }),
@@ -301,7 +301,7 @@ impl BodyReader {
     ) -> Result<Option<usize>, ChunkError> {
         let window = limits.trailer_window(unread, at);
         // True if the section has reached its size limit, so that waiting for more bytes would not help.
-        let is_full = unread.len() - at >= limits.trailer_ceiling();
+        let is_full = unread.len() - at >= limits.max_trailer_size();
         // Bytes that were not searched for a line end yet.
         let new = unread[at..].get(self.scanned as usize..).unwrap_or(&unread[at..]);
         if self.scanned > 0 && !is_full && memchr(b'\n', new).is_none() {

@@ -72,7 +72,7 @@ impl BodyWriter {
     }
 
     /// Returns the bytes that follow non-empty data.
-    pub(crate) fn end(&self) -> &'static [u8] {
+    pub(crate) fn data_end(&self) -> &'static [u8] {
         if self.kind == BodyKind::Chunked { CHUNK_END } else { b"" }
     }
 
@@ -81,7 +81,7 @@ impl BodyWriter {
         self.begin(data.len() as u64, out)?;
         if !data.is_empty() {
             out.extend_from_slice(data);
-            out.extend_from_slice(self.end());
+            out.extend_from_slice(self.data_end());
         }
         Ok(())
     }

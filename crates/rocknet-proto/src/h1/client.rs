@@ -236,7 +236,7 @@ impl ClientConnection {
 
     /// Returns the bytes to send after the data of `begin_data`; do not send them after empty data.
     pub fn data_end(&self) -> &'static [u8] {
-        self.request_body.end()
+        self.request_body.data_end()
     }
 
     /// Writes framed data of the request body.
@@ -320,7 +320,7 @@ impl ClientConnection {
     ) -> Result<ClientEvent, ResponseError> {
         let window = limits.head_window(unread);
         // True if the head has reached its size limit, so that waiting for more bytes would not help.
-        let is_full = window.len() == limits.head_ceiling();
+        let is_full = window.len() == limits.max_head_size();
         // Bytes that were not searched for a line end yet.
         let new = window.get(self.scanned as usize..).unwrap_or(window);
         if self.scanned > 0 && !is_full && memchr(b'\n', new).is_none() {

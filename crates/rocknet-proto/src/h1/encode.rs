@@ -81,7 +81,7 @@ impl fmt::Display for EncodeError {
         f.write_str(match self {
             Self::FieldName => "a field name is not a token",
             Self::FieldValue => "a field value contains a control character",
-            Self::FramingField => "a field that only the connection may set",
+            Self::FramingField => "a field that only the encoder may set",
             Self::RequestLine => "a method, target or host that is not allowed in a request",
             Self::ForbiddenTrailer => "a field that is forbidden in trailers",
             Self::BodyTooLong => "more body bytes than announced",

@@ -113,15 +113,15 @@ fn read_request_line(
         }
     };
     index.method_name = ByteSpan::new(line, name_end);
-    let target = name_end + 1;
+    let target_start = name_end + 1;
     if name_end == line || window.get(name_end) != Some(&b' ') {
         return Err(diagnose(window, line, limits));
     }
-    let mut target_end = find_target_end(window, target);
+    let mut target_end = find_target_end(window, target_start);
     // The search stops at every `?`. Only the first begins the query.
-    let mut query = None;
+    let mut query_mark = None;
     while let Some(b'?') = window.get(target_end) {
-        query.get_or_insert(target_end);
+        query_mark.get_or_insert(target_end);
         target_end = find_target_end(window, target_end + 1);
     }
     // A space, the version and CRLF have eleven bytes.
@@ -130,21 +130,21 @@ fn read_request_line(
         Some(b" HTTP/1.0\r\n") => Version::Http10,
         _ => return Err(diagnose(window, line, limits)),
     };
-    if target_end == target {
+    if target_end == target_start {
         return Err(diagnose(window, line, limits));
     }
-    if target_end - target > limits.target_size {
+    if target_end - target_start > limits.target_size {
         return Err(ParseError::Invalid(Refusal::TargetTooLong));
     }
     if name_end - line > MAX_METHOD {
         return Err(ParseError::Invalid(Refusal::MethodTooLong));
     }
-    index.target = ByteSpan::new(target, target_end);
-    if window[target] == b'/' && index.method != Method::Connect {
-        index.path = ByteSpan::new(target, query.unwrap_or(target_end));
-        index.query = query.map(|mark| ByteSpan::new(mark + 1, target_end));
+    index.target = ByteSpan::new(target_start, target_end);
+    if window[target_start] == b'/' && index.method != Method::Connect {
+        index.path = ByteSpan::new(target_start, query_mark.unwrap_or(target_end));
+        index.query = query_mark.map(|mark| ByteSpan::new(mark + 1, target_end));
     } else {
-        read_uncommon_target(window, target, target_end, index).map_err(ParseError::Invalid)?;
+        read_uncommon_target(window, target_start, target_end, index).map_err(ParseError::Invalid)?;
     }
     Ok(target_end + 11)
 }
@@ -178,25 +178,30 @@ fn read_uncommon_target(window: &[u8], start: usize, end: usize, index: &mut Req
             Err(Refusal::TargetForm)
         };
     }
-    let Some(scheme) = target.windows(3).position(|bytes| bytes == b"://") else {
+    let Some(scheme_end) = target.windows(3).position(|bytes| bytes == b"://") else {
         return Err(Refusal::TargetForm);
     };
-    if !is_http(&target[..scheme]) && !is_https(&target[..scheme]) {
+    let scheme = &target[..scheme_end];
+    if !is_http(scheme) && !is_https(scheme) {
         return Err(Refusal::TargetScheme);
     }
     index.form = TargetForm::Absolute;
-    let host = scheme + 3;
-    let path = target[host..]
+    let host_start = scheme_end + 3;
+    // The path may be empty.
+    let path_start = target[host_start..]
         .iter()
         .position(|&b| b == b'/' || b == b'?')
-        .map_or(target.len(), |at| host + at);
-    let query = target[path..].iter().position(|&b| b == b'?').map(|at| path + at);
-    if !authority::is_valid(&target[host..path]) {
+        .map_or(target.len(), |at| host_start + at);
+    let query_mark = target[path_start..]
+        .iter()
+        .position(|&b| b == b'?')
+        .map(|at| path_start + at);
+    if !authority::is_valid(&target[host_start..path_start]) {
         return Err(Refusal::HostInvalid);
     }
-    index.authority = ByteSpan::new(start + host, start + path);
-    index.path = ByteSpan::new(start + path, query.map_or(end, |at| start + at));
-    index.query = query.map(|at| ByteSpan::new(start + at + 1, end));
+    index.authority = ByteSpan::new(start + host_start, start + path_start);
+    index.path = ByteSpan::new(start + path_start, query_mark.map_or(end, |mark| start + mark));
+    index.query = query_mark.map(|mark| ByteSpan::new(start + mark + 1, end));
     Ok(())
 }
 

@@ -168,7 +168,7 @@ impl ServerConnection {
         request: &mut RequestIndex,
     ) -> Result<ServerEvent, Refusal> {
         let window = limits.head_window(unread);
-        if self.scanned > 0 && window.len() < limits.head_ceiling() {
+        if self.scanned > 0 && window.len() < limits.max_head_size() {
             // Without a new line end nothing can change until the window is full, so a client that sends single bytes
             // costs one search of each byte.
             let new = window.get(self.scanned as usize..).unwrap_or(window);
@@ -211,7 +211,7 @@ impl ServerConnection {
     ) -> Result<ServerEvent, Refusal> {
         let refusal = match error {
             ParseError::Invalid(refusal) => refusal,
-            ParseError::Incomplete if window.len() < limits.head_ceiling() => {
+            ParseError::Incomplete if window.len() < limits.max_head_size() => {
                 self.scanned = window.len() as u32;
                 return Ok(ServerEvent::More { consumed: 0 });
             }
@@ -276,7 +276,7 @@ impl ServerConnection {
     /// [`Refusal::ContentTooLarge`] if the unread part of the announced length exceeds the limit. The connection then
     /// reads nothing more.
     pub fn set_body_limit(&mut self, limit: u64) -> Result<(), Refusal> {
-        if self.reading == ReadState::Body && !self.request_body.limit(limit) {
+        if self.reading == ReadState::Body && !self.request_body.set_limit(limit) {
             return Err(self.refuse(Refusal::ContentTooLarge));
         }
         Ok(())
@@ -434,7 +434,7 @@ impl ServerConnection {
 
     /// Returns the bytes to send after the data of `begin_data`; do not send them after empty data.
     pub fn data_end(&self) -> &'static [u8] {
-        self.response_body.end()
+        self.response_body.data_end()
     }
 
     /// Writes framed data of the response body.

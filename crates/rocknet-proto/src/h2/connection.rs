@@ -302,11 +302,14 @@ impl ServerConnection {
     /// Writes the server's preface: SETTINGS and, if needed, a WINDOW_UPDATE for the connection (RFC 9113 §3.4). The
     /// caller sends it immediately, without waiting for bytes from the client.
     pub fn write_preface(&mut self, limits: &Limits, out: &mut Vec<u8>) {
-        let head = limits.head_ceiling() + limits.fields.saturating_mul(FIELD_OVERHEAD);
+        let list_size = limits.max_head_size() + limits.fields.saturating_mul(FIELD_OVERHEAD);
         let values = [
             (settings::MAX_CONCURRENT_STREAMS, self.config.streams),
             (settings::INITIAL_WINDOW_SIZE, self.config.stream_window),
-            (settings::MAX_HEADER_LIST_SIZE, u32::try_from(head).unwrap_or(u32::MAX)),
+            (
+                settings::MAX_HEADER_LIST_SIZE,
+                u32::try_from(list_size).unwrap_or(u32::MAX),
+            ),
             (settings::NO_RFC7540_PRIORITIES, 1),
             (settings::ENABLE_CONNECT_PROTOCOL, 1),
         ];
@@ -346,7 +349,7 @@ impl ServerConnection {
         }
     }
 
-    /// Ends the connection: writes GOAWAY and drops all streams.
+    /// Ends the connection: writes GOAWAY, unless the connection has already ended, and drops all streams.
     #[cold]
     fn fail(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
         if self.read_state != ReadState::Closed {

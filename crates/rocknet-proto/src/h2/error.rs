@@ -164,7 +164,7 @@ impl ConnectionError {
             Self::MissingSettings => "the first frame is not SETTINGS, or only acknowledges SETTINGS",
             Self::FrameTooLarge => "a frame above the announced maximum size",
             Self::FrameSize => "a frame of a size that its type does not allow",
-            Self::WrongStream => "a frame on a stream that its type does not allow",
+            Self::WrongStream => "a frame on or for a stream that its type does not allow",
             Self::Padding => "padding as long as the payload of its frame, or longer",
             Self::IdleStream => "a frame on or for an idle stream",
             Self::ClosedStream => "a frame on a closed stream",

@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn windows_admit_useful_frames() {
-        // First window, bytes used, bytes granted, bytes ready, and whether they may be sent.
+        // Initial size of the window, bytes used, bytes granted, bytes ready, and true if the window admits a frame.
         for (size, used, granted, ready, expected) in [
             (65_535, 65_535, 0, 1, false),
             (65_535, 65_535, 1, 1, true),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_release_half_a_window() {
+    fn updates_grant_half_a_window() {
         let mut window = ReceiveWindow::new(100);
         assert_eq!(window.consume(60), Ok(()));
         assert_eq!(window.consume(41), Err(WindowExceeded));

@@ -1,4 +1,5 @@
-//! HTTP/2 protocol engine for servers: parses received bytes into events and encodes frames to send (RFC 9113).
+//! HTTP/2 protocol engine for servers: parses received bytes into events and encodes frames to send (RFC 9113). For
+//! upstreams, it only validates the responses.
 
 mod connection;
 mod error;

@@ -14,8 +14,8 @@ use crate::hpack::{Decoder, FieldSink, NameClass, Pseudo};
 /// Size in bytes of the dynamic table that servers may use by default (RFC 9113 §6.5.2).
 const TABLE_SIZE: usize = 4096;
 
-/// Maximum size in bytes of one field block: four heads of the largest size that the client library accepts. A longer
-/// block cannot be skipped, because the table would be out of sync from then on.
+/// Maximum size in bytes of one field block: four heads of 32 KiB, the largest size that the proxy lets the client
+/// library accept. A longer block cannot be skipped, because the table would be out of sync from then on.
 const MAX_BLOCK_SIZE: usize = 128 * 1024;
 
 /// Maximum number of remembered streams whose response has started and not ended. The server does not end a stream that
@@ -41,7 +41,7 @@ pub struct ResponseValidator {
     /// Streams whose final head has arrived.
     started: BTreeSet<u32>,
     /// Buffer for one decoded field at a time.
-    field: Vec<u8>,
+    field_buffer: Vec<u8>,
 }
 
 /// Part of a frame that is read next.
@@ -52,7 +52,7 @@ enum ReadPosition {
     /// Payload with fields.
     Fields(FrameHeader),
     /// Payload to be skipped, with the number of remaining bytes.
-    Other(u32),
+    Skipped(u32),
     /// Nothing: the validator cannot continue.
     OutOfSync,
 }
@@ -74,7 +74,7 @@ impl Default for ResponseValidator {
             position: ReadPosition::Header,
             block: None,
             started: BTreeSet::new(),
-            field: Vec::new(),
+            field_buffer: Vec::new(),
         }
     }
 }
@@ -90,12 +90,12 @@ impl ResponseValidator {
         while !bytes.is_empty() {
             match self.position {
                 ReadPosition::OutOfSync => return Err(OutOfSync),
-                ReadPosition::Other(left) => {
+                ReadPosition::Skipped(left) => {
                     let passed = bytes.len().min(left as usize);
                     bytes = &bytes[passed..];
                     let left = left - passed as u32;
                     self.position = if left > 0 {
-                        ReadPosition::Other(left)
+                        ReadPosition::Skipped(left)
                     } else {
                         ReadPosition::Header
                     };
@@ -164,7 +164,7 @@ impl ResponseValidator {
                     self.started.remove(&header.stream);
                 }
                 if header.length > 0 {
-                    self.position = ReadPosition::Other(header.length);
+                    self.position = ReadPosition::Skipped(header.length);
                 }
             }
         }
@@ -213,14 +213,14 @@ impl ResponseValidator {
     ) -> Result<(), OutOfSync> {
         let is_trailers = self.started.contains(&stream);
         let mut fields = ResponseFields {
-            buffer: mem::take(&mut self.field),
+            buffer: mem::take(&mut self.field_buffer),
             status: None,
             has_regular: false,
             is_malformed: false,
         };
         let decoded = self.decoder.decode(block, &mut fields);
         let ResponseFields { buffer, status, .. } = fields;
-        self.field = buffer;
+        self.field_buffer = buffer;
         decoded.map_err(|_| OutOfSync)?;
         // A head has `:status`, and trailers have none.
         let is_misplaced = match status {
@@ -280,11 +280,12 @@ impl FieldSink for ResponseFields {
         &mut self.buffer
     }
 
-    fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize) {
+    fn field(&mut self, class: NameClass, value_valid: bool, name_start: usize, value_start: usize) {
         let is_valid = match class {
             NameClass::Pseudo(Pseudo::Status) => {
                 let is_first = self.status.is_none();
-                let status = self.buffer.get(value..).and_then(|value| value.try_into().ok());
+                let value = self.buffer.get(value_start..);
+                let status = value.and_then(|value| value.try_into().ok());
                 self.status = status.or(self.status);
                 is_first && status.is_some() && !self.has_regular
             }
@@ -295,7 +296,7 @@ impl FieldSink for ResponseFields {
             }
         };
         self.is_malformed |= !is_valid;
-        self.buffer.truncate(start);
+        self.buffer.truncate(name_start);
         self.buffer.shrink_to(MAX_SPARE_CAPACITY);
     }
 

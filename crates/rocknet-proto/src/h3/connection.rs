@@ -196,14 +196,14 @@ impl ServerConnection {
     pub fn new(config: &Config, limits: &Limits, now: u64) -> ServerConnection {
         let mut budget = Budget::new();
         budget.start(now);
-        let section = limits.head_ceiling() + limits.fields.saturating_mul(FIELD_OVERHEAD);
+        let section_size = limits.max_head_size() + limits.fields.saturating_mul(FIELD_OVERHEAD);
         // Initial capacity in bytes, enough for the stream type and SETTINGS.
         let mut control = Vec::with_capacity(32);
         varint::encode(uni::CONTROL, &mut control);
         ServerSettings {
             table_capacity: TABLE_CAPACITY as u64,
             blocked_streams: BLOCKED_STREAMS as u64,
-            field_section_size: section as u64,
+            field_section_size: section_size as u64,
             connect_protocol: config.connect_protocol,
         }
         .write(&mut control);

@@ -92,9 +92,7 @@ impl RequestStream {
             priority,
         }
     }
-}
 
-impl RequestStream {
     /// Returns whether the request, or its refusal, was reported and the response has not ended.
     pub fn is_pending(&self) -> bool {
         self.is_reported && !self.response_ended

@@ -18,10 +18,10 @@ pub(crate) trait FieldSink {
     /// Returns the buffer to which names and values are appended. The sink may truncate it in [`field`](Self::field).
     fn buffer(&mut self) -> &mut Vec<u8>;
 
-    /// Called after a field was appended. The name starts at `start`; the value starts at `value` and ends with the
-    /// buffer. `value_valid` is the result of [`is_valid_value`]. While the sink is full, it gets only fields that
-    /// enter the dynamic table.
-    fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize);
+    /// Called after a field was appended: its name at `name_start`, and its value from `value_start` to the end of the
+    /// buffer. `value_valid` is the result of [`is_valid_value`]. While the sink is full, it gets only fields that enter
+    /// the dynamic table.
+    fn field(&mut self, class: NameClass, value_valid: bool, name_start: usize, value_start: usize);
 
     /// Returns whether the sink drops all further fields, so that most of them need not be appended.
     fn is_full(&self) -> bool;
@@ -57,6 +57,8 @@ impl Decoder {
             if fields > MAX_FIELDS {
                 return Err(HpackError::TooManyFields);
             }
+            // For a literal, the two arguments before the sink are the size of the prefix in bits, and true if the
+            // field enters the dynamic table.
             at = if first & 0x80 != 0 {
                 self.decode_indexed(block, at, sink)?
             } else if first & 0x40 != 0 {
@@ -111,8 +113,8 @@ impl Decoder {
             let (class, value_valid) = (entry.class, entry.value_valid);
             let buffer = sink.buffer();
             let start = buffer.len();
-            let name = self.table.copy_field(entry, buffer);
-            sink.field(class, value_valid, start, start + name);
+            let name_length = self.table.copy_field(entry, buffer);
+            sink.field(class, value_valid, start, start + name_length);
         }
         Ok(end)
     }
@@ -155,20 +157,20 @@ impl Decoder {
             }
             (entry.class, at)
         };
-        let value = buffer.len();
+        let value_start = buffer.len();
         let end = decode_string(block, at, buffer)?;
         if skips {
             buffer.truncate(start);
             return Ok(end);
         }
         let field = buffer.get(start..).unwrap_or_default();
-        let (name_bytes, value_bytes) = field.split_at((value - start).min(field.len()));
-        let value_valid = is_valid_value(value_bytes);
+        let (name, value) = field.split_at((value_start - start).min(field.len()));
+        let value_valid = is_valid_value(value);
         if is_indexed {
             // The hash is 0, because a decoder does not look entries up by their fields.
-            self.table.insert(name_bytes, value_bytes, 0, class, value_valid);
+            self.table.insert(name, value, 0, class, value_valid);
         }
-        sink.field(class, value_valid, start, value);
+        sink.field(class, value_valid, start, value_start);
         Ok(end)
     }
 }
@@ -205,11 +207,11 @@ mod tests {
             &mut self.buffer
         }
 
-        fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
+        fn field(&mut self, _: NameClass, _: bool, name_start: usize, value_start: usize) {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let line = format!("{}: {}", text(&self.buffer[start..value]), text(&self.buffer[value..]));
-            self.lines.push(line);
-            self.buffer.truncate(start);
+            let (name, value) = (&self.buffer[name_start..value_start], &self.buffer[value_start..]);
+            self.lines.push(format!("{}: {}", text(name), text(value)));
+            self.buffer.truncate(name_start);
         }
 
         fn is_full(&self) -> bool {

@@ -34,9 +34,9 @@ pub(crate) struct TableEntry {
     /// Position of the name, counted like `DynamicTable::head`. The value follows the name.
     start: u32,
     /// Length of the name in bytes.
-    name: u16,
+    name_length: u16,
     /// Length of the value in bytes.
-    value: u16,
+    value_length: u16,
     /// Hash of the name and value by which an encoder looks the entry up; 0 in the table of a decoder.
     pub hash: u32,
     pub class: NameClass,
@@ -48,7 +48,7 @@ impl TableEntry {
     /// Returns the length of the name and the value together, without [`ENTRY_OVERHEAD`].
     #[inline]
     pub(crate) fn size(&self) -> usize {
-        usize::from(self.name) + usize::from(self.value)
+        usize::from(self.name_length) + usize::from(self.value_length)
     }
 }
 
@@ -96,26 +96,26 @@ impl DynamicTable {
 
     #[inline]
     pub(crate) fn copy_name(&self, entry: &TableEntry, out: &mut Vec<u8>) {
-        self.copy(entry.start, usize::from(entry.name), out);
+        self.copy(entry.start, usize::from(entry.name_length), out);
     }
 
     /// Appends the name and the value. Returns the length of the name.
     #[inline]
     pub(crate) fn copy_field(&self, entry: &TableEntry, out: &mut Vec<u8>) -> usize {
         self.copy(entry.start, entry.size(), out);
-        usize::from(entry.name)
+        usize::from(entry.name_length)
     }
 
     /// Returns true if the entry has this name and this value.
     pub(crate) fn matches_field(&self, entry: &TableEntry, name: &[u8], value: &[u8]) -> bool {
-        usize::from(entry.value) == value.len()
+        usize::from(entry.value_length) == value.len()
             && self.matches_name(entry, name)
-            && self.matches_bytes(entry.start.wrapping_add(u32::from(entry.name)), value)
+            && self.matches_bytes(entry.start.wrapping_add(u32::from(entry.name_length)), value)
     }
 
     /// Returns true if the entry has this name.
     pub(crate) fn matches_name(&self, entry: &TableEntry, name: &[u8]) -> bool {
-        usize::from(entry.name) == name.len() && self.matches_bytes(entry.start, name)
+        usize::from(entry.name_length) == name.len() && self.matches_bytes(entry.start, name)
     }
 
     /// Returns true if the ring has these bytes from `start` on.
@@ -164,8 +164,8 @@ impl DynamicTable {
         // Both lengths fit in 16 bits, because the maximum size of the table does.
         self.entries.push_back(TableEntry {
             start,
-            name: name.len() as u16,
-            value: value.len() as u16,
+            name_length: name.len() as u16,
+            value_length: value.len() as u16,
             hash,
             class,
             value_valid,

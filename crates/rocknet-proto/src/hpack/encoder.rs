@@ -157,6 +157,7 @@ fn encode_string(bytes: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::super::decoder::{Decoder, FieldSink};
     use super::*;
+    use crate::fields::KnownField;
     use proptest::prelude::*;
 
     #[derive(Default)]
@@ -170,9 +171,9 @@ mod tests {
             &mut self.buffer
         }
 
-        fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
-            let (name, value) = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
-            self.fields.push((name, value));
+        fn field(&mut self, _: NameClass, _: bool, name_start: usize, value_start: usize) {
+            let (name, value) = (&self.buffer[name_start..value_start], &self.buffer[value_start..]);
+            self.fields.push((name.to_vec(), value.to_vec()));
         }
 
         fn is_full(&self) -> bool {
@@ -199,6 +200,24 @@ mod tests {
         for round in 0..3 {
             encoder.encode(b"x-frame-options", &[b'a' + round; 9], &mut out);
             assert_eq!(encoder.table.len(), 1);
+        }
+    }
+
+    /// The first byte of a literal shows whether the encoder treats the field as sensitive or indexes it (RFC 7541
+    /// §6.2).
+    #[test]
+    fn known_fields_are_encoded_as_sensitive_or_indexed() {
+        for &known in KnownField::ALL {
+            let (name, mut out) = (known.as_str().as_bytes(), Vec::new());
+            Encoder::new().encode(name, b"a value", &mut out);
+            let class = NameClass::Known(known);
+            assert_eq!(is_sensitive(class), out[0] & 0xf0 == 0x10, "{}", known.as_str());
+            assert_eq!(
+                is_indexed(class, name, b"a value", TABLE_MAX),
+                out[0] & 0x40 != 0,
+                "{}",
+                known.as_str()
+            );
         }
     }
 

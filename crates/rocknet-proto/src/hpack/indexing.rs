@@ -66,24 +66,6 @@ pub(crate) fn hash(name: &[u8], value: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hpack;
-
-    /// The first byte of an HPACK literal shows how its encoder classifies the field (RFC 7541 §6.2).
-    #[test]
-    fn the_hpack_encoder_follows_the_choice() {
-        for &known in KnownField::ALL {
-            let (name, mut out) = (known.as_str().as_bytes(), Vec::new());
-            hpack::Encoder::new().encode(name, b"a value", &mut out);
-            let class = NameClass::Known(known);
-            assert_eq!(is_sensitive(class), out[0] & 0xf0 == 0x10, "{}", known.as_str());
-            assert_eq!(
-                is_indexed(class, name, b"a value", 4096),
-                out[0] & 0x40 != 0,
-                "{}",
-                known.as_str()
-            );
-        }
-    }
 
     #[test]
     fn large_fields_are_not_indexed() {

@@ -66,7 +66,7 @@ floods! {
     Stale 512 64 "too many frames on closed streams";
     /// Frames of unknown types, which must be ignored (RFC 9113 §5.5). Some clients send a few to keep servers
     /// tolerant. In HTTP/3, streams of unknown types and control frames without a kind of their own count, too.
-    Unknown 128 16 "too many frames of unknown types";
+    Unknown 128 16 "too many frames or streams of unknown or rarely used types";
     /// Instructions of QPACK, which insert into a table or acknowledge (RFC 9204 §4). A request needs ten at most.
     QpackInstructions 4096 1024 "too many QPACK instructions";
 }

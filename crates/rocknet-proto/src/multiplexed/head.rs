@@ -189,24 +189,24 @@ impl FieldSink for HeadSink<'_> {
     }
 
     #[inline]
-    fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize) {
+    fn field(&mut self, class: NameClass, value_valid: bool, name_start: usize, value_start: usize) {
         if self.is_full() {
-            self.head.bytes.truncate(start);
+            self.head.bytes.truncate(name_start);
             return;
         }
         let end = self.head.bytes.len();
         let parts = &mut self.head.parts;
-        parts.size += end - start;
+        parts.size += end - name_start;
         parts.fields += 1;
         let size_max = match self.kind {
-            BlockKind::Trailers => self.limits.trailer_ceiling(),
-            BlockKind::Request | BlockKind::Discarded => self.limits.head_ceiling(),
+            BlockKind::Trailers => self.limits.max_trailer_size(),
+            BlockKind::Request | BlockKind::Discarded => self.limits.max_head_size(),
         };
         let is_large = parts.size > size_max || parts.fields > self.limits.fields;
         if !value_valid || is_large {
-            return self.reject(class, value_valid, start, end - value);
+            return self.reject(class, value_valid, name_start, end - value_start);
         }
-        let (name, value) = (ByteSpan::new(start, value), ByteSpan::new(value, end));
+        let (name, value) = (ByteSpan::new(name_start, value_start), ByteSpan::new(value_start, end));
         match class {
             NameClass::Pseudo(pseudo) => self.pseudo(pseudo, value),
             NameClass::Known(KnownField::Cookie) if self.kind == BlockKind::Request => {
@@ -216,7 +216,7 @@ impl FieldSink for HeadSink<'_> {
                 }
                 parts.has_cookie = true;
                 self.head.cookie.extend_from_slice(value.of(&self.head.bytes));
-                self.head.bytes.truncate(start);
+                self.head.bytes.truncate(name_start);
             }
             NameClass::Known(known) => {
                 parts.has_regular = true;

@@ -19,7 +19,7 @@ pub enum SendError {
 impl std::fmt::Display for SendError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Gone => f.write_str("the stream no longer exists"),
+            Self::Gone => f.write_str("the stream no longer exists, or its response has ended"),
             Self::OutOfOrder => f.write_str("a part of the response is out of order"),
             Self::Field(error) => error.fmt(f),
         }

@@ -184,8 +184,8 @@ fn apply(
         }
         EncoderInstruction::Duplicate(index) => {
             let entry = *table.newest(index).ok_or(QpackError::InstructionIndex)?;
-            let length = table.fields().copy_field(&entry, field);
-            let (name, value) = field.split_at(length);
+            let name_length = table.fields().copy_field(&entry, field);
+            let (name, value) = field.split_at(name_length);
             return check_fit(table.insert(name, value, NO_HASH, entry.class, entry.value_valid));
         }
         EncoderInstruction::InsertStaticName { index, value } => {
@@ -203,9 +203,9 @@ fn apply(
             (NameClass::of(field), value)
         }
     };
-    let length = field.len();
+    let name_length = field.len();
     append(value, field)?;
-    let (name, value) = field.split_at(length);
+    let (name, value) = field.split_at(name_length);
     check_fit(table.insert(name, value, NO_HASH, class, is_valid_value(value)))
 }
 

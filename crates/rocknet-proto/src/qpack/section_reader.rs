@@ -113,8 +113,8 @@ impl<'a> SectionReader<'a> {
         }
         let buffer = sink.buffer();
         let start = buffer.len();
-        let name = self.table.fields().copy_field(entry, buffer);
-        sink.field(entry.class, entry.value_valid, start, start + name);
+        let name_length = self.table.fields().copy_field(entry, buffer);
+        sink.field(entry.class, entry.value_valid, start, start + name_length);
     }
 
     /// Decodes the value of a literal, which starts at `at`, and returns its end. Literals that must never be indexed

@@ -29,12 +29,13 @@ impl FieldSink for DecodedFields {
         &mut self.buffer
     }
 
-    fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize) {
-        let (name, value) = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
+    fn field(&mut self, class: NameClass, value_valid: bool, name_start: usize, value_start: usize) {
+        let name = self.buffer[name_start..value_start].to_vec();
+        let value = self.buffer[value_start..].to_vec();
         assert_eq!(class, NameClass::of(&name));
         assert_eq!(value_valid, crate::hpack::is_valid_value(&value));
         self.fields.push((name, value));
-        self.buffer.truncate(start);
+        self.buffer.truncate(name_start);
     }
 
     fn is_full(&self) -> bool {

@@ -120,25 +120,25 @@ fn name_kind(host: &[u8]) -> Option<HostKind> {
         return None;
     }
     // The check takes one pass over the host, because it runs for every request.
-    let (mut start, mut last) = (0, &host[..0]);
+    let (mut label_start, mut last_label) = (0, &host[..0]);
     for (at, &byte) in host.iter().enumerate() {
         if LABEL[usize::from(byte)] {
             continue;
         }
-        last = &host[start..at];
-        if byte != b'.' || last.is_empty() || last.len() > MAX_LABEL {
+        last_label = &host[label_start..at];
+        if byte != b'.' || last_label.is_empty() || last_label.len() > MAX_LABEL {
             return None;
         }
-        start = at + 1;
+        label_start = at + 1;
     }
     // The label after a trailing dot is empty and denotes the DNS root. An empty host is invalid.
-    if start < host.len() {
-        last = &host[start..];
+    if label_start < host.len() {
+        last_label = &host[label_start..];
     }
-    if last.is_empty() || last.len() > MAX_LABEL {
+    if last_label.is_empty() || last_label.len() > MAX_LABEL {
         return None;
     }
-    if !is_number(last) {
+    if !is_number(last_label) {
         return Some(HostKind::Name);
     }
     // An address has no trailing dot. The parser of the standard library requires four parts without leading zeros.

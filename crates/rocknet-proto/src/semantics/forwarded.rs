@@ -49,11 +49,14 @@ fn parse_element(text: &[u8]) -> Option<Element<'_>> {
         if !is_token(name) {
             return None;
         }
-        let slot = match () {
-            () if name.eq_ignore_ascii_case(b"for") => &mut element.for_node,
-            () if name.eq_ignore_ascii_case(b"host") => &mut element.host,
-            () if name.eq_ignore_ascii_case(b"proto") => &mut element.proto,
-            () => continue,
+        let slot = if name.eq_ignore_ascii_case(b"for") {
+            &mut element.for_node
+        } else if name.eq_ignore_ascii_case(b"host") {
+            &mut element.host
+        } else if name.eq_ignore_ascii_case(b"proto") {
+            &mut element.proto
+        } else {
+            continue;
         };
         // A parameter must occur only once (§4).
         if slot.replace(value).is_some() {

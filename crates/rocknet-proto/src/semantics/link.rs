@@ -18,8 +18,9 @@ fn preload(link: &[u8]) -> Option<&[u8]> {
     }
     let mut is_preload = None;
     for parameter in parts(parameters, b';') {
-        let mark = parameter.iter().position(|&byte| byte == b'=');
-        let (name, value) = parameter.split_at(mark.unwrap_or(parameter.len()));
+        // `value` keeps the equals sign, and is empty without one.
+        let equals = parameter.iter().position(|&byte| byte == b'=');
+        let (name, value) = parameter.split_at(equals.unwrap_or(parameter.len()));
         let name = trim(name);
         if name.eq_ignore_ascii_case(b"nopush") {
             return None;

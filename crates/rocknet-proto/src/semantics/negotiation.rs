@@ -158,15 +158,15 @@ impl AcceptEncoding {
 /// codings and identity. RFC 9110 §12.5.3 allows 406 in that case, but a readable response is more helpful than an
 /// error.
 pub fn choose_coding(accepted: AcceptEncoding, offered: &[Coding]) -> Coding {
-    let mut best = (accepted.weights[Coding::Identity as usize], Coding::Identity);
+    let (mut chosen, mut greatest) = (Coding::Identity, accepted.weights[Coding::Identity as usize]);
     // In ascending order of preference, so that a later coding of equal weight wins.
     for coding in Coding::BY_PREFERENCE.into_iter().rev() {
         let weight = accepted.weights[coding as usize];
-        if weight != Weight::REFUSED && weight >= best.0 && offered.contains(&coding) {
-            best = (weight, coding);
+        if weight != Weight::REFUSED && weight >= greatest && offered.contains(&coding) {
+            (chosen, greatest) = (coding, weight);
         }
     }
-    best.1
+    chosen
 }
 
 /// Returns the index of the offer that an `Accept` field prefers; `None` if the field accepts no offer. Among equal
@@ -180,11 +180,13 @@ pub fn preferred_media_type(accept: &[u8], offers: &[&str]) -> Option<usize> {
     if list::trim(accept).is_empty() {
         return (!offers.is_empty()).then_some(0);
     }
+    // Compared by the weight first, and then by the specificity.
     let mut best: Option<((Weight, Specificity), usize)> = None;
     for (index, offer) in offers.iter().enumerate() {
-        let weight = weight_of(accept, offer.as_bytes());
-        if weight.0 != Weight::REFUSED && best.is_none_or(|(before, _)| weight > before) {
-            best = Some((weight, index));
+        let (weight, specificity) = weight_of(accept, offer.as_bytes());
+        let rank = (weight, specificity);
+        if weight != Weight::REFUSED && best.is_none_or(|(before, _)| rank > before) {
+            best = Some((rank, index));
         }
     }
     best.map(|(_, index)| index)
@@ -206,6 +208,7 @@ enum Specificity {
 /// Returns the weight and specificity of the most specific range that matches `offer`. Among equally specific ranges,
 /// the greatest weight applies.
 fn weight_of(accept: &[u8], offer: &[u8]) -> (Weight, Specificity) {
+    // Compared by the specificity first, and then by the weight.
     let mut best = (Specificity::Nothing, Weight::REFUSED);
     for element in list::parts(accept, b',') {
         let mut parts = list::parts(element, b';');
@@ -225,7 +228,8 @@ fn weight_of(accept: &[u8], offer: &[u8]) -> (Weight, Specificity) {
         };
         best = best.max((specificity, weight));
     }
-    (best.1, best.0)
+    let (specificity, weight) = best;
+    (weight, specificity)
 }
 
 /// Returns true if a value begins with `prefix`, ignoring case.

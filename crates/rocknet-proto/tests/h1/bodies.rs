@@ -203,17 +203,17 @@ fn the_body_limit_of_a_site_applies_to_both_framings() {
     ] {
         let head = format!("POST / @a Length({length})");
         let data = format!("data {}", "x".repeat(length));
-        let fitting = [head.as_str(), &data, "end", "idle"];
-        let cut = [head.as_str(), too_large];
-        server_with(&limits, site, sized(length), if fits { &fitting } else { &cut });
+        let accepted = [head.as_str(), &data, "end", "idle"];
+        let refused = [head.as_str(), too_large];
+        server_with(&limits, site, sized(length), if fits { &accepted } else { &refused });
         let chunked = format!(
             "{CHUNKED}1\r\nx\r\n{:x}\r\n{}\r\n0\r\n\r\n",
             length - 1,
             "x".repeat(length - 1)
         );
-        let fitting = ["POST / @a Chunked", &data, "end", "idle"];
-        let cut = ["POST / @a Chunked", "data x", too_large];
-        server_with(&limits, site, chunked, if fits { &fitting } else { &cut });
+        let accepted = ["POST / @a Chunked", &data, "end", "idle"];
+        let refused = ["POST / @a Chunked", "data x", too_large];
+        server_with(&limits, site, chunked, if fits { &accepted } else { &refused });
     }
     assert_eq!(Refusal::ContentTooLarge.status().code(), 413);
 }

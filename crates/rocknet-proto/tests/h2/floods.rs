@@ -323,7 +323,7 @@ fn the_end_of_a_body_needs_no_large_window() {
     assert_eq!(connection.respond(stream, ok, None, [], false, out), Ok(()));
     assert_eq!(connection.queue_body(stream, 5, true, out), Ok(()));
     assert_eq!(sent(&mut attack), [0; 0]);
-    assert!(attack.connection.blocked() > 0);
+    assert!(attack.connection.blocked_bytes() > 0);
     assert_eq!(attack.send(&window(3, 4)), None);
     assert_eq!(sent(&mut attack), [5]);
 }
@@ -388,18 +388,21 @@ fn blocked_bytes_are_reported() {
         streams.push(stream);
     }
     assert_eq!(
-        (attack.connection.blocked(), attack.connection.may_send()),
+        (attack.connection.blocked_bytes(), attack.connection.may_send()),
         (10_000, false)
     );
     assert_eq!(attack.connection.next_data(u64::MAX, &mut attack.out), None);
     assert_eq!(attack.send(&window(5, 600)), None);
-    assert_eq!((attack.connection.blocked(), attack.connection.may_send()), (0, true));
+    assert_eq!(
+        (attack.connection.blocked_bytes(), attack.connection.may_send()),
+        (0, true)
+    );
     let grant = attack
         .connection
         .next_data(u64::MAX, &mut attack.out)
         .expect("one window is open");
     assert_eq!((grant.stream, grant.length, grant.end), (streams[2], 600, false));
-    assert_eq!(attack.connection.blocked(), 9400);
+    assert_eq!(attack.connection.blocked_bytes(), 9400);
     attack.connection.reset(streams[0], ErrorCode::Cancel, &mut attack.out);
-    assert_eq!(attack.connection.blocked(), 8400);
+    assert_eq!(attack.connection.blocked_bytes(), 8400);
 }

@@ -8,8 +8,8 @@ use crate::h2::streams::StreamId;
 use crate::multiplexed::Flood;
 use crate::multiplexed::Priority;
 
-/// Maximum number of priorities kept for streams that are not open yet (RFC 9218 §7.1 allows such a limit). Priorities
-/// arrive right before their streams, so few are stored at a time.
+/// Maximum number of priorities kept for streams that are not open yet (RFC 9218 §7.1 allows such a limit). A further
+/// one replaces the oldest. Priorities arrive right before their streams, so few are stored at a time.
 const EARLY_PRIORITIES: usize = 16;
 
 impl ServerConnection {
@@ -78,7 +78,7 @@ impl ServerConnection {
             return Ok(Some(ConnectionEvent::Pong { opaque }));
         }
         self.budget.spend(Flood::Pings, context.now)?;
-        frame::ping(opaque, true, context.out);
+        frame::ping_ack(opaque, context.out);
         Ok(None)
     }
 
@@ -210,8 +210,7 @@ impl ServerConnection {
     /// [`ConnectionEvent::Pong`].
     pub fn ping(&mut self, opaque: [u8; 8], out: &mut Vec<u8>) {
         if !self.is_closed() {
-            // The second argument is true only for an acknowledgement.
-            frame::ping(opaque, false, out);
+            frame::ping(opaque, out);
         }
     }
 

@@ -21,8 +21,7 @@ impl ServerConnection {
         if self.drain_state == DrainState::Active && !self.is_closed() {
             self.drain_state = DrainState::Announced;
             frame::go_away(MAX_STREAM_ID, ErrorCode::NoError, out);
-            // The second argument is true only for an acknowledgement.
-            frame::ping(DRAIN_PING, false, out);
+            frame::ping(DRAIN_PING, out);
         }
     }
 

@@ -148,7 +148,7 @@ impl ServerConnection {
 
     /// Returns the number of queued bytes that only the client's windows hold back; 0 while something can be sent. The
     /// caller must set a deadline for them, because a client that does not read pins this memory (CVE-2019-9517).
-    pub fn blocked(&self) -> u64 {
+    pub fn blocked_bytes(&self) -> u64 {
         if self.may_send() { 0 } else { self.streams.queued }
     }
 

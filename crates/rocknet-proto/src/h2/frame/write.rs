@@ -36,9 +36,15 @@ pub(crate) fn settings_ack(out: &mut Vec<u8>) {
     frame_header(0, FrameType::Settings, ACK, 0, out);
 }
 
-/// Appends a PING, or its acknowledgement if `ack` is set.
-pub(crate) fn ping(opaque: [u8; 8], ack: bool, out: &mut Vec<u8>) {
-    frame_header(8, FrameType::Ping, if ack { ACK } else { 0 }, 0, out);
+/// Appends a PING. The peer returns its payload `opaque` in the acknowledgement.
+pub(crate) fn ping(opaque: [u8; 8], out: &mut Vec<u8>) {
+    frame_header(8, FrameType::Ping, 0, 0, out);
+    out.extend_from_slice(&opaque);
+}
+
+/// Appends the acknowledgement of a PING with the payload `opaque`.
+pub(crate) fn ping_ack(opaque: [u8; 8], out: &mut Vec<u8>) {
+    frame_header(8, FrameType::Ping, ACK, 0, out);
     out.extend_from_slice(&opaque);
 }
 
@@ -135,7 +141,7 @@ mod tests {
             ),
             (|out| settings_ack(out), &[0, 0, 0, 4, 1, 0, 0, 0, 0]),
             (
-                |out| ping([7; 8], true, out),
+                |out| ping_ack([7; 8], out),
                 &[0, 0, 8, 6, 1, 0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7],
             ),
             (

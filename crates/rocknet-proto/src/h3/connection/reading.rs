@@ -315,5 +315,5 @@ fn has_only_unknown_frames(mut bytes: &[u8]) -> bool {
 /// larger, but no sensible client uses it in that case. The maximum is therefore only twice the limit of the decoded
 /// size, plus 64 bytes for the prefix of the section.
 fn section_max(limits: &Limits) -> usize {
-    limits.head_ceiling().max(limits.trailer_ceiling()) * 2 + 64
+    limits.max_head_size().max(limits.max_trailer_size()) * 2 + 64
 }

@@ -147,8 +147,8 @@ impl ServerConnection {
             .is_some_and(|stream| !stream.head_sent && !stream.response_ended)
     }
 
-    /// Writes a HEADERS frame. All fields are checked before any is encoded, because encoding changes the dynamic
-    /// table.
+    /// Writes a HEADERS frame. `status` is `None` for trailers; `length` becomes Content-Length. All fields are checked
+    /// before any is encoded, because encoding changes the dynamic table.
     fn write_section<'a>(
         &mut self,
         id: StreamId,

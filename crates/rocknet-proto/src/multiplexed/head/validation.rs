@@ -172,9 +172,9 @@ fn read_target(
     }
     let mut stop = find_target_end(target, 0);
     // The search stops at every `?`. Only the first begins the query.
-    let mut query = None;
+    let mut query_mark = None;
     while let Some(b'?') = target.get(stop) {
-        query.get_or_insert(stop);
+        query_mark.get_or_insert(stop);
         stop = find_target_end(target, stop + 1);
     }
     if stop != target.len() {
@@ -187,8 +187,8 @@ fn read_target(
         return Err(refusal.into());
     }
     let start = span.start as usize;
-    index.path = ByteSpan::new(start, query.map_or(span.end as usize, |mark| start + mark));
-    index.query = query.map(|mark| ByteSpan::new(start + mark + 1, span.end as usize));
+    index.path = ByteSpan::new(start, query_mark.map_or(span.end as usize, |mark| start + mark));
+    index.query = query_mark.map(|mark| ByteSpan::new(start + mark + 1, span.end as usize));
     Ok(())
 }
 
