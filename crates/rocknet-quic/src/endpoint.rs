@@ -57,7 +57,7 @@ pub struct QuicEndpoint {
     traces: Option<Arc<dyn OpenTrace>>,
     /// New connections that [`poll_accept`](Self::poll_accept) has not returned yet.
     accepted: VecDeque<Connection>,
-    /// True once new connections are refused.
+    /// True once this worker accepts no new connections.
     is_stopped: bool,
     /// False while another process reads the socket.
     receives: bool,
