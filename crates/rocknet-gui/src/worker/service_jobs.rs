@@ -7,8 +7,9 @@ use rocknet_control::api::{ApiError, Done, Request};
 use rocknet_control::php::PhpPoolName;
 use rocknet_control::upstream::UpstreamAddress;
 
+use super::link::ServerLink;
 use super::services::{self, UsesQuery};
-use super::{ServerLink, Worker, trust};
+use super::{Worker, trust};
 use crate::job::{Query, Report, ServiceJob};
 
 /// Time for which a long query is carried out before other jobs.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::job::StartFailure;
+use crate::ways::Starter;
 
 /// Maximum wait for a report.
 const TIMEOUT: Duration = Duration::from_secs(30);

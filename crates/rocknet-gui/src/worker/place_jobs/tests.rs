@@ -8,14 +8,7 @@ use rocknet_control::ServerAddress;
 
 use super::*;
 use crate::job::Job;
-use crate::ways::Ways;
-use crate::worker::connection::Places;
-use crate::worker::desktop::SchemeQuery;
-use crate::worker::launch::Launcher;
-use crate::worker::log_stream::LogStream;
 use crate::worker::options::Options;
-use crate::worker::service_state::ServiceState;
-use crate::worker::units::Systemd;
 
 /// Returns a worker for a server at an address, and its reports.
 fn worker(server: ServerAddress) -> (Worker, std::sync::mpsc::Receiver<Report>) {
@@ -23,27 +16,13 @@ fn worker(server: ServerAddress) -> (Worker, std::sync::mpsc::Receiver<Report>) 
     let options = Options {
         config: Some("/nonexistent/rocknet.toml".into()),
         program: Some("/nonexistent/rocknet".into()),
+        // There is no systemd and no desktop.
         search_path: Some("/nonexistent".into()),
         ..Options::default()
     };
-    let mut places = Places::new(&options);
-    places.use_server(Some(server));
-    let worker = Worker {
-        places,
-        launcher: Launcher::new(&options),
-        report: Box::new(move |report| drop(sender.send(report))),
-        began: std::time::Instant::now(),
-        server: None,
-        absence: None,
-        watches_traffic: false,
-        logs: LogStream::default(),
-        // There is no systemd and no desktop.
-        systemd: Systemd::new(options.search_path.clone()),
-        desktop: SchemeQuery::new(options.search_path),
-        ways: Ways::default(),
-        looked_for: None,
-        services: ServiceState::default(),
-    };
+    let mut worker = Worker::new(options, move |report| drop(sender.send(report)));
+    worker.places.use_server(Some(server));
+    worker.watches_traffic = false;
     (worker, reports)
 }
 

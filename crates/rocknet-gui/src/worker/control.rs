@@ -1,0 +1,144 @@
+//! Starting, stopping and restarting the server, and the ways in which this computer can do so.
+
+use rocknet_control::api::{Done, Request};
+
+use super::Worker;
+use super::units::{UnitFailure, UnitVerb};
+use crate::job::{Report, StartFailure};
+use crate::ways::{NoRestart, Starter, Ways};
+
+impl Worker {
+    /// Looks for the ways to start and stop a server, if it has started or ended since the last look.
+    pub(super) fn find_ways(&mut self) {
+        let status = self.server.as_ref().map(|server| &server.status);
+        let pid = status.map_or(0, |status| status.pid);
+        if self.looked_for.replace(pid) == Some(pid) {
+            return;
+        }
+        let found = self.systemd.units();
+        // The process of another computer may have the same number as one of this computer.
+        let is_here = pid != 0 && !self.places.is_elsewhere();
+        let running = found.iter().find(|(_, main)| is_here && *main == pid);
+        let running_unit = running.map(|(unit, _)| unit.kind);
+        let own = self.places.config().and_then(|file| file.canonicalize().ok());
+        let served = status.and_then(|status| status.config_file.as_ref()?.canonicalize().ok());
+        let ways = Ways {
+            // A server at a named socket may be elsewhere, and then no unit of this machine runs it.
+            units: found
+                .into_iter()
+                .map(|(unit, _)| unit)
+                .filter(|unit| !self.places.is_named() || running_unit == Some(unit.kind))
+                .collect(),
+            running_unit,
+            has_own_config: own.is_some(),
+            serves_own_config: own.is_some() && own == served,
+        };
+        if ways != self.ways {
+            self.ways = ways.clone();
+            (self.report)(Report::Ways(ways));
+        }
+    }
+
+    pub(super) fn start(&mut self, starter: Starter) {
+        if self.server.is_some() {
+            return;
+        }
+        (self.report)(Report::Starting);
+        let started = match starter {
+            Starter::Unit(kind) => self.systemd.instruct(kind, UnitVerb::Start).and_then(|()| {
+                let replied = self.launcher.wait_for_reply(&self.places);
+                replied.map(|()| None).map_err(UnitFailure::Failed)
+            }),
+            Starter::Program => self.launcher.start(&self.places).map_err(UnitFailure::Failed),
+        };
+        match started {
+            Ok(moved) => {
+                self.poll(true);
+                (self.report)(Report::Started(moved));
+            }
+            Err(failure) => {
+                // The next poll may find that the server is stopped, which is known already.
+                self.absence = self.places.connect().err();
+                (self.report)(match failure {
+                    UnitFailure::Refused(command) => Report::Refused(command),
+                    UnitFailure::Failed(failure) => Report::StartFailed(failure),
+                });
+            }
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.refresh_ways();
+        // Without polkit, systemd does not permit to stop the unit, but the control API does.
+        let unit = self.ways.running_unit.filter(|_| self.ways.no_restart().is_none());
+        if let Some(kind) = unit {
+            if let Err(failure) = self.systemd.instruct(kind, UnitVerb::Stop) {
+                self.stay(failure);
+                return;
+            }
+        } else if let Err(error) = self.call::<Done>(&Request::Stop) {
+            (self.report)(Report::Failed(error.error));
+        }
+        self.server = None;
+        if self.places.is_elsewhere() {
+            // SSH accepts connections even after the end of the server, so the next poll finds out.
+            self.absence = None;
+            return;
+        }
+        self.launcher.wait_for_end(&self.places);
+        self.absence = None;
+        self.connect();
+        self.find_ways();
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.refresh_ways();
+        match (self.ways.no_restart(), self.ways.running_unit) {
+            (None, Some(kind)) => {
+                let restarted = self.systemd.instruct(kind, UnitVerb::Restart).and_then(|()| {
+                    self.server = None;
+                    let replied = self.launcher.wait_for_reply(&self.places);
+                    replied.map_err(UnitFailure::Failed)
+                });
+                match restarted {
+                    Ok(()) => {
+                        self.poll(true);
+                        (self.report)(Report::Started(None));
+                    }
+                    Err(failure) => self.stay(failure),
+                }
+            }
+            (None, None) => {
+                self.stop();
+                self.start(Starter::Program);
+            }
+            (Some(NoRestart::NoPolkit), _) => {
+                self.stay(UnitFailure::Refused("sudo systemctl restart rocknet".to_owned()));
+            }
+            (Some(NoRestart::OtherConfig), _) => {
+                let error = "the server was started elsewhere, with another configuration".to_owned();
+                self.stay(UnitFailure::Failed(StartFailure {
+                    reason: error,
+                    lines: Vec::new(),
+                }));
+            }
+        }
+    }
+
+    /// Reports that the server was not stopped or restarted, after a query of its state.
+    pub(super) fn stay(&mut self, failure: UnitFailure) {
+        self.server = None;
+        self.absence = None;
+        self.poll(true);
+        (self.report)(match failure {
+            UnitFailure::Refused(command) => Report::Refused(command),
+            UnitFailure::Failed(failure) => Report::Failed(failure.reason),
+        });
+    }
+
+    /// Looks for the ways again: an upgrade of the server or of the system may have changed them.
+    pub(super) fn refresh_ways(&mut self) {
+        self.looked_for = None;
+        self.find_ways();
+    }
+}

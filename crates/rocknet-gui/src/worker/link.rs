@@ -1,0 +1,144 @@
+//! Connection to the server: its state is queried each second, and other queries use it as well.
+
+use std::time::{Duration, Instant};
+
+use rocknet_control::api::{ApiError, Request};
+use rocknet_control::{Client, ClientError, SiteSummary, Status};
+use serde::de::DeserializeOwned;
+
+use super::Worker;
+use crate::job::{Absence, Poll, Report};
+
+/// Interval between two queries of the websites, if no reload has changed them: errors appear without a reload.
+const SITES_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Connection to a server, with its last known state.
+pub struct ServerLink {
+    pub client: Client,
+    pub status: Status,
+    pub sites: Vec<SiteSummary>,
+    /// Time of the last query of the websites, and the number of reloads then.
+    queried: Option<(Instant, u64)>,
+}
+
+impl Worker {
+    /// Queries the state, and connects first if there is no connection. `with_sites`: queries the websites as well,
+    /// even if nothing suggests that they have changed.
+    pub(super) fn poll(&mut self, with_sites: bool) {
+        if self.server.is_none() && !self.connect() {
+            self.find_ways();
+            return;
+        }
+        match self.state(with_sites) {
+            Ok(poll) => (self.report)(Report::Polled(Box::new(poll))),
+            Err(error) => self.lose(&error),
+        }
+        self.find_ways();
+    }
+
+    /// Reports why there is no server, once.
+    pub(super) fn report_absence(&mut self, absence: Absence) {
+        if self.absence.as_ref() != Some(&absence) {
+            self.absence = Some(absence.clone());
+            (self.report)(Report::Absent(absence));
+        }
+    }
+
+    pub(super) fn connect(&mut self) -> bool {
+        if matches!(self.absence, Some(Absence::WrongToken(_))) {
+            return false;
+        }
+        match self.places.connect() {
+            Ok((socket, mut client)) => {
+                if let Some(absence) = self.refusal(&mut client) {
+                    self.report_absence(absence);
+                    return false;
+                }
+                self.server = Some(ServerLink {
+                    client,
+                    status: Status::default(),
+                    sites: Vec::new(),
+                    queried: None,
+                });
+                self.absence = None;
+                self.services.forget_server();
+                (self.report)(Report::Connected(socket));
+                true
+            }
+            Err(absence) => {
+                self.report_absence(absence);
+                false
+            }
+        }
+    }
+
+    pub(super) fn state(&mut self, with_sites: bool) -> Result<Poll, ClientError> {
+        let watches_traffic = self.watches_traffic;
+        let Some(server) = &mut self.server else {
+            return Ok(Poll::default());
+        };
+        let status: Status = server.client.call(&Request::Status)?;
+        // Times of the window and of the charts begin with the worker.
+        let at = self.began.elapsed();
+        let is_due = server
+            .queried
+            .is_none_or(|(queried, reloads)| queried.elapsed() >= SITES_INTERVAL || reloads != status.reloads);
+        let sites = if is_due || with_sites {
+            server.sites = server.client.call(&Request::Sites)?;
+            server.queried = Some((Instant::now(), status.reloads));
+            Some(server.sites.clone())
+        } else {
+            None
+        };
+        let traffic = match watches_traffic {
+            true => Some(server.client.call(&Request::Routes)?),
+            false => None,
+        };
+        server.status = status.clone();
+        Ok(Poll {
+            at,
+            status,
+            sites,
+            traffic,
+        })
+    }
+
+    /// Sends a request. Without a server, or after the loss of the connection, the error says so.
+    pub(super) fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ApiError> {
+        let Some(server) = &mut self.server else {
+            return Err(ApiError::new(503, "the server is stopped"));
+        };
+        match server.client.call(request) {
+            Ok(reply) => Ok(reply),
+            Err(error) => Err(self.error(error)),
+        }
+    }
+
+    /// Returns the error of the server. After another error, the connection is dropped.
+    pub(super) fn error(&mut self, error: ClientError) -> ApiError {
+        match error {
+            ClientError::Api(error) => error,
+            error => {
+                let shown = ApiError::new(503, error.to_string());
+                self.lose(&error);
+                shown
+            }
+        }
+    }
+
+    /// Drops a connection that cannot be used any more. A server that has ended is found to be stopped at once.
+    pub(super) fn lose(&mut self, error: &ClientError) {
+        self.server = None;
+        match self.places.connect() {
+            Err(absence) => {
+                self.absence = Some(absence.clone());
+                (self.report)(Report::Absent(absence));
+            }
+            Ok(_) => {
+                let absence = Absence::Failed(error.to_string());
+                self.absence = Some(absence.clone());
+                (self.report)(Report::Absent(absence));
+            }
+        }
+    }
+}
