@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rocknet_control::api::{
-    ApiError, ENDPOINTS, EVENT_STREAM, Endpoint, Input, JSON, OPEN_API, OPEN_METRICS, Permission, Reply, Request,
+    ApiError, ENDPOINTS, EVENT_STREAM, Endpoint, GrantedPermission, Input, JSON, OPEN_API, OPEN_METRICS, Permission,
+    Reply, Request,
 };
 use rocknet_handler::exchange::{Client, Exchange};
 use rocknet_handler::response::{Body, Response, Stream};
@@ -157,6 +158,7 @@ impl<C: Control> Shared<C> {
                 Ok(Content::Events(Box::new(Heartbeat::new(lines, &exchange.services))))
             }
             Request::DashboardLink => Ok(Content::Reply(Reply::DashboardLink(self.dashboard.link()?))),
+            Request::Permission => Ok(Content::Reply(Reply::Permission(GrantedPermission { permission }))),
             Request::OpenApi => Ok(Content::Reply(Reply::OpenApi(OPEN_API))),
             request => Ok(Content::Reply(self.control.execute(request).await?)),
         }

@@ -65,6 +65,7 @@ mod syntax;
 mod units;
 mod value;
 mod variable;
+mod watched_files;
 
 use std::path::{Path, PathBuf};
 
@@ -80,6 +81,7 @@ pub use local_name::is_local_name;
 pub use model::Config;
 pub use source::MAX_FILE_BYTES;
 pub use state_folder::{CONTROL_SOCKET, SYSTEM_STATE_FOLDER, user_state_folder};
+pub use watched_files::WatchedFiles;
 
 /// Valid configuration, with warnings for the operator.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,7 @@ mod reply;
 mod request;
 
 pub use crate::level::{Level, LogLevel, LogLevelChange};
-pub use endpoint::{Endpoint, Input, Method, Permission};
+pub use endpoint::{Endpoint, GrantedPermission, Input, Method, Permission};
 pub use endpoints::ENDPOINTS;
 pub use error::{ApiError, TAKEN_OVER};
 pub use reply::{Done, Reply};

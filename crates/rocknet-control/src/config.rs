@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::explanation::ConfigPosition;
 use crate::query;
 use crate::text;
 
@@ -63,6 +64,33 @@ pub struct ConfigText {
     pub revision: String,
     /// True if the server has loaded exactly this text. False after an edit by another program, until the next reload.
     pub is_loaded: bool,
+}
+
+/// Files of a configuration as they are on disk, compared with what the server has loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ConfigState {
+    /// Absolute path of the main file.
+    pub file: PathBuf,
+    /// True if the server has loaded exactly the present texts of the files.
+    pub is_loaded: bool,
+    /// Paths of the files whose present text is not loaded: changed files, new ones, and those that are missing now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_loaded: Vec<PathBuf>,
+    /// Names of the sites in the files that the server has not loaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<String>,
+    /// Names of the sites of the server that are no longer in the files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+    /// Positions of the errors that keep the present texts from being loaded. Their messages are left out, because they
+    /// may quote values. Empty if the texts are loaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ConfigPosition>,
+    /// Reason why the main file cannot be read, if it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
 }
 
 /// Text to check as the configuration of a server, without a change.

@@ -6,10 +6,11 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use crate::api::{
-    ApiError, Done, ENDPOINTS, EVENT_STREAM, Endpoint, JSON, LogLevel, LogLevelChange, Method, OPEN_METRICS, Permission,
+    ApiError, Done, ENDPOINTS, EVENT_STREAM, Endpoint, GrantedPermission, JSON, LogLevel, LogLevelChange, Method,
+    OPEN_METRICS, Permission,
 };
 use crate::certificate::CertificateSummary;
-use crate::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
+use crate::config::{Candidate, Change, Checked, ConfigState, ConfigText, Edits, Replacement, Saved, Undo};
 use crate::dashboard::DashboardLink;
 use crate::doctor::DoctorCheck;
 use crate::explanation::UrlExplanation;
@@ -132,6 +133,8 @@ fn reply(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> ReplySchema {
         (Method::Get, "/api/routes") => schemas.subschema_for::<Vec<RouteTraffic>>(),
         (Method::Get | Method::Put, "/api/log-level") => schemas.subschema_for::<LogLevel>(),
         (Method::Get, "/api/config") => schemas.subschema_for::<ConfigText>(),
+        (Method::Get, "/api/config/state") => schemas.subschema_for::<ConfigState>(),
+        (Method::Get, "/api/permission") => schemas.subschema_for::<GrantedPermission>(),
         (Method::Get, "/api/config/site") => schemas.subschema_for::<SiteForm>(),
         (Method::Post, "/api/config/check" | "/api/config/check-edits") => schemas.subschema_for::<Checked>(),
         (Method::Post, "/api/dashboard/link") => schemas.subschema_for::<DashboardLink>(),
@@ -178,7 +181,7 @@ fn body(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Option<Schema> {
         (Method::Post, "/api/config/undo") => of::<Undo>(schemas),
         (Method::Post, "/api/upstreams/drain" | "/api/upstreams/enable") => of::<UpstreamAddress>(schemas),
         (Method::Post, "/api/upgrade") => of::<UpgradeOrder>(schemas),
-        (Method::Post, "/api/php/restart") => of::<PhpPoolName>(schemas),
+        (Method::Post, "/api/php/restart" | "/api/php/start" | "/api/php/stop") => of::<PhpPoolName>(schemas),
         _ => None,
     }
 }

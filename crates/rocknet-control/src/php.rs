@@ -19,6 +19,8 @@ pub enum PhpState {
     Starting,
     /// Does not run; requests fail until a later start succeeds.
     Failed,
+    /// An operator has stopped it; requests fail until it is started again.
+    Stopped,
     /// A state that only a newer server knows.
     #[default]
     #[serde(other)]
@@ -32,6 +34,7 @@ impl PhpState {
             PhpState::Ready => "ready",
             PhpState::Starting => "starting",
             PhpState::Failed => "failed",
+            PhpState::Stopped => "stopped",
             PhpState::Other => "other",
         }
     }

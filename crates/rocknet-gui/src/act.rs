@@ -189,6 +189,8 @@ pub enum Act {
     /// Drains or enables the selected server, restarts the selected pool of PHP, or starts or stops the selected
     /// database.
     SwitchService,
+    /// Stops the selected pool of PHP.
+    StopService,
     /// Copies what the page offers: the connection string of a database, or a command.
     CopyService,
     ShowCertificates(CertificateView),

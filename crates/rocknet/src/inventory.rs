@@ -62,6 +62,7 @@ fn totals(metrics: &Metrics) -> Totals {
 pub fn php_pools(server: &Server) -> Vec<PhpPoolSummary> {
     let summary = |pool: PoolReport| PhpPoolSummary {
         state: match (pool.is_ready, &pool.fault) {
+            _ if pool.is_stopped => PhpState::Stopped,
             (true, _) => PhpState::Ready,
             (false, None) => PhpState::Starting,
             (false, Some(_)) => PhpState::Failed,

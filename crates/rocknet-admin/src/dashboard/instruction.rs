@@ -66,9 +66,16 @@ fn request(page: PageKind, form: &[u8]) -> Result<Request, ApiError> {
             change.check().map_err(invalid)?;
             Ok(Request::SetLogLevel(change))
         }
-        (PageKind::Php, Some("restart")) => Ok(Request::RestartPhpPool(PhpPoolName {
-            name: field("name").unwrap_or_default(),
-        })),
+        (PageKind::Php, Some(action @ ("restart" | "start" | "stop"))) => {
+            let pool = PhpPoolName {
+                name: field("name").unwrap_or_default(),
+            };
+            Ok(match action {
+                "start" => Request::StartPhpPool(pool),
+                "stop" => Request::StopPhpPool(pool),
+                _ => Request::RestartPhpPool(pool),
+            })
+        }
         _ => Err(invalid("the page has no such form".to_owned())),
     }
 }
@@ -120,7 +127,15 @@ mod tests {
         let pool = PhpPoolName { name: "8.2@ann".into() };
         assert_eq!(
             parsed(PageKind::Php, "do=restart&name=8.2%40ann"),
-            Ok(Request::RestartPhpPool(pool))
+            Ok(Request::RestartPhpPool(pool.clone()))
+        );
+        assert_eq!(
+            parsed(PageKind::Php, "do=stop&name=8.2%40ann"),
+            Ok(Request::StopPhpPool(pool.clone()))
+        );
+        assert_eq!(
+            parsed(PageKind::Php, "do=start&name=8.2%40ann"),
+            Ok(Request::StartPhpPool(pool))
         );
         for (page, form) in [
             (PageKind::Maintenance, ""),

@@ -14,7 +14,7 @@ use crate::route::SiteName;
 use crate::upgrade::UpgradeOrder;
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 30] = [
+pub const ENDPOINTS: [&Endpoint; 34] = [
     &STATUS,
     &SITES,
     &SITE,
@@ -26,6 +26,7 @@ pub const ENDPOINTS: [&Endpoint; 30] = [
     &LOG_LEVEL,
     &SET_LOG_LEVEL,
     &CONFIG,
+    &CONFIG_STATE,
     &SITE_FORM,
     &REPLACE_CONFIG,
     &CHECK_CONFIG,
@@ -39,9 +40,12 @@ pub const ENDPOINTS: [&Endpoint; 30] = [
     &ENABLE_UPSTREAM,
     &PHP_POOLS,
     &RESTART_PHP_POOL,
+    &START_PHP_POOL,
+    &STOP_PHP_POOL,
     &PURGE_FILE_CACHE,
     &DOCTOR,
     &EXPLAIN,
+    &PERMISSION,
     &OPEN_API_DOCUMENT,
     &LOGS,
     &DASHBOARD_LINK,
@@ -62,6 +66,7 @@ impl Request {
             Request::LogLevel => &LOG_LEVEL,
             Request::SetLogLevel(_) => &SET_LOG_LEVEL,
             Request::Config(_) => &CONFIG,
+            Request::ConfigState => &CONFIG_STATE,
             Request::SiteForm(_) => &SITE_FORM,
             Request::CheckConfig(_) => &CHECK_CONFIG,
             Request::CheckEdits(_) => &CHECK_EDITS,
@@ -75,9 +80,12 @@ impl Request {
             Request::EnableUpstream(_) => &ENABLE_UPSTREAM,
             Request::PhpPools => &PHP_POOLS,
             Request::RestartPhpPool(_) => &RESTART_PHP_POOL,
+            Request::StartPhpPool(_) => &START_PHP_POOL,
+            Request::StopPhpPool(_) => &STOP_PHP_POOL,
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
             Request::Doctor => &DOCTOR,
             Request::Explain(_) => &EXPLAIN,
+            Request::Permission => &PERMISSION,
             Request::OpenApi => &OPEN_API_DOCUMENT,
             Request::Logs(_) => &LOGS,
             Request::DashboardLink => &DASHBOARD_LINK,
@@ -169,6 +177,12 @@ const CONFIG: Endpoint = Endpoint::new(
     },
 )
 .secret();
+const CONFIG_STATE: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/config/state",
+    "Differences between the files of the configuration and what the server has loaded, without their text.",
+    |input| without_body(input, Request::ConfigState),
+);
 const SITE_FORM: Endpoint = Endpoint::new(
     Method::Get,
     "/api/config/site",
@@ -259,6 +273,18 @@ const RESTART_PHP_POOL: Endpoint = Endpoint::new(
     "Starts new processes in a pool of PHP; the old ones complete their requests.",
     |input| from_json(input).map(Request::RestartPhpPool),
 );
+const START_PHP_POOL: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/php/start",
+    "Starts a pool of PHP that was stopped or has failed.",
+    |input| from_json(input).map(Request::StartPhpPool),
+);
+const STOP_PHP_POOL: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/php/stop",
+    "Ends the processes of a pool of PHP once their requests are complete, until it is started again.",
+    |input| from_json(input).map(Request::StopPhpPool),
+);
 const PURGE_FILE_CACHE: Endpoint = Endpoint::new(
     Method::Post,
     "/api/cache/purge",
@@ -282,6 +308,12 @@ const EXPLAIN: Endpoint = Endpoint::new(
     },
 )
 .secret();
+const PERMISSION: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/permission",
+    "Permission of the client: `read` or `full`.",
+    |input| without_body(input, Request::Permission),
+);
 const OPEN_API_DOCUMENT: Endpoint = Endpoint::new(
     Method::Get,
     "/api/openapi.json",

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::endpoint::GrantedPermission;
 use crate::certificate::CertificateSummary;
-use crate::config::{Change, Checked, ConfigText, Finding, Saved};
+use crate::config::{Change, Checked, ConfigState, ConfigText, Finding, Saved};
 use crate::dashboard::DashboardLink;
 use crate::doctor::DoctorCheck;
 use crate::explanation::UrlExplanation;
@@ -35,6 +36,8 @@ pub enum Reply {
     LogLevel(LogLevel),
     /// File of the configuration.
     Config(Box<ConfigText>),
+    /// State of the files of the configuration.
+    ConfigState(Box<ConfigState>),
     /// Form of a site.
     SiteForm(Box<SiteForm>),
     /// Result of a check.
@@ -53,6 +56,8 @@ pub enum Reply {
     Doctor(Vec<DoctorCheck>),
     /// Link to the dashboard.
     DashboardLink(DashboardLink),
+    /// Permission of the client.
+    Permission(GrantedPermission),
     /// Explanation of a URL.
     Explanation(Box<UrlExplanation>),
     /// Description of the API, which is JSON already.

@@ -12,9 +12,9 @@ use crate::upgrade::UpgradeOrder;
 use crate::upstream::UpstreamAddress;
 #[cfg(doc)]
 use {
-    super::{OPEN_API, reply::Done},
+    super::{OPEN_API, endpoint::GrantedPermission, reply::Done},
     crate::certificate::CertificateSummary,
-    crate::config::{Change, Checked, ConfigText, Saved},
+    crate::config::{Change, Checked, ConfigState, ConfigText, Saved},
     crate::dashboard::DashboardLink,
     crate::doctor::DoctorCheck,
     crate::explanation::UrlExplanation,
@@ -53,6 +53,9 @@ pub enum Request {
     SetLogLevel(LogLevelChange),
     /// Reads a file of the configuration; the reply is a [`ConfigText`].
     Config(ConfigFileName),
+    /// Queries whether the files of the configuration have changed since they were loaded; the reply is a
+    /// [`ConfigState`].
+    ConfigState,
     /// Queries the form of a site; the reply is a [`SiteForm`].
     SiteForm(SiteName),
     /// Checks a text as the configuration; the reply is [`Checked`]. Nothing is changed.
@@ -79,10 +82,17 @@ pub enum Request {
     PhpPools,
     /// Starts new processes in a pool of PHP. The old processes complete their requests. The reply is [`Done`].
     RestartPhpPool(PhpPoolName),
+    /// Starts a pool of PHP that was stopped or has failed; the reply is [`Done`]. A running pool stays as it is.
+    StartPhpPool(PhpPoolName),
+    /// Ends the processes of a pool of PHP once their requests are complete; the reply is [`Done`]. Other requests fail
+    /// until the pool is started again.
+    StopPhpPool(PhpPoolName),
     /// Removes every file from the file cache; the reply is [`Done`].
     PurgeFileCache,
     /// Queries which site, route and settings apply to a URL; the reply is a [`UrlExplanation`].
     Explain(ExplainUrl),
+    /// Queries the permission of the client; the reply is a [`GrantedPermission`].
+    Permission,
     /// Queries the description of the API; the reply is [`OPEN_API`].
     OpenApi,
     /// Queries log lines; the reply is a stream of [`LogEvent`](crate::logs::LogEvent) as server-sent events.
@@ -104,7 +114,7 @@ impl Request {
             Request::UndoConfig(undo) => to_json(undo),
             Request::Upgrade(order) => to_json(order),
             Request::DrainUpstream(address) | Request::EnableUpstream(address) => to_json(address),
-            Request::RestartPhpPool(pool) => to_json(pool),
+            Request::RestartPhpPool(pool) | Request::StartPhpPool(pool) | Request::StopPhpPool(pool) => to_json(pool),
             Request::Status
             | Request::Sites
             | Request::Site(_)
@@ -115,6 +125,8 @@ impl Request {
             | Request::LogLevel
             | Request::Config(_)
             | Request::SiteForm(_)
+            | Request::ConfigState
+            | Request::Permission
             | Request::ConfigHistory
             | Request::Certificates
             | Request::Upstreams

@@ -20,7 +20,7 @@ use super::event::PhpEvent;
 use super::installed::{self, Installed, Sapi};
 use super::pool::{self, PhpProgram, Pool};
 use super::report::PoolProgress;
-use super::{PhpSockets, missing_message};
+use super::{PhpSockets, manager, missing_message};
 use crate::accounts::Process;
 use stderr::{Run, StderrTail};
 
@@ -85,6 +85,8 @@ enum FpmState {
     },
     /// The process was signalled to end, and is killed at this time.
     Ending { process: Process, at: Instant },
+    /// An operator has stopped the process; requests fail until it is started again.
+    Stopped,
     /// The process has ended and is not restarted.
     Gone,
 }
@@ -128,7 +130,7 @@ impl FpmProcess {
         let by_state = match self.state {
             FpmState::Waiting(at) => Some(at),
             FpmState::Ending { .. } => Some(Instant::now() + POLL_INTERVAL),
-            FpmState::Running { .. } | FpmState::Gone => None,
+            FpmState::Running { .. } | FpmState::Stopped | FpmState::Gone => None,
         };
         let orphans = (!self.orphans.is_empty()).then(|| Instant::now() + ORPHAN_POLL_INTERVAL);
         by_state.into_iter().chain(self.retires_at).chain(orphans).min()
@@ -168,7 +170,7 @@ impl FpmProcess {
                     self.clean_up();
                 }
             }
-            FpmState::Waiting(_) | FpmState::Gone => {}
+            FpmState::Waiting(_) | FpmState::Stopped | FpmState::Gone => {}
         }
         self.publish();
     }
@@ -178,14 +180,18 @@ impl FpmProcess {
         let (pid, is_ready) = match &self.state {
             FpmState::Gone => return,
             FpmState::Running { process, ready, .. } => (process.id(), *ready),
-            FpmState::Waiting(_) | FpmState::Ending { .. } => (None, false),
+            FpmState::Waiting(_) | FpmState::Ending { .. } | FpmState::Stopped => (None, false),
         };
-        let starts = self.run;
-        self.sockets
-            .set_progress(&self.socket, PoolProgress { pid, is_ready, starts });
+        let progress = PoolProgress {
+            pid,
+            is_ready,
+            is_stopped: matches!(self.state, FpmState::Stopped),
+            starts: self.run,
+        };
+        self.sockets.set_progress(&self.socket, progress);
     }
 
-    /// Starts a new process at once, for an operator. The old one completes its requests; new requests wait in the
+    /// Starts a new process at once, for an operator, even if one has stopped it before. The old one completes its requests; new requests wait in the
     /// backlog of the socket, which stays open. A php-cgi has no graceful stop, so its requests are cut.
     pub fn restart(&mut self) {
         match std::mem::replace(&mut self.state, FpmState::Waiting(Instant::now())) {
@@ -194,9 +200,34 @@ impl FpmProcess {
                 self.drain(process);
             }
             FpmState::Waiting(_) => {}
+            FpmState::Stopped => {
+                tracing::info!("PHP {} is started by request", manager::name(&self.pool));
+                // Requests wait for the new process from now on.
+                self.sockets.set_failure(&self.socket, None);
+                self.failures = 0;
+            }
             // A process that is ending or gone is not restarted.
             ending => self.state = ending,
         }
+    }
+
+    /// Ends the process once its requests are complete, for an operator. Other requests fail at once, with a reason that
+    /// names the command to start it again. The processes of a php-cgi are cut, because it has no graceful stop.
+    pub fn halt(&mut self) {
+        match std::mem::replace(&mut self.state, FpmState::Stopped) {
+            FpmState::Running { process, .. } => self.drain(process),
+            FpmState::Waiting(_) => {}
+            // A process that is stopped already, is ending or is gone stays as it is.
+            other => {
+                self.state = other;
+                return;
+            }
+        }
+        let name = manager::name(&self.pool);
+        tracing::info!("PHP {name} is stopped by request");
+        let reason = format!("PHP {name} was stopped by request; `rocknet php --start {name}` starts it");
+        self.sockets.set_failure(&self.socket, Some(reason));
+        self.close();
     }
 
     /// Starts the process. If its program is missing or cannot be started, schedules the next attempt.

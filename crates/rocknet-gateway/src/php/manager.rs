@@ -11,7 +11,7 @@ use rocknet_config::model::{Mode, Php, PhpVersion};
 
 use super::event::PhpEvent;
 use super::pool::{self, PhpProgram, Pool};
-use super::report::{PoolReport, processes};
+use super::report::{PoolProgress, PoolReport, processes};
 use super::run_folder::RunFolder;
 use super::supervisor::Supervisor;
 use super::{PhpSockets, choose, installed, lock, settings, settings_mut, wanted};
@@ -159,6 +159,7 @@ impl PhpManager {
                 version: pool.program.version(),
                 user: pool.user.clone(),
                 is_ready: progress.is_ready,
+                is_stopped: progress.is_stopped,
                 fault: self.sockets.failure(&socket),
                 processes: progress.pid.map_or(0, processes),
                 restarts: progress.starts.saturating_sub(1).into(),
@@ -168,15 +169,45 @@ impl PhpManager {
         state.pools.iter().map(report).collect()
     }
 
-    /// Restarts the pools with the name `wanted`. Returns how many pools have this name.
+    /// Restarts the pools with the name `wanted`, and starts those that were halted. Returns how many pools have this
+    /// name.
     pub fn restart(&self, wanted: &str) -> usize {
+        self.instruct(wanted, |_| true, PhpEvent::Restart)
+    }
+
+    /// Starts the pools with the name `wanted` that do not run: those that were halted, and those that have failed and
+    /// wait for their next start. Returns how many pools have this name.
+    pub fn start(&self, wanted: &str) -> usize {
+        self.instruct(wanted, |progress| progress.pid.is_none(), PhpEvent::Restart)
+    }
+
+    /// Ends the processes of the pools with the name `wanted` once their requests are complete, until the pools are
+    /// started again or their settings change. Returns how many pools have this name.
+    pub fn halt(&self, wanted: &str) -> usize {
+        self.instruct(wanted, |_| true, PhpEvent::Halt)
+    }
+
+    /// Sends an event to the pools with the name `wanted` whose progress `applies`. Returns how many pools have this
+    /// name.
+    fn instruct(&self, wanted: &str, applies: impl Fn(PoolProgress) -> bool, event: impl Fn(u32) -> PhpEvent) -> usize {
         let state = lock(&self.state);
         let Some(running) = &state.running else {
             return 0;
         };
         let named = state.pools.iter().filter(|(_, pool)| name(pool) == wanted);
         named
-            .filter(|(number, _)| running.events.send(PhpEvent::Restart(*number)).is_ok())
+            .filter(|(number, _)| {
+                let socket = pool::socket(running.folder.path(), *number);
+                let (progress, event) = (self.sockets.progress(&socket), event(*number));
+                if !applies(progress) {
+                    return true;
+                }
+                if progress.is_stopped && matches!(event, PhpEvent::Restart(_)) {
+                    // Requests wait for the start from now on, even before the thread handles the event.
+                    self.sockets.set_failure(&socket, None);
+                }
+                running.events.send(event).is_ok()
+            })
             .count()
     }
 
@@ -231,7 +262,7 @@ impl Drop for RunningSupervisor {
 }
 
 /// Returns the name of a pool for operators.
-fn name(pool: &Pool) -> String {
+pub(super) fn name(pool: &Pool) -> String {
     let version = pool.program.version();
     match &pool.user {
         Some(user) => format!("{version}@{user}"),

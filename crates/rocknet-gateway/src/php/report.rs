@@ -9,6 +9,8 @@ pub struct PoolProgress {
     pub pid: Option<u32>,
     /// True if it accepts requests.
     pub is_ready: bool,
+    /// True if an operator has stopped the pool.
+    pub is_stopped: bool,
     /// Number of starts since the pool was created.
     pub starts: u32,
 }
@@ -26,6 +28,8 @@ pub struct PoolReport {
     pub socket: PathBuf,
     /// True if the pool accepts requests.
     pub is_ready: bool,
+    /// True if an operator has stopped the pool.
+    pub is_stopped: bool,
     /// Reason why PHP does not run, if it does not.
     pub fault: Option<String>,
     /// Number of processes, including php-fpm itself; 0 if php-fpm does not run, and on systems other than Linux.

@@ -13,6 +13,10 @@ pub enum ServiceJob {
     Drain(String, bool),
     /// Starts new processes in the pool of PHP with this name.
     RestartPhp(String),
+    /// Starts the pool with this name.
+    StartPhp(String),
+    /// Stops the pool with this name.
+    StopPhp(String),
     /// Starts or stops the unit of a database.
     Database(String, UnitAction),
 }

@@ -81,6 +81,7 @@ impl Model {
             Act::RemoveSite => self.remove_site(),
             Act::ToggleSite => self.toggle_site(),
             Act::SwitchService => self.switch_service(),
+            Act::StopService => self.stop_service(),
             Act::CopyService => self.copy_service(),
             Act::ShowCertificates(view) => {
                 self.certificate_view = view;

@@ -1,6 +1,6 @@
 //! Acts of the user and reports of the worker about services.
 
-use rocknet_control::UpstreamState;
+use rocknet_control::{PhpPoolSummary, PhpState, UpstreamState};
 
 use super::{Effect, Fetched, Model, Upstream};
 use crate::act::PageName;
@@ -67,15 +67,15 @@ impl Model {
         let text = match job {
             ServiceJob::Drain(address, true) => fill(words.drained_now, &[&address]),
             ServiceJob::Drain(address, false) => fill(words.undrained_now, &[&address]),
-            ServiceJob::RestartPhp(_) => message,
+            ServiceJob::RestartPhp(_) | ServiceJob::StartPhp(_) | ServiceJob::StopPhp(_) => message,
             ServiceJob::Database(unit, UnitAction::Start) => fill(words.unit_started, &[&unit]),
             ServiceJob::Database(unit, UnitAction::Stop) => fill(words.unit_stopped, &[&unit]),
         };
         self.tell(text, false);
     }
 
-    /// Returns the job of the button of a page about services: drains or enables the selected server, restarts the
-    /// selected pool, or starts or stops the selected database.
+    /// Returns the job of the button of a page about services: drains or enables the selected server, restarts or starts
+    /// the selected pool, or starts or stops the selected database.
     pub(super) fn switch_service(&mut self) -> Vec<Effect> {
         let Some(key) = self.selected.get(&(self.page as u8)).cloned() else {
             return Vec::new();
@@ -88,11 +88,10 @@ impl Model {
                 }
                 None => Vec::new(),
             },
-            PageName::Php => match &self.services.php {
-                Fetched::Loaded(php) if php.pools.iter().any(|pool| pool.name == key) => {
-                    self.while_online(Job::Service(ServiceJob::RestartPhp(key)))
-                }
-                _ => Vec::new(),
+            PageName::Php => match self.selected_pool().map(|pool| pool.state) {
+                Some(PhpState::Stopped) => self.while_online(Job::Service(ServiceJob::StartPhp(key))),
+                Some(_) => self.while_online(Job::Service(ServiceJob::RestartPhp(key))),
+                None => Vec::new(),
             },
             PageName::Databases => {
                 let Some(database) = self.database(&key).filter(|database| !database.unit.is_empty()) else {
@@ -109,6 +108,26 @@ impl Model {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Returns the job that stops the selected pool of PHP.
+    pub(super) fn stop_service(&mut self) -> Vec<Effect> {
+        let pool = self
+            .selected_pool()
+            .filter(|pool| self.page == PageName::Php && pool.state != PhpState::Stopped);
+        let name = pool.map(|pool| pool.name.clone());
+        name.map_or(Vec::new(), |name| {
+            self.while_online(Job::Service(ServiceJob::StopPhp(name)))
+        })
+    }
+
+    /// Returns the selected pool of PHP.
+    pub fn selected_pool(&self) -> Option<&PhpPoolSummary> {
+        let key = self.selected.get(&(PageName::Php as u8))?;
+        let Fetched::Loaded(php) = &self.services.php else {
+            return None;
+        };
+        php.pools.iter().find(|pool| pool.name == *key)
     }
 
     /// Returns the text that the button *Copy* of a page about services puts on the clipboard, with a notice.

@@ -6,7 +6,7 @@ use super::states;
 use crate::act::Act;
 use crate::job::PhpReport;
 use crate::model::{Fetched, Model};
-use crate::screen::{Banner, Body, Button, Cell, Column, Mark, Message, Screen, Table, TableRow};
+use crate::screen::{Banner, Body, Button, Cell, Column, Mark, Message, Screen, Style, Table, TableRow};
 use crate::words::{Words, fill};
 
 /// Returns the page.
@@ -18,9 +18,11 @@ pub fn screen(model: &Model) -> Screen {
         Fetched::Loaded(report) => Some(report),
         _ => None,
     };
-    let chosen = report.and_then(|report| report.pools.iter().find(|pool| Some(&pool.name) == selected));
-    let is_failed = chosen.is_some_and(|pool| pool.state == PhpState::Failed);
-    let restart = if is_failed { words.start_php } else { words.restart_php };
+    let state = model.selected_pool().map(|pool| pool.state);
+    let restart = match state {
+        Some(PhpState::Failed | PhpState::Stopped) => words.start_php,
+        _ => words.restart_php,
+    };
     Screen {
         subtitle: match report {
             Some(report) if !model.is_elsewhere() => installed(words, report),
@@ -28,7 +30,10 @@ pub fn screen(model: &Model) -> Screen {
         },
         banner: report.and_then(|report| missing(model, report)),
         actions: vec![
-            Button::new(restart, Act::SwitchService).only_if(is_online && chosen.is_some()),
+            Button::new(restart, Act::SwitchService).only_if(is_online && state.is_some()),
+            Button::new(words.stop_php, Act::StopService)
+                .style(Style::Danger)
+                .only_if(is_online && state.is_some_and(|state| state != PhpState::Stopped)),
             Button::new(words.check_again, Act::Refresh).only_if(is_online),
         ],
         body: states::of_list(words, &model.services.php, |report| match &report.pools[..] {
@@ -82,6 +87,7 @@ fn row(model: &Model, pools: &[PhpPoolSummary], pool: &PhpPoolSummary) -> TableR
         PhpState::Ready => (Mark::Good, words.running),
         PhpState::Starting => (Mark::Busy, words.starting),
         PhpState::Failed => (Mark::Bad, words.php_failed),
+        PhpState::Stopped => (Mark::Off, words.stopped),
         PhpState::Other => (Mark::Off, words.unknown),
     };
     let names: Vec<&str> = pools.iter().map(|pool| &*pool.name).collect();

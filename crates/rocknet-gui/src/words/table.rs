@@ -72,6 +72,8 @@ table! {
         "Das Token dieser Verbindung erlaubt nur zu lesen, was nicht geheim ist. Trage in den Einstellungen das volle Token ein.";
     denied_change = "It only permits to read. Enter the full token in the settings.",
         "Es erlaubt nur zu lesen. Trage in den Einstellungen das volle Token ein.";
+    reading_token = "This token may only read, so buttons that change something are off.",
+        "Dieses Token darf nur lesen, daher sind Knöpfe, die etwas ändern, aus.";
     query_failed = "This could not be loaded", "Das konnte nicht geladen werden";
     last_lines = "Last lines of the output", "Letzte Zeilen der Ausgabe";
     disconnected = "The server does not reply. These are the last known values.",
@@ -122,6 +124,19 @@ table! {
     served = "Served", "Aktiv";
     disabled = "Disabled", "Deaktiviert";
     fault = "Fault", "Fehler";
+    not_loaded = "Not loaded yet", "Noch nicht geladen";
+    edited_one = "The configuration file was edited: {0} is not loaded yet.",
+        "Die Konfigurationsdatei wurde bearbeitet: {0} ist noch nicht geladen.";
+    edited_added = "The configuration file was edited: {0} websites are not loaded yet.",
+        "Die Konfigurationsdatei wurde bearbeitet: {0} Websites sind noch nicht geladen.";
+    edited_removed = "The configuration file was edited, and no longer has {0}.",
+        "Die Konfigurationsdatei wurde bearbeitet und hat {0} nicht mehr.";
+    edited_file = "{0} was edited, and is not loaded yet.", "{0} wurde bearbeitet und ist noch nicht geladen.";
+    edited_broken = "{0} was edited, and has an error in line {1}.",
+        "{0} wurde bearbeitet und hat einen Fehler in Zeile {1}.";
+    edited_unusable = "{0} was edited, and cannot be loaded.", "{0} wurde bearbeitet und kann nicht geladen werden.";
+    edited_unreadable = "The server cannot read {0}: {1}", "Der Server kann {0} nicht lesen: {1}";
+    reload_now = "Reload", "Neu laden";
     open = "Open", "Öffnen";
     open_folder = "Folder", "Ordner";
     open_editor = "Editor", "Editor";
@@ -353,6 +368,7 @@ table! {
     php_installed = "Installed on this computer: {0}", "Auf diesem Computer installiert: {0}";
     start_php = "Start", "Starten";
     restart_php = "Restart", "Neu starten";
+    stop_php = "Stop", "Anhalten";
     php_failed = "Does not run", "Läuft nicht";
     processes = "Processes", "Prozesse";
     restarts = "Restarts", "Neustarts";

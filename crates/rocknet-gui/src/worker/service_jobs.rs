@@ -136,6 +136,14 @@ impl Worker {
                 let name = name.clone();
                 (Request::RestartPhpPool(PhpPoolName { name }), Query::Php)
             }
+            ServiceJob::StartPhp(name) => {
+                let name = name.clone();
+                (Request::StartPhpPool(PhpPoolName { name }), Query::Php)
+            }
+            ServiceJob::StopPhp(name) => {
+                let name = name.clone();
+                (Request::StopPhpPool(PhpPoolName { name }), Query::Php)
+            }
             ServiceJob::Database(unit, action) => {
                 let (machine, unit, action) = (self.services.machine.clone(), unit.clone(), *action);
                 let ended = self.services.ended();

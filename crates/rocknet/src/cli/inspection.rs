@@ -1,25 +1,42 @@
-//! Requests of the control API that inspect the machine and the configuration: `doctor`, `explain` and `site`. A
-//! thread carries them out, because they wait for disks.
+//! Requests of the control API that inspect the machine and the configuration: `doctor`, `explain`, `site` and the
+//! state of the configuration files. A thread carries them out, because they wait for disks.
 
+use std::collections::BTreeMap;
 use std::thread;
 
 use rocknet::server::Server;
 use rocknet_control::api::{ApiError, Reply, Request};
 use rocknet_control::doctor::DoctorCheck;
 
+use super::config_state::StateCache;
 use super::doctor::{self, ServedAddresses};
 use super::event::ControlRequest;
 use super::launch::ConfigSource;
+use super::loaded_files::LoadedRevisions;
 use super::{Failure, explain, site_detail};
 
 /// Returns true for the requests that [`start`] carries out.
 pub fn is_inspection(request: &Request) -> bool {
-    matches!(request, Request::Doctor | Request::Explain(_) | Request::Site(_))
+    matches!(
+        request,
+        Request::Doctor | Request::Explain(_) | Request::Site(_) | Request::ConfigState
+    )
 }
 
-/// Starts the thread that carries out a request and replies to it. If the thread cannot be started, the client gets
+/// Starts the thread that carries out a request and replies to it. `loaded` and `states` are the revisions of the loaded
+/// files, and the last comparison with the files on disk. If the thread cannot be started, the client gets
 /// an error.
-pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
+pub fn start(
+    request: ControlRequest,
+    server: &Server,
+    source: &ConfigSource,
+    (loaded, states): (&LoadedRevisions, &StateCache),
+) {
+    let loaded = match &request.request {
+        Request::ConfigState => loaded.all(),
+        _ => BTreeMap::new(),
+    };
+    let states = states.clone();
     let snapshot = server.snapshot();
     // The summary of the site is made here, because the thread cannot use the server.
     let summary = match &request.request {
@@ -58,6 +75,13 @@ pub fn start(request: ControlRequest, server: &Server, source: &ConfigSource) {
                     _ => Err(ApiError::new(404, "there is no site with this name")),
                 }
             }
+            Request::ConfigState => match &file {
+                Some(file) => {
+                    let state = states.state(file, loaded, &snapshot.config);
+                    state.map(|state| Reply::ConfigState(Box::new(state)))
+                }
+                None => Err(ApiError::new(404, "this server has no configuration file")),
+            },
             // Only `Request::Doctor` remains, because `is_inspection` is true for the request.
             _ => {
                 let checks = doctor::checks(file.as_deref(), &served);

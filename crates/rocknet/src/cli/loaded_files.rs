@@ -6,20 +6,22 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding, is_match};
+use rocknet_config::environment::{
+    CertificateFinding, Environment, FileKind, PasswordFileFinding, ProcessEnvironment, is_match,
+};
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
-use super::config_file::{read, revision};
+use super::config_file::revision;
 
 /// Revisions of the texts that the server has loaded, by file.
 #[derive(Debug, Default)]
 pub struct LoadedRevisions(RefCell<BTreeMap<PathBuf, String>>);
 
 impl LoadedRevisions {
-    /// Reads the revisions of files. A file that cannot be read, or is too large to be edited, has none.
+    /// Reads the revisions of files. A file that cannot be read has none.
     pub fn read(files: impl IntoIterator<Item = PathBuf>) -> LoadedRevisions {
         let revisions = files.into_iter().filter_map(|file| {
-            let revision = read(&file).ok().map(|text| revision(&text))?;
+            let revision = ProcessEnvironment.read(&file).ok().map(|text| revision(&text))?;
             Some((file, revision))
         });
         LoadedRevisions(RefCell::new(revisions.collect()))
@@ -28,6 +30,11 @@ impl LoadedRevisions {
     /// Returns true if the server has loaded this text of a file.
     pub fn contains(&self, file: &Path, revision: &str) -> bool {
         self.0.borrow().get(file).is_some_and(|loaded| loaded == revision)
+    }
+
+    /// Returns the revisions by file.
+    pub fn all(&self) -> BTreeMap<PathBuf, String> {
+        self.0.borrow().clone()
     }
 
     /// Replaces the revisions with the revisions that `read` has recorded for `files`, the files of the

@@ -18,6 +18,7 @@ use rocknet_io::terminal::{StandardStream, is_terminal};
 use rustix::process::Signal;
 use tokio::sync::mpsc::Sender;
 
+use super::config_state::StateCache;
 use super::control::ControlServers;
 use super::event::Event;
 use super::event_sources::EventQueues;
@@ -40,6 +41,8 @@ pub struct MainLoop {
     pub state: PathBuf,
     /// Revisions of the configuration files that the server has loaded.
     pub loaded: LoadedRevisions,
+    /// Last comparison of the files on disk with the loaded ones.
+    pub config_state: StateCache,
     /// Settings at start. A reload reports which changed settings need a restart.
     pub start_settings: StartSettings,
     /// Error log, whose level the control API reads and sets.
@@ -163,7 +166,7 @@ impl MainLoop {
                     request.reply(Err(ApiError::new(409, "refused: an upgrade is in progress")));
                 }
                 (Event::Control(request), Some(server)) if inspection::is_inspection(&request.request) => {
-                    inspection::start(request, server, &self.source);
+                    inspection::start(request, server, &self.source, (&self.loaded, &self.config_state));
                 }
                 (Event::Control(request), Some(server)) => {
                     let reply = self.reply(&request.request, server);

@@ -7,6 +7,7 @@ pub mod completions;
 pub mod config;
 mod config_api;
 mod config_file;
+mod config_state;
 mod control;
 pub mod dashboard;
 pub mod doctor;

@@ -25,6 +25,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Sender, channel};
 
 use self::hooks::{ProgramStart, StateFolder};
+use super::config_state::StateCache;
 use super::control::{ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
 use super::event_sources::{EventQueues, MAX_EVENTS, catch_signals, read_commands, schedule_retries, schedule_samples};
@@ -232,6 +233,7 @@ impl RunningServer {
             source: options.source,
             state,
             loaded,
+            config_state: StateCache::default(),
             start_settings,
             error_log,
             notifier,

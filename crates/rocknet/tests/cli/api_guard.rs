@@ -137,6 +137,15 @@ fn the_read_token_permits_reading_only() {
         // The read token must never permit a method other than GET.
         assert!(endpoint.method == Method::Get || expected == 403, "{method} {path}");
     }
+    let granted = |token: &str| {
+        let authorization = format!("Authorization: Bearer {token}\r\n");
+        let text = api
+            .send("GET", "/api/permission", &api.address, &authorization, "")
+            .text;
+        text.split("\r\n\r\n").nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!(granted(&api.read), r#"{"permission":"read"}"#);
+    assert_eq!(granted(&api.full), r#"{"permission":"full"}"#);
     // At least nine endpoints only read, and at least five make changes or send texts that may contain secrets.
     assert!(permitted >= 9 && permitted + 5 <= ENDPOINTS.len(), "{permitted}");
     api.assert_untouched();

@@ -138,6 +138,8 @@ fn every_reply_is_as_described() {
         ("/api/upstreams/drain", r#"{"address":"http://127.0.0.1:9"}"#),
         ("/api/upstreams/enable", r#"{"address":"http://127.0.0.1:9"}"#),
         ("/api/php/restart", r#"{"name":"8.2"}"#),
+        ("/api/php/stop", r#"{"name":"8.2"}"#),
+        ("/api/php/start", r#"{"name":"8.2"}"#),
         ("/api/upgrade", r#"{"binary":"/missing/program"}"#),
     ]);
     // `stop` is last, because it ends the server. The other POST requests come first, so that the replies to GET
@@ -187,7 +189,7 @@ fn every_reply_is_as_described() {
             _ => assert_eq!(schema["type"], "string", "{path}"),
         }
     }
-    // At most six requests fail. Among them are those about an upstream, a pool and a program that do not exist, and
+    // At most eight requests fail. Among them are those about an upstream, a pool and a program that do not exist, and
     // the replacement of an old revision.
-    assert!(successes >= ENDPOINTS.len() - 6, "{successes} of {}", ENDPOINTS.len());
+    assert!(successes >= ENDPOINTS.len() - 8, "{successes} of {}", ENDPOINTS.len());
 }

@@ -145,6 +145,59 @@ fn pools_are_listed_and_restarted() {
     assert!(has_exited(master));
 }
 
+/// A stopped pool completes its request in progress, refuses others at once with the reason, and serves again once it is
+/// started. A reload that keeps its settings does not start it.
+#[test]
+fn a_pool_is_stopped_and_started() {
+    let server = started("php = \"auto\"");
+    let master = pid(&server, "/master.php");
+    let php = server.server().php();
+    let until = Instant::now() + DEADLINE;
+    let wait = |what: &str, reached: &dyn Fn() -> bool| {
+        while !reached() {
+            assert!(Instant::now() < until, "{what}: {:?}", php.report());
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let name = php.report()[0].name.clone();
+    assert_eq!((php.halt("0.1"), php.start("0.1")), (0, 0));
+    let mut slow = server.connect();
+    slow.send("GET /slow.php HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(slow.head().starts_with("HTTP/1.1 200"));
+    // A start of a pool that runs changes nothing.
+    assert_eq!(php.start(&name), 1);
+    assert_eq!(php.halt(&name), 1);
+    wait("the pool is stopped", &|| php.report()[0].is_stopped);
+    assert_eq!(slow.bytes("begun done".len()), b"begun done");
+    assert!(has_exited(master));
+    let pool = php.report().remove(0);
+    assert!(!pool.is_ready && pool.processes == 0 && pool.restarts == 0, "{pool:?}");
+    let fault = pool.fault.expect("a reason");
+    assert!(fault.contains("was stopped by request"), "{fault}");
+    let refused = Instant::now();
+    assert_eq!(server.get("/pid.php").status, 502);
+    // A request that waits for a restart waits for three seconds.
+    assert!(refused.elapsed() < Duration::from_secs(2));
+    server
+        .reload(&format!("{SERVER}{}", site("php = \"auto\"\nindex = [\"none.html\"]")))
+        .unwrap();
+    assert!(php.report()[0].is_stopped, "{:?}", php.report());
+    assert_eq!(php.start(&name), 1);
+    let next = pid(&server, "/master.php");
+    assert!(next != master && is_master(next), "{next:?}");
+    wait("the pool is ready", &|| php.report()[0].is_ready);
+    let pool = php.report().remove(0);
+    assert!(
+        !pool.is_stopped && pool.fault.is_none() && pool.restarts == 1,
+        "{pool:?}"
+    );
+    // `restart` starts a stopped pool too.
+    php.halt(&name);
+    wait("the pool is stopped again", &|| php.report()[0].is_stopped);
+    assert_eq!(php.restart(&name), 1);
+    assert!(is_master(pid(&server, "/master.php")));
+}
+
 /// Returns true if the process is the master process of a php-fpm.
 fn is_master(pid: Pid) -> bool {
     let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_pid())).unwrap_or_default();

@@ -26,6 +26,7 @@ fn every_request_is_parsed_by_its_endpoint() {
         Request::Config(ConfigFileName {
             file: Some("sites/a b.toml".into()),
         }),
+        Request::ConfigState,
         Request::SiteForm(SiteName { name: "a.test".into() }),
         Request::CheckConfig(Candidate {
             text: "a".into(),
@@ -71,9 +72,12 @@ fn every_request_is_parsed_by_its_endpoint() {
         Request::EnableUpstream(UpstreamAddress { address: "a".into() }),
         Request::PhpPools,
         Request::RestartPhpPool(PhpPoolName { name: "8.2".into() }),
+        Request::StartPhpPool(PhpPoolName { name: "8.2".into() }),
+        Request::StopPhpPool(PhpPoolName { name: "8.2".into() }),
         Request::PurgeFileCache,
         Request::Doctor,
         Request::Explain(ExplainUrl { url: "/".into() }),
+        Request::Permission,
         Request::OpenApi,
         Request::Logs(LogFilter::default()),
         Request::CheckEdits(Edits {

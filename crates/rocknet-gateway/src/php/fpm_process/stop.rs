@@ -62,7 +62,7 @@ impl FpmProcess {
                 process,
                 at: before.min(at),
             },
-            FpmState::Waiting(_) | FpmState::Gone => FpmState::Gone,
+            FpmState::Waiting(_) | FpmState::Stopped | FpmState::Gone => FpmState::Gone,
         };
         if self.is_gone() {
             self.clean_up();

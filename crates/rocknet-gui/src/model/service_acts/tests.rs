@@ -168,6 +168,19 @@ fn findings_about_php_stay_until_the_next_check() {
     model.act(Act::Select("8.2".to_owned()));
     let restart = ServiceJob::RestartPhp("8.2".to_owned());
     assert_eq!(jobs(model.act(Act::SwitchService)), [Job::Service(restart)]);
+    let stop = ServiceJob::StopPhp("8.2".to_owned());
+    assert_eq!(jobs(model.act(Act::StopService)), [Job::Service(stop)]);
+    model.report(Report::Php(Ok(PhpReport {
+        pools: vec![PhpPoolSummary {
+            name: "8.2".to_owned(),
+            state: PhpState::Stopped,
+            ..PhpPoolSummary::default()
+        }],
+        ..PhpReport::default()
+    })));
+    assert_eq!(jobs(model.act(Act::StopService)), []);
+    let start = ServiceJob::StartPhp("8.2".to_owned());
+    assert_eq!(jobs(model.act(Act::SwitchService)), [Job::Service(start)]);
 }
 
 #[test]

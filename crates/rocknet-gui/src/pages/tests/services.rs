@@ -93,6 +93,7 @@ fn php_is_shown_with_what_is_missing() {
         pools: vec![
             pool("8.2", PhpState::Ready, None),
             pool("8.1", PhpState::Failed, Some("it\nended")),
+            pool("8.0", PhpState::Stopped, Some("by request")),
         ],
         installed: vec!["8.2".to_owned()],
         missing: Some(vec![
@@ -106,8 +107,21 @@ fn php_is_shown_with_what_is_missing() {
     assert_eq!(table(&model).rows[1].cells[1].detail, "it?ended");
     model.act(Act::Select("8.2".to_owned()));
     assert_eq!(labels(&model)[0], model.words().restart_php);
+    let stop = |model: &Model| {
+        screen(model)
+            .actions
+            .iter()
+            .any(|button| button.act == Act::StopService && button.enabled)
+    };
+    assert!(stop(&model));
     model.act(Act::Select("8.1".to_owned()));
     assert_eq!(labels(&model)[0], model.words().start_php);
+    // The repeated starts of a pool that fails can be ended.
+    assert!(stop(&model));
+    model.act(Act::Select("8.0".to_owned()));
+    assert_eq!(labels(&model)[0], model.words().start_php);
+    assert!(!stop(&model));
+    assert_eq!(table(&model).rows[2].cells[1].text, model.words().stopped);
 }
 
 #[test]

@@ -34,10 +34,12 @@ impl MainLoop {
                     ..ApiError::new(422, error.message)
                 }),
             // The API serves these requests without the main loop.
-            Request::Logs(_) | Request::DashboardLink => Err(ApiError::new(500, "the API has to serve this request")),
+            Request::Logs(_) | Request::DashboardLink | Request::Permission => {
+                Err(ApiError::new(500, "the API has to serve this request"))
+            }
             Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
             // `run` starts a thread for these requests.
-            Request::Doctor | Request::Explain(_) | Request::Site(_) => {
+            Request::Doctor | Request::Explain(_) | Request::Site(_) | Request::ConfigState => {
                 Err(ApiError::new(500, "the request was not started"))
             }
             // `run` handles these requests, because they end the server.
@@ -64,11 +66,15 @@ impl MainLoop {
             Request::DrainUpstream(upstream) => set_drained(server, &upstream.address, true),
             Request::EnableUpstream(upstream) => set_drained(server, &upstream.address, false),
             Request::PhpPools => Ok(Reply::PhpPools(inventory::php_pools(server))),
-            // `restart` returns the number of pools with this name.
-            Request::RestartPhpPool(pool) => match server.php().restart(&pool.name) {
-                0 => Err(ApiError::new(404, "there is no pool of PHP with this name")),
-                _ => Ok(done("PHP is restarting; the old processes complete their requests")),
-            },
+            Request::RestartPhpPool(pool) => php_done(
+                server.php().restart(&pool.name),
+                "PHP is restarting; the old processes complete their requests",
+            ),
+            Request::StartPhpPool(pool) => php_done(server.php().start(&pool.name), "PHP is starting"),
+            Request::StopPhpPool(pool) => php_done(
+                server.php().halt(&pool.name),
+                "PHP is stopping; its processes complete their requests",
+            ),
             Request::PurgeFileCache => {
                 if !server.purge_file_cache() {
                     return Err(ApiError::new(503, "the file cache is busy; it will be emptied later"));
@@ -102,6 +108,14 @@ impl MainLoop {
             log_level::change(log, change)?;
         }
         Ok(Reply::LogLevel(log_level::levels(log)))
+    }
+}
+
+/// Returns the reply to an instruction about `pools` pools of PHP, all with the name that the request has.
+fn php_done(pools: usize, message: &str) -> Result<Reply, ApiError> {
+    match pools {
+        0 => Err(ApiError::new(404, "there is no pool of PHP with this name")),
+        _ => Ok(done(message)),
     }
 }
 
