@@ -5,8 +5,8 @@ mod services;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rocknet_control::api::{ApiError, Level};
-use rocknet_control::config::{Candidate, Change, Checked, ConfigText, Edits, Replacement, Saved, Undo};
+use rocknet_control::api::{ApiError, Level, Permission};
+use rocknet_control::config::{Candidate, Change, Checked, ConfigState, ConfigText, Edits, Replacement, Saved, Undo};
 use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::logs::LogEvent;
 use rocknet_control::route::RouteTraffic;
@@ -185,6 +185,8 @@ pub struct Poll {
     pub sites: Option<Vec<SiteSummary>>,
     /// Counters of routes, if they are watched.
     pub traffic: Option<Vec<RouteTraffic>>,
+    /// Files of the configuration, compared with what the server has loaded; `None` if it is not known.
+    pub config: Option<ConfigState>,
 }
 
 /// Report of the worker thread.
@@ -194,6 +196,8 @@ pub enum Report {
     Place(Elsewhere),
     /// A server was found at this control socket, or at this address.
     Connected(PathBuf),
+    /// Permission of the connection.
+    Permission(Permission),
     Absent(Absence),
     /// A server is being started.
     Starting,

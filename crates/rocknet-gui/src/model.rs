@@ -4,6 +4,7 @@
 //! [`Model::report`], carries out the returned [`Effect`]s, and draws the screen of the [`pages`](crate::pages).
 
 mod acts;
+mod config_state;
 mod draft;
 mod edits;
 mod fetched;
@@ -11,6 +12,7 @@ mod forms;
 mod links;
 mod log_view;
 mod notice;
+mod permission;
 mod places;
 mod questions;
 mod reports;
@@ -30,8 +32,8 @@ use std::time::Duration;
 
 use rocknet_control::CertificateSummary;
 use rocknet_control::Status;
-use rocknet_control::api::Level;
-use rocknet_control::config::Change;
+use rocknet_control::api::{Level, Permission};
+use rocknet_control::config::{Change, ConfigState};
 use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::samples::SampleHistory;
 
@@ -87,6 +89,10 @@ pub struct Model {
     starter: Option<Starter>,
     /// Preference of the desktop for dark or light windows.
     pub desktop: Option<ColorScheme>,
+    /// Files of the configuration, compared with what the server has loaded.
+    config_state: Option<ConfigState>,
+    /// Permission of the connection; `None` if it is not known, such as that of an older server.
+    permission: Option<Permission>,
     /// Latest state of the server; kept while the server is absent.
     pub status: Option<Status>,
     pub websites: Websites,
@@ -137,6 +143,8 @@ impl Model {
             ways: Ways::default(),
             starter: None,
             desktop: None,
+            config_state: None,
+            permission: None,
             status: None,
             websites: Websites::default(),
             samples: SampleHistory::new(MAX_SAMPLES),
@@ -215,6 +223,8 @@ impl Model {
         self.log.stop();
         self.log.site = None;
         self.status = None;
+        self.permission = None;
+        self.config_state = None;
         self.level = None;
         self.undo = None;
         self.services.forget_server();

@@ -5,11 +5,13 @@ mod add_website;
 mod added;
 mod certificates;
 mod check_up;
+mod config_state;
 mod databases;
 mod edit_text;
 mod edit_website;
 mod history;
 mod logs;
+mod permission;
 mod php;
 mod place;
 mod questions;
@@ -91,11 +93,20 @@ pub fn server_state(model: &Model) -> ServerState {
         Link::Absent(Absence::Failed(_)) => (Mark::Bad, words.no_access, None),
         Link::StartFailed(_) => (Mark::Bad, words.failed, start()),
     };
+    let is_permitted = |button: &Button| model.permits(&button.act);
+    let action = action.map(|button| Button {
+        enabled: is_permitted(&button),
+        ..button
+    });
     ServerState { mark, label, action }
 }
 
 /// Returns the contents of the window for the present state.
 pub fn screen(model: &Model) -> Screen {
+    permission::restricted(model, contents(model))
+}
+
+fn contents(model: &Model) -> Screen {
     let screen = match model.page {
         // Before the states without a server, which do not answer the question: the page could not be left.
         _ if model.question() == Some(Question::Leave) => questions::screen(model, &Question::Leave),
@@ -156,7 +167,9 @@ fn banner(model: &Model) -> Option<Banner> {
     if !model.link.is_online() {
         return None;
     }
-    let error = model.status.as_ref()?.last_reload_error.as_ref()?;
+    let Some(error) = model.status.as_ref()?.last_reload_error.as_ref() else {
+        return config_state::banner(model);
+    };
     let first = error.lines().next().unwrap_or_default();
     Some(Banner {
         mark: Mark::Bad,

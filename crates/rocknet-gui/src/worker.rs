@@ -16,6 +16,7 @@ mod options;
 mod place_file;
 mod place_jobs;
 mod programs;
+mod server_state;
 mod service_jobs;
 mod service_state;
 mod services;

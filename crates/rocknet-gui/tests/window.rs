@@ -223,6 +223,7 @@ fn online(sites: usize, error: Option<&str>) -> Model {
             },
             sites: Some((0..sites).map(site).collect()),
             traffic: None,
+            config: None,
         })));
     }
     model

@@ -21,6 +21,10 @@ impl Model {
             self.leaving = Some(act);
             return Vec::new();
         }
+        if !self.permits(&act) {
+            self.complain(self.not_permitted());
+            return Vec::new();
+        }
         match act {
             Act::Show(page) => self.show(page),
             Act::Select(key) => {
@@ -164,7 +168,7 @@ impl Model {
                 Vec::new()
             }
             Act::SetLevel(level) => self.while_online(Job::SetLevel(level)),
-            Act::Refresh if self.page == PageName::Websites => self.act(Act::ReloadServer),
+            Act::Refresh if self.page == PageName::Websites && self.may_change() => self.act(Act::ReloadServer),
             Act::Refresh => self.query(),
             Act::CopyLines => {
                 let lines: Vec<String> = self.log.chosen().map(|line| line.event.line.clone()).collect();

@@ -1,6 +1,6 @@
 //! Reports of the worker.
 
-use rocknet_control::api::ApiError;
+use rocknet_control::api::{ApiError, Permission};
 use rocknet_control::config::Saved;
 
 use super::draft::DraftStage;
@@ -17,6 +17,7 @@ impl Model {
         match report {
             Report::Place(place) => self.take_place(place),
             Report::Connected(socket) => return self.connect(socket),
+            Report::Permission(permission) => self.take_permission(permission),
             Report::Absent(absence) => self.lose(absence),
             Report::Starting => self.link = Link::Starting,
             Report::StartFailed(failure) => self.link = Link::StartFailed(failure),
@@ -104,7 +105,11 @@ impl Model {
                 self.tell(self.words().trusted_now.to_owned(), false);
                 return self.while_online(Job::Query(Query::Trust));
             }
-            Report::NotPermitted => self.complain(self.not_permitted()),
+            Report::NotPermitted => {
+                // An older server does not name the permission, so it is learned by the refusal.
+                self.take_permission(Permission::Read);
+                self.complain(self.not_permitted());
+            }
             Report::Failed(message) => self.complain(message),
             report => return self.report_service(report),
         }
@@ -113,6 +118,8 @@ impl Model {
 
     fn connect(&mut self, socket: std::path::PathBuf) -> Vec<Effect> {
         self.link = Link::Online(socket);
+        self.permission = None;
+        self.config_state = None;
         self.checks = Fetched::Missing;
         self.certificates = Fetched::Missing;
         self.history = Fetched::Missing;
@@ -141,6 +148,7 @@ impl Model {
             self.websites.replace(sites);
             self.collect_facts();
         }
+        self.take_config_state(poll.config);
         if let Some(traffic) = poll.traffic {
             self.websites.measure(poll.at, &traffic);
         }

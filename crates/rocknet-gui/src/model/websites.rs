@@ -15,6 +15,8 @@ use crate::act::SortKey;
 pub enum WebsiteState {
     /// A part of the website is not served as configured.
     Fault,
+    /// The website is in the configuration file, but the server has not loaded it yet.
+    NotLoaded,
     Served,
     Disabled,
 }
@@ -26,12 +28,15 @@ pub struct Website {
     /// Requests per second; `None` before the second measurement.
     pub rate: Option<f64>,
     pub facts: WebsiteFacts,
+    /// True if only the file has the website.
+    pub is_not_loaded: bool,
 }
 
 impl Website {
     /// Returns the state.
     pub fn state(&self) -> WebsiteState {
         match &self.summary {
+            _ if self.is_not_loaded => WebsiteState::NotLoaded,
             summary if summary.disabled => WebsiteState::Disabled,
             summary if summary.fault.is_some() => WebsiteState::Fault,
             _ => WebsiteState::Served,
@@ -66,8 +71,13 @@ pub struct Websites {
 }
 
 impl Websites {
-    /// Replaces the list. Rates and the selection are kept.
+    /// Replaces the list. Rates, the selection, and websites that are not loaded yet are kept.
     pub fn replace(&mut self, sites: Vec<SiteSummary>) {
+        let is_kept = |website: &&Website| {
+            let name = &website.summary.name;
+            website.is_not_loaded && !sites.iter().any(|site| site.name == *name)
+        };
+        let not_loaded: Vec<Website> = self.all.iter().filter(is_kept).cloned().collect();
         let rates: BTreeMap<String, Option<f64>> = std::mem::take(&mut self.all)
             .into_iter()
             .map(|website| (website.summary.name, website.rate))
@@ -78,9 +88,46 @@ impl Websites {
                 rate: rates.get(&summary.name).copied().flatten(),
                 summary,
                 facts: WebsiteFacts::default(),
+                is_not_loaded: false,
             })
+            .chain(not_loaded)
             .collect();
         self.is_loaded = true;
+        self.end_selection();
+    }
+
+    /// Sets the names of the websites that only the file has. Returns true if the list has changed.
+    pub fn set_not_loaded(&mut self, names: &[String]) -> bool {
+        let before: Vec<&String> = self.not_loaded().collect();
+        let is_new = |name: &&String| self.find(name).is_none_or(|website| website.is_not_loaded);
+        let now: Vec<&String> = names.iter().filter(is_new).collect();
+        if before == now {
+            return false;
+        }
+        let added: Vec<Website> = now
+            .into_iter()
+            .map(|name| Website {
+                summary: SiteSummary {
+                    name: name.clone(),
+                    ..SiteSummary::default()
+                },
+                is_not_loaded: true,
+                ..Website::default()
+            })
+            .collect();
+        self.all.retain(|website| !website.is_not_loaded);
+        self.all.extend(added);
+        self.end_selection();
+        true
+    }
+
+    fn not_loaded(&self) -> impl Iterator<Item = &String> {
+        let waiting = self.all.iter().filter(|website| website.is_not_loaded);
+        waiting.map(|website| &website.summary.name)
+    }
+
+    /// Ends the selection if its website is gone.
+    fn end_selection(&mut self) {
         let is_gone = |name: &String| self.find(name).is_none();
         if self.selected.as_ref().is_some_and(is_gone) {
             self.selected = None;

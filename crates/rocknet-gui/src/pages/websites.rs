@@ -100,6 +100,7 @@ fn row(words: &Words, website: &Website) -> TableRow {
     let (mark, state) = match website.state() {
         WebsiteState::Served => (Mark::Good, words.served),
         WebsiteState::Disabled => (Mark::Off, words.disabled),
+        WebsiteState::NotLoaded => (Mark::Fair, words.not_loaded),
         WebsiteState::Fault => (Mark::Bad, words.fault),
     };
     let address = website.url().unwrap_or("–");
@@ -113,7 +114,7 @@ fn row(words: &Words, website: &Website) -> TableRow {
                 (None, None) => String::new(),
             }),
             Cell::new(state).mark(mark),
-            Cell::new(if summary.disabled {
+            Cell::new(if summary.disabled || website.state() == WebsiteState::NotLoaded {
                 "–"
             } else {
                 kind_label(words, summary.kind)

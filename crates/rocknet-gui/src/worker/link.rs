@@ -19,6 +19,8 @@ pub struct ServerLink {
     pub sites: Vec<SiteSummary>,
     /// Time of the last query of the websites, and the number of reloads then.
     queried: Option<(Instant, u64)>,
+    /// True once the server has refused to compare the files of the configuration, because it is older or has none.
+    pub lacks_config_state: bool,
 }
 
 impl Worker {
@@ -59,6 +61,7 @@ impl Worker {
                     status: Status::default(),
                     sites: Vec::new(),
                     queried: None,
+                    lacks_config_state: false,
                 });
                 self.absence = None;
                 self.services.forget_server();
@@ -78,6 +81,11 @@ impl Worker {
             return Ok(Poll::default());
         };
         let status: Status = server.client.call(&Request::Status)?;
+        if server.queried.is_none()
+            && let Some(permission) = server.permission()?
+        {
+            (self.report)(Report::Permission(permission));
+        }
         // Times of the window and of the charts begin with the worker.
         let at = self.began.elapsed();
         let is_due = server
@@ -90,6 +98,7 @@ impl Worker {
         } else {
             None
         };
+        let config = server.config_state()?;
         let traffic = match watches_traffic {
             true => Some(server.client.call(&Request::Routes)?),
             false => None,
@@ -100,6 +109,7 @@ impl Worker {
             status,
             sites,
             traffic,
+            config,
         })
     }
 
