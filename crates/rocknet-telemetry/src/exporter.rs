@@ -32,7 +32,7 @@ const BATCH_INTERVAL: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a collector's response in bytes. The response is read only so that the connection can be reused.
 const MAX_RESPONSE: usize = 64 * 1024;
-/// Minimum interval between two warnings about a collector.
+/// Minimum interval between two warnings, even if they are about different collectors.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// HTTP client that sends the requests.
@@ -93,8 +93,9 @@ impl TraceExporter {
         Ok(queue)
     }
 
-    /// Ends the thread after it has sent the waiting spans. Must be called when no tracer is left. Returns true if
-    /// the thread has ended by `deadline`. A collector that does not respond delays the end.
+    /// Ends the thread after it has sent the waiting spans. Must be called when no tracer is left, because each tracer
+    /// keeps the queue open. Returns true if the thread has ended by `deadline`. A collector that does not respond
+    /// delays the end.
     pub fn stop(&self, deadline: Instant) -> bool {
         let thread = self.lock().take();
         thread.is_none_or(|(queue, thread)| {
@@ -115,7 +116,7 @@ fn client() -> Result<Hyper, String> {
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_native_roots()
-        .map_err(|error| format!("the system's roots cannot be read: {error}"))?
+        .map_err(|error| format!("the system's root certificates cannot be read: {error}"))?
         .with_no_client_auth();
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
@@ -158,6 +159,7 @@ impl ExportLoop {
         }
     }
 
+    /// Sends a batch, and counts its spans as exported or dropped.
     fn export(&mut self, destination: &Destination, batch: &[Span]) {
         let count = batch.len() as u64;
         match self.runtime.block_on(send(&self.client, destination, batch)) {

@@ -96,9 +96,9 @@ mod tests {
             attributes: Vec::new(),
             is_error: true,
         };
-        span.text("http.request.method", "GET");
-        span.text("user_agent.original", "");
-        span.number("http.response.status_code", 500);
+        span.add_text("http.request.method", "GET");
+        span.add_text("user_agent.original", "");
+        span.add_number("http.response.status_code", 500);
         let body = request("shop", &[span]);
         let resource = &body["resourceSpans"][0];
         assert_eq!(

@@ -49,7 +49,7 @@ pub struct Span {
 
 impl Span {
     /// Adds an attribute with a text, unless the text is empty.
-    pub fn text(&mut self, name: &'static str, text: impl Into<String>) {
+    pub fn add_text(&mut self, name: &'static str, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
             self.attributes.push((name, Attribute::Text(text)));
@@ -57,7 +57,7 @@ impl Span {
     }
 
     /// Adds an attribute with a number.
-    pub fn number(&mut self, name: &'static str, number: impl Into<i64>) {
+    pub fn add_number(&mut self, name: &'static str, number: impl Into<i64>) {
         self.attributes.push((name, Attribute::Number(number.into())));
     }
 }

@@ -43,6 +43,14 @@ impl RequestTrace {
         };
         TraceContext { span, ..self.context }
     }
+
+    /// Returns `tracestate` as text for a span; empty if it is longer than 512 bytes.
+    pub fn state_text(&self) -> String {
+        match self.state.len() {
+            0..=MAX_STATE => String::from_utf8_lossy(&self.state).into_owned(),
+            _ => String::new(),
+        }
+    }
 }
 
 impl Tracer {
@@ -94,20 +102,5 @@ impl Tracer {
     /// Returns true if a trace that begins here is recorded.
     fn samples(&self, trace: TraceId) -> bool {
         self.limit.is_none_or(|limit| trace.low() < limit)
-    }
-}
-
-/// Returns `tracestate` as text for a span; empty if it is too long.
-pub(crate) fn state_text(state: &[u8]) -> String {
-    match state.len() {
-        0..=MAX_STATE => String::from_utf8_lossy(state).into_owned(),
-        _ => String::new(),
-    }
-}
-
-impl RequestTrace {
-    /// Returns `tracestate` as text for a span; empty if it is longer than 512 bytes.
-    pub fn state_text(&self) -> String {
-        state_text(&self.state)
     }
 }

@@ -117,19 +117,19 @@ fn server_span(
         attributes: Vec::with_capacity(12),
         is_error: response.status.code() >= 500,
     };
-    span.text("http.request.method", method);
-    span.number("http.response.status_code", response.status.code());
-    span.text("http.route", route);
-    span.text("url.scheme", if response.is_secure { "https" } else { "http" });
-    span.text("url.path", path(request));
+    span.add_text("http.request.method", method);
+    span.add_number("http.response.status_code", response.status.code());
+    span.add_text("http.route", route);
+    span.add_text("url.scheme", if response.is_secure { "https" } else { "http" });
+    span.add_text("url.path", path(request));
     address(&mut span, &String::from_utf8_lossy(request.authority));
-    span.text("client.address", response.client.as_str());
-    span.text("network.protocol.version", version(request));
+    span.add_text("client.address", response.client.as_str());
+    span.add_text("network.protocol.version", version(request));
     if let Some(agent) = request.fields.get(rocknet_proto::fields::KnownField::UserAgent) {
-        span.text("user_agent.original", String::from_utf8_lossy(agent));
+        span.add_text("user_agent.original", String::from_utf8_lossy(agent));
     }
     if span.is_error {
-        span.text("error.type", response.status.code().to_string());
+        span.add_text("error.type", response.status.code().to_string());
     }
     span
 }
@@ -155,17 +155,17 @@ fn upstream_span(
         attributes: Vec::with_capacity(6),
         is_error: timing.head.is_none() || response.status.code() >= 500,
     };
-    span.text("http.request.method", method(request));
+    span.add_text("http.request.method", method(request));
     match timing.address.split_once("://") {
         Some((_, authority)) => {
             address(&mut span, authority);
-            span.text("url.full", format!("{}{}", timing.address, path(request)));
+            span.add_text("url.full", format!("{}{}", timing.address, path(request)));
         }
-        None => span.text("server.address", &*timing.address),
+        None => span.add_text("server.address", &*timing.address),
     }
     match timing.head {
-        Some(_) => span.number("http.response.status_code", response.status.code()),
-        None => span.text("error.type", "no_response"),
+        Some(_) => span.add_number("http.response.status_code", response.status.code()),
+        None => span.add_text("error.type", "no_response"),
     }
     span
 }
@@ -174,12 +174,12 @@ fn upstream_span(
 fn address(span: &mut Span, authority: &str) {
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            span.text("server.address", host);
+            span.add_text("server.address", host);
             if let Ok(port) = port.parse::<u16>() {
-                span.number("server.port", port);
+                span.add_number("server.port", port);
             }
         }
-        _ => span.text("server.address", authority),
+        _ => span.add_text("server.address", authority),
     }
 }
 
