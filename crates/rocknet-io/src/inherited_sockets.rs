@@ -78,7 +78,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("web.sock");
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        // TCP and UDP have separate ports, so a TCP socket may have the same port number as a UDP socket.
+        // A UDP socket may get the port number of the TCP socket. Each kind of socket is taken by a method of its own,
+        // so the test passes nevertheless.
         let [udp, taken] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let (tcp_address, udp_address) = (tcp.local_addr().unwrap(), udp.local_addr().unwrap());
         let taken_address = Address::from(taken.local_addr().unwrap());

@@ -48,8 +48,8 @@ pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
 /// # Errors
 ///
 /// After an error the process must not continue. Systems other than Linux always return an error.
-pub fn keep_process_capabilities() -> Result<(), PrivilegeError> {
-    system::keep_process_capabilities()
+pub fn prepare_account_helper() -> Result<(), PrivilegeError> {
+    system::prepare_account_helper()
 }
 
 /// Removes all capabilities from the ambient and inheritable sets, so that programs started by this process do not

@@ -46,9 +46,9 @@ impl ServiceEnvironment {
         if NAMES.iter().any(|name| env::var_os(name).is_some()) {
             system::remove_variables(&NAMES);
         }
-        let own = process::id();
+        let own_pid = process::id();
         let mut sockets = InheritedSockets::default();
-        for (descriptor, name) in (FIRST_DESCRIPTOR..).zip(variables.socket_names(own)) {
+        for (descriptor, name) in (FIRST_DESCRIPTOR..).zip(variables.socket_names(own_pid)) {
             match system::open_socket(descriptor) {
                 Some(socket) => sockets.add(socket, &name),
                 None => sockets.reject(format!("{name}: descriptor {descriptor} is not a socket")),
@@ -56,7 +56,7 @@ impl ServiceEnvironment {
         }
         ServiceEnvironment {
             notify: variables.notify.as_deref().and_then(NotifySocket::parse),
-            watchdog: variables.watchdog(own),
+            watchdog: variables.watchdog(own_pid),
             sockets,
         }
     }
@@ -188,9 +188,9 @@ impl Variables {
         }
     }
 
-    /// Returns the interval of the watchdog, unless it is meant for another process than `own`.
-    fn watchdog(&self, own: u32) -> Option<Duration> {
-        if self.watchdog_process.is_some() && number(self.watchdog_process.as_ref()) != Some(u64::from(own)) {
+    /// Returns the interval of the watchdog, unless it is meant for another process than `own_pid`.
+    fn watchdog(&self, own_pid: u32) -> Option<Duration> {
+        if self.watchdog_process.is_some() && number(self.watchdog_process.as_ref()) != Some(u64::from(own_pid)) {
             return None;
         }
         number(self.watchdog.as_ref())
@@ -198,9 +198,9 @@ impl Variables {
             .map(Duration::from_micros)
     }
 
-    /// Returns the names of the sockets that are passed to the process `own`, in the order of their descriptors.
-    fn socket_names(&self, own: u32) -> Vec<String> {
-        if number(self.sockets_process.as_ref()) != Some(u64::from(own)) {
+    /// Returns the names of the sockets that are passed to the process `own_pid`, in the order of their descriptors.
+    fn socket_names(&self, own_pid: u32) -> Vec<String> {
+        if number(self.sockets_process.as_ref()) != Some(u64::from(own_pid)) {
             return Vec::new();
         }
         let count = number(self.sockets.as_ref()).unwrap_or_default().min(MAX_SOCKETS);
@@ -240,24 +240,25 @@ mod tests {
 
     #[test]
     fn wrong_variables_and_those_for_another_process_are_ignored() {
-        let own = variables(&[
+        // Variables for the process 7.
+        let addressed = variables(&[
             ("WATCHDOG_USEC", "2500000"),
             ("WATCHDOG_PID", "7"),
             ("LISTEN_FDS", "3"),
             ("LISTEN_PID", "7"),
             ("LISTEN_FDNAMES", "web::"),
         ]);
-        assert_eq!(own.watchdog(7), Some(Duration::from_millis(2500)));
-        assert_eq!(own.socket_names(7), ["web", "unnamed", "unnamed"]);
-        assert_eq!((own.watchdog(8), own.socket_names(8)), (None, Vec::new()));
+        assert_eq!(addressed.watchdog(7), Some(Duration::from_millis(2500)));
+        assert_eq!(addressed.socket_names(7), ["web", "unnamed", "unnamed"]);
+        assert_eq!((addressed.watchdog(8), addressed.socket_names(8)), (None, Vec::new()));
         // Without a process ID, the watchdog is meant for any process, but no sockets are taken over.
         let without_process = variables(&[("WATCHDOG_USEC", "1"), ("LISTEN_FDS", "1")]);
         assert_eq!(without_process.watchdog(7), Some(Duration::from_micros(1)));
         assert!(without_process.socket_names(7).is_empty());
-        // Values that are not positive numbers count as absent.
+        // Values that are not positive numbers of at most 64 bits count as absent.
         for wrong in ["", "0", "-1", "x", "99999999999999999999"] {
-            let wrong = variables(&[("WATCHDOG_USEC", wrong), ("LISTEN_FDS", wrong), ("LISTEN_PID", "7")]);
-            assert_eq!((wrong.watchdog(7), wrong.socket_names(7)), (None, Vec::new()));
+            let set = variables(&[("WATCHDOG_USEC", wrong), ("LISTEN_FDS", wrong), ("LISTEN_PID", "7")]);
+            assert_eq!((set.watchdog(7), set.socket_names(7)), (None, Vec::new()), "{wrong:?}");
         }
     }
 

@@ -46,7 +46,8 @@ pub type ServerSide = UnbufferedServerConnection;
 /// The client side of a session.
 pub type ClientSide = UnbufferedClientConnection;
 
-/// Maximum number of file bytes encrypted in one poll, after which other connections are served.
+/// Maximum number of file bytes encrypted in one poll, after which other connections are served. It is the same as on a
+/// socket without TLS.
 const FILE_BYTES_PER_POLL: u64 = 512 << 10;
 /// Maximum size in bytes of incomplete data after the handshake: a record (18 KiB in TLS 1.2), or a handshake message
 /// spread over several records. There is room for two records of the maximum size.
@@ -228,14 +229,13 @@ impl<L: Link, S: Side> Tls<L, S> {
         let buffers = Rc::clone(&self.buffers);
         let outgoing = &mut *buffers.outgoing.borrow_mut();
         outgoing.clear();
-        // `put` counts the bytes written to `plain`.
-        let (mut put, unread) = (0, &mut self.unread);
+        let (mut written, unread) = (0, &mut self.unread);
         let decrypted = self
             .session
             .decrypt(&mut incoming[..filled], outgoing.buffer(), |bytes| {
-                let room = bytes.len().min(plain.len() - put);
-                plain[put..put + room].copy_from_slice(&bytes[..room]);
-                put += room;
+                let room = bytes.len().min(plain.len() - written);
+                plain[written..written + room].copy_from_slice(&bytes[..room]);
+                written += room;
                 unread.extend_from_slice(&bytes[room..]);
             });
         let bound = if self.session.is_handshaking() {
@@ -267,7 +267,7 @@ impl<L: Link, S: Side> Tls<L, S> {
             .map_err(session::to_io_error)?;
         sent?;
         self.partial = incoming[used..filled].to_vec();
-        Ok(put)
+        Ok(written)
     }
 
     /// Sends the records in the backlog. Ready once the inner link has accepted all of them.
@@ -400,7 +400,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
                 let taken = encrypted
                     .inspect_err(|_| self.closed = true)
                     .map_err(session::to_io_error)?;
-                self.record_size.sent(taken);
+                self.record_size.count_sent(taken);
             }
             if !self.send_records(context, outgoing)? {
                 return Poll::Pending;

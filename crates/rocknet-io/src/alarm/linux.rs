@@ -37,13 +37,14 @@ impl Alarm {
         let remaining = moment.map_or(Duration::ZERO, |moment| {
             moment.saturating_duration_since(now).max(Duration::from_nanos(1))
         });
-        let time = |time: Duration| Timespec {
+        let timespec = |time: Duration| Timespec {
             tv_sec: time.as_secs() as _,
             tv_nsec: time.subsec_nanos().into(),
         };
         let setting = Itimerspec {
-            it_interval: time(Duration::ZERO),
-            it_value: time(remaining),
+            // No second expiration follows the first.
+            it_interval: timespec(Duration::ZERO),
+            it_value: timespec(remaining),
         };
         // Cannot fail: the descriptor is a timer and the time is in range.
         let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &setting);
@@ -59,7 +60,7 @@ impl Alarm {
                 return false;
             };
             // A read returns the number of expirations, in 8 bytes. It fails with EAGAIN if the timer was set again
-            // after it had expired.
+            // after it had expired, or if an earlier poll has read the expiration already.
             match rustix::io::read(readiness.get_inner(), &mut [0; 8]) {
                 Ok(8) => return true,
                 Err(rustix::io::Errno::INTR) => {}

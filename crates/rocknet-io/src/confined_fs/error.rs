@@ -89,6 +89,7 @@ mod tests {
         let tree = TestTree::new();
         // The kernel refuses an absolute link, so the walk over open directories repeats the lookup.
         tree.link("absolute", tree.root().join("sub/page"));
+        // The first root uses the lookups of the kernel, the second one only the walk.
         let roots = tree.with_both_lookups();
         let limit = getrlimit(Resource::Nofile);
         setrlimit(

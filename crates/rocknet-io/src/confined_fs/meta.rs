@@ -55,7 +55,7 @@ impl Meta {
         Ok(Self {
             kind,
             size: u64::try_from(stat.st_size).unwrap_or(0),
-            modified_ns: i128::from(stat.st_mtime) * NANOSECONDS + stat.st_mtime_nsec as i128,
+            modified_ns: i128::from(stat.st_mtime) * NANOSECONDS_PER_SECOND + stat.st_mtime_nsec as i128,
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
             mode: stat.st_mode as u32 & PERMISSIONS,
@@ -75,6 +75,6 @@ pub(super) fn is_link(stat: &Stat) -> bool {
 }
 
 /// Number of nanoseconds in one second.
-const NANOSECONDS: i128 = 1_000_000_000;
+const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;
 /// The bits of `st_mode` that do not encode the kind.
 const PERMISSIONS: u32 = 0o7777;

@@ -23,8 +23,8 @@ impl RootDirectory {
     /// Opens the directory, and records two names: the given one, and the one without symbolic links.
     pub fn open(path: &Path) -> io::Result<Self> {
         let directory = rustix::fs::openat(CWD, path, system::TRAVERSE | OFlags::CLOEXEC, Mode::empty())?;
-        let mut names = vec![name(&fs::canonicalize(path)?)];
-        let given = name(&std::path::absolute(path)?);
+        let mut names = vec![without_trailing_slashes(&fs::canonicalize(path)?)];
+        let given = without_trailing_slashes(&std::path::absolute(path)?);
         if !names.contains(&given) {
             names.push(given);
         }
@@ -46,8 +46,8 @@ impl AsFd for RootDirectory {
     }
 }
 
-/// Returns a path without trailing slashes; for `/` the result is empty.
-fn name(path: &Path) -> Vec<u8> {
+/// Returns the bytes of a path without its trailing slashes; for `/` the result is empty.
+fn without_trailing_slashes(path: &Path) -> Vec<u8> {
     let mut name = path.as_os_str().as_bytes().to_vec();
     while name.last() == Some(&b'/') {
         name.pop();

@@ -105,18 +105,19 @@ impl Walk<'_> {
             b".." => return self.go_up(),
             _ => {}
         }
-        let last = !self.steps.iter().any(|step| matches!(step, WalkStep::Name(_)));
-        let flags = if last {
+        let is_last = !self.steps.iter().any(|step| matches!(step, WalkStep::Name(_)));
+        let flags = if is_last {
             self.access.flags()
         } else {
             system::TRAVERSE | OFlags::CLOEXEC
         };
         match rustix::fs::openat(self.current(), name, flags | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(entered) => {
-                if last && self.access == Access::StatOnly && system::is_link(entered.as_fd())? {
+                // For attributes alone, Linux opens the link itself instead of failing with ELOOP.
+                if is_last && self.access == Access::StatOnly && system::is_link(entered.as_fd())? {
                     return self.follow_link(name, Errno::LOOP);
                 }
-                if last {
+                if is_last {
                     self.found = Some(entered);
                 } else if self.held.len() == MAX_DEPTH {
                     return Err(OpenError::Resources);

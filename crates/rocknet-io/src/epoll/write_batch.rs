@@ -214,7 +214,8 @@ impl WriteBatch {
         self.unsent_count.get() > 0 && self.unsent.borrow().iter().any(|(other, _)| *other == ticket)
     }
 
-    /// Removes and returns the part of the write that the socket did not accept.
+    /// Removes and returns the part of the write that the socket did not accept. `None` if the socket accepted all of
+    /// it, if the write is still in the batch, or if the part has been taken already.
     #[inline]
     pub fn take_unsent(&self, ticket: WriteTicket) -> Option<Vec<u8>> {
         if self.unsent_count.get() == 0 {

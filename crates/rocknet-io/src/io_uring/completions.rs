@@ -95,7 +95,8 @@ impl RingState {
                 // A Unix socket may have ended without a completion (see `Kernel::has_ended`).
                 slot.may_have_ended = slot.is_unix;
             }
-            (Some(id), _) => self.buffers.give_back_empty(id),
+            // The buffer is empty, or the slot is released and the data is discarded.
+            (Some(id), _) => self.buffers.give_back_unread(id),
             (None, Ok(_)) => {}
             (None, Err(_)) => match Errno::from_raw_os_error(-result) {
                 Errno::NOBUFS if !slot.is_released => {

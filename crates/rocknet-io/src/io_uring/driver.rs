@@ -246,7 +246,7 @@ impl Driver {
         }
     }
 
-    /// Removes and returns the bytes that the socket of a slot did not accept; `None` if the socket accepted all.
+    /// Removes and returns the bytes that the socket of a slot did not accept; `None` if it has no unsent bytes.
     #[inline]
     pub(super) fn take_unsent(&self, index: usize) -> Option<Vec<u8>> {
         if self.unsent_count.get() == 0 {
@@ -337,7 +337,8 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Wakes the task once the socket has room.
+    /// Wakes the task once the socket has room; immediately if the ring has failed, so that the link continues with
+    /// epoll.
     pub(super) fn wake_when_writable(&self, context: &Context<'_>, index: usize) {
         if self.failed.get() {
             context.waker().wake_by_ref();

@@ -19,11 +19,11 @@ const MAX_OPERATIONS: usize = 1024;
 /// Operations that are in flight, or whose result has not been read.
 #[derive(Default)]
 pub(super) struct FileOperations {
-    in_flight: Slab<InFlight>,
+    operations: Slab<StoredOperation>,
 }
 
 /// Operation with its result, once there is one.
-struct InFlight {
+struct StoredOperation {
     command: FileCommand,
     /// Waker of the task that waits for the result.
     waker: Option<Waker>,
@@ -84,32 +84,32 @@ impl FileOperations {
     /// Stores a command until its operation has ended. Returns its index and the operation to submit, or `None` if the
     /// table is full.
     pub fn insert(&mut self, command: FileCommand) -> Option<(usize, Operation)> {
-        if self.in_flight.len() >= MAX_OPERATIONS {
+        if self.operations.len() >= MAX_OPERATIONS {
             return None;
         }
-        let index = self.in_flight.insert(InFlight {
+        let index = self.operations.insert(StoredOperation {
             command,
             waker: None,
             result: None,
             is_abandoned: false,
         });
-        Some((index, self.in_flight[index].command.operation()))
+        Some((index, self.operations[index].command.operation()))
     }
 
     /// Removes an operation that was not submitted.
     pub fn withdraw(&mut self, index: usize) {
-        self.in_flight.remove(index);
+        self.operations.remove(index);
     }
 
     /// Stores the result, or removes the operation if it was abandoned. Closes the descriptor that a lookup opened.
     /// Returns the waker of the task that waits for the result, if any.
     pub fn complete(&mut self, index: usize, result: i32) -> Option<Waker> {
-        let operation = self.in_flight.get_mut(index)?;
+        let operation = self.operations.get_mut(index)?;
         if let FileCommand::Lookup(_) = operation.command {
             close_opened(result);
         }
         if operation.is_abandoned {
-            self.in_flight.remove(index);
+            self.operations.remove(index);
             return None;
         }
         operation.result = Some(result);
@@ -118,28 +118,29 @@ impl FileOperations {
 
     /// Returns whether any operation has not completed.
     pub fn any_in_flight(&self) -> bool {
-        self.in_flight.iter().any(|(_, operation)| operation.result.is_none())
+        self.operations.iter().any(|(_, operation)| operation.result.is_none())
     }
 
     /// Ends all unfinished operations with `-ECANCELED`, because a failed ring delivers no more completions. Returns
     /// the wakers of their tasks.
     pub fn cancel_all(&mut self) -> Vec<Waker> {
-        let cancel = |(_, operation): (usize, &mut InFlight)| {
+        let cancel = |(_, operation): (usize, &mut StoredOperation)| {
             operation.result.get_or_insert(-libc::ECANCELED);
             operation.waker.take()
         };
-        self.in_flight.iter_mut().filter_map(cancel).collect()
+        self.operations.iter_mut().filter_map(cancel).collect()
     }
 
     /// Returns the result once the operation has ended, and removes the operation from the table.
     pub fn poll(&mut self, context: &Context<'_>, index: usize) -> Poll<i32> {
-        match self.in_flight.get_mut(index) {
+        match self.operations.get_mut(index) {
+            // The operation is no longer in the table, so it gets no result any more.
             None => Poll::Ready(-libc::ECANCELED),
-            Some(InFlight {
+            Some(StoredOperation {
                 result: Some(result), ..
             }) => {
                 let result = *result;
-                self.in_flight.remove(index);
+                self.operations.remove(index);
                 Poll::Ready(result)
             }
             Some(operation) => {
@@ -151,10 +152,10 @@ impl FileOperations {
 
     /// Abandons the operation, which is removed from the table as soon as it has ended.
     pub fn abandon(&mut self, index: usize) {
-        if let Some(operation) = self.in_flight.get_mut(index) {
+        if let Some(operation) = self.operations.get_mut(index) {
             operation.is_abandoned = true;
             if operation.result.is_some() {
-                self.in_flight.remove(index);
+                self.operations.remove(index);
             }
         }
     }

@@ -268,7 +268,7 @@ impl Kernel {
         }
     }
 
-    /// Returns the next completion.
+    /// Removes and returns the next completion; `None` if the completion queue is empty.
     #[inline]
     pub fn next(&mut self) -> Option<Completion> {
         match self {

@@ -92,7 +92,7 @@ impl ProvidedBuffers {
     }
 
     /// Gives back the buffer of a completion that contains no bytes, or bytes for a released connection.
-    pub fn give_back_empty(&mut self, id: u16) {
+    pub fn give_back_unread(&mut self, id: u16) {
         if id < self.in_use {
             self.add(id);
         }

@@ -139,12 +139,12 @@ mod tests {
         #[allow(unsafe_code)]
         // SAFETY: `descriptor` was given up above and has no other owner. It is closed here and open again as a copy of
         // `new`.
-        let new = unsafe {
+        let reused = unsafe {
             assert_eq!(libc::dup3(new.as_raw_fd(), descriptor, libc::O_CLOEXEC), descriptor);
             OwnedFd::from_raw_fd(descriptor)
         };
-        watch(&right, new.as_fd());
-        assert_eq!(find_watcher(new.as_fd()).expect("an epoll"), right.as_raw_fd());
+        watch(&right, reused.as_fd());
+        assert_eq!(find_watcher(reused.as_fd()).expect("an epoll"), right.as_raw_fd());
         drop((still_open, early, late));
     }
 }

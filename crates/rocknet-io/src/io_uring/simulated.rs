@@ -320,7 +320,7 @@ impl SimulatedKernel {
     }
 
     /// Returns the number of operations that were pushed and have not ended.
-    pub fn in_flight(&self) -> usize {
+    pub fn unfinished(&self) -> usize {
         self.in_flight.len() + self.queue.len()
     }
 

@@ -354,7 +354,7 @@ impl Scenario {
         }
         assert!(broken || self.epoll_waker.take(), "events of the runtime are lost");
         assert_eq!(self.driver.counts(), (0, 0), "slots or operations remain");
-        let remaining = self.with_simulated(|simulated| (simulated.in_flight(), simulated.buffers_missing()));
+        let remaining = self.with_simulated(|simulated| (simulated.unfinished(), simulated.buffers_missing()));
         assert!(
             matches!(remaining, None | Some((0, 0))),
             "operations or buffers remain: {remaining:?}"

@@ -75,7 +75,8 @@ impl WriteBatch {
         Some(write)
     }
 
-    /// Returns the next send to submit, and the slot of its connection. `socket_of` returns the socket of a slot.
+    /// Returns the next send to submit, and the slot of its connection; `None` if all writes were moved into the
+    /// submission queue. `socket_of` returns the socket of a slot.
     pub fn next_send(&mut self, socket_of: impl FnOnce(usize) -> i32) -> Option<(Operation, usize)> {
         let write = self.writes.get(self.queued)?;
         self.queued += 1;

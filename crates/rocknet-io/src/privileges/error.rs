@@ -22,7 +22,7 @@ pub enum PrivilegeError {
     System(&'static str, io::Error),
     /// All calls succeeded, but the process could return to root, or a check found other IDs, groups or capabilities
     /// than requested.
-    Reversible,
+    Incomplete,
 }
 
 impl fmt::Display for PrivilegeError {
@@ -50,7 +50,7 @@ impl fmt::Display for PrivilegeError {
                 "privileges must be dropped before threads start, but {count} are running"
             ),
             Self::System(call, error) => write!(f, "cannot drop the privileges of root: {call}: {error}"),
-            Self::Reversible => {
+            Self::Incomplete => {
                 f.write_str("the privileges of root were dropped, but not completely or not permanently")
             }
         }

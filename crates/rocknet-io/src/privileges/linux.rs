@@ -11,6 +11,7 @@ use super::{PrivilegeError, User};
 /// Changes the whole process to `user` permanently, and checks that returning to root fails. Keeps the capability to
 /// bind ports below 1024, if the process has it. Fails if the process has several threads.
 pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
+    // Without `/proc`, the threads cannot be counted, and this check is left out.
     if let Some(count) = threads().filter(|&count| count != 1) {
         return Err(PrivilegeError::Threads(count));
     }
@@ -39,22 +40,22 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     current_groups.sort_unstable_by_key(|group| group.as_raw());
     groups.sort_unstable_by_key(|group| group.as_raw());
     let capabilities = named("capget", thread::capabilities(None))?;
-    let root = (Uid::ROOT, Gid::ROOT);
-    let is_permanent = getuid() == uid
+    let (root_user, root_group) = (Uid::ROOT, Gid::ROOT);
+    let is_complete = getuid() == uid
         && getgid() == gid
         && current_groups == groups
         && capabilities == sets
-        && thread::set_thread_res_uid(root.0, root.0, root.0).is_err()
-        && thread::set_thread_res_gid(root.1, root.1, root.1).is_err();
-    if is_permanent {
+        && thread::set_thread_res_uid(root_user, root_user, root_user).is_err()
+        && thread::set_thread_res_gid(root_group, root_group, root_group).is_err();
+    if is_complete {
         Ok(())
     } else {
-        Err(PrivilegeError::Reversible)
+        Err(PrivilegeError::Incomplete)
     }
 }
 
 /// Drops all capabilities except `PROCESS_CAPABILITIES`, and blocks signals. Fails if the process has several threads.
-pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
+pub(super) fn prepare_account_helper() -> Result<(), PrivilegeError> {
     if let Some(count) = threads().filter(|&count| count != 1) {
         return Err(PrivilegeError::Threads(count));
     }
@@ -74,8 +75,9 @@ pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
 pub(super) fn capabilities() -> Option<String> {
     let sets = thread::capabilities(None).ok()?;
     // A thread of root has all capabilities that the kernel knows, which may be fewer than this program knows.
-    let last = fs::read_to_string("/proc/sys/kernel/cap_last_cap").ok();
-    let last: Option<u32> = last.and_then(|number| number.trim().parse().ok());
+    let last: Option<u32> = fs::read_to_string("/proc/sys/kernel/cap_last_cap")
+        .ok()
+        .and_then(|number| number.trim().parse().ok());
     // Capabilities are numbered from 0, so the kernel knows `last + 1` of them.
     let effective = sets.effective.bits();
     if last.is_some_and(|last| u64::from(effective.count_ones()) == u64::from(last) + 1) {

@@ -17,7 +17,7 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
 }
 
 /// Fails, because the system has no capabilities.
-pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
+pub(super) fn prepare_account_helper() -> Result<(), PrivilegeError> {
     Err(PrivilegeError::System("capset", io::ErrorKind::Unsupported.into()))
 }
 

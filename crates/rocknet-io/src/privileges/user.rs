@@ -151,8 +151,11 @@ fn group_id(spec: &str, group: &str) -> Option<u32> {
 
 /// Parses an ID of digits only. Rejects the value that means "unchanged" in system calls, which would keep root.
 fn parse_id(spec: &str) -> Option<u32> {
-    let digits = spec.bytes().all(|byte| byte.is_ascii_digit());
-    spec.parse().ok().filter(|&number| digits && number != u32::MAX)
+    // `parse` alone would also accept a leading `+`.
+    let has_only_digits = spec.bytes().all(|byte| byte.is_ascii_digit());
+    spec.parse()
+        .ok()
+        .filter(|&number| has_only_digits && number != u32::MAX)
 }
 
 /// Maximum number of groups of a process on Linux (`NGROUPS_MAX`).

@@ -97,13 +97,16 @@ impl From<SocketAddr> for Address {
 mod tests {
     use super::*;
 
-    #[test]
-    fn all_addresses_of_a_port_cover_each_of_them() {
-        // The text `*` is not an IP address, so it becomes `None`: all addresses.
-        let tcp = |ip: &str, port| Address::Tcp {
+    /// Returns a TCP address. The text `*` is not an IP address, so it becomes `None`: all addresses.
+    fn tcp(ip: &str, port: u16) -> Address {
+        Address::Tcp {
             ip: ip.parse().ok(),
             port,
-        };
+        }
+    }
+
+    #[test]
+    fn all_addresses_of_a_port_cover_each_of_them() {
         for (all, one, expected) in [
             (tcp("*", 1), tcp("127.0.0.1", 1), true),
             (tcp("*", 1), tcp("::", 1), true),
@@ -121,11 +124,6 @@ mod tests {
 
     #[test]
     fn addresses_overlap_if_one_connection_matches_both() {
-        // The text `*` is not an IP address, so it becomes `None`: all addresses.
-        let tcp = |ip: &str, port| Address::Tcp {
-            ip: ip.parse().ok(),
-            port,
-        };
         for (one, other, expected) in [
             (tcp("*", 80), tcp("*", 80), true),
             (tcp("*", 80), tcp("127.0.0.1", 80), true),
@@ -141,6 +139,22 @@ mod tests {
         ] {
             assert_eq!(one.overlaps(&other), expected, "{one} and {other}");
             assert_eq!(other.overlaps(&one), expected, "{other} and {one}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_formatted_as_in_a_url() {
+        for (address, text, port) in [
+            (tcp("*", 8080), "localhost:8080", Some(8080)),
+            (tcp("127.0.0.1", 80), "127.0.0.1:80", Some(80)),
+            (tcp("::1", 443), "[::1]:443", Some(443)),
+            (
+                Address::Unix("/run/rocknet.sock".into()),
+                "unix:/run/rocknet.sock",
+                None,
+            ),
+        ] {
+            assert_eq!((address.to_string().as_str(), address.port()), (text, port));
         }
     }
 }

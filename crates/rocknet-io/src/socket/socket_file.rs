@@ -58,14 +58,14 @@ impl Drop for SocketFile {
 /// Listens on a socket file with the permissions [`MODE`].
 pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile)> {
     let address = SockAddr::unix(path)?;
-    let directory = match path.parent() {
+    let directory_path = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     // Two servers that start at the same time would both find the stale file, and the second would remove the new file
     // of the first. The directory itself serves as the lock, so that no lock file is left behind.
     let directory = rustix::fs::open(
-        directory,
+        directory_path,
         OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
         Mode::empty(),
     )?;

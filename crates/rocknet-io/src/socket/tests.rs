@@ -55,22 +55,6 @@ fn skip_ipv6() {
 }
 
 #[test]
-fn addresses_are_formatted_as_in_a_url() {
-    for (address, text, port) in [
-        (tcp(None, 8080), "localhost:8080", Some(8080)),
-        (tcp(Some("127.0.0.1"), 80), "127.0.0.1:80", Some(80)),
-        (tcp(Some("::1"), 443), "[::1]:443", Some(443)),
-        (
-            Address::Unix("/run/rocknet.sock".into()),
-            "unix:/run/rocknet.sock",
-            None,
-        ),
-    ] {
-        assert_eq!((address.to_string().as_str(), address.port()), (text, port));
-    }
-}
-
-#[test]
 fn accepts_only_at_the_listening_address() {
     // Address of the listener, address that the client connects to, address of the client (`None` if the connection is
     // refused), and whether IPv6 is required.

@@ -64,8 +64,8 @@ impl Ticker {
             let Poll::Ready(Ok(mut readiness)) = self.timer.poll_read_ready(context) else {
                 return 0;
             };
-            // A read returns the number of ticks, in 8 bytes. It fails with EAGAIN if the timer was set again or turned
-            // off after its last tick.
+            // A read returns the number of ticks, in 8 bytes. It fails with EAGAIN if an earlier poll has read the last
+            // tick already, or if the timer was set again or turned off after it.
             let mut ticks = [0; 8];
             match rustix::io::read(readiness.get_inner(), &mut ticks) {
                 Ok(8) if self.on => return u32::try_from(u64::from_ne_bytes(ticks)).unwrap_or(u32::MAX),
@@ -81,11 +81,11 @@ impl Ticker {
             tv_sec: period.as_secs() as _,
             tv_nsec: period.subsec_nanos().into(),
         };
-        let ticks = Itimerspec {
+        let setting = Itimerspec {
             it_interval: period,
             it_value: period,
         };
         // Cannot fail, because the descriptor is a timer and the time is in range.
-        let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &ticks);
+        let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &setting);
     }
 }

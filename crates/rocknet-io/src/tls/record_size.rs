@@ -49,7 +49,7 @@ impl RecordSize {
     }
 
     /// Counts plaintext bytes that were sent.
-    pub fn sent(&mut self, bytes: usize) {
+    pub fn count_sent(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes as u64);
     }
 }
@@ -75,9 +75,9 @@ mod tests {
         ] {
             size.begin(start.after(now));
             assert_eq!(size.next(waiting), expected, "{waiting} at {now}");
-            size.sent(expected);
+            size.count_sent(expected);
         }
-        size.sent(WARM_AFTER as usize);
+        size.count_sent(WARM_AFTER as usize);
         // Tick, bytes in the queue, expected size, as above.
         for (now, waiting, expected) in [
             (2, 1 << 30, MAX_RECORD_PLAINTEXT),

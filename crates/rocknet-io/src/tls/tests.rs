@@ -341,10 +341,10 @@ fn plaintext_is_returned_and_invalid_records_end_the_session() {
     queue.buffer().extend_from_slice(b"answer");
     assert!(matches!(tls.poll_send(&mut context(), &mut queue), Poll::Ready(Err(_))));
     // Further records are not processed, because rustls would create a second alert.
-    let mut sent = vec![23, 3, 3, 0, 20];
-    sent.extend_from_slice(&[0; 20]);
+    let mut record = vec![23, 3, 3, 0, 20];
+    record.extend_from_slice(&[0; 20]);
     for _ in 0..3 {
-        client.peer.send(&sent);
+        client.peer.send(&record);
         let mut room = [0; 100];
         let received = tls.poll_recv(&mut context(), &mut room);
         assert!(matches!(received, Poll::Ready(Err(_))));

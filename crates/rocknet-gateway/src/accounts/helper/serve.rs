@@ -45,7 +45,7 @@ pub fn run() -> ExitCode {
     let Ok(channel) = FdChannel::from_stdin() else {
         return ExitCode::FAILURE;
     };
-    if privileges::keep_process_capabilities().is_err() {
+    if privileges::prepare_account_helper().is_err() {
         return ExitCode::FAILURE;
     }
     let mut server = HelperServer::default();

@@ -20,7 +20,7 @@ impl EpollStream {
         // Messages are written as a whole, so their last packet must not wait for an acknowledgement (Nagle's
         // algorithm).
         socket.set_tcp_nodelay(true)?;
-        EpollStream::begin(socket, &address.into()).await
+        EpollStream::connect_socket(socket, &address.into()).await
     }
 
     /// Connects to a Unix socket file.
@@ -30,11 +30,11 @@ impl EpollStream {
     /// Returns the error of `connect(2)`; `WouldBlock` if the backlog of the listening socket is full.
     pub async fn connect_to_file(path: &Path) -> io::Result<EpollStream> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        EpollStream::begin(socket, &SockAddr::unix(path)?).await
+        EpollStream::connect_socket(socket, &SockAddr::unix(path)?).await
     }
 
     /// Connects a new socket. Returns once the connection is established.
-    async fn begin(socket: Socket, address: &SockAddr) -> io::Result<EpollStream> {
+    async fn connect_socket(socket: Socket, address: &SockAddr) -> io::Result<EpollStream> {
         socket.set_nonblocking(true)?;
         let is_under_way = match socket.connect(address) {
             Ok(()) => false,
