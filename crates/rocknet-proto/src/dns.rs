@@ -8,7 +8,7 @@ pub const MAX_RESPONSE: usize = 512;
 
 /// Maximum length of a name in text form without its trailing dot, in bytes. On the wire, 255 bytes are allowed (RFC
 /// 1035 §2.3.4), but a name has two more bytes there: the length of its first label, and the zero at its end.
-const MAX_NAME: usize = 253;
+pub const MAX_NAME: usize = 253;
 /// Maximum length of a label in bytes, because the two upper bits of the length byte are reserved (RFC 1035 §4.1.4).
 const MAX_LABEL: u8 = 63;
 

@@ -8,6 +8,7 @@ use std::net::Ipv6Addr;
 
 use foldhash::fast::RandomState;
 use rocknet_config::model::HostPattern;
+use rocknet_proto::dns::MAX_NAME;
 
 /// Maps the host names of a listener to values.
 ///
@@ -188,10 +189,6 @@ fn ipv6(host: &str) -> Option<Ipv6Addr> {
         .unwrap_or(host);
     bare.parse().ok()
 }
-
-/// Maximum length of a name in characters. RFC 1035 §2.3.4 allows 255 octets on the wire, which are 253 characters.
-/// This limits names to 127 labels that are not empty, so that every depth has a bit in a `u128`.
-const MAX_NAME: usize = 253;
 
 #[cfg(test)]
 mod tests {

@@ -6,12 +6,9 @@ use crate::context::Check;
 use crate::file::Node;
 use crate::message::short;
 use crate::model::Host;
+use crate::value::host::MAX_HOST_BYTES;
 use crate::value::socket::{self, Help};
 use crate::value::typed;
-
-/// Maximum length of a DNS name, in bytes: the 255 bytes of RFC 1035 §2.3.4 without the first length byte and the root
-/// label.
-const MAX_NAME: usize = 253;
 
 /// Reads the address of `key`. `example`: help for an invalid address.
 pub(crate) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str) -> Option<Host> {
@@ -51,7 +48,7 @@ pub(crate) fn tcp(text: &str) -> Option<Host> {
     // A name whose last label is a number would be parsed as an IPv4 address by other programs.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
-    let is_valid_name = !host.is_empty() && host.len() <= MAX_NAME && host.bytes().all(is_name) && !is_number;
+    let is_valid_name = !host.is_empty() && host.len() <= MAX_HOST_BYTES && host.bytes().all(is_name) && !is_number;
     is_valid_name.then(|| Host::Name(host.to_owned(), port))
 }
 

@@ -142,10 +142,10 @@ pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, ValueError> {
 
 /// Maximum length of a host name, in bytes: the 255 bytes of RFC 1035 §2.3.4 without the first length byte and the root
 /// label.
-const MAX_HOST_BYTES: usize = 253;
+pub(crate) const MAX_HOST_BYTES: usize = 253;
 
 /// Maximum length of a label, in bytes (RFC 1035 §2.3.4).
-const MAX_LABEL_BYTES: usize = 63;
+pub(crate) const MAX_LABEL_BYTES: usize = 63;
 
 #[cfg(test)]
 mod tests {

@@ -6,14 +6,8 @@ use crate::file::{Node, Table};
 use crate::finding::{Code, Severity};
 use crate::message::short;
 use crate::model::{CertificateFiles, UpstreamTls, WeightedUpstream};
+use crate::value::host::{MAX_HOST_BYTES, MAX_LABEL_BYTES};
 use crate::value::{path, typed};
-
-/// Maximum length of a DNS name, in bytes: the 255 bytes of RFC 1035 §2.3.4 without the first length byte and the root
-/// label.
-const MAX_NAME: usize = 253;
-
-/// Maximum length of a label of a DNS name, in bytes (RFC 1035 §2.3.4).
-const MAX_LABEL: usize = 63;
 
 /// Maximum number of files of authorities. Each file may contain any number of certificates.
 const MAX_FILES: usize = 64;
@@ -95,9 +89,9 @@ fn server_name(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let text = written.value.as_str();
     let is_label = |label: &str| {
         let is_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        !label.is_empty() && label.len() <= MAX_LABEL && label.bytes().all(is_byte)
+        !label.is_empty() && label.len() <= MAX_LABEL_BYTES && label.bytes().all(is_byte)
     };
-    let is_name = text.len() <= MAX_NAME && text.split('.').all(is_label);
+    let is_name = text.len() <= MAX_HOST_BYTES && text.split('.').all(is_label);
     if is_name || text.parse::<std::net::IpAddr>().is_ok() {
         return Some(text.to_ascii_lowercase());
     }

@@ -7,15 +7,12 @@ use crate::file::{Node, Value};
 use crate::finding::Code;
 use crate::message::short;
 use crate::model::{Host, Upstream, UpstreamRole, WeightedUpstream};
+use crate::value::host::MAX_HOST_BYTES;
 use crate::value::socket::{self, Help};
 use crate::value::typed;
 
 /// Maximum number of servers of one proxy. A larger group needs a load balancer of its own.
 const MAX_UPSTREAMS: usize = 256;
-
-/// Maximum length of a DNS name, in bytes: the 255 bytes of RFC 1035 §2.3.4 without the first length byte and the root
-/// label.
-const MAX_NAME: usize = 253;
 
 /// Help for a server whose address is missing or invalid.
 pub(super) const EXAMPLE: &str = "write the address of the server: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
@@ -175,7 +172,7 @@ fn host(scheme: &str, text: &str) -> Result<Host, String> {
     // An empty label counts as a number, so that an empty host is refused.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
-    if host.len() <= MAX_NAME && host.bytes().all(is_name) && !is_number {
+    if host.len() <= MAX_HOST_BYTES && host.bytes().all(is_name) && !is_number {
         return Ok(Host::Name(host.to_ascii_lowercase(), port));
     }
     Err(EXAMPLE.to_owned())
