@@ -233,8 +233,12 @@ impl ManagerState {
 
 /// Logs the result of a reload of certificate files. Called once for each change.
 fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPattern>)]) {
-    let mut names: Vec<HostPattern> = sites.iter().flat_map(|(_, names)| names).cloned().collect();
-    names.dedup();
+    let mut names: Vec<HostPattern> = Vec::new();
+    for name in sites.iter().flat_map(|(_, names)| names) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
     let sites: Vec<String> = sites.iter().map(|(site, _)| site.clone()).collect();
     let sites = listed(&sites);
     let findings = set.findings_for(&names);
