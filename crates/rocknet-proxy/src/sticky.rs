@@ -16,7 +16,9 @@ pub fn from_cookies(fields: Fields<'_>, cookie: &str) -> Option<u64> {
     let mut values = pairs.filter_map(|pair| {
         let pair = pair.trim_ascii();
         let value = pair.strip_prefix(cookie.as_bytes())?.strip_prefix(b"=")?;
-        let text = std::str::from_utf8(value).ok().filter(|text| text.len() == 16)?;
+        // `from_str_radix` alone would also accept a plus sign before 15 digits.
+        let is_hash = value.len() == 16 && value.iter().all(u8::is_ascii_hexdigit);
+        let text = std::str::from_utf8(value).ok().filter(|_| is_hash)?;
         u64::from_str_radix(text, 16).ok()
     });
     values.next()
@@ -44,6 +46,7 @@ mod tests {
             ("a=1; at=00000000000000ff; b=2", Some(255)),
             ("at=ff", None),
             ("at=zz000000000000ff", None),
+            ("at=+0000000000000ff", None),
             ("bat=00000000000000ff", None),
             ("at2=00000000000000ff", None),
             ("at=\u{e9}00000000000000", None),

@@ -166,10 +166,12 @@ impl<'c> ApacheScope<'c> {
                 ),
             }
         }
-        if options
-            .iter()
-            .any(|option| option.eq_ignore_ascii_case("+multiviews") || *option == "MultiViews")
-        {
+        if options.iter().any(|option| {
+            option
+                .strip_prefix('+')
+                .unwrap_or(option)
+                .eq_ignore_ascii_case("multiviews")
+        }) {
             self.notes.skip(
                 directive,
                 "files are not searched by language: write `try` for further endings",
