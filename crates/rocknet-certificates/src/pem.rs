@@ -15,8 +15,8 @@ use zeroize::{Zeroize, Zeroizing};
 use super::certificate::leaf_first;
 use super::{Certificate, CertificateError};
 
-/// Maximum number of bytes read from a file; a larger key file is refused. A chain with its key has a few kilobytes, a
-/// bundle of all public roots about 250 kilobytes.
+/// Maximum size of a file in bytes; a larger file is refused. A chain with its key has a few kilobytes, a bundle of all
+/// public roots about 250 kilobytes.
 const MAX_FILE: u64 = 1 << 20;
 /// Permission bits of other users. A key file with any of them is refused.
 const OTHERS: u32 = 0o007;
@@ -110,10 +110,14 @@ fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, PemErrorKind> {
     })
 }
 
-/// Reads the first `MAX_FILE` bytes of a regular file.
+/// Reads a regular file of at most `MAX_FILE` bytes. A larger file is an error, because certificates after the limit
+/// would be missing without notice.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
+    open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB"));
+    }
     Ok(bytes)
 }
 
@@ -166,7 +170,7 @@ impl PemFileError {
                     "give the user who starts the server the right to read it; run `rocknet check` as that user"
                 }
                 io::ErrorKind::NotFound => "put the file there, or correct the path",
-                _ => "name a regular file that can be read",
+                _ => "name a regular file of at most 1 MiB that can be read",
             },
             PemErrorKind::TooLarge | PemErrorKind::NoKey => {
                 "set `key` to the PEM file that contains -----BEGIN PRIVATE KEY-----"
@@ -207,5 +211,20 @@ pub fn read_any(bytes: &[u8]) -> bool {
     match (chain, key) {
         (Ok(chain), Ok(key)) => Certificate::new(chain, &key).is_ok(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused_instead_of_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("roots.pem");
+        for (size, is_read) in [(MAX_FILE, true), (MAX_FILE + 1, false)] {
+            fs::write(&path, vec![b'\n'; size as usize]).unwrap();
+            assert_eq!(read(&path).is_ok(), is_read, "{size}");
+        }
     }
 }
