@@ -34,7 +34,7 @@ pub enum BackendError {
     Truncated,
     /// The connection failed before the response was complete.
     ConnectionLost(io::Error),
-    /// The script ended without a response, or the application closed the connection before the response was complete.
+    /// The script ended, or the application closed the connection, without a response.
     NoResponse,
     /// The peer violates the FastCGI protocol.
     FastCgi(RecordError),
@@ -137,7 +137,7 @@ impl fmt::Display for BackendError {
             BackendError::Unreachable(error) => write!(f, "cannot connect: {error}"),
             BackendError::Full => f.write_str("all its processes are busy and too many requests are waiting"),
             BackendError::ResponseTooLarge => f.write_str("the response exceeds its maximum length"),
-            BackendError::Timeout => f.write_str("it did not respond in time"),
+            BackendError::Timeout => f.write_str("it did not complete its response in time"),
             BackendError::StaleConnection => f.write_str("it closed the connection"),
             BackendError::ConnectionLost(error) => write!(f, "the connection was lost: {error}"),
             BackendError::NoResponse => f.write_str("it ended without a response"),

@@ -4,7 +4,7 @@
 //! read. The response body is read only as fast as the client accepts it.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -345,7 +345,10 @@ impl BackendExchange {
     /// program was killed, for example at its time limit.
     fn on_eof(&mut self) -> Result<(), BackendError> {
         let Framing::Plain { is_over, .. } = &mut self.framing else {
-            return Err(BackendError::NoResponse);
+            return Err(match self.has_received {
+                true => BackendError::ConnectionLost(ErrorKind::UnexpectedEof.into()),
+                false => BackendError::NoResponse,
+            });
         };
         match &self.connection {
             Some(connection) if connection.socket.has_ended_cleanly() => {

@@ -68,6 +68,8 @@ pub struct FpmProcess {
     sapi: Sapi,
     /// Number of failures since the process last counted as stable.
     failures: u32,
+    /// True after it was logged that the program is missing. The search for it is repeated without further messages.
+    is_reported_missing: bool,
     /// Time at which the process is stopped, because no configuration uses its pool any more. `None` while the pool is
     /// in use.
     retires_at: Option<Instant>,
@@ -116,6 +118,7 @@ impl FpmProcess {
             run: 0,
             sapi: Sapi::Fpm,
             failures: 0,
+            is_reported_missing: false,
             retires_at: None,
         }
     }
@@ -237,16 +240,15 @@ impl FpmProcess {
             PhpProgram::Missing(version) => {
                 let found = installed::all();
                 let Some(installed) = installed::choose(&found, *version) else {
-                    // Logged once, not at each search: `failures` is set to 1 below.
-                    if self.failures == 0 {
+                    if !std::mem::replace(&mut self.is_reported_missing, true) {
                         tracing::error!("{}", missing_message(*version, &found));
                     }
                     self.sockets
                         .set_failure(&self.socket, Some(missing_message(*version, &found)));
-                    self.failures = 1;
                     self.state = FpmState::Waiting(Instant::now() + SEARCH_INTERVAL);
                     return;
                 };
+                self.is_reported_missing = false;
                 installed.clone()
             }
         };

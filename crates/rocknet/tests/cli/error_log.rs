@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::thread;
 
 use rustix::process::Signal;
 
@@ -75,6 +77,24 @@ fn each_kind_of_script_failure_has_a_line() {
             "site=default",
         ],
     );
+}
+
+#[test]
+fn a_response_that_breaks_off_is_not_logged_as_missing() {
+    let dir = ProgramFolder::new(&[("www/a.php", ""), ("rocknet.toml", &site("php = \"unix:php.sock\"\n"))]);
+    let listener = UnixListener::bind(dir.path().join("php.sock")).unwrap();
+    // The header of a FastCGI record of type 6 (`FCGI_STDOUT`) of request 1 with 4 bytes, without the bytes.
+    let beginning: &[u8] = &[1, 6, 0, 1, 0, 4, 0, 0];
+    let application = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 1024]).unwrap();
+        stream.write_all(beginning).unwrap();
+    });
+    let server = dir.serve(&["run"]);
+    assert!(server.get("/a.php").starts_with("HTTP/1.1 502 "));
+    let line = server.logged("no response from PHP");
+    check(&line, &["ERROR", "the connection was lost: unexpected end of file"]);
+    application.join().unwrap();
 }
 
 #[test]
