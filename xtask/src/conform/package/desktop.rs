@@ -53,7 +53,7 @@ fn files(machine: &BootedSystem) -> Result<(), Failure> {
 }
 
 /// Members of the group start, stop and restart the service without a password, and may do nothing else to units. Other
-/// accounts may do none of it. No one can be asked for a password, because no polkit agent runs.
+/// accounts may do none of it. No password is prompted for, because no polkit agent runs.
 fn permissions(machine: &BootedSystem) -> Result<(), Failure> {
     let before = machine.printed(PROCESS)?;
     machine.run(&format!("{MEMBER} systemctl --no-ask-password restart rocknet"))?;
