@@ -13,6 +13,9 @@ use crate::words::fill;
 /// Status of a change that was refused, because the file was edited meanwhile.
 pub(super) const CONFLICT: u16 = 409;
 
+/// Status of a query of a website that the file lacks.
+const MISSING: u16 = 404;
+
 impl Model {
     pub(super) fn edit_site(&mut self) -> Vec<Effect> {
         let Some(website) = self.websites.selected().filter(|_| self.page == PageName::Websites) else {
@@ -36,6 +39,8 @@ impl Model {
         }
         match (&mut self.site_edit, result) {
             (Fetched::Loaded(edit), Ok(form)) => {
+                edit.is_gone = false;
+                edit.trouble = None;
                 let had_changes = edit.has_changes();
                 if edit.merge(form) && edit.newer.is_none() {
                     if had_changes {
@@ -45,9 +50,11 @@ impl Model {
                 }
                 Vec::new()
             }
-            // Input is kept, so that the user can copy it. Saving reports the same error.
-            (Fetched::Loaded(_), Err(error)) => {
-                self.complain(error.error);
+            // Input is kept, so that the user can copy it. The query is repeated, because another edit may put the
+            // website back.
+            (Fetched::Loaded(edit), Err(error)) => {
+                edit.is_gone = error.status == MISSING;
+                edit.trouble = Some(error.error);
                 Vec::new()
             }
             (_, Ok(form)) => {
@@ -97,7 +104,7 @@ impl Model {
         let Fetched::Loaded(edit) = &mut self.site_edit else {
             return Vec::new();
         };
-        if !self.link.is_online() {
+        if !self.link.is_online() || edit.is_gone {
             return Vec::new();
         }
         let Some(edits) = edit.next_check() else {
@@ -130,7 +137,8 @@ impl Model {
             return Vec::new();
         };
         let edits = edit.edits();
-        if !edit.leave_all() || edits.is_empty() || edit.is_saving || !is_online || edit.newer.is_some() {
+        if !edit.leave_all() || edits.is_empty() || edit.is_saving || !is_online || edit.newer.is_some() || edit.is_gone
+        {
             return Vec::new();
         }
         edit.is_saving = true;

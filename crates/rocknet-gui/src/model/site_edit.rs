@@ -35,6 +35,10 @@ pub struct SiteEdit {
     pub is_saving: bool,
     /// Form of a file that was edited meanwhile, if it contradicts the input.
     pub newer: Option<SiteForm>,
+    /// True if the file lacks the website, which another program has removed or renamed.
+    pub is_gone: bool,
+    /// Error of the last query of the form; `None` after a successful one.
+    pub trouble: Option<String>,
 }
 
 impl SiteEdit {
@@ -54,6 +58,8 @@ impl SiteEdit {
             checked: None,
             is_saving: false,
             newer: None,
+            is_gone: false,
+            trouble: None,
         }
     }
 

@@ -38,6 +38,8 @@ pub struct TextEdit {
     checked: Option<String>,
     /// Reason why the text could not be checked or saved.
     pub failure: Option<String>,
+    /// Error of the last reading of the file; `None` after a successful one.
+    pub trouble: Option<String>,
     /// Text that is being saved.
     saving: Option<String>,
     /// The file as another program has edited it, while the text had unsaved changes.
@@ -64,6 +66,7 @@ impl TextEdit {
             checking: None,
             checked: None,
             failure: None,
+            trouble: None,
             saving: None,
             newer: None,
             difference: Difference::default(),

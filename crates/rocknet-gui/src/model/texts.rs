@@ -50,11 +50,12 @@ impl Model {
         }
         match (&mut self.text_edit, result) {
             (Fetched::Loaded(edit), Ok(read)) => {
+                edit.trouble = None;
                 if edit.merge(read) {
                     self.tell(self.words().text_reloaded.to_owned(), false);
                 }
             }
-            (Fetched::Loaded(edit), Err(error)) => edit.failure = Some(error),
+            (Fetched::Loaded(edit), Err(error)) => edit.trouble = Some(error),
             (state, Ok(read)) => {
                 let mut edit = TextEdit::new(read);
                 if let Some(line) = self.text_line.take() {

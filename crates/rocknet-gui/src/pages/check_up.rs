@@ -63,7 +63,7 @@ struct Line {
     verdict: DoctorVerdict,
     check: String,
     found: String,
-    /// What to do; may be empty.
+    /// Remedy; may be empty.
     remedy: String,
     /// Identifies the line.
     key: String,

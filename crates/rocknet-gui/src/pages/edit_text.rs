@@ -5,7 +5,7 @@ use rocknet_control::config::Finding;
 use super::states;
 use crate::act::Act;
 use crate::model::{Fetched, Model, TextEdit};
-use crate::screen::{Body, Button, Cell, Column, Editor, EditorMark, Mark, Screen, Style, Table, TableRow};
+use crate::screen::{Banner, Body, Button, Cell, Column, Editor, EditorMark, Mark, Screen, Style, Table, TableRow};
 use crate::words::{Words, fill};
 
 /// Returns the page.
@@ -35,6 +35,11 @@ pub fn screen(model: &Model) -> Screen {
             Button::new(words.cancel, Act::Cancel),
             Button::new(words.open_config, Act::OpenConfig),
         ],
+        banner: edit.trouble.as_ref().map(|trouble| Banner {
+            mark: Mark::Bad,
+            text: trouble.clone(),
+            action: None,
+        }),
         body: Body::Editor(Box::new(editor(words, edit))),
         ..Screen::default()
     }

@@ -6,7 +6,7 @@ use rocknet_control::site_form::{FieldInput as KeyInput, SiteField};
 use super::states;
 use crate::act::{Act, FieldId};
 use crate::model::{Fetched, Model, SiteEdit};
-use crate::screen::{Body, Button, Check, Field, FieldInput, Form, Mark, Screen, Style};
+use crate::screen::{Banner, Body, Button, Check, Field, FieldInput, Form, Mark, Screen, Style};
 use crate::words::{Words, fill, first_sentence};
 
 /// Returns the page.
@@ -19,7 +19,7 @@ pub fn screen(model: &Model) -> Screen {
             ..Screen::default()
         };
     };
-    let can_save = edit.has_changes() && !edit.is_saving && model.link.is_online();
+    let can_save = edit.has_changes() && !edit.is_saving && !edit.is_gone && model.link.is_online();
     let place = format!("{}:{}", edit.form.file.display(), edit.form.line);
     Screen {
         title: fill(words.edit_title, &[&edit.form.name]),
@@ -38,6 +38,14 @@ pub fn screen(model: &Model) -> Screen {
             fields: fields(model, edit),
             checks: checks(words, edit),
             actions: Vec::new(),
+        }),
+        banner: edit.trouble.as_ref().map(|trouble| Banner {
+            mark: Mark::Bad,
+            text: match edit.is_gone {
+                true => fill(words.site_gone, &[&edit.form.name]),
+                false => trouble.clone(),
+            },
+            action: Some(Button::new(words.close, Act::Cancel)).filter(|_| edit.is_gone),
         }),
         ..Screen::default()
     }

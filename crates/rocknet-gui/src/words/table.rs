@@ -180,6 +180,9 @@ table! {
     or_words = "Also: {0}.", "Auch: {0}.";
     default_is = "If empty: {0}.", "Wenn leer: {0}.";
     for_example = "For example: {0}", "Zum Beispiel: {0}";
+    site_gone = "Another program has removed or renamed {0}. Your input is kept until you close the form.",
+        "Ein anderes Programm hat {0} entfernt oder umbenannt. Deine Eingaben bleiben, bis du das Formular schließt.";
+    close = "Close", "Schließen";
     edited_meanwhile = "Another program has edited this website. Its values are shown, and your input is kept.",
         "Ein anderes Programm hat diese Website bearbeitet. Seine Werte werden gezeigt, deine Eingaben bleiben.";
     unsaved_title = "Discard your input?", "Eingaben verwerfen?";

@@ -5,7 +5,7 @@ use rocknet_control::site_form::{SiteField, SiteForm};
 
 use super::*;
 
-fn form(revision: &str, root: &str) -> SiteForm {
+pub(super) fn form(revision: &str, root: &str) -> SiteForm {
     SiteForm {
         name: "a.test".to_owned(),
         file: "/r.toml".into(),
@@ -19,12 +19,12 @@ fn form(revision: &str, root: &str) -> SiteForm {
     }
 }
 
-fn report_form(model: &mut Model, form: SiteForm) -> Vec<Job> {
+pub(super) fn report_form(model: &mut Model, form: SiteForm) -> Vec<Job> {
     jobs(model.report(Report::SiteForm("a.test".to_owned(), Ok(Box::new(form)))))
 }
 
 /// Returns a model with the form of a website.
-fn editing() -> Model {
+pub(super) fn editing() -> Model {
     let mut model = online(&["a.test", "b.test"]);
     assert_eq!(model.act(Act::EditSite), []);
     model.act(Act::Select("a.test".to_owned()));
@@ -41,11 +41,11 @@ fn editing() -> Model {
     model
 }
 
-fn type_root(model: &mut Model, text: &str) {
+pub(super) fn type_root(model: &mut Model, text: &str) {
     model.act(Act::SetField(FieldId::Site(0), text.to_owned()));
 }
 
-fn edited_root(model: &Model) -> String {
+pub(super) fn edited_root(model: &Model) -> String {
     match &model.site_edit {
         Fetched::Loaded(edit) => edit.shown().next().unwrap().2.to_owned(),
         other => panic!("{other:?}"),
@@ -238,7 +238,7 @@ fn a_new_website_is_asked_about_before_its_input_is_lost() {
     }
 }
 
-fn text(revision: &str, text: &str) -> Report {
+pub(super) fn text(revision: &str, text: &str) -> Report {
     Report::ConfigText(Ok(Box::new(ConfigText {
         file: "/r.toml".into(),
         files: vec!["/r.toml".into(), "/sites/b.toml".into()],
@@ -248,7 +248,7 @@ fn text(revision: &str, text: &str) -> Report {
     })))
 }
 
-fn text_edit(model: &Model) -> &TextEdit {
+pub(super) fn text_edit(model: &Model) -> &TextEdit {
     match &model.text_edit {
         Fetched::Loaded(edit) => edit,
         other => panic!("{other:?}"),
