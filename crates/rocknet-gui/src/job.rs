@@ -216,7 +216,8 @@ pub enum Report {
     Checked(u64, Result<Checked, ApiError>),
     /// The form of the website with this name.
     SiteForm(String, Result<Box<SiteForm>, ApiError>),
-    ConfigText(Result<Box<ConfigText>, String>),
+    /// The text of the file that was queried.
+    ConfigText(Option<PathBuf>, Result<Box<ConfigText>, ApiError>),
     Certificates(Result<Vec<CertificateSummary>, String>),
     Upstreams(Result<UpstreamReport, String>),
     Php(Result<PhpReport, String>),

@@ -28,6 +28,7 @@ mod website_facts;
 mod websites;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rocknet_control::CertificateSummary;
@@ -107,6 +108,8 @@ pub struct Model {
     edited_site: String,
     /// Text of the configuration that is edited.
     pub text_edit: Fetched<TextEdit>,
+    /// File whose text is queried while it is not loaded; `None`: the main file.
+    wanted_file: Option<PathBuf>,
     /// Line to scroll to once the text is loaded.
     text_line: Option<usize>,
     /// Page that the text was opened from.
@@ -155,6 +158,7 @@ impl Model {
             site_edit: Fetched::Missing,
             edited_site: String::new(),
             text_edit: Fetched::Missing,
+            wanted_file: None,
             text_line: None,
             page_before_text: PageName::default(),
             leaving: None,
@@ -294,7 +298,7 @@ impl Model {
             PageName::EditText => {
                 return match &self.text_edit {
                     Fetched::Loaded(_) => self.watch_text(),
-                    _ => self.while_online(Job::ReadText(None)),
+                    _ => self.while_online(Job::ReadText(self.wanted_file.clone())),
                 };
             }
             PageName::Logs => {

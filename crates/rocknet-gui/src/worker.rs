@@ -171,8 +171,8 @@ impl Worker {
                 (self.report)(Report::SiteForm(name, result.map(Box::new)));
             }
             Job::ReadText(file) => {
-                let result = self.call(&Request::Config(ConfigFileName { file }));
-                (self.report)(Report::ConfigText(result.map(Box::new).map_err(|error| error.error)));
+                let result = self.call(&Request::Config(ConfigFileName { file: file.clone() }));
+                (self.report)(Report::ConfigText(file, result.map(Box::new)));
             }
             Job::CheckText(number, candidate) => {
                 let result = self.call(&Request::CheckConfig(candidate));

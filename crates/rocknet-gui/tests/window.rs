@@ -359,7 +359,7 @@ fn edit(model: &mut Model, mut draw: impl FnMut(&Model, &str)) {
         revision: "1".to_owned(),
         is_loaded: true,
     };
-    model.report(Report::ConfigText(Ok(Box::new(text))));
+    model.report(Report::ConfigText(None, Ok(Box::new(text))));
     let mut finding = Finding::warning("bad-value", "`workers` is too small");
     (finding.is_error, finding.line, finding.column) = (true, 3, 11);
     let checked = Checked {

@@ -68,7 +68,7 @@ impl Model {
                 return self.take_text_check(number, result);
             }
             Report::SiteForm(name, result) => return self.take_site_form(&name, result.map(|form| *form)),
-            Report::ConfigText(result) => return self.take_text(result.map(|text| *text)),
+            Report::ConfigText(file, result) => return self.take_text(file.as_deref(), result.map(|text| *text)),
             Report::Certificates(result) => {
                 self.certificates.take(result);
                 self.collect_facts();

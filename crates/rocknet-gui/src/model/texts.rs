@@ -1,6 +1,6 @@
 //! The configuration as text: opening, checking, saving, and edits by other programs meanwhile.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rocknet_control::api::ApiError;
 use rocknet_control::config::{Checked, ConfigText, Saved};
@@ -29,6 +29,7 @@ impl Model {
         self.show(PageName::EditText);
         self.site_edit = Fetched::Missing;
         self.text_edit = Fetched::Loading;
+        self.wanted_file.clone_from(&file);
         vec![Effect::Job(Job::WatchTraffic(false)), Effect::Job(Job::ReadText(file))]
     }
 
@@ -38,16 +39,23 @@ impl Model {
             Fetched::Loaded(edit) if is_shown(edit) => Vec::new(),
             _ => {
                 self.text_edit = Fetched::Loading;
+                self.wanted_file = Some(file.clone());
                 self.while_online(Job::ReadText(Some(file)))
             }
         }
     }
 
-    /// Takes the text of a file, which was queried to open it, or to notice edits by other programs.
-    pub(super) fn take_text(&mut self, result: Result<ConfigText, String>) -> Vec<Effect> {
-        if self.page != PageName::EditText {
+    /// Takes the text of a file, which was queried to open it, or to notice edits by other programs. A reply about
+    /// another file is out of date, because the user has chosen this one meanwhile.
+    pub(super) fn take_text(&mut self, file: Option<&Path>, result: Result<ConfigText, ApiError>) -> Vec<Effect> {
+        let is_wanted = match &self.text_edit {
+            Fetched::Loaded(edit) => file.is_none_or(|file| edit.read.file == file),
+            _ => file == self.wanted_file.as_deref(),
+        };
+        if self.page != PageName::EditText || !is_wanted {
             return Vec::new();
         }
+        let result = result.map_err(|error| error.error);
         match (&mut self.text_edit, result) {
             (Fetched::Loaded(edit), Ok(read)) => {
                 edit.trouble = None;

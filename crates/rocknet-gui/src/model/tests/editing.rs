@@ -239,13 +239,19 @@ fn a_new_website_is_asked_about_before_its_input_is_lost() {
 }
 
 pub(super) fn text(revision: &str, text: &str) -> Report {
-    Report::ConfigText(Ok(Box::new(ConfigText {
-        file: "/r.toml".into(),
+    text_of(None, "/r.toml", revision, text)
+}
+
+/// Returns the reply to a query of a file; `None`: of the main file.
+pub(super) fn text_of(queried: Option<&str>, file: &str, revision: &str, text: &str) -> Report {
+    let read = ConfigText {
+        file: file.into(),
         files: vec!["/r.toml".into(), "/sites/b.toml".into()],
         text: text.to_owned(),
         revision: revision.to_owned(),
         is_loaded: true,
-    })))
+    };
+    Report::ConfigText(queried.map(PathBuf::from), Ok(Box::new(read)))
 }
 
 pub(super) fn text_edit(model: &Model) -> &TextEdit {
@@ -312,7 +318,7 @@ fn a_text_opens_at_the_website_and_other_files_are_chosen() {
     let mut model = editing();
     let asked = jobs(model.act(Act::EditText));
     assert_eq!(asked[1], Job::ReadText(Some("/r.toml".into())));
-    model.report(text("r1", "x\n"));
+    model.report(text_of(Some("/r.toml"), "/r.toml", "r1", "x\n"));
     assert_eq!((text_edit(&model).place.line, text_edit(&model).place.number), (7, 1));
     let choose = |model: &mut Model, file: &str| jobs(model.act(Act::SetField(FieldId::File, file.to_owned())));
     assert_eq!(choose(&mut model, "/r.toml"), []);
@@ -323,7 +329,8 @@ fn a_text_opens_at_the_website_and_other_files_are_chosen() {
         jobs(model.act(Act::Discard)),
         [Job::ReadText(Some("/sites/b.toml".into()))]
     );
-    model.report(Report::ConfigText(Err("no".to_owned())));
+    let failed = Err(ApiError::new(500, "no"));
+    model.report(Report::ConfigText(Some("/sites/b.toml".into()), failed));
     assert_eq!(model.text_edit, Fetched::Failed("no".to_owned()));
     model.act(Act::Cancel);
     assert_eq!(model.page, PageName::Websites);

@@ -1,6 +1,6 @@
 //! Edits by other programs, and the loss of rights, while a form or a text is open.
 
-use super::editing::{edited_root, editing, form, report_form, text, text_edit, type_root};
+use super::editing::{edited_root, editing, form, report_form, text, text_edit, text_of, type_root};
 use super::*;
 
 #[test]
@@ -38,9 +38,35 @@ fn a_file_that_cannot_be_read_for_a_moment_leaves_no_error_behind() {
     let mut model = online(&[]);
     model.act(Act::EditText);
     model.report(text("r1", "a = 1\n"));
-    model.report(Report::ConfigText(Err("no such file".to_owned())));
+    let missing = Err(ApiError::new(404, "no such file"));
+    model.report(Report::ConfigText(Some("/r.toml".into()), missing));
     assert_eq!(crate::pages::screen(&model).banner.unwrap().text, "no such file");
     model.report(text("r1", "a = 1\n"));
     assert_eq!(crate::pages::screen(&model).banner, None);
     assert_eq!(text_edit(&model).failure, None);
+}
+
+#[test]
+fn a_reply_about_a_file_that_was_shown_before_does_not_replace_the_chosen_one() {
+    let mut model = online(&[]);
+    model.act(Act::EditText);
+    model.report(text("r1", "a = 1\n"));
+    // The query of the poll is on its way while the user chooses another file.
+    assert_eq!(
+        jobs(model.report(polled(2, &[]))),
+        [Job::ReadText(Some("/r.toml".into()))]
+    );
+    let chosen = || "/sites/b.toml".into();
+    assert_eq!(
+        jobs(model.act(Act::SetField(FieldId::File, "/sites/b.toml".to_owned()))),
+        [Job::ReadText(Some(chosen()))]
+    );
+    model.report(text_of(Some("/r.toml"), "/r.toml", "r1", "a = 1\n"));
+    assert_eq!(model.text_edit, Fetched::Loading);
+    // A new connection reads the chosen file, not the main file.
+    model.report(Report::Absent(Absence::Failed("gone".to_owned())));
+    let asked = jobs(model.report(Report::Connected("/run/control.sock".into())));
+    assert!(asked.contains(&Job::ReadText(Some(chosen()))), "{asked:?}");
+    model.report(text_of(Some("/sites/b.toml"), "/sites/b.toml", "r1", "b = 1\n"));
+    assert_eq!(text_edit(&model).text, "b = 1\n");
 }

@@ -126,7 +126,7 @@ fn the_editor_lists_findings_and_marks_their_lines() {
         revision: "1".to_owned(),
         is_loaded: false,
     };
-    model.report(Report::ConfigText(Ok(Box::new(text))));
+    model.report(Report::ConfigText(None, Ok(Box::new(text))));
     assert_eq!(screen(&model).subtitle, model.words().text_not_loaded);
     assert!(editor(&model).findings.rows.is_empty() && editor(&model).marks.is_empty());
     assert_eq!(editor(&model).files[1].1, "sites/a.toml");
