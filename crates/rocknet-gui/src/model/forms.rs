@@ -62,7 +62,7 @@ impl Model {
                 self.check_site_edit()
             }
             (_, Err(error)) => {
-                self.site_edit = Fetched::Failed(error.error);
+                self.site_edit = Fetched::refused(error);
                 Vec::new()
             }
         }

@@ -55,7 +55,6 @@ impl Model {
         if self.page != PageName::EditText || !is_wanted {
             return Vec::new();
         }
-        let result = result.map_err(|error| error.error);
         match (&mut self.text_edit, result) {
             (Fetched::Loaded(edit), Ok(read)) => {
                 edit.trouble = None;
@@ -63,7 +62,7 @@ impl Model {
                     self.tell(self.words().text_reloaded.to_owned(), false);
                 }
             }
-            (Fetched::Loaded(edit), Err(error)) => edit.trouble = Some(error),
+            (Fetched::Loaded(edit), Err(error)) => edit.trouble = Some(error.error),
             (state, Ok(read)) => {
                 let mut edit = TextEdit::new(read);
                 if let Some(line) = self.text_line.take() {
@@ -71,7 +70,7 @@ impl Model {
                 }
                 *state = Fetched::Loaded(edit);
             }
-            (state, Err(error)) => *state = Fetched::Failed(error),
+            (state, Err(error)) => *state = Fetched::refused(error),
         }
         self.check_text()
     }

@@ -3,7 +3,7 @@
 use rocknet_control::config::Finding;
 
 use super::added;
-use crate::act::{Act, FieldId, Fix};
+use crate::act::{Act, FieldId, Fix, PageName};
 use crate::model::{Draft, DraftStage, Model, WebsiteKind};
 use crate::screen::{Body, Button, Check, Field, FieldInput, Form, Mark, Screen, Style};
 use crate::words::{Words, fill};
@@ -220,6 +220,14 @@ fn checks(model: &Model, draft: &Draft) -> Vec<Check> {
                 .iter()
                 .filter(|finding| finding.is_error && finding.key.get(1) != Some(&draft.name));
             others.for_each(|finding| check(Mark::Bad, sentence(finding), None));
+        }
+        Some(Err(error)) if error.status == 403 => {
+            let text = format!("{}. {}", words.denied_title, words.denied_change);
+            check(
+                Mark::Bad,
+                text,
+                Some(Button::new(words.settings, Act::Show(PageName::Settings))),
+            );
         }
         Some(Err(error)) => check(Mark::Bad, error.error.clone(), None),
         None => {}

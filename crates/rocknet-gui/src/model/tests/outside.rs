@@ -70,3 +70,35 @@ fn a_reply_about_a_file_that_was_shown_before_does_not_replace_the_chosen_one() 
     model.report(text_of(Some("/sites/b.toml"), "/sites/b.toml", "r1", "b = 1\n"));
     assert_eq!(text_edit(&model).text, "b = 1\n");
 }
+
+#[test]
+fn a_token_for_reading_opens_no_form_and_no_text() {
+    let denied = || ApiError::new(403, "this token only permits to read what is no secret");
+    let title = |model: &Model| match crate::pages::screen(model).body {
+        crate::screen::Body::Message(message) => message.title,
+        other => panic!("{other:?}"),
+    };
+    let mut model = online(&["a.test"]);
+    model.act(Act::Select("a.test".to_owned()));
+    model.act(Act::EditSite);
+    model.report(Report::SiteForm("a.test".to_owned(), Err(denied())));
+    assert_eq!(title(&model), model.words().denied_title);
+    model.act(Act::EditText);
+    model.report(Report::ConfigText(None, Err(denied())));
+    assert_eq!(title(&model), model.words().denied_title);
+    // The form of a new website says so, and leads to the settings.
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Kind, "proxy".to_owned()));
+    let [Job::Check(number, _)] =
+        jobs(model.act(Act::SetField(FieldId::Address, "http://127.0.0.1:3000".to_owned())))[..]
+    else {
+        panic!("no check")
+    };
+    model.report(Report::Checked(number, Err(denied())));
+    let crate::screen::Body::Form(form) = crate::pages::screen(&model).body else {
+        panic!("no form")
+    };
+    let refused = form.checks.last().unwrap();
+    assert!(refused.text.starts_with(model.words().denied_title), "{refused:?}");
+    assert_eq!(refused.fix.clone().unwrap().act, Act::Show(PageName::Settings));
+}
