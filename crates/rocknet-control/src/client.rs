@@ -16,12 +16,8 @@ use serde::de::DeserializeOwned;
 use crate::api::{ApiError, JSON, Request, TAKEN_OVER};
 use address::ControlStream;
 
-pub use address::ServerAddress;
+pub use address::{Peer, ServerAddress};
 pub use error::ClientError;
-
-/// Maximum wait for the next bytes of a reply, longer than the server's own timeout for a handler. A reload of a
-/// large configuration takes seconds.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Maximum size of a reply in bytes: the sites of a server with 50,000 of them.
 const MAX_REPLY: usize = 32 << 20;
@@ -47,17 +43,21 @@ pub struct Client {
 }
 
 impl Client {
+    /// Maximum wait for the next bytes of a reply, longer than the server's own timeout for a handler. A reload of a
+    /// large configuration takes seconds.
+    pub const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
+
     /// Connects to the control socket of a server.
     ///
     /// # Errors
     ///
     /// [`ClientError::NotRunning`], [`ClientError::NoAccess`], or an error of the operating system.
     pub fn connect(socket: &Path) -> Result<Client, ClientError> {
-        Client::connect_with_timeout(socket, REPLY_TIMEOUT)
+        Client::connect_with_timeout(socket, Client::REPLY_TIMEOUT)
     }
 
     /// Connects like [`Client::connect`]. `timeout`: maximum time that [`Client::call`] waits for the next bytes of a
-    /// reply, or for room in the socket for the bytes of a request.
+    /// reply, or for room in the socket for the bytes of a request. It also limits the wait for the connection.
     ///
     /// # Errors
     ///
@@ -73,20 +73,41 @@ impl Client {
     ///
     /// Fails in the same cases as [`Client::connect`], or with [`ClientError::NotLocal`].
     pub fn connect_to(server: &ServerAddress) -> Result<Client, ClientError> {
-        Client::open(server, REPLY_TIMEOUT)
+        Client::open(server, Client::REPLY_TIMEOUT)
     }
 
-    fn open(server: &ServerAddress, timeout: Duration) -> Result<Client, ClientError> {
-        let stream = ControlStream::connect(server)?;
-        stream.set_read_timeout(Some(timeout)).map_err(ClientError::Io)?;
-        stream.set_write_timeout(Some(timeout)).map_err(ClientError::Io)?;
-        Ok(Client {
+    /// Connects like [`Client::connect_to`], with the timeout of [`Client::connect_with_timeout`].
+    ///
+    /// # Errors
+    ///
+    /// Fails in the same cases as [`Client::connect_to`], or with an error of the operating system if the timeout is
+    /// zero.
+    pub fn open(server: &ServerAddress, timeout: Duration) -> Result<Client, ClientError> {
+        let stream = ControlStream::connect(server, timeout)?;
+        let client = Client {
             server: server.clone(),
             stream,
             engine: ClientConnection::new(),
             unread: Vec::new(),
             has_reply: false,
-        })
+        };
+        client.set_timeout(timeout)?;
+        Ok(client)
+    }
+
+    /// Returns the process that listens at the control socket; `None` for a TCP address.
+    pub fn peer(&self) -> Option<Peer> {
+        self.stream.peer()
+    }
+
+    /// Changes the timeout of the connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the operating system, for example if the timeout is zero.
+    pub fn set_timeout(&self, timeout: Duration) -> Result<(), ClientError> {
+        self.stream.set_read_timeout(Some(timeout)).map_err(ClientError::Io)?;
+        self.stream.set_write_timeout(Some(timeout)).map_err(ClientError::Io)
     }
 
     /// Sends a request and receives its reply. `T` is the reply type that the documentation of [`Request`] names.
@@ -177,7 +198,7 @@ impl Client {
     /// Connects again, with the timeouts of the present connection.
     fn reconnect(&mut self) -> Result<(), ClientError> {
         let (read, write) = self.stream.timeouts().map_err(ClientError::Io)?;
-        *self = Client::connect_to(&self.server)?;
+        *self = Client::open(&self.server, write.unwrap_or(Client::REPLY_TIMEOUT))?;
         self.stream.set_read_timeout(read).map_err(ClientError::Io)?;
         self.stream.set_write_timeout(write).map_err(ClientError::Io)
     }

@@ -45,7 +45,7 @@ pub mod text;
 
 pub use certificate::{CertificateList, CertificateSummary};
 #[cfg(unix)]
-pub use client::{Client, ClientError, ServerAddress};
+pub use client::{Client, ClientError, Peer, ServerAddress};
 pub use command::{Command, UnknownCommand};
 pub use listening_socket::ListeningSocket;
 pub use php::{PhpPoolList, PhpPoolSummary, PhpState};

@@ -141,6 +141,8 @@ pub enum Absence {
     /// The server at this address does not accept the token. It is not sent again until the user connects again,
     /// because the server counts wrong tokens.
     WrongToken(String),
+    /// The server at this socket or address accepts connections, but does not reply in time.
+    NoReply(PathBuf),
     /// The server does not reply as it should.
     Failed(String),
 }

@@ -40,7 +40,7 @@ use rocknet_control::samples::SampleHistory;
 
 use crate::act::{Act, CertificateView, PageName, Span};
 use crate::elsewhere::Elsewhere;
-use crate::job::{Job, Query};
+use crate::job::{Absence, Job, Query};
 use crate::theme::{ColorScheme, Theme};
 use crate::ways::{Starter, Ways};
 use crate::words::Words;
@@ -203,6 +203,16 @@ impl Model {
             }
             _ => false,
         }
+    }
+
+    /// Returns true if the server can be restarted: a server that does not reply only by the unit that runs it.
+    pub fn can_restart(&self) -> bool {
+        let is_restartable = match &self.link {
+            Link::Online(_) => true,
+            Link::Absent(Absence::NoReply(_)) => self.ways.running_unit.is_some(),
+            _ => false,
+        };
+        is_restartable && self.ways.no_restart().is_none() && !self.is_elsewhere()
     }
 
     /// Sets the present time. Returns true if something that is shown has changed.

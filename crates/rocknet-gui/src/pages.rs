@@ -78,6 +78,11 @@ pub fn navigation(model: &Model) -> Vec<Entry> {
 pub fn server_state(model: &Model) -> ServerState {
     let words = model.words();
     let start = || Some(Button::new(words.start_server, Act::StartServer));
+    let restart = || {
+        model
+            .can_restart()
+            .then(|| Button::new(words.restart_server, Act::RestartServer))
+    };
     let (mark, label, action) = match &model.link {
         Link::Connecting => (Mark::Busy, words.connecting, None),
         Link::Online(_) => (
@@ -90,6 +95,7 @@ pub fn server_state(model: &Model) -> ServerState {
         Link::Absent(Absence::Stopped(_)) => (Mark::Off, words.stopped, start()),
         Link::Absent(Absence::NoAccess(_) | Absence::WrongToken(_)) => (Mark::Bad, words.no_access, None),
         Link::Absent(Absence::Unreachable(_)) => (Mark::Bad, words.not_reachable, None),
+        Link::Absent(Absence::NoReply(_)) => (Mark::Bad, words.no_reply, restart()),
         Link::Absent(Absence::Failed(_)) => (Mark::Bad, words.no_access, None),
         Link::StartFailed(_) => (Mark::Bad, words.failed, start()),
     };
@@ -149,7 +155,7 @@ fn contents(model: &Model) -> Screen {
 fn shows_contents(model: &Model) -> bool {
     match &model.link {
         Link::Online(_) => model.status.is_some(),
-        Link::Absent(Absence::Failed(_)) => model.status.is_some(),
+        Link::Absent(Absence::NoReply(_) | Absence::Failed(_)) => model.status.is_some(),
         _ => false,
     }
 }
@@ -157,11 +163,12 @@ fn shows_contents(model: &Model) -> bool {
 /// Returns the notice above the contents of all pages.
 fn banner(model: &Model) -> Option<Banner> {
     let words = model.words();
-    if let Link::Absent(Absence::Failed(_)) = &model.link {
+    if let Link::Absent(Absence::NoReply(_) | Absence::Failed(_)) = &model.link {
+        let restart = Button::new(words.restart_server, Act::RestartServer);
         return Some(Banner {
             mark: Mark::Bad,
             text: words.disconnected.to_owned(),
-            action: None,
+            action: Some(restart).filter(|_| model.can_restart()),
         });
     }
     if !model.link.is_online() {

@@ -35,10 +35,9 @@ use rocknet_control::route::SiteName;
 
 use crate::job::{Absence, Job, Purpose, Query, Report};
 use crate::ways::Ways;
-use connection::Places;
+use connection::{Places, ServerLink};
 use desktop::SchemeQuery;
 use launch::Launcher;
-use link::ServerLink;
 use log_stream::{LogStream, StreamEnd};
 use service_state::ServiceState;
 use units::Systemd;
@@ -47,6 +46,9 @@ pub use options::Options;
 
 /// Interval between two queries of the state.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Minimum time between two queries of the state.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Starts the worker thread. It ends when the returned sender is dropped.
 pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Sender<Job> {
@@ -69,6 +71,8 @@ struct Worker {
     /// Moment from which the times of reports are measured.
     began: Instant,
     server: Option<ServerLink>,
+    /// Process id of the last server; 0 if no server was found yet.
+    last_pid: u32,
     /// Last reported reason why there is no server; `None` if none was reported.
     absence: Option<Absence>,
     watches_traffic: bool,
@@ -90,6 +94,7 @@ impl Worker {
             report: Box::new(report),
             began: Instant::now(),
             server: None,
+            last_pid: 0,
             absence: None,
             watches_traffic: true,
             logs: LogStream::default(),
@@ -109,7 +114,8 @@ impl Worker {
             if now >= due {
                 self.launcher.reap();
                 self.poll(false);
-                due = now + INTERVAL;
+                // After a server that does not reply, the jobs that have waited come first.
+                due = (now + INTERVAL).max(Instant::now() + PAUSE);
                 self.repeat_query(now);
                 self.report_ended();
             }
@@ -306,6 +312,8 @@ impl Worker {
 
 #[cfg(test)]
 mod fake_programs;
+#[cfg(test)]
+mod fake_server;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

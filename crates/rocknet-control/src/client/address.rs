@@ -7,6 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+
 use super::error::ClientError;
 
 /// Maximum time to open a TCP connection. It is short because the address is on this machine. For a forwarded port, the
@@ -59,6 +62,15 @@ impl fmt::Debug for ServerAddress {
     }
 }
 
+/// Process at the other end of a control socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Id of the process that began to listen at the socket.
+    pub pid: u32,
+    /// Account of that process.
+    pub uid: u32,
+}
+
 /// Stream of a connection to the control API.
 #[derive(Debug)]
 pub(super) enum ControlStream {
@@ -67,15 +79,16 @@ pub(super) enum ControlStream {
 }
 
 impl ControlStream {
-    /// Connects to an address.
+    /// Connects to an address. `timeout`: maximum time to connect to a socket. A server that has stopped to accept
+    /// connections has a full queue at some time, and without a limit the wait for a place in it would have no end.
     ///
     /// # Errors
     ///
     /// Returns [`ClientError::NotRunning`], [`ClientError::NoAccess`], [`ClientError::NotLocal`], or an error of the
     /// operating system.
-    pub fn connect(server: &ServerAddress) -> Result<ControlStream, ClientError> {
+    pub fn connect(server: &ServerAddress, timeout: Duration) -> Result<ControlStream, ClientError> {
         let stream = match server {
-            ServerAddress::Socket(path) => UnixStream::connect(path).map(ControlStream::Unix),
+            ServerAddress::Socket(path) => connect_unix(path, timeout).map(ControlStream::Unix),
             ServerAddress::Tcp { address, .. } if !address.ip().is_loopback() => {
                 return Err(ClientError::NotLocal(*address));
             }
@@ -87,6 +100,18 @@ impl ControlStream {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(server.shown()),
             io::ErrorKind::PermissionDenied => ClientError::NoAccess(server.shown()),
             _ => ClientError::Io(error),
+        })
+    }
+
+    /// Returns the process that listens at the socket; `None` for a TCP address.
+    pub fn peer(&self) -> Option<Peer> {
+        let ControlStream::Unix(stream) = self else {
+            return None;
+        };
+        let peer = socket_peercred(stream).ok()?;
+        Some(Peer {
+            pid: peer.pid.as_raw_nonzero().get().unsigned_abs(),
+            uid: peer.uid.as_raw(),
         })
     }
 
@@ -113,6 +138,14 @@ impl ControlStream {
             ControlStream::Tcp(stream) => Ok((stream.read_timeout()?, stream.write_timeout()?)),
         }
     }
+}
+
+fn connect_unix(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
+    rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
+    Ok(socket.into())
 }
 
 impl Read for ControlStream {

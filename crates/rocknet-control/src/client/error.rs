@@ -24,6 +24,14 @@ pub enum ClientError {
     Api(ApiError),
 }
 
+impl ClientError {
+    /// Returns true if the server did not reply in time, or has not accepted the connection in time.
+    pub fn is_timeout(&self) -> bool {
+        let is_late = |error: &io::Error| matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        matches!(self, ClientError::Io(error) if is_late(error))
+    }
+}
+
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -40,7 +48,7 @@ impl fmt::Display for ClientError {
                 "{address} is not an address of this machine, and the token would be sent unencrypted: forward the port \
                  by `ssh -L`"
             ),
-            ClientError::Io(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            error if error.is_timeout() => {
                 f.write_str("the server did not reply in time; it may still carry out the request")
             }
             ClientError::Io(error) => write!(f, "the connection to the server has failed: {error}"),

@@ -167,3 +167,27 @@ fn a_token_is_sent_to_an_address_of_this_machine_only() {
     // The token is in no message.
     assert!(!format!("{:?}", server_address(address)).contains("secret"));
 }
+
+#[test]
+fn a_server_that_accepts_no_connection_is_left_after_the_timeout() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("s");
+    let listener = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None);
+    let listener = listener.expect("a socket");
+    let address = rustix::net::SocketAddrUnix::new(&socket).expect("an address");
+    rustix::net::bind(&listener, &address).expect("a name");
+    rustix::net::listen(&listener, 0).expect("a queue");
+    let timeout = Duration::from_millis(100);
+    let mut waiting = Vec::new();
+    let error = loop {
+        match Client::connect_with_timeout(&socket, timeout) {
+            Ok(client) => waiting.push(client),
+            Err(error) => break error,
+        }
+        assert!(waiting.len() < 100, "the queue is endless");
+    };
+    assert!(error.is_timeout(), "{error}");
+    // A connection in the queue gets no reply.
+    let error = waiting[0].call::<Done>(&Request::Stop).expect_err("no reply");
+    assert!(error.is_timeout() && error.to_string().contains("in time"), "{error}");
+}

@@ -53,10 +53,10 @@ impl Model {
             Act::StartServer | Act::StartBy(_) if self.is_elsewhere() => self.connect_again(),
             Act::StartServer => self.start(self.starter()),
             Act::StartBy(starter) => self.start(starter),
-            Act::StopServer => self.stop(Job::Stop),
-            // This program could not start the server again.
-            Act::RestartServer if self.is_elsewhere() || self.ways.no_restart().is_some() => Vec::new(),
-            Act::RestartServer => self.stop(Job::Restart),
+            Act::StopServer if self.link.is_online() => self.stop(Job::Stop),
+            // Otherwise, this program could not start the server again.
+            Act::RestartServer if self.can_restart() => self.stop(Job::Restart),
+            Act::StopServer | Act::RestartServer => Vec::new(),
             Act::ReloadServer => self.while_online(Job::Reload),
             Act::OpenSite => self.open_site(),
             Act::OpenFolder | Act::OpenEditor | Act::OpenConfig | Act::ChooseFolder if self.is_elsewhere() => {
@@ -233,9 +233,6 @@ impl Model {
     }
 
     fn stop(&mut self, job: Job) -> Vec<Effect> {
-        if !self.link.is_online() {
-            return Vec::new();
-        }
         self.link = Link::Stopping;
         vec![Effect::Job(job)]
     }

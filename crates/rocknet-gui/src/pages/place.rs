@@ -96,6 +96,7 @@ fn state(model: &Model) -> Check {
         Link::Absent(Absence::WrongToken(_)) => (Mark::Bad, words.wrong_token_title.to_owned(), again()),
         Link::Absent(Absence::Unreachable(server)) => (Mark::Bad, fill(words.unreachable_title, &[server]), again()),
         Link::Absent(Absence::NoAccess(_)) => (Mark::Bad, words.no_access_title.to_owned(), again()),
+        Link::Absent(Absence::NoReply(_)) => (Mark::Bad, words.no_reply_title.to_owned(), again()),
         Link::Absent(Absence::Failed(error)) => (Mark::Bad, error.clone(), again()),
         Link::Absent(Absence::Stopped(_)) | Link::StartFailed(_) => (Mark::Off, words.stopped.to_owned(), again()),
     };

@@ -17,7 +17,6 @@ pub fn screen(model: &Model) -> Screen {
     let Some(status) = &model.status else {
         return Screen::default();
     };
-    let can_restart = model.ways.no_restart().is_none() && !model.is_elsewhere();
     let rows = rows(words, status, model);
     let selected = model.selected.get(&(model.page as u8));
     Screen {
@@ -25,7 +24,7 @@ pub fn screen(model: &Model) -> Screen {
         actions: vec![
             button(words.reload, Act::ReloadServer),
             button(words.edit_as_text, Act::EditText).only_if(is_online && status.config_file.is_some()),
-            button(words.restart_server, Act::RestartServer).only_if(is_online && can_restart),
+            button(words.restart_server, Act::RestartServer).only_if(model.can_restart()),
             button(words.stop_server, Act::StopServer).style(Style::Danger),
         ],
         body: Body::Table(Table {
@@ -47,7 +46,11 @@ fn rows(words: &Words, status: &Status, model: &Model) -> Vec<TableRow> {
         });
     };
     let open = |open: u64, total: u64| Cell::new(fill(words.in_all, &[&text::count(open), &text::count(total)]));
-    row(words.state, Cell::new(words.running).mark(Mark::Good));
+    let (state, mark) = match model.link.is_online() {
+        true => (words.running, Mark::Good),
+        false => (words.no_reply, Mark::Bad),
+    };
+    row(words.state, Cell::new(state).mark(mark));
     row(words.process, Cell::new(status.pid.to_string()));
     let starter = match model.ways.running_unit {
         Some(UnitKind::System) => words.by_system,

@@ -74,6 +74,13 @@ pub fn without_server(model: &Model) -> Message {
             actions: elsewhere_buttons(words),
             ..Message::default()
         },
+        Link::Absent(Absence::NoReply(server)) => Message {
+            mark: Mark::Bad,
+            title: words.no_reply_title.to_owned(),
+            text: fill(words.no_reply_text, &[&server.to_string_lossy()]),
+            actions: no_reply_buttons(model),
+            ..Message::default()
+        },
         Link::Absent(Absence::Failed(error)) if model.is_elsewhere() => Message {
             actions: elsewhere_buttons(words),
             ..failed(words, error)
@@ -98,6 +105,18 @@ fn elsewhere_buttons(words: &Words) -> Vec<Button> {
         Button::new(words.try_again, Act::ConnectAgain).style(Style::Primary),
         Button::new(words.settings, Act::Show(PageName::Settings)),
     ]
+}
+
+/// Returns the buttons for a server that does not reply.
+fn no_reply_buttons(model: &Model) -> Vec<Button> {
+    let words = model.words();
+    if model.is_elsewhere() {
+        return elsewhere_buttons(words);
+    }
+    let restart = Button::new(words.restart_server, Act::RestartServer).style(Style::Primary);
+    let again = Button::new(words.try_again, Act::ConnectAgain);
+    let restart = Some(restart).filter(|_| model.can_restart());
+    restart.into_iter().chain([again]).collect()
 }
 
 /// Returns the buttons that start a server: in the usual way, with the label `usual`, and in the others.

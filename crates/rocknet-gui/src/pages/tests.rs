@@ -83,6 +83,7 @@ fn every_page_has_contents_in_every_state_and_language() {
         absent(Absence::Stopped(false)),
         absent(Absence::NoAccess("/run/x".into())),
         absent(Absence::Failed("broken".to_owned())),
+        absent(Absence::NoReply("/run/x".into())),
         absent(Absence::Unreachable("127.0.0.1:1".to_owned())),
         absent(Absence::WrongToken("127.0.0.1:1".to_owned())),
         online(0),
@@ -148,6 +149,52 @@ fn buttons_of_websites_need_a_selected_one() {
     model.report(Report::Absent(Absence::Failed("x".to_owned())));
     assert_eq!(enabled(&model), []);
     assert!(screen(&model).banner.is_some());
+}
+
+#[test]
+fn a_server_that_hangs_can_be_restarted_by_its_unit() {
+    for has_state in [false, true] {
+        let mut model = if has_state {
+            online(1)
+        } else {
+            Model::new(Settings::default())
+        };
+        let hangs = Report::Absent(Absence::NoReply("/run/x".into()));
+        model.report(hangs.clone());
+        // No unit runs the server, and a program that hangs cannot be stopped by a request.
+        assert_eq!(
+            (model.can_restart(), model.act(Act::RestartServer)),
+            (false, Vec::new())
+        );
+        assert_eq!(server_state(&model).mark, Mark::Bad);
+        model.report(Report::Ways(Ways {
+            units: vec![UnitState {
+                kind: UnitKind::System,
+                is_active: true,
+                may_ask: true,
+                obstacle: None,
+            }],
+            running_unit: Some(UnitKind::System),
+            ..Ways::default()
+        }));
+        let offered: Vec<Act> = match has_state {
+            true => screen(&model)
+                .banner
+                .unwrap()
+                .action
+                .into_iter()
+                .map(|button| button.act)
+                .collect(),
+            false => message(&model).actions.into_iter().map(|button| button.act).collect(),
+        };
+        assert_eq!(offered[0], Act::RestartServer, "{has_state}");
+        assert_eq!(server_state(&model).action.unwrap().act, Act::RestartServer);
+        assert_eq!(model.act(Act::StopServer), []);
+        assert_eq!(model.act(Act::RestartServer), [Effect::Job(Job::Restart)]);
+        // The unit was not restarted, and the server still hangs.
+        model.report(hangs);
+        assert!(model.can_restart());
+    }
 }
 
 #[test]

@@ -41,6 +41,7 @@ table! {
     no_access = "No access", "Kein Zugriff";
     failed = "Not started", "Nicht gestartet";
     not_reachable = "Not reachable", "Nicht erreichbar";
+    no_reply = "Does not reply", "Antwortet nicht";
 
     // Messages in place of a page.
     connecting_title = "Looking for a server …", "Ein Server wird gesucht …";
@@ -74,6 +75,11 @@ table! {
         "Es erlaubt nur zu lesen. Trage in den Einstellungen das volle Token ein.";
     reading_token = "This token may only read, so buttons that change something are off.",
         "Dieses Token darf nur lesen, daher sind Knöpfe, die etwas ändern, aus.";
+    no_reply_title = "The server does not reply", "Der Server antwortet nicht";
+    no_reply_text = "It accepts connections at {0}, but sends no answer. Its websites may hang too. This window tries \
+                     again each second.",
+        "Er nimmt Verbindungen unter {0} an, schickt aber keine Antwort. Vielleicht hängen auch seine Websites. Dieses \
+         Fenster versucht es jede Sekunde wieder.";
     query_failed = "This could not be loaded", "Das konnte nicht geladen werden";
     last_lines = "Last lines of the output", "Letzte Zeilen der Ausgabe";
     disconnected = "The server does not reply. These are the last known values.",

@@ -1,11 +1,13 @@
-//! Places where a server may be found: the control socket of the configuration, and of the system.
+//! Connection to the server, and the places where it may be found: sockets of the configuration and of the system.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rocknet_config::environment::ProcessEnvironment;
 use rocknet_config::model::ControlSocket;
 use rocknet_config::{CONTROL_SOCKET, SYSTEM_STATE_FOLDER, user_state_folder};
-use rocknet_control::{Client, ClientError, ServerAddress};
+use rocknet_control::api::Request;
+use rocknet_control::{Client, ClientError, ServerAddress, SiteSummary, Status};
 
 use super::options::Options;
 use crate::job::Absence;
@@ -19,6 +21,45 @@ const PLACE_FILE: &str = "server.toml";
 
 /// Configuration of a server that systemd starts.
 const SYSTEM_CONFIG: &str = "/etc/rocknet/rocknet.toml";
+
+/// Maximum wait for a connection, and for a reply with the state. The server replies in milliseconds, unless it hangs.
+pub const STATUS_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Connection to a server, with its last known state.
+pub struct ServerLink {
+    pub client: Client,
+    pub status: Status,
+    pub sites: Vec<SiteSummary>,
+    /// Time of the last query of the websites, and the number of reloads then.
+    pub queried: Option<(Instant, u64)>,
+    /// True once the server has refused to compare the files of the configuration, because it is older or has none.
+    pub lacks_config_state: bool,
+}
+
+impl ServerLink {
+    /// Creates the value for a connection.
+    pub fn new(client: Client) -> ServerLink {
+        ServerLink {
+            client,
+            status: Status::default(),
+            sites: Vec::new(),
+            queried: None,
+            lacks_config_state: false,
+        }
+    }
+
+    /// Queries the state, with a short timeout.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the server or of the connection, which is then unusable.
+    pub fn query_status(&mut self) -> Result<Status, ClientError> {
+        self.client.set_timeout(STATUS_TIMEOUT)?;
+        let status = self.client.call(&Request::Status)?;
+        self.client.set_timeout(Client::REPLY_TIMEOUT)?;
+        Ok(status)
+    }
+}
 
 /// Places where a server may be found.
 pub struct Places {
@@ -108,7 +149,7 @@ impl Places {
         let has_config = self.config.as_ref().is_some_and(|file| file.exists());
         let mut absence = Absence::Stopped(has_config || Path::new(SYSTEM_CONFIG).exists());
         for server in self.servers() {
-            match Client::connect_to(&server) {
+            match Client::open(&server, STATUS_TIMEOUT) {
                 Ok(client) => {
                     let shown = server.shown();
                     self.connected = Some(server);
@@ -124,10 +165,17 @@ impl Places {
                         absence = Absence::NoAccess(socket);
                     }
                 }
+                Err(error) if error.is_timeout() => absence = Absence::NoReply(server.shown()),
                 Err(error) => absence = Absence::Failed(error.to_string()),
             }
         }
         Err(absence)
+    }
+
+    /// Returns true if a server is found, and replies.
+    pub fn reply(&mut self) -> bool {
+        let connected = self.connect();
+        connected.is_ok_and(|(_, mut client)| client.call::<Status>(&Request::Status).is_ok())
     }
 
     fn servers(&self) -> Vec<ServerAddress> {

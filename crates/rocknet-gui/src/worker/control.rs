@@ -4,14 +4,19 @@ use rocknet_control::api::{Done, Request};
 
 use super::Worker;
 use super::units::{UnitFailure, UnitVerb};
-use crate::job::{Report, StartFailure};
+use crate::job::{Absence, Report, StartFailure};
 use crate::ways::{NoRestart, Starter, Ways};
 
 impl Worker {
     /// Looks for the ways to start and stop a server, if it has started or ended since the last look.
     pub(super) fn find_ways(&mut self) {
         let status = self.server.as_ref().map(|server| &server.status);
-        let pid = status.map_or(0, |status| status.pid);
+        let pid = match (&status, &self.absence) {
+            (Some(status), _) => status.pid,
+            // A unit whose server hangs can be restarted.
+            (None, Some(Absence::NoReply(_))) => self.last_pid,
+            (None, _) => 0,
+        };
         if self.looked_for.replace(pid) == Some(pid) {
             return;
         }

@@ -152,7 +152,7 @@ impl Launcher {
             if let Ok(Some(_)) = child.try_wait() {
                 return Err(failure(String::new()));
             }
-            if places.connect().is_ok() {
+            if places.reply() {
                 self.child = Some(child);
                 return Ok(());
             }
@@ -172,7 +172,7 @@ impl Launcher {
     pub fn wait_for_reply(&self, places: &Places) -> Result<(), StartFailure> {
         let mut places = places.again();
         let deadline = Instant::now() + START_TIMEOUT;
-        while places.connect().is_err() {
+        while !places.reply() {
             if Instant::now() >= deadline {
                 return Err(StartFailure {
                     reason: "the server does not reply".to_owned(),

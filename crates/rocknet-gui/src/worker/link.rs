@@ -2,26 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use rocknet_control::ClientError;
 use rocknet_control::api::{ApiError, Request};
-use rocknet_control::{Client, ClientError, SiteSummary, Status};
 use serde::de::DeserializeOwned;
 
 use super::Worker;
+use super::connection::ServerLink;
 use crate::job::{Absence, Poll, Report};
 
 /// Interval between two queries of the websites, if no reload has changed them: errors appear without a reload.
 const SITES_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Connection to a server, with its last known state.
-pub struct ServerLink {
-    pub client: Client,
-    pub status: Status,
-    pub sites: Vec<SiteSummary>,
-    /// Time of the last query of the websites, and the number of reloads then.
-    queried: Option<(Instant, u64)>,
-    /// True once the server has refused to compare the files of the configuration, because it is older or has none.
-    pub lacks_config_state: bool,
-}
 
 impl Worker {
     /// Queries the state, and connects first if there is no connection. `with_sites`: queries the websites as well,
@@ -46,33 +36,36 @@ impl Worker {
         }
     }
 
+    /// Connects, and reports the connection once the server has replied with its state.
     pub(super) fn connect(&mut self) -> bool {
         if matches!(self.absence, Some(Absence::WrongToken(_))) {
             return false;
         }
-        match self.places.connect() {
-            Ok((socket, mut client)) => {
-                if let Some(absence) = self.refusal(&mut client) {
-                    self.report_absence(absence);
-                    return false;
-                }
-                self.server = Some(ServerLink {
-                    client,
-                    status: Status::default(),
-                    sites: Vec::new(),
-                    queried: None,
-                    lacks_config_state: false,
-                });
-                self.absence = None;
-                self.services.forget_server();
-                (self.report)(Report::Connected(socket));
-                true
-            }
+        let (socket, client) = match self.places.connect() {
+            Ok(found) => found,
             Err(absence) => {
                 self.report_absence(absence);
-                false
+                return false;
+            }
+        };
+        let mut server = ServerLink::new(client);
+        match server.query_status() {
+            Ok(status) => server.status = status,
+            Err(error) => {
+                if error.is_timeout() && self.last_pid == 0 {
+                    self.last_pid = server.client.peer().map_or(0, |peer| peer.pid);
+                }
+                let absence = self.refusal(&error);
+                self.report_absence(absence);
+                return false;
             }
         }
+        self.last_pid = server.status.pid;
+        self.server = Some(server);
+        self.absence = None;
+        self.services.forget_server();
+        (self.report)(Report::Connected(socket));
+        true
     }
 
     pub(super) fn state(&mut self, with_sites: bool) -> Result<Poll, ClientError> {
@@ -80,7 +73,7 @@ impl Worker {
         let Some(server) = &mut self.server else {
             return Ok(Poll::default());
         };
-        let status: Status = server.client.call(&Request::Status)?;
+        let status = server.query_status()?;
         if server.queried.is_none()
             && let Some(permission) = server.permission()?
         {
@@ -104,6 +97,7 @@ impl Worker {
             false => None,
         };
         server.status = status.clone();
+        self.last_pid = status.pid;
         Ok(Poll {
             at,
             status,
@@ -118,7 +112,8 @@ impl Worker {
         let Some(server) = &mut self.server else {
             return Err(ApiError::new(503, "the server is stopped"));
         };
-        match server.client.call(request) {
+        // A server that hangs is found at once, not only after the long timeout of the request.
+        match server.query_status().and_then(|_| server.client.call(request)) {
             Ok(reply) => Ok(reply),
             Err(error) => Err(self.error(error)),
         }
@@ -139,16 +134,15 @@ impl Worker {
     /// Drops a connection that cannot be used any more. A server that has ended is found to be stopped at once.
     pub(super) fn lose(&mut self, error: &ClientError) {
         self.server = None;
-        match self.places.connect() {
-            Err(absence) => {
-                self.absence = Some(absence.clone());
-                (self.report)(Report::Absent(absence));
-            }
-            Ok(_) => {
-                let absence = Absence::Failed(error.to_string());
-                self.absence = Some(absence.clone());
-                (self.report)(Report::Absent(absence));
-            }
-        }
+        let absence = match self.places.connect() {
+            Err(absence) => absence,
+            Ok((server, _)) if error.is_timeout() => Absence::NoReply(server),
+            Ok(_) => Absence::Failed(error.to_string()),
+        };
+        self.absence = Some(absence.clone());
+        (self.report)(Report::Absent(absence));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,6 @@
 //! Use of a server elsewhere, which the settings name.
 
-use rocknet_control::api::Request;
-use rocknet_control::{Client, ClientError, Status};
+use rocknet_control::ClientError;
 
 use super::{Worker, place_file};
 use crate::elsewhere::Elsewhere;
@@ -34,6 +33,7 @@ impl Worker {
             (self.report)(Report::Failed(error));
         }
         self.server = None;
+        self.last_pid = 0;
         self.places.use_server(server);
         self.connect_again();
     }
@@ -45,21 +45,19 @@ impl Worker {
         self.poll(true);
     }
 
-    /// Returns the reason why a server elsewhere cannot be used, although its address accepts connections: SSH accepts
-    /// connections even if no server runs on the other computer, and a token may be wrong. `None`: it can be used.
-    pub(super) fn refusal(&self, client: &mut Client) -> Option<Absence> {
-        if !self.places.is_elsewhere() {
-            return None;
-        }
-        let server = || {
-            let server = self.places.connected().map(|server| server.shown());
-            server.unwrap_or_default().to_string_lossy().into_owned()
-        };
-        match client.call::<Status>(&Request::Status) {
-            Ok(_) => None,
-            Err(ClientError::Api(error)) if error.status == 401 => Some(Absence::WrongToken(server())),
-            Err(ClientError::Io(_)) => Some(Absence::Unreachable(server())),
-            Err(error) => Some(Absence::Failed(error.to_string())),
+    /// Returns the reason why a server cannot be used that accepts connections, but has not replied with its state.
+    /// SSH accepts connections even if no server runs on the other computer, and a token may be wrong.
+    pub(super) fn refusal(&self, error: &ClientError) -> Absence {
+        let server = self.places.connected().map(|server| server.shown());
+        let server = server.unwrap_or_default();
+        let shown = || server.to_string_lossy().into_owned();
+        match error {
+            error if error.is_timeout() => Absence::NoReply(server),
+            ClientError::Api(error) if error.status == 401 && self.places.is_elsewhere() => {
+                Absence::WrongToken(shown())
+            }
+            ClientError::Io(_) if self.places.is_elsewhere() => Absence::Unreachable(shown()),
+            error => Absence::Failed(error.to_string()),
         }
     }
 }

@@ -5,7 +5,7 @@ use rocknet_control::ClientError;
 use rocknet_control::api::{GrantedPermission, Permission, Request};
 use rocknet_control::config::ConfigState;
 
-use super::link::ServerLink;
+use super::connection::ServerLink;
 
 impl ServerLink {
     /// Queries the permission of the connection; `None` if an older server does not name it.

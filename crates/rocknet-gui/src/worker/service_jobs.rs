@@ -7,7 +7,7 @@ use rocknet_control::api::{ApiError, Done, Request};
 use rocknet_control::php::PhpPoolName;
 use rocknet_control::upstream::UpstreamAddress;
 
-use super::link::ServerLink;
+use super::connection::ServerLink;
 use super::services::{self, UsesQuery};
 use super::{Worker, trust};
 use crate::job::{Query, Report, ServiceJob};
@@ -81,7 +81,10 @@ impl Worker {
             return false;
         };
         let version = (server.status.pid, server.status.reloads);
-        let result = match query.step(&mut server.client, Instant::now() + SLICE) {
+        let result = match server
+            .query_status()
+            .and_then(|_| query.step(&mut server.client, Instant::now() + SLICE))
+        {
             Ok(None) => {
                 self.services.uses = Some(query);
                 return true;
@@ -110,7 +113,7 @@ impl Worker {
         let Some(server) = &mut self.server else {
             return report(Err("the server is stopped".to_owned()));
         };
-        match run(server) {
+        match server.query_status().and_then(|_| run(server)) {
             Ok(reply) => report(Ok(reply)),
             Err(error) => match self.error(error) {
                 ApiError { status: 403, .. } => Report::Denied(query),
