@@ -280,14 +280,17 @@ impl Client {
                 ClientEvent::More { consumed } => {
                     self.unread.drain(..consumed);
                     let mut buffer = [0; 16 * 1024];
-                    match self.stream.read(&mut buffer).map_err(ClientError::Io)? {
+                    match self.stream.read(&mut buffer) {
                         // `Ok(true)`: the reply has no length, so the end of the connection ends it.
-                        0 if self.engine.closed() == Ok(true) => return Ok(status),
-                        0 => return Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into())),
-                        count => {
+                        Ok(0) if self.engine.closed() == Ok(true) => return Ok(status),
+                        Ok(0) => return Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into())),
+                        Ok(count) => {
                             self.has_reply = true;
                             self.unread.extend_from_slice(&buffer[..count]);
                         }
+                        // With a timeout, a process that was stopped and continued returns from the call.
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(error) => return Err(ClientError::Io(error)),
                     }
                 }
             }
