@@ -132,16 +132,16 @@ fn check_site(
     }
     let scheme: &[u8] = if hosts.is_secure { b"https://" } else { b"http://" };
     let fields = &request.fields;
-    let mut own = Origin::Unknown;
+    let mut found = Origin::Unknown;
     for origin in fields.by_name(b"origin") {
         if origin.strip_prefix(scheme) != Some(request.authority) {
             return Err(other_origin());
         }
-        own = Origin::Own;
+        found = Origin::Own;
     }
     for site in fields.by_name(b"sec-fetch-site") {
         match site {
-            b"same-origin" => own = Origin::Own,
+            b"same-origin" => found = Origin::Own,
             b"none" => {}
             b"cross-site" | b"same-site" if takes_links => {}
             _ => return Err(other_origin()),
@@ -149,12 +149,12 @@ fn check_site(
     }
     let has_type = |media_type| fields.by_name(b"content-type").any(|value| is_type(value, media_type));
     match content {
-        SentContent::Empty => Ok(own),
+        SentContent::Empty => Ok(found),
         // A form cannot send JSON. A script of another origin can send JSON only after a preflight request, which is
         // rejected.
-        _ if has_type(JSON) => Ok(own),
+        _ if has_type(JSON) => Ok(found),
         // Every browser sends one of the two fields with a form. A form without them may come from any page.
-        SentContent::Form if has_type(FORM) && own == Origin::Own => Ok(own),
+        SentContent::Form if has_type(FORM) && found == Origin::Own => Ok(found),
         SentContent::Form if has_type(FORM) => Err(other_origin()),
         SentContent::Json | SentContent::Form => Err(ApiError::new(415, format!("the body must be {JSON}"))),
     }

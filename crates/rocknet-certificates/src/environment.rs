@@ -8,7 +8,7 @@ use rocknet_config::model::{CertificateFiles, HostPattern};
 
 use super::CertificateManager;
 use super::files::FileSet;
-use super::tls_config::roots;
+use super::tls_config::read_all_roots;
 
 /// The file system and environment variables of this machine, with certificates loaded as the server loads them.
 pub struct ServerEnvironment<'m> {
@@ -73,7 +73,7 @@ impl Environment for ServerEnvironment<'_> {
     }
 
     fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
-        roots(files).err()
+        read_all_roots(files).err()
     }
 
     fn lacks_log_folder(&self, file: &Path) -> bool {

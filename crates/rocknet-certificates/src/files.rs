@@ -25,7 +25,7 @@ const KEPT: &str = "the certificate read at start stays in use; after a renewal,
 pub struct FileSet {
     files: Vec<CertificateFiles>,
     set: ArcSwapOption<CertificateSet>,
-    read: Mutex<LastRead>,
+    last_read: Mutex<LastRead>,
 }
 
 /// Result of the last read of the files.
@@ -65,29 +65,29 @@ impl FileSet {
         let set = FileSet {
             files,
             set: ArcSwapOption::empty(),
-            read: Mutex::default(),
+            last_read: Mutex::default(),
         };
         set.reload_if_changed(SystemTime::now());
         set
     }
 
     /// Returns the certificates of the last successful read; `None` if no read has succeeded.
-    pub fn set(&self) -> Option<Arc<CertificateSet>> {
+    pub fn certificate_set(&self) -> Option<Arc<CertificateSet>> {
         self.set.load_full()
     }
 
     /// Returns the first error of the last read, if any. The files are then unusable, and a previous set stays in use.
     pub fn error(&self) -> Option<String> {
-        let read = self.read();
-        read.findings.iter().find(|finding| is_error(finding)).map(text)
+        let read = self.last_read();
+        read.findings.iter().find(|finding| is_error(finding)).map(one_line)
     }
 
     /// Returns all findings of the last read. If the files are usable, a warning for each certificate lists the entries
     /// of `names` that the certificate does not cover.
     pub fn findings_for(&self, names: &[HostPattern]) -> Vec<CertificateFinding> {
-        let mut findings = self.read().findings.clone();
+        let mut findings = self.last_read().findings.clone();
         if !findings.iter().any(is_error)
-            && let Some(loaded) = self.set()
+            && let Some(loaded) = self.certificate_set()
         {
             findings.extend(loaded.certificates().iter().filter_map(|one| {
                 let at = self
@@ -103,7 +103,7 @@ impl FileSet {
     /// Reads the files again if one has changed or a certificate has expired. If a file has an error, the previous set
     /// stays in use. Returns `None` if nothing has changed.
     pub fn reload_if_changed(&self, now: SystemTime) -> Option<Reload> {
-        let mut read = self.read();
+        let mut read = self.last_read();
         // Taken before the files are read, so that the next call detects a change during the read.
         let stamps: Vec<_> = self.paths().map(stamp).collect();
         let is_unchanged = read.stamps == stamps;
@@ -148,8 +148,8 @@ impl FileSet {
         all.flatten()
     }
 
-    fn read(&self) -> MutexGuard<'_, LastRead> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_read(&self) -> MutexGuard<'_, LastRead> {
+        self.last_read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,6 +164,6 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 /// Formats a finding as one line for the log.
-pub(super) fn text(finding: &CertificateFinding) -> String {
+fn one_line(finding: &CertificateFinding) -> String {
     format!("{}; {}", finding.message, finding.help)
 }

@@ -243,7 +243,7 @@ fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPatter
     let sites = listed(&sites);
     let findings = set.findings_for(&names);
     if findings.iter().any(is_error) {
-        let kept = match set.set() {
+        let kept = match set.certificate_set() {
             Some(_) => "the previous certificate stays in use",
             None => "no certificate was loaded before, so handshakes are refused",
         };

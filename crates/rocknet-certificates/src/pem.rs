@@ -38,7 +38,7 @@ enum PemErrorKind {
     NoKey,
     Encrypted,
     /// The certificate or the key cannot be used, or they do not belong together.
-    Key(CertificateError),
+    Unusable(CertificateError),
 }
 
 /// Reads a certificate and its key, and checks that they belong together.
@@ -67,8 +67,8 @@ pub fn load(files: &CertificateFiles) -> Result<Certificate, PemFileError> {
     // rustls has copied the key into its signing key, so the key parsed here is erased.
     key.zeroize();
     let certificate = certificate.map_err(|error| match error {
-        CertificateError::Key(_) | CertificateError::Mismatch => of_key(PemErrorKind::Key(error)),
-        error => of_chain(PemErrorKind::Key(error)),
+        CertificateError::Key(_) | CertificateError::Mismatch => of_key(PemErrorKind::Unusable(error)),
+        error => of_chain(PemErrorKind::Unusable(error)),
     })?;
     let ocsp = match &files.ocsp {
         None => None,
@@ -82,10 +82,10 @@ pub fn load(files: &CertificateFiles) -> Result<Certificate, PemFileError> {
 fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemErrorKind> {
     let mut all = Vec::new();
     for item in CertificateDer::pem_slice_iter(pem) {
-        all.push(item.map_err(|error| PemErrorKind::Key(CertificateError::Certificate(error.to_string())))?);
+        all.push(item.map_err(|error| PemErrorKind::Unusable(CertificateError::Certificate(error.to_string())))?);
     }
     if all.is_empty() {
-        return Err(PemErrorKind::Key(CertificateError::NoCertificate));
+        return Err(PemErrorKind::Unusable(CertificateError::NoCertificate));
     }
     leaf_first(&mut all);
     Ok(all)
@@ -94,7 +94,8 @@ fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemErrorKind> {
 /// Parses the first private key of a PEM text.
 fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, PemErrorKind> {
     for item in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
-        let (kind, mut bytes) = item.map_err(|error| PemErrorKind::Key(CertificateError::Key(error.to_string())))?;
+        let (kind, mut bytes) =
+            item.map_err(|error| PemErrorKind::Unusable(CertificateError::Key(error.to_string())))?;
         match kind {
             SectionKind::PrivateKey => return Ok(PrivatePkcs8KeyDer::from(bytes).into()),
             SectionKind::RsaPrivateKey => return Ok(PrivatePkcs1KeyDer::from(bytes).into()),
@@ -177,11 +178,11 @@ impl PemFileError {
             }
             PemErrorKind::OpenToOthers => "chmod 600 the file, and replace the key if others could have read it",
             PemErrorKind::Encrypted => "decrypt it: openssl pkey -in OLD -out NEW",
-            PemErrorKind::Key(CertificateError::NoCertificate) => {
+            PemErrorKind::Unusable(CertificateError::NoCertificate) => {
                 "set `cert` to the PEM file that contains -----BEGIN CERTIFICATE-----"
             }
-            PemErrorKind::Key(CertificateError::Mismatch) => "name the key that the certificate was ordered with",
-            PemErrorKind::Key(_) => "copy the file again, whole, from the first -----BEGIN to the last -----END",
+            PemErrorKind::Unusable(CertificateError::Mismatch) => "name the key that the certificate was ordered with",
+            PemErrorKind::Unusable(_) => "copy the file again, whole, from the first -----BEGIN to the last -----END",
         }
     }
 }
@@ -199,7 +200,7 @@ impl fmt::Display for PemFileError {
             PemErrorKind::Encrypted => {
                 f.write_str("contains an encrypted key, and RockNet cannot prompt for a password")
             }
-            PemErrorKind::Key(error) => error.fmt(f),
+            PemErrorKind::Unusable(error) => error.fmt(f),
         }
     }
 }

@@ -121,7 +121,7 @@ impl SecureSite {
     /// set.
     fn ready_configs(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ReadyConfigs>> {
         let config = self.config.as_ref().ok()?;
-        let set = self.set(store, name)?;
+        let set = self.certificate_set(store, name)?;
         if let Some(ready) = &*self.ready.load()
             && Arc::ptr_eq(&ready.set, &set)
         {
@@ -149,7 +149,7 @@ impl SecureSite {
     /// Returns true if handshakes can succeed, at least for the site's default name.
     pub fn has_certificate(&self, store: &CertificateStore) -> bool {
         let has_set = match &self.certificates {
-            SiteCertificates::Files(files) => files.set().is_some(),
+            SiteCertificates::Files(files) => files.certificate_set().is_some(),
             SiteCertificates::Issued { default_name } => store.find(default_name).is_some(),
         };
         has_set && self.config.is_ok()
@@ -160,7 +160,7 @@ impl SecureSite {
     pub fn certificates(&self, store: &CertificateStore, names: &[String]) -> Vec<Certificate> {
         let mut sets: Vec<Arc<CertificateSet>> = Vec::new();
         let found: Vec<_> = match &self.certificates {
-            SiteCertificates::Files(files) => files.set().into_iter().collect(),
+            SiteCertificates::Files(files) => files.certificate_set().into_iter().collect(),
             SiteCertificates::Issued { default_name } => {
                 let all = std::iter::once(default_name).chain(names);
                 all.filter_map(|name| store.find(name)).collect()
@@ -189,7 +189,7 @@ impl SecureSite {
     /// corrected.
     pub fn is_unavailable(&self) -> bool {
         let has_set = match &self.certificates {
-            SiteCertificates::Files(files) => files.set().is_some(),
+            SiteCertificates::Files(files) => files.certificate_set().is_some(),
             SiteCertificates::Issued { .. } => true,
         };
         !has_set || self.config.is_err()
@@ -198,9 +198,9 @@ impl SecureSite {
     /// Returns the certificate set for a name. If no certificate was issued for the name, returns the set of the site's
     /// default name, or `None` if that name has no certificate either. A site with files always has the set of its
     /// files; `None` if no read of the files has succeeded.
-    fn set(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<CertificateSet>> {
+    fn certificate_set(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<CertificateSet>> {
         let default_name = match &self.certificates {
-            SiteCertificates::Files(files) => return files.set(),
+            SiteCertificates::Files(files) => return files.certificate_set(),
             SiteCertificates::Issued { default_name } => default_name,
         };
         let own = name.and_then(|name| {

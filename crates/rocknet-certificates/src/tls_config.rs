@@ -74,7 +74,7 @@ impl TlsConfigBuilder {
             .with_protocol_versions(versions)
             .map_err(describe)?;
         let roots = client
-            .map(|client| Ok::<ClientAuthRoots, String>((client.required, roots(&client.ca)?)))
+            .map(|client| Ok::<ClientAuthRoots, String>((client.required, read_all_roots(&client.ca)?)))
             .transpose()?;
         let builder = match &roots {
             None => builder.with_no_client_auth(),
@@ -141,9 +141,10 @@ fn ticket_context(roots: Option<&ClientAuthRoots>) -> Vec<u8> {
     let Some((required, roots)) = roots else {
         return b"no client authentication".to_vec();
     };
-    // The first text is for `required == false`.
-    let mut context =
-        vec![b"optional client certificate".as_slice(), b"client certificate"][usize::from(*required)].to_vec();
+    let mut context = match required {
+        true => b"client certificate".to_vec(),
+        false => b"optional client certificate".to_vec(),
+    };
     for root in roots {
         // Hashes have a fixed length, so that different lists have different contexts.
         context.extend_from_slice(digest::digest(&digest::SHA256, root).as_ref());
@@ -171,8 +172,9 @@ fn open_key_log() -> Arc<dyn KeyLog> {
     Arc::new(KeyLogFile::new())
 }
 
-/// Reads the root certificates of client authentication.
-pub(super) fn roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, String> {
+/// Reads the root certificates of PEM files, of client authentication or of upstreams. Fails if a certificate cannot be a
+/// root, or if there is no certificate.
+pub(super) fn read_all_roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut store = RootCertStore::empty();
     let mut roots = Vec::new();
     for path in files {

@@ -36,7 +36,7 @@ fn is_clean(bytes: &[u8], lowest: u8) -> bool {
 
 /// Appends the escaped bytes of a field between quotes. The caller appends the quotes.
 #[inline]
-pub(super) fn quoted(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn within_quotes(out: &mut Vec<u8>, bytes: &[u8]) {
     text(out, bytes, b' ');
 }
 
@@ -217,7 +217,7 @@ mod tests {
             ("ü".as_bytes(), r"\xC3\xBC", r"\xC3\xBC"),
             (b"\x80\xFF", r"\x80\xFF", r"\x80\xFF"),
         ] {
-            assert_eq!(run(quoted, bytes), between_quotes);
+            assert_eq!(run(within_quotes, bytes), between_quotes);
             assert_eq!(run(word, bytes), as_word);
         }
     }
@@ -269,9 +269,12 @@ mod tests {
         for length in [FIELD_MAX, FIELD_MAX + 1, 4 * FIELD_MAX] {
             let cut = length > FIELD_MAX;
             let clean = vec![b'a'; length];
-            assert_eq!(run(quoted, &clean).len(), FIELD_MAX + if cut { CUT.len() } else { 0 });
+            assert_eq!(
+                run(within_quotes, &clean).len(),
+                FIELD_MAX + if cut { CUT.len() } else { 0 }
+            );
             assert_eq!(run(json, &clean).len(), 2 + FIELD_MAX + if cut { CUT.len() } else { 0 });
-            assert_eq!(run(quoted, &vec![0; length]).ends_with(CUT), cut);
+            assert_eq!(run(within_quotes, &vec![0; length]).ends_with(CUT), cut);
         }
         let mut out = Vec::new();
         write!(Printable::new(&mut out), "{}", "x".repeat(2 * MESSAGE_MAX)).expect("writing to memory");
@@ -311,7 +314,7 @@ mod tests {
     proptest! {
         #[test]
         fn text_is_reversible_printable_ascii(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let out = run(quoted, &bytes);
+            let out = run(within_quotes, &bytes);
             prop_assert!(out.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'"'));
             prop_assert_eq!(unescape(&out), &bytes[..]);
             let out = run(word, &bytes);

@@ -193,6 +193,7 @@ impl Followers {
 
     /// Sends complete lines to every follower of their log. `runs`: the sites of all lines.
     pub(super) fn push(&mut self, log: FollowedLog, bytes: &[u8], runs: &[NamedRun]) {
+        // Without a follower, only error lines are processed, because they are kept for a new follower.
         if bytes.is_empty() || !self.is_followed(log) && log == FollowedLog::Access {
             return;
         }

@@ -53,9 +53,9 @@ pub(super) fn render(format: AccessFormat, stamps: &Stamps, record: &Record<'_>,
         AccessFormat::Combined => {
             common(stamps, record, out);
             out.extend_from_slice(b" \"");
-            escape::quoted(out, record.referer.unwrap_or(b"-"));
+            escape::within_quotes(out, record.referer.unwrap_or(b"-"));
             out.extend_from_slice(b"\" \"");
-            escape::quoted(out, record.user_agent.unwrap_or(b"-"));
+            escape::within_quotes(out, record.user_agent.unwrap_or(b"-"));
             out.push(b'"');
         }
         AccessFormat::Json => json(stamps, record, out),

@@ -135,7 +135,7 @@ impl Shared {
     }
 
     /// Returns true if the inbox has received anything since it was last emptied.
-    pub(super) fn has_inbox(&self) -> bool {
+    pub(super) fn is_inbox_filled(&self) -> bool {
         self.inbox_is_filled.load(Ordering::Acquire)
     }
 

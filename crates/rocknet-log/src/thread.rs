@@ -83,11 +83,11 @@ impl LogThread {
             let message = self.next_message();
             // Commands are processed first, because the lines may be for a destination that a command adds.
             let mut stop = None;
-            if self.shared.has_inbox() {
+            if self.shared.is_inbox_filled() {
                 stop = self.process_inbox();
             }
             match message {
-                Ok(Message::Lines(chunk)) => self.take(chunk),
+                Ok(Message::Lines(chunk)) => self.write_chunk(chunk),
                 Ok(Message::Wake) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -111,7 +111,7 @@ impl LogThread {
             Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
             Err(TryRecvError::Empty) => {}
         }
-        if self.shared.has_inbox() {
+        if self.shared.is_inbox_filled() {
             // The inbox was filled while the channel was full, so the channel contains no message for it.
             return Ok(Message::Wake);
         }
@@ -173,7 +173,7 @@ impl LogThread {
     }
 
     /// Writes the lines of a chunk, and returns its buffer to the writer.
-    fn take(&mut self, chunk: Chunk) {
+    fn write_chunk(&mut self, chunk: Chunk) {
         let Chunk {
             destination,
             mut buffer,
@@ -341,7 +341,7 @@ impl LogThread {
     fn finish(&mut self, deadline: Instant) -> bool {
         while let Ok(message) = self.messages.try_recv() {
             if let Message::Lines(chunk) = message {
-                self.take(chunk);
+                self.write_chunk(chunk);
             }
         }
         self.process_inbox();

@@ -126,7 +126,7 @@ impl Target {
                 Piece::Query => {
                     if let Some(query) = request.query {
                         location.push(b'?');
-                        push_encoded(location, query, is_sent_query, true);
+                        push_encoded(location, query, is_sent_query, Triplets::Keep);
                     }
                 }
             }
@@ -195,7 +195,7 @@ fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) {
         } else {
             is_written_query
         };
-        push_encoded(&mut literal, text.as_bytes(), keep, true);
+        push_encoded(&mut literal, text.as_bytes(), keep, Triplets::Keep);
         if !literal.is_empty() {
             pieces.push(Piece::Literal(std::mem::take(&mut literal).into()));
         }
@@ -208,8 +208,18 @@ fn push_star(out: &mut Vec<u8>, request: &RequestTarget<'_>, star: &Range<usize>
     let keep = if part == UrlPart::Query { is_unreserved } else { is_path };
     let decoded = request.path.as_bytes();
     match raw_range(request.raw_path, decoded, star) {
-        Some(range) => push_encoded(out, request.raw_path.get(range).unwrap_or_default(), keep, true),
-        None => push_encoded(out, decoded.get(star.clone()).unwrap_or_default(), keep, false),
+        Some(range) => push_encoded(
+            out,
+            request.raw_path.get(range).unwrap_or_default(),
+            keep,
+            Triplets::Keep,
+        ),
+        None => push_encoded(
+            out,
+            decoded.get(star.clone()).unwrap_or_default(),
+            keep,
+            Triplets::Encode,
+        ),
     }
 }
 
@@ -238,12 +248,20 @@ fn raw_range(raw: &[u8], decoded: &[u8], range: &Range<usize>) -> Option<Range<u
     (at == raw.len()).then(|| start.unwrap_or(at)..end.unwrap_or(at))
 }
 
-/// Copies the bytes for which `keep` is true and percent-encodes the others. With `triplets`, an existing `%xx` is
-/// kept.
-pub(super) fn push_encoded(out: &mut Vec<u8>, bytes: &[u8], keep: fn(u8) -> bool, triplets: bool) {
+/// Treatment of a `%xx` in bytes that are percent-encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Triplets {
+    /// The `%xx` is copied: the bytes are partly encoded already.
+    Keep,
+    /// The `%` is encoded like any other byte: the bytes are decoded text.
+    Encode,
+}
+
+/// Copies the bytes for which `keep` is true and percent-encodes the others.
+pub(super) fn push_encoded(out: &mut Vec<u8>, bytes: &[u8], keep: fn(u8) -> bool, triplets: Triplets) {
     let mut rest = bytes;
     while let Some((&byte, tail)) = rest.split_first() {
-        if triplets && triplet(rest).is_some() {
+        if triplets == Triplets::Keep && triplet(rest).is_some() {
             out.extend_from_slice(&rest[..3]);
             rest = &rest[3..];
             continue;

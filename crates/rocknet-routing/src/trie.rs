@@ -110,11 +110,11 @@ impl<T> RouteTrie<T> {
         for (node, _) in self.descend(path) {
             // Globs of one node are in order of rank. The search of a node ends at the first match, or at a glob that
             // ranks lower than the best match of the earlier nodes.
-            let better = node
+            let mut better = node
                 .globs
                 .iter()
                 .take_while(|glob| best.as_ref().is_none_or(|(best, _)| glob.rank() < best.rank()));
-            if let Some(found) = { better }.find_map(|glob| Some((glob, glob.matches(path)?))) {
+            if let Some(found) = better.find_map(|glob| Some((glob, glob.matches(path)?))) {
                 best = Some(found);
             }
         }

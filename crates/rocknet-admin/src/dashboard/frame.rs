@@ -102,7 +102,8 @@ impl PageKind {
         }
     }
 
-    /// Returns the purpose of the form that browsers send to this page; `None` if the page takes no form.
+    /// Returns the purpose of the form of a website that browsers send to this page; `None` if the page has no such
+    /// form.
     pub fn form(self) -> Option<FormMode> {
         match self {
             PageKind::AddWebsite => Some(FormMode::Add),

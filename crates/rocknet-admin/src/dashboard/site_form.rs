@@ -275,7 +275,7 @@ impl FilledForm {
     }
 
     /// Adds a problem to each field that is needed and empty. Returns true if all such fields are filled in.
-    pub fn is_complete(&mut self) -> bool {
+    pub fn report_missing(&mut self) -> bool {
         if self.name.is_empty() {
             self.name_problems.push(Problem::error(FILL_IN));
         }

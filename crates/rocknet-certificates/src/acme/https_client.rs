@@ -88,7 +88,7 @@ impl HttpClient for HttpsClient {
         let (response, retry_after) = (self.client.request(request), Arc::clone(&self.retry_after));
         Box::pin(async move {
             let exchange = tokio::time::timeout(TIMEOUT, async {
-                let (parts, body) = response.await.map_err(|error| other(&error))?.into_parts();
+                let (parts, body) = response.await.map_err(|error| with_causes(&error))?.into_parts();
                 let body = Limited::new(body, MAX_RESPONSE_BODY).collect().await;
                 let body = body.map_err(Error::Other)?.to_bytes();
                 Ok::<_, Error>((parts, body))
@@ -112,7 +112,7 @@ impl HttpClient for HttpsClient {
 }
 
 /// Converts an error with all its causes, because the text of the outermost error is only "client error".
-fn other(error: &dyn std::error::Error) -> Error {
+fn with_causes(error: &dyn std::error::Error) -> Error {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -204,7 +204,7 @@ impl Issuer for AcmeIssuer {
         store.insert_all(
             records
                 .iter()
-                .map(|(name, record)| (std::slice::from_ref(*name), record.set())),
+                .map(|(name, record)| (std::slice::from_ref(*name), record.certificate_set())),
         );
         self.desired.send_replace(Arc::new(desired));
         self.start_thread(entries, store);

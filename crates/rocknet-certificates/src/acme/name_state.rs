@@ -48,7 +48,7 @@ impl NameState {
             jitter,
         };
         if let Some(record) = record {
-            entry.take(record);
+            entry.set_record(record);
         }
         entry
     }
@@ -59,7 +59,7 @@ impl NameState {
     }
 
     /// Stores a new certificate of the name and computes the time of its renewal.
-    pub(super) fn take(&mut self, record: StoredCertificate) {
+    pub(super) fn set_record(&mut self, record: StoredCertificate) {
         self.record = Some(record);
         self.window = None;
         self.jitter = random_fraction();

@@ -45,7 +45,8 @@ pub struct FailureRecord {
 pub enum StoredCertificateError {
     Storage(io::Error),
     Pem(rustls_pki_types::pem::Error),
-    Key(CertificateError),
+    /// The certificate or its key cannot be used, or they do not belong together.
+    Unusable(CertificateError),
     /// The certificate does not cover the name.
     OtherName,
 }
@@ -64,8 +65,8 @@ impl StoredCertificate {
         let leaf = chain
             .first()
             .cloned()
-            .ok_or(StoredCertificateError::Key(CertificateError::NoCertificate))?;
-        let certificate = Certificate::new(chain, &key).map_err(StoredCertificateError::Key)?;
+            .ok_or(StoredCertificateError::Unusable(CertificateError::NoCertificate))?;
+        let certificate = Certificate::new(chain, &key).map_err(StoredCertificateError::Unusable)?;
         if !certificate.names().iter().any(|own| own == name) {
             return Err(StoredCertificateError::OtherName);
         }
@@ -106,7 +107,7 @@ impl StoredCertificate {
     }
 
     /// Returns the certificate as a set.
-    pub fn set(&self) -> CertificateSet {
+    pub fn certificate_set(&self) -> CertificateSet {
         CertificateSet::from(self.certificate.clone())
     }
 }
@@ -190,7 +191,7 @@ impl std::fmt::Display for StoredCertificateError {
         match self {
             StoredCertificateError::Storage(error) => write!(f, "the state folder cannot be read or written: {error}"),
             StoredCertificateError::Pem(error) => write!(f, "the certificate or its key cannot be parsed: {error}"),
-            StoredCertificateError::Key(error) => error.fmt(f),
+            StoredCertificateError::Unusable(error) => error.fmt(f),
             StoredCertificateError::OtherName => f.write_str("the certificate is for other names"),
         }
     }

@@ -152,8 +152,8 @@ impl RenewalLoop {
             if let Ok(Some(record)) = StoredCertificate::load(&*self.storage, name)
                 && entry.record.as_ref().is_none_or(|old| old.leaf != record.leaf)
             {
-                self.store.insert(std::slice::from_ref(name), record.set());
-                entry.take(record);
+                self.store.insert(std::slice::from_ref(name), record.certificate_set());
+                entry.set_record(record);
             }
         }
     }
@@ -223,8 +223,8 @@ impl RenewalLoop {
                 match result {
                     Ok(record) => {
                         tracing::info!("obtained a new certificate for {name}");
-                        self.store.insert(std::slice::from_ref(&name), record.set());
-                        entry.take(record);
+                        self.store.insert(std::slice::from_ref(&name), record.certificate_set());
+                        entry.set_record(record);
                         entry.failures = FailureRecord::default();
                         entry.failures.save(&*self.storage, &name);
                         // Prevents immediate renewal, however short the validity period is.

@@ -106,6 +106,7 @@ impl Endpoint {
     }
 }
 
+/// Returns the request, or an error if the client sent a body with it.
 pub(super) fn without_body(input: &Input<'_>, request: Request) -> Result<Request, ApiError> {
     if input.body.is_empty() {
         Ok(request)
@@ -114,6 +115,7 @@ pub(super) fn without_body(input: &Input<'_>, request: Request) -> Result<Reques
     }
 }
 
+/// Reads the body as JSON.
 pub(super) fn from_json<'b, T: Deserialize<'b>>(input: &Input<'b>) -> Result<T, ApiError> {
     serde_json::from_slice(input.body).map_err(|error| ApiError::new(400, format!("the body is not valid: {error}")))
 }

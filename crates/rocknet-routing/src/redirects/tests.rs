@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::target::{TargetError, is_path, push_encoded, triplet};
+use super::super::target::{TargetError, Triplets, is_path, push_encoded, triplet};
 use super::*;
 
 /// Parses a pattern as the configuration does: `/x`, `/x/*`, and a star elsewhere.
@@ -317,7 +317,7 @@ proptest! {
     fn the_star_is_preserved(path in "[a-c%?# ü+&]{1,8}(/[a-c%?# ü+&]{1,8}){0,2}", encode_all in any::<bool>()) {
         let path = format!("/b/{path}");
         let mut raw = Vec::new();
-        push_encoded(&mut raw, path.as_bytes(), if encode_all { |byte| byte == b'/' } else { is_path }, false);
+        push_encoded(&mut raw, path.as_bytes(), if encode_all { |byte| byte == b'/' } else { is_path }, Triplets::Encode);
         let request = RequestTarget { path: &path, raw_path: &raw, query: None };
         let kept = location("/b/*", "/n/{*}", &request).unwrap();
         // `/n/` has 3 bytes, and so has `/b/`, which is `/%62/` if everything is encoded.

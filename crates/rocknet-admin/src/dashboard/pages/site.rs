@@ -87,7 +87,7 @@ pub async fn submit<C: Control>(
         form.add_user(hash);
     }
     let is_saving = parameter(body, "do").as_deref() == Some("save");
-    let is_complete = form.is_complete();
+    let is_complete = form.report_missing();
     if mode == FormMode::Add {
         if !is_saving {
             // A check does not report empty fields, because the visitor has not reached them yet.

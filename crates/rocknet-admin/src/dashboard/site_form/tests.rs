@@ -137,7 +137,7 @@ fn needed_fields_are_not_empty() {
     ] {
         let mut filled = FilledForm::new(FormMode::Edit, files());
         filled.fill(body.as_bytes());
-        assert_eq!(filled.is_complete(), wrong.is_none(), "{body}");
+        assert_eq!(filled.report_missing(), wrong.is_none(), "{body}");
         let field = filled.fields.iter().find(|filled| !filled.problems.is_empty());
         let found = match field {
             Some(filled) => Some(filled.field.name.as_str()),
@@ -314,7 +314,7 @@ fn each_kind_of_a_new_website_has_its_edits() {
 fn a_new_website_needs_the_fields_of_its_kind_only() {
     let missing = |body: &str| {
         let mut form = filled_new(body);
-        let is_complete = form.is_complete();
+        let is_complete = form.report_missing();
         let mut names: Vec<String> = form
             .fields
             .iter()
