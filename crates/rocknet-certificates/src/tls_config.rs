@@ -172,8 +172,8 @@ fn open_key_log() -> Arc<dyn KeyLog> {
     Arc::new(KeyLogFile::new())
 }
 
-/// Reads the root certificates of PEM files, of client authentication or of upstreams. Fails if a certificate cannot be a
-/// root, or if there is no certificate.
+/// Reads the root certificates of PEM files, of client authentication or of upstreams. Fails if a certificate cannot be
+/// a root, or if there is no certificate.
 pub(super) fn read_all_roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut store = RootCertStore::empty();
     let mut roots = Vec::new();

@@ -23,7 +23,7 @@ use crate::file::Table;
 use crate::finding::{Code, Finding, Severity};
 use crate::model::Config;
 
-/// Checks a whole configuration. The result is meaningful only if `check.report` has no errors.
+/// Checks a whole configuration. A value with an error, which `check` then contains, has its default, or is missing.
 pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     keys::check(check, root);
     let (server, limits, log, cache) = server::build(check, root);

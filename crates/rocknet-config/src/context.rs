@@ -81,8 +81,8 @@ impl Check<'_> {
     }
 
     /// Reports a string with an invalid value. `message` may quote the string. If the string contained variables,
-    /// `message` is not used. The reported message then quotes only the string before expansion, because the value may
-    /// be a secret.
+    /// `message` and `help` are replaced, and only the string before expansion is quoted, because the value may be a
+    /// secret.
     pub fn bad_text(&mut self, text: &Text, span: Span, message: impl Into<String>, help: impl Into<String>) {
         let Some(template) = &text.template else {
             return self.error(Code::BadValue, span, message, help);

@@ -127,7 +127,7 @@ impl Finding {
             location.write(f, styling, style, gutter, "")?;
         }
         for related in &self.related {
-            write_related(f, styling, gutter, related)?;
+            related.location.write(f, styling, CYAN, gutter, &related.message)?;
         }
         if let Some(help) = &self.help {
             for (row, line) in help.lines().enumerate() {
@@ -144,10 +144,6 @@ impl Finding {
         }
         Ok(())
     }
-}
-
-fn write_related(f: &mut fmt::Formatter<'_>, styling: Styling, gutter: usize, related: &Related) -> fmt::Result {
-    related.location.write(f, styling, CYAN, gutter, &related.message)
 }
 
 impl Location {
@@ -235,13 +231,14 @@ impl Report {
         omitted
     }
 
-    /// Stores a finding, or counts it if the report has no room for it.
+    /// Stores a finding, or counts it if the report has no room for it. An error that finds no room replaces the last
+    /// warning, which is then counted in its place.
     pub(crate) fn push(&mut self, finding: Finding) {
         if self.findings.len() < MAX_FINDINGS {
             return self.findings.push(finding);
         }
         self.omitted += 1;
-        // An error replaces a warning, because errors decide whether the configuration is used.
+        // Errors decide whether the configuration is used.
         if finding.is_error()
             && let Some(warning) = self.findings.iter().rposition(|f| !f.is_error())
         {

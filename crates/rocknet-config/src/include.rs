@@ -100,8 +100,9 @@ impl Reader<'_> {
         for item in items {
             match item.as_text() {
                 None if matches!(item.value, Value::Broken) => {}
-                Some("") | None => {
-                    let message = format!("`include` takes file names, not {}", item.noun());
+                empty_or_other @ (Some("") | None) => {
+                    let noun = empty_or_other.map_or(item.noun(), |_| "an empty string");
+                    let message = format!("`include` takes file names, not {noun}");
                     self.error(
                         Code::WrongType,
                         item.span,

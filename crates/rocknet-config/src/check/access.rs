@@ -24,8 +24,8 @@ pub(super) fn conflict(check: &mut Check<'_>, table: &Table, settings: &Settings
     }
 }
 
-/// Returns true if a route has a key of access control.
-pub(super) fn is_written(table: &Table) -> bool {
+/// Returns true if the table of a route has a key of access control.
+pub(super) fn has_access_key(table: &Table) -> bool {
     ["allow", "deny", "auth"]
         .iter()
         .any(|key| table.entries.contains_key(*key))

@@ -300,10 +300,15 @@ fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     if help.is_empty() && matches!(kind, Kind::Text(_)) && matches!(node.value, Value::Integer(_) | Value::Float) {
         help = format!("put quotes around it: \"{}\"", check.sources.slice(node.span));
     }
-    if let (true, Kind::Table(section)) = (key.example.is_empty() && help.is_empty(), kind) {
-        help = format!("write {} and its keys below it", section.header());
-    } else if let (true, Kind::Tables { section, .. }) = (help.is_empty(), kind) {
-        help = format!("write {} and its keys below it", section.header());
+    if help.is_empty() {
+        match kind {
+            // If the key has an example, the example below is the help.
+            Kind::Table(section) if key.example.is_empty() => {
+                help = format!("write {} and its keys below it", section.header());
+            }
+            Kind::Tables { section, .. } => help = format!("write {} and its keys below it", section.header()),
+            _ => {}
+        }
     }
     if help.is_empty() {
         help = key

@@ -39,7 +39,8 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
 }
 
 /// Records the spans of a key and of the keys of its table. A key whose value is always a table gets no span, because
-/// its inner keys have spans. A map gets no span here, because its parser records the spans of the entries.
+/// its inner keys have spans. A map of the site or route itself gets no span here, because its parser records the spans
+/// of the entries; a map within a table gets one span.
 pub(super) fn record_spans(
     check: &Check<'_>,
     spans: &mut BTreeMap<String, SourceSpan>,

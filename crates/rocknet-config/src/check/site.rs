@@ -293,7 +293,7 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
         }
         let mut settings = settings::build(check, Section::Route, table, base);
         application::mount(table, &pattern, &mut settings);
-        if settings.is_open() && !client_access::is_written(table) {
+        if settings.is_open() && !client_access::has_access_key(table) {
             open.push((pattern.clone(), entry.key));
         }
         routes.push(Route {

@@ -75,16 +75,16 @@ impl Editor {
             return Ok(());
         }
         let kind = field.key().map(|key| &key.kind);
-        let literal = |text: &str| kind.map_or_else(|| quoted(text), |kind| literal(kind, text));
+        let to_toml = |text: &str| kind.map_or_else(|| quoted(text), |kind| literal(kind, text));
         match field.input() {
             FieldInput::Switch | FieldInput::Choice | FieldInput::Text => {
-                self.set_in_table(&path, &literal(text.trim()))
+                self.set_in_table(&path, &to_toml(text.trim()))
             }
             FieldInput::List => {
-                let elements = lines(text).map(|line| (line.to_owned(), literal(line)));
+                let elements = lines(text).map(|line| (line.to_owned(), to_toml(line)));
                 self.set_list(&path, &elements.collect::<Vec<_>>())
             }
-            FieldInput::Map => self.set_map(&path, text, &literal),
+            FieldInput::Map => self.set_map(&path, text, &to_toml),
         }
     }
 

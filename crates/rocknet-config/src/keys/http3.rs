@@ -66,7 +66,7 @@ pub(super) const KEYS: &[Key] = &[
         "Listeners that stay without HTTP/3: ports (at every address), or addresses with ports, as in `listen`. Their UDP \
          ports are not opened.",
     )
-    .empty()
+    .empty_by_default()
     .sets(&[Target::Http3(bound!(render: |http3, _| match &http3.except[..] {
         [] => Rendered::Unset,
         except => Rendered::Value(list(except.iter().map(listen))),

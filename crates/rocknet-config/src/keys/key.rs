@@ -66,7 +66,7 @@ impl Key {
     }
 
     /// Sets the default to an empty list or map.
-    pub(super) const fn empty(self) -> Key {
+    pub(super) const fn empty_by_default(self) -> Key {
         match self.kind {
             Kind::Map { .. } => self.default(|| "{}".to_owned()),
             _ => self.default(|| "[]".to_owned()),

@@ -31,7 +31,7 @@ pub(super) const KEYS: &[Key] = &[
          no rule is applied twice to a request. If a rule with `last = true` matches, the following rules are \
          skipped. Such a rule needs no action.",
     )
-    .empty()
+    .empty_by_default()
     .example(
         "[[site.\"example.com\".rule]]\npath = \"/blog/*\"\nheader = { \"Accept-Language\" = \"de*\" }\nrewrite = \
          \"/de/blog/{*}\"",

@@ -151,7 +151,7 @@ pub(super) const KEYS: &[Key] = &[
         "Further folders below which files may be changed with `sandbox = \"strict\"`, such as the data folder of an \
          application outside of its root. They must exist. A change takes effect after a restart.",
     )
-    .empty()
+    .empty_by_default()
     .example("sandbox_write = [\"/var/lib/shop\"]"),
     Key::new(
         "h2c",
@@ -182,7 +182,7 @@ pub(super) const KEYS: &[Key] = &[
          to the first address that is not a trusted proxy. From all other peers, the field is ignored. `\"unix\"` \
          stands for every client of a Unix socket.",
     )
-    .empty()
+    .empty_by_default()
     .example("trusted_proxies = [\"10.0.0.0/8\", \"192.0.2.7\"]")
     .foreign_names(&["set_real_ip_from", "RemoteIPTrustedProxy", "RemoteIPInternalProxy"]),
     Key::new(
@@ -203,7 +203,7 @@ pub(super) const KEYS: &[Key] = &[
          client. Their connections without the header are closed; the header from any other peer is a bad request. \
          `\"unix\"` stands for every client of a Unix socket.",
     )
-    .empty()
+    .empty_by_default()
     .example("proxy_protocol = [\"10.0.0.2\", \"10.0.1.0/24\"]")
     .foreign_names(&["RemoteIPProxyProtocol", "accept-proxy", "proxy_protocol_timeout"]),
     Key::new(

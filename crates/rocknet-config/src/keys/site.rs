@@ -31,7 +31,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Several(&Kind::Text("host name")),
         "Further host names of the site; `*.example.com` stands for every name below example.com.",
     )
-    .empty()
+    .empty_by_default()
     .group(SettingGroup::Site)
     .sets(&[Target::Site(bound!(render: |site, _| match &site.names[..] {
         [] => Rendered::Unset,

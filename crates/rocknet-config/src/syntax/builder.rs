@@ -168,7 +168,7 @@ impl<'s, 'e> Builder<'s, 'e> {
             }
             EventKind::Scalar => {
                 let value = self.scalar(event);
-                self.value(Node { value, span });
+                self.add_value(Node { value, span });
             }
             EventKind::Newline if self.stack.is_empty() => {
                 if self.header.take().is_some() {
@@ -211,7 +211,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         self.keys.clear();
         if let Some((_, span)) = self.pending.last() {
             let span = *span;
-            self.value(Node {
+            self.add_value(Node {
                 value: Value::Broken,
                 span,
             });
@@ -234,7 +234,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         if let (Some(error_at), true) = (error_at, self.stack.is_empty()) {
             self.record_broken(open, error_at, end.end, is_list);
         }
-        self.value(Node {
+        self.add_value(Node {
             value,
             span: open.to(end),
         });
@@ -285,7 +285,7 @@ impl<'s, 'e> Builder<'s, 'e> {
     }
 
     /// Adds a complete value to the innermost open list or table, or under the current key.
-    fn value(&mut self, node: Node) {
+    fn add_value(&mut self, node: Node) {
         match self.stack.last_mut() {
             Some(OpenValue::List { items, .. }) => items.push(node),
             Some(OpenValue::Inline { table, keys, .. }) => {

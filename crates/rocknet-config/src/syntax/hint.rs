@@ -235,9 +235,9 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
     // The error is inside or just after the escape sequence, so the last backslash before it on the same line begins
     // the sequence.
     let backslash = before.rfind('\\')?;
-    let line = before.rfind('\n').map_or(0, |at| at + 1);
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let escape = Span::new(span.file, backslash, backslash + 1);
-    if backslash < line {
+    if backslash < line_start {
         return None;
     }
     let letter = text
@@ -246,7 +246,10 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
         .next()
         .filter(|c| !c.is_whitespace())?;
     let message = format!("in \"…\" a `\\` begins an escape sequence, and `\\{letter}` does not begin a valid one");
-    let quoted = text.get(line..backslash)?.rfind('"').map(|at| line + at + 1);
+    let quoted = text
+        .get(line_start..backslash)?
+        .rfind('"')
+        .map(|at| line_start + at + 1);
     let inner = quoted.and_then(|start| text.get(start..)?.split(['"', '\n']).next());
     let help = match inner.filter(|inner| !inner.contains('\'')) {
         Some(inner) => format!("write '{inner}': in single quotes a `\\` is literal"),

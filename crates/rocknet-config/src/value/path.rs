@@ -13,12 +13,13 @@ use crate::source::Span;
 use crate::source::normalize;
 use crate::value::typed;
 
-/// Reads a folder that is served. A missing folder is a site error; see [`Check::site_error`].
+/// Reads a folder that is served, as [`existing_folder`] does.
 pub(crate) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     existing_folder(check, "root", node)
 }
 
-/// Reads a folder that must exist. A missing folder is a site error.
+/// Reads a folder that must exist. A missing folder is a site error, see [`Check::site_error`], and its path is
+/// returned all the same. Returns `None` if the value is not a path.
 pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     let text = node.as_text()?;
     check_path(check, key, text, node.span)?;
@@ -59,7 +60,8 @@ fn shown(node: &Node, path: &Path) -> String {
     }
 }
 
-/// Reads a file that must exist. A missing file is a site error; see [`Check::site_error`].
+/// Reads a file that must exist. A missing file is a site error, see [`Check::site_error`], and its path is returned
+/// all the same. Returns `None` if the value is not a path.
 pub(crate) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     file_at(check, key, node, node.as_text()?)
 }

@@ -69,13 +69,13 @@ pub(crate) fn limits(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: 
 
 pub(crate) fn index(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let mut names = Vec::new();
-    for (written, span) in typed::texts(&written.entry.node) {
-        let text = written.value.as_str();
+    for (element, span) in typed::texts(&written.entry.node) {
+        let text = element.value.as_str();
         let bad = text.is_empty() || text == "." || text == "..";
         if bad || text.contains(['/', '\\']) || text.contains(|c: char| c.is_control()) {
             let help = "write file names: index = [\"index.html\"]; for paths use `try`";
             check.bad_text(
-                written,
+                element,
                 span,
                 format!("`index`: \"{}\" is not a file name", short(text)),
                 help,
@@ -90,11 +90,11 @@ pub(crate) fn index(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &
 /// Reads `try`. Invalid paths are reported and left out.
 pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let mut paths = Vec::new();
-    for (written, span) in typed::texts(&written.entry.node) {
-        let text = written.value.as_str();
+    for (element, span) in typed::texts(&written.entry.node) {
+        let text = element.value.as_str();
         if text.starts_with('=') {
             let help = "remove it: if nothing matches, the response is 404";
-            check.bad_text(written, span, format!("`try`: \"{}\" is not a path", short(text)), help);
+            check.bad_text(element, span, format!("`try`: \"{}\" is not a path", short(text)), help);
             continue;
         }
         // The placeholder is replaced with a sample path, because the result must be a valid path.
@@ -102,7 +102,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
         if sample.contains(['{', '}', '$']) {
             let help = "write \"{path}\" for the path of the request";
             check.bad_text(
-                written,
+                element,
                 span,
                 format!("`try`: {{path}} is the only placeholder, not \"{}\"", short(text)),
                 help,
@@ -119,7 +119,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
                     "begin it with {path} or `/`".to_owned(),
                 ),
             };
-            check.bad_text(written, span, format!("`try`: {message}"), help);
+            check.bad_text(element, span, format!("`try`: {message}"), help);
             continue;
         }
         paths.push(text.to_owned());
@@ -130,9 +130,9 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
 /// Merges `headers` into the inherited fields, by name without regard to case.
 pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let entries = map(written);
-    // Both maps have lower-case names as keys, because names that differ only in case are the same field. `written`
+    // Both maps have lower-case names as keys, because names that differ only in case are the same field. `own_spans`
     // contains the spans of the fields read so far, and `inherited` contains the inherited names as written.
-    let mut written: HashMap<String, Span> = HashMap::with_capacity(entries.len());
+    let mut own_spans: HashMap<String, Span> = HashMap::with_capacity(entries.len());
     let mut inherited: HashMap<String, String> = match entries.is_empty() {
         true => HashMap::new(),
         false => (settings.headers.keys())
@@ -170,7 +170,7 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings:
             continue;
         }
         let lower = name.to_ascii_lowercase();
-        if let Some(there) = written.get(&lower) {
+        if let Some(there) = own_spans.get(&lower) {
             let message = format!("`{name}` is defined twice; names are not case-sensitive");
             check.conflict(
                 entry.key,
@@ -185,7 +185,7 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings:
             settings.headers.remove(&replaced);
             settings.key_spans.remove(&format!("headers.{replaced}"));
         }
-        written.insert(lower, entry.key);
+        own_spans.insert(lower, entry.key);
         settings.headers.insert(name.to_owned(), text.trim().to_owned());
         settings
             .key_spans
@@ -221,14 +221,14 @@ pub(crate) fn errors(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: 
 
 /// Merges `redirects` into the inherited redirects, by pattern.
 pub(crate) fn redirects(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
-    let Some(written) = written.entry.node.as_table() else {
+    let Some(table) = written.entry.node.as_table() else {
         return;
     };
     // The map is keyed by pattern, because a redirect replaces the inherited redirect with the same pattern, and a site
     // that has moved may have tens of thousands of redirects.
     let inherited = std::mem::take(&mut settings.redirects).into_iter();
     let mut all: BTreeMap<Pattern, Redirect> = inherited.map(|redirect| (redirect.from.clone(), redirect)).collect();
-    for (name, entry) in written.in_order() {
+    for (name, entry) in table.in_order() {
         let from = match pattern::parse(name) {
             Ok(from) => from,
             Err((message, help)) => {
@@ -288,10 +288,10 @@ fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redir
 
 /// Merges `push` into the inherited files, by pattern of the page.
 pub(crate) fn push(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
-    let Some(written) = written.entry.node.as_table() else {
+    let Some(table) = written.entry.node.as_table() else {
         return;
     };
-    for (name, entry) in written.in_order() {
+    for (name, entry) in table.in_order() {
         let page = match pattern::parse(name) {
             Ok(page) => page,
             Err((message, help)) => {

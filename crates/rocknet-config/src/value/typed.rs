@@ -37,14 +37,9 @@ pub(crate) fn duration(table: Option<&Table>, key: &str) -> Option<Duration> {
 
 /// Returns a number of bytes, written as an integer or with a unit.
 pub(crate) fn size(table: Option<&Table>, key: &str) -> Option<u64> {
-    measure(table, key, units::size)
-}
-
-/// Returns an integer as it is, and a string as `parse` converts it.
-fn measure<E>(table: Option<&Table>, key: &str, parse: fn(&str) -> Result<u64, E>) -> Option<u64> {
     match &table?.node(key)?.value {
         Value::Integer(number) => u64::try_from(*number).ok(),
-        Value::Text(text) => parse(&text.value).ok(),
+        Value::Text(text) => units::size(&text.value).ok(),
         _ => None,
     }
 }

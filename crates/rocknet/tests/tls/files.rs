@@ -23,7 +23,7 @@ fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
     let folder = Folder::with(&[("x.pem", cert)]);
     write_key(&folder, "x.key", key);
     let set = set(&folder, "x.pem", "x.key");
-    match (set.set(), expected) {
+    match (set.certificate_set(), expected) {
         (Some(found), Ok(names)) => {
             let found = found.certificates().first().map(Certificate::names).unwrap_or_default();
             assert_eq!(found, names, "{what}");
@@ -116,7 +116,7 @@ fn world_readable_keys_are_refused() {
     ] {
         set_mode(&folder, "x.key", mode);
         let set = set(&folder, "x.pem", "x.key");
-        assert_eq!(set.set().is_some(), works, "{mode:o}");
+        assert_eq!(set.certificate_set().is_some(), works, "{mode:o}");
         assert_eq!(
             set.error().is_none_or(|error| !error.contains("chmod 600")),
             works,
@@ -124,7 +124,7 @@ fn world_readable_keys_are_refused() {
         );
         set_mode(&folder, "x.key", 0o600);
         set.reload_if_changed(SystemTime::now());
-        assert!(set.set().is_some(), "{mode:o}: {:?}", set.error());
+        assert!(set.certificate_set().is_some(), "{mode:o}: {:?}", set.error());
     }
 }
 
@@ -139,7 +139,7 @@ fn each_change_is_loaded_once_and_a_broken_file_keeps_the_old_pair() {
     folder.write("x.pem", "nothing");
     assert_eq!(set.reload_if_changed(now), Some(Reload::Kept));
     assert_eq!(set.reload_if_changed(now), None);
-    assert!(set.set().is_some() && set.error().is_some());
+    assert!(set.certificate_set().is_some() && set.error().is_some());
     authority.leaf(Kind::Rsa, &["a.test"]).write(&folder, "x");
     assert_eq!(set.reload_if_changed(now), Some(Reload::Replaced));
     assert_eq!((set.reload_if_changed(now), set.error()), (None, None));
@@ -155,7 +155,7 @@ fn each_change_is_loaded_once_and_a_broken_file_keeps_the_old_pair() {
         "{faults:?}"
     );
     assert_eq!((set.reload_if_changed(later), set.error()), (None, None));
-    assert!(set.set().is_some());
+    assert!(set.certificate_set().is_some());
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn folders_fifos_and_missing_files_are_errors() {
     for name in ["folder", "fifo", "missing"] {
         for (cert, key) in [(name, "x.key"), ("x.pem", name)] {
             let set = set(&folder, cert, key);
-            assert!(set.set().is_none(), "{cert} {key}");
+            assert!(set.certificate_set().is_none(), "{cert} {key}");
             assert!(
                 set.error().is_some_and(|error| error.contains(name)),
                 "{cert} {key}: {:?}",

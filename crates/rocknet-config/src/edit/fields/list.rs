@@ -27,16 +27,17 @@ pub(super) fn update(array: &mut Array, elements: &[(String, String)]) -> Result
         // If no comma follows the last element, the text after the element is its suffix. That text moves to the end of
         // the new list, after any added elements.
         let after = if at == last {
-            std::mem::replace(&mut suffix, after.to_owned())
+            after.clone_into(&mut suffix);
+            ""
         } else {
-            after.to_owned()
+            after
         };
         match position {
             Some(position) => {
-                list.keep(at, value, &after);
+                list.keep(at, value, after);
                 written = position + 1;
             }
-            None => list.pending = joined(&list.pending, &after),
+            None => list.pending = joined(&list.pending, after),
         }
     }
     let trailing = array.trailing().as_str().unwrap_or_default();
