@@ -9,6 +9,7 @@ use std::fmt;
 use memchr::memchr;
 
 use crate::bytes::{VALUE, all, is_token, trim};
+use crate::decimal;
 use crate::status::Status;
 
 /// Maximum size of a head in bytes: enough for applications that set dozens of cookies. The caller of [`find_head_end`]
@@ -156,7 +157,7 @@ impl<'a> CgiHead<'a> {
             has_location |= name.eq_ignore_ascii_case(b"Location");
             if name.eq_ignore_ascii_case(b"Content-Length") {
                 length_count += 1;
-                length = parse_length(value);
+                length = decimal::parse(value);
             }
             fields.push((name, value));
         }
@@ -179,12 +180,6 @@ fn parse_status_line(line: &[u8]) -> Result<Status, CgiHeadError> {
     }
     let space = memchr(b' ', line).ok_or(CgiHeadError::Status)?;
     parse_final_status(trim(&line[space..]))
-}
-
-/// Parses `1*DIGIT`. Returns `None` for other bytes, and for a number above 64 bits.
-fn parse_length(digits: &[u8]) -> Option<u64> {
-    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
 /// Parses a final status such as `404 Not Found`; the phrase is ignored.

@@ -1,4 +1,4 @@
-//! Formats numbers in decimal without allocation.
+//! Formats and parses decimal numbers, without allocation.
 
 /// Number of digits of `u64::MAX`.
 pub(crate) const MAX_DIGITS: usize = 20;
@@ -16,9 +16,38 @@ pub(crate) fn digits(mut value: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
     }
 }
 
+/// Parses `1*DIGIT` whose value fits in 64 bits. Returns `None` for other text, such as a sign, a space or a list.
+pub(crate) fn parse(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |number, &digit| {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_digits_of_64_bits_are_parsed() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("007", Some(7)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("", None),
+            ("+1", None),
+            (" 1", None),
+            ("1,1", None),
+        ] {
+            assert_eq!(parse(text.as_bytes()), expected, "{text}");
+        }
+    }
 
     #[test]
     fn writes_digits() {

@@ -171,7 +171,7 @@ fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     };
     let length = usize::from(u16::from_be_bytes([high, low]));
     let is_local = command == 0x20;
-    // Two addresses and two ports.
+    // Size of two addresses and two ports; 0 if no addresses are read.
     let needed = match family {
         _ if is_local => 0,
         0x11 => 12,

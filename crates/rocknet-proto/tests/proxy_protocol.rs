@@ -60,7 +60,7 @@ fn client(source: &str, destination: &str) -> Result<ProxyHeader, ProxyHeaderErr
 
 /// Returns a header of version 2. `command` has the version in its upper four bits: 0x20 is LOCAL and 0x21 is PROXY.
 /// `family` is 0x11 for TCP over IPv4 and 0x21 for TCP over IPv6.
-fn block(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
+fn v2_header(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
     let length = u16::try_from(block.len()).expect("short").to_be_bytes();
     [&SIGNATURE[..], &[command, family], &length, block].concat()
 }
@@ -107,29 +107,32 @@ fn headers_of_version_2_are_parsed() {
     let v4 = [192, 0, 2, 1, 192, 0, 2, 2, 0xdc, 0x04, 0x01, 0xbb];
     let mut v6 = [0; 36];
     (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 3, 4);
-    check(&block(0x21, 0x11, &v4), client("192.0.2.1:56324", "192.0.2.2:443"));
-    check(&block(0x21, 0x21, &v6), client("[::1]:3", "[::2]:4"));
+    check(&v2_header(0x21, 0x11, &v4), client("192.0.2.1:56324", "192.0.2.2:443"));
+    check(&v2_header(0x21, 0x21, &v6), client("[::1]:3", "[::2]:4"));
     // Extensions are skipped.
     check(
-        &block(0x21, 0x11, &[&v4[..], &[4, 0, 1, 0]].concat()),
+        &v2_header(0x21, 0x11, &[&v4[..], &[4, 0, 1, 0]].concat()),
         client("192.0.2.1:56324", "192.0.2.2:443"),
     );
-    check(&block(0x20, 0x00, &[]), Ok(ProxyHeader::Local));
-    check(&block(0x20, 0x11, &[1, 2, 3]), Ok(ProxyHeader::Local));
+    check(&v2_header(0x20, 0x00, &[]), Ok(ProxyHeader::Local));
+    check(&v2_header(0x20, 0x11, &[1, 2, 3]), Ok(ProxyHeader::Local));
     // Unspecified, UDP over IPv4 and IPv6, Unix stream and datagram sockets, and an undefined value. The
     // addresses of two Unix sockets have 216 bytes.
     for family in [0x00, 0x12, 0x22, 0x31, 0x32, 0xff] {
-        check(&block(0x21, family, &[0; 216]), Ok(ProxyHeader::Unknown));
+        check(&v2_header(0x21, family, &[0; 216]), Ok(ProxyHeader::Unknown));
     }
     // An unknown command of version 2, and other versions.
     for command in [0x22, 0x11, 0x31, 0x00] {
-        check(&block(command, 0x11, &v4), Err(ProxyHeaderError::Command));
+        check(&v2_header(command, 0x11, &v4), Err(ProxyHeaderError::Command));
     }
-    check(&block(0x21, 0x11, &v4[..11]), Err(ProxyHeaderError::Length));
-    check(&block(0x21, 0x21, &v6[..35]), Err(ProxyHeaderError::Length));
-    check(&block(0x21, 0x00, &vec![0; MAX_V2_PAYLOAD]), Ok(ProxyHeader::Unknown));
+    check(&v2_header(0x21, 0x11, &v4[..11]), Err(ProxyHeaderError::Length));
+    check(&v2_header(0x21, 0x21, &v6[..35]), Err(ProxyHeaderError::Length));
     check(
-        &block(0x21, 0x00, &vec![0; MAX_V2_PAYLOAD + 1]),
+        &v2_header(0x21, 0x00, &vec![0; MAX_V2_PAYLOAD]),
+        Ok(ProxyHeader::Unknown),
+    );
+    check(
+        &v2_header(0x21, 0x00, &vec![0; MAX_V2_PAYLOAD + 1]),
         Err(ProxyHeaderError::Length),
     );
 }
@@ -151,7 +154,7 @@ fn other_bytes_are_errors_and_beginnings_are_incomplete() {
         b"PROXY",
         b"PROXY TCP4 1.1",
         &SIGNATURE[..5],
-        &block(0x21, 0x11, &[0; 12])[..20],
+        &v2_header(0x21, 0x11, &[0; 12])[..20],
     ] {
         assert_eq!(
             run(beginning, usize::MAX).0,
@@ -182,7 +185,7 @@ proptest! {
             SocketAddr::V6(v6) => v6.ip().octets().to_vec(),
         };
         let ports = [source.port().to_be_bytes(), destination.port().to_be_bytes()].concat();
-        let binary = block(
+        let binary = v2_header(
             0x21,
             if source.is_ipv4() { 0x11 } else { 0x21 },
             &[octets(source), octets(destination), ports].concat(),

@@ -45,7 +45,8 @@ const MAX_MTU: u16 = 1452;
 /// Maximum number of connections whose first packet has arrived and that were neither accepted nor refused. The
 /// endpoint decides immediately, so there is never more than one such connection, and any small maximum suffices.
 const MAX_INCOMING: usize = 16;
-/// Number of address validation tokens for later connections that each connection gets (RFC 9000 §8.1.3).
+/// Number of address validation tokens for later connections that each connection gets (RFC 9000 §8.1.3), the same as
+/// by default in `quinn-proto`.
 const NEW_TOKENS: u32 = 2;
 
 /// Keys that all workers share, so that each of them accepts the tokens and connection IDs of the others. A reload

@@ -58,6 +58,7 @@ struct Cubic {
     is_closed: Arc<AtomicBool>,
     /// Maximum payload of a datagram in bytes.
     mtu: u64,
+    /// Congestion window.
     window: f64,
     /// Slow start ends at this window.
     threshold: f64,

@@ -97,7 +97,7 @@ impl Connection {
         self.inner.set_send_window(window);
     }
 
-    /// Returns the next event of the connection.
+    /// Returns the next event of the connection; `None` if nothing else has changed.
     pub fn next_event(&mut self) -> Option<Event> {
         let event = self.inner.poll();
         if self.is_handshaking && !self.inner.is_handshaking() {
@@ -244,7 +244,7 @@ impl Connection {
         self.inner.local_ip()
     }
 
-    /// Returns the properties of the handshake once the TLS configuration has been chosen.
+    /// Returns the properties of the handshake; `None` before the TLS configuration has been chosen.
     pub fn handshake_info(&self) -> Option<Box<HandshakeInfo>> {
         self.inner.crypto_session().handshake_data()?.downcast().ok()
     }
@@ -265,7 +265,7 @@ impl Connection {
         self.inner.streams().open(Dir::Uni)
     }
 
-    /// Returns the next stream that the client has opened.
+    /// Returns the next stream that the client has opened; `None` once all were returned.
     pub fn accept(&mut self, direction: Dir) -> Option<StreamId> {
         self.inner.streams().accept(direction)
     }

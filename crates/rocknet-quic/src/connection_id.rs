@@ -91,7 +91,7 @@ impl MisroutedOwner {
         self.0.store(Self::PRESENT | value, Ordering::Relaxed);
     }
 
-    /// Returns the owner and clears it.
+    /// Returns the owner and clears it; `None` if no datagram was rejected since the last call.
     pub fn take(&self) -> Option<Owner> {
         // A plain load is tried first, because nearly all datagrams reach the right worker.
         if self.0.load(Ordering::Relaxed) == 0 {

@@ -42,16 +42,20 @@ pub const MAX_HANDSHAKES: usize = 1024;
 /// QUIC endpoint of one worker.
 pub struct QuicEndpoint {
     shared: Rc<Shared>,
+    /// Buffers for received datagrams.
     buffers: RecvBuffers,
     /// Buffer for a datagram that the endpoint sends itself, such as Retry or Version Negotiation.
     response_buffer: Vec<u8>,
     /// Owner of the connection of the datagram that was handled last, if another worker owns that connection.
     misrouted: Arc<MisroutedOwner>,
+    /// Datagrams that other workers, or another process, pass to this worker.
     inbox: WorkerInbox,
     /// This worker, as the connection IDs of its connections name it.
     owner: Owner,
     keys: SharedKeys,
+    /// TLS of new connections.
     tls: Arc<SelectingConfig>,
+    /// Settings of new connections.
     server_config: Arc<ServerConfig>,
     /// `None` if connections are not traced.
     traces: Option<Arc<dyn OpenTrace>>,

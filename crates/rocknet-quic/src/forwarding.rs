@@ -83,6 +83,7 @@ impl Forwarding {
         })
     }
 
+    /// Returns the inbox of a worker; `None` if there is no worker with this number.
     fn inbox(&self, worker: u16) -> Option<Arc<Mutex<Inbox>>> {
         let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
         workers.get(usize::from(worker))?.inbox.upgrade()

@@ -22,6 +22,7 @@ const MAX_MESSAGE: usize = 65_536 + 256;
 /// Channel to an older process for the datagrams of its connections.
 #[derive(Clone)]
 pub struct Relay {
+    /// Generation of the process.
     generation: u16,
     /// `None` once the process has ended, so that a process that no longer exists costs no descriptor.
     channel: Arc<RwLock<Option<FdChannel>>>,
@@ -92,6 +93,7 @@ impl Relay {
         let Some(open) = &*channel else {
             return false;
         };
+        // `None`: no descriptor is passed with the message.
         let has_ended = open.send(&message, None, Blocking::No).is_err_and(|error| {
             matches!(
                 error.kind(),
@@ -187,7 +189,7 @@ impl Head<'_> {
     }
 }
 
-/// Returns the ECN codepoint with this decimal number.
+/// Returns the ECN codepoint with this decimal number; `None` if there is no such codepoint.
 fn ecn(digits: &str) -> Option<Ecn> {
     let number: u8 = digits.parse().ok()?;
     [Ecn::None, Ecn::Ect0, Ecn::Ect1, Ecn::Congested]
@@ -215,9 +217,10 @@ pub(crate) fn destination_id(datagram: &[u8]) -> Option<&[u8]> {
     datagram.get(6..6 + length)
 }
 
-/// Relays of an endpoint, with the name of its listening address.
+/// Relays of an endpoint.
 #[derive(Clone, Default)]
 pub struct Relays {
+    /// Name of the listening address of the endpoint.
     listener: String,
     all: Vec<Relay>,
 }

@@ -38,6 +38,7 @@ pub(crate) struct Core {
 #[derive(Default)]
 pub(crate) struct Mailbox {
     pub events: RefCell<VecDeque<ConnectionEvent>>,
+    /// Waker of the task of the connection; `None` before its first poll.
     pub waker: RefCell<Option<Waker>>,
     /// Moment at which the timers wake the connection; `None` if the timers have no moment for it.
     pub armed: Cell<Option<Instant>>,

@@ -120,8 +120,9 @@ impl KnownField {
         Self::from_prefix(name, name.len())
     }
 
-    /// Returns the known name that the first `length` bytes spell, in any case. A name shorter than eight bytes is
-    /// loaded as one word if `bytes` has at least eight bytes, and copied otherwise.
+    /// Returns the known name that the first `length` bytes spell, in any case; `None` if the name is not known, or if
+    /// `bytes` is shorter. A name shorter than eight bytes is loaded as one word if `bytes` has at least eight bytes,
+    /// and copied otherwise.
     #[inline]
     pub(crate) fn from_prefix(bytes: &[u8], length: usize) -> Option<KnownField> {
         if length > MAX_NAME {
@@ -251,7 +252,7 @@ impl Spelling {
     }
 }
 
-/// Loads a name of fewer than eight bytes as one word, padded with zeros.
+/// Loads a name of fewer than eight bytes as one word, padded with zeros; `None` if `bytes` is shorter than the name.
 #[inline]
 fn short_word(bytes: &[u8], length: usize) -> Option<u64> {
     if let Some(word) = word_at(bytes, 0) {

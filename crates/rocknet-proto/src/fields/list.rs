@@ -159,8 +159,8 @@ impl FieldList {
         }
     }
 
-    /// Returns the value of the first field of this name, in any case. Valid fields take precedence over invalid
-    /// fields.
+    /// Returns the value of the first field of this name, in any case; `None` if no field has the name. Valid fields
+    /// take precedence over invalid fields.
     pub fn value(&self, name: &str) -> Option<&str> {
         if let Some(known) = KnownField::from_name(name.as_bytes())
             && !self.present.contains(known)

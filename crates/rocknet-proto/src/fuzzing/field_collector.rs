@@ -11,6 +11,7 @@ const MAX_FIELDS: usize = 256;
 /// Fields of a block or section, in their order.
 #[derive(Default)]
 pub(super) struct FieldCollector {
+    /// Field that the decoder appends.
     buffer: Vec<u8>,
     pub(super) fields: Vec<OwnedField>,
 }

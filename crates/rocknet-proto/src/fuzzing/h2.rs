@@ -237,9 +237,9 @@ fn frame_lines(mut sent: &[u8]) -> Vec<String> {
     let mut decoder = Decoder::new(4096);
     let mut lines = Vec::new();
     while let Some(header) = FrameHeader::parse(sent) {
-        let end = HEADER_SIZE + header.length as usize;
-        let payload = sent.get(HEADER_SIZE..end).expect("only whole frames are sent");
-        sent = &sent[end..];
+        let frame_end = HEADER_SIZE + header.length as usize;
+        let payload = sent.get(HEADER_SIZE..frame_end).expect("only whole frames are sent");
+        sent = &sent[frame_end..];
         let (stream, end) = (header.stream, if header.has(END_STREAM) { " end" } else { "" });
         lines.push(match header.kind {
             FrameType::Data => {

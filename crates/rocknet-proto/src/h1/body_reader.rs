@@ -252,8 +252,8 @@ impl BodyReader {
         self.read_uncommon_size(limits, rest, size, digits)
     }
 
-    /// Parses a chunk-size line that has extensions, is incomplete or is invalid. `size` and `digits` are the result of
-    /// [`hexadecimal`] for `rest`.
+    /// Does the work of [`read_size`](Self::read_size) for a line that has extensions, is incomplete or is invalid.
+    /// `size` and `digits` are the result of [`hexadecimal`] for `rest`.
     #[cold]
     fn read_uncommon_size(
         &mut self,

@@ -216,7 +216,8 @@ fn encode_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), Encod
     Ok(())
 }
 
-/// Writes the framing fields and the empty line. A sender of Upgrade must list it in Connection, too (RFC 9110 §7.8).
+/// Writes the framing fields and the empty line. `has_upgrade` is true if Upgrade is one of the fields before them: its
+/// sender must list it in Connection, too (RFC 9110 §7.8).
 pub(crate) fn encode_framing(out: &mut Vec<u8>, framing: Framing, has_upgrade: bool) {
     if framing.chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");

@@ -1,6 +1,7 @@
 //! Reads the framing of the body and the options of the connection from a head (RFC 9112 §6 and §9).
 
 use crate::bytes::trim;
+use crate::decimal;
 use crate::fields::{Fields, KnownField};
 use crate::refusal::FramingError;
 use crate::request::Version;
@@ -33,24 +34,11 @@ pub(crate) fn declared_body(fields: Fields<'_>, version: Version) -> Result<Opti
     if fields.is_repeated(KnownField::ContentLength) {
         return Err(FramingError::LengthRepeated);
     }
-    match digits(length) {
+    match decimal::parse(length) {
         Some(0) => Ok(Some(BodyFraming::None)),
         Some(length) => Ok(Some(BodyFraming::Length(length))),
         None => Err(FramingError::LengthInvalid),
     }
-}
-
-/// Parses `1*DIGIT` whose value fits in 64 bits. Returns `None` for other text, such as a sign, a space or a list.
-pub(crate) fn digits(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0u64, |number, &digit| {
-        if !digit.is_ascii_digit() {
-            return None;
-        }
-        number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-    })
 }
 
 /// Checks that `chunked` is the only transfer coding.

@@ -231,7 +231,9 @@ pub struct ServerConnection {
     /// Set once the client has sent GOAWAY.
     client_is_leaving: bool,
     streams: Streams,
+    /// Bytes that may still be sent to the client, on all streams together.
     send_window: SendWindow,
+    /// Bytes that the client may still send, on all streams together.
     receive_window: ReceiveWindow,
     decoder: Decoder,
     encoder: Encoder,
@@ -260,7 +262,9 @@ struct Context<'a> {
     limits: &'a Limits,
     /// Milliseconds since an arbitrary start.
     now: u64,
+    /// Buffer for a decoded head or trailer section.
     head: &'a mut DecodedHead,
+    /// Buffer for the frames to send.
     out: &'a mut Vec<u8>,
 }
 

@@ -126,7 +126,8 @@ impl ReceiveWindow {
     }
 
     /// Adds `size` consumed bytes; bytes that never arrived do not count. Returns the increment for a WINDOW_UPDATE
-    /// once at least half a window is consumed, so that such frames are rare and the peer does not stall.
+    /// once at least half a window is consumed, and `None` before, so that such frames are rare and the peer does not
+    /// stall.
     #[inline]
     pub(crate) fn release(&mut self, size: u32) -> Option<u32> {
         self.released = self

@@ -147,7 +147,7 @@ impl Streams {
         StreamId { number, slot }
     }
 
-    /// Returns the open stream with this number.
+    /// Returns the open stream with this number; `None` if no open stream has it.
     #[inline]
     pub(crate) fn find(&self, number: u32) -> Option<StreamId> {
         let slot = self.slot_index.find(number)?;
@@ -162,6 +162,7 @@ impl Streams {
             .filter(|stream| stream.id == id.number)
     }
 
+    /// Returns the stream, unless it has been removed.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut OpenStream> {
         self.slots
@@ -169,7 +170,7 @@ impl Streams {
             .filter(|stream| stream.id == id.number)
     }
 
-    /// Returns the stream that sends next, its window, and its queued bytes.
+    /// Returns the stream that sends next, its window, and its queued bytes; `None` if no stream has data to send.
     #[inline]
     pub(crate) fn next_to_send(&self) -> Option<(StreamId, SendWindow, u64)> {
         let slot = self.scheduler.front()?;

@@ -118,6 +118,7 @@ struct Context<'a> {
     limits: &'a Limits,
     /// Milliseconds since an arbitrary start.
     now: u64,
+    /// Buffer for a decoded head or trailer section.
     head: &'a mut crate::DecodedHead,
     /// True if the stream ends after the passed bytes.
     fin: bool,

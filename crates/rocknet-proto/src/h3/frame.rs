@@ -73,7 +73,7 @@ impl FrameHeaderReader {
         self.read_slowly(unread, at)
     }
 
-    /// Reads a header byte by byte, together with the bytes that earlier calls have kept.
+    /// Does the work of [`read`](Self::read) byte by byte, together with the bytes that earlier calls have kept.
     #[cold]
     fn read_slowly(&mut self, unread: &[u8], at: &mut usize) -> Option<FrameHeader> {
         while let Some(&byte) = unread.get(*at) {

@@ -12,6 +12,7 @@ const LINE_MAX: usize = 8 * 1024;
 /// Request line that may arrive in pieces.
 #[derive(Debug, Default)]
 pub struct HqRequest {
+    /// Part of the line that has arrived.
     line: Vec<u8>,
 }
 
@@ -100,7 +101,8 @@ mod tests {
     use crate::h3::{Config, ConnectionEvent, ServerConnection, StreamId};
     use crate::{DecodedHead, Limits, Status};
 
-    /// Returns the path and authority of the request that a line stands for, received in pieces of `piece` bytes.
+    /// Returns the path and authority of the request that a line stands for, received in pieces of `piece` bytes;
+    /// `None` if the line is malformed.
     fn request(line: &[u8], piece: usize) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut request = HqRequest::default();
         let mut left = line;

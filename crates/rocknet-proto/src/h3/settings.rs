@@ -89,8 +89,8 @@ impl ClientSettings {
                 QPACK_MAX_TABLE_CAPACITY => settings.table_capacity = value,
                 QPACK_BLOCKED_STREAMS => settings.blocked_streams = value,
                 ENABLE_CONNECT_PROTOCOL if value > 1 => return Err(ConnectionError::InvalidSetting),
-                // MAX_FIELD_SECTION_SIZE is advisory (RFC 9114 §4.2.2). A client can reset a response that is too large
-                // for it.
+                // The other settings do not affect the server. MAX_FIELD_SECTION_SIZE is advisory (RFC 9114 §4.2.2): a
+                // client can reset a response that is too large for it.
                 _ => {}
             }
         }

@@ -39,6 +39,7 @@ pub(crate) struct TableEntry {
     value_length: u16,
     /// Hash of the name and value by which an encoder looks the entry up; 0 in the table of a decoder.
     pub hash: u32,
+    /// Class of the name.
     pub class: NameClass,
     /// Result of [`is_valid_value`](super::is_valid_value).
     pub value_valid: bool,
@@ -83,7 +84,7 @@ impl DynamicTable {
         self.ring.capacity() + self.entries.capacity() * size_of::<TableEntry>()
     }
 
-    /// Returns the entry at an index; 0 is the newest.
+    /// Returns the entry at an index; 0 is the newest. Returns `None` if the table has fewer entries.
     #[inline]
     pub(crate) fn at(&self, index: usize) -> Option<&TableEntry> {
         self.entries.get(self.entries.len().checked_sub(index + 1)?)
@@ -148,7 +149,7 @@ impl DynamicTable {
     }
 
     /// Inserts a field as the newest entry and evicts the oldest entries as needed. A field larger than the table
-    /// empties it (RFC 7541 §4.4).
+    /// empties it (RFC 7541 §4.4). [`TableEntry`] describes `hash`, `class` and `value_valid`.
     pub(crate) fn insert(&mut self, name: &[u8], value: &[u8], hash: u32, class: NameClass, value_valid: bool) {
         let size = name.len() + value.len();
         if size + ENTRY_OVERHEAD > self.max {

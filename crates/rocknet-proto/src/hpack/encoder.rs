@@ -103,6 +103,7 @@ impl Encoder {
         };
         encode_literal(form, index, name, value, out);
         if form == INCREMENTAL {
+            // The last argument, whether the value is valid, matters only to a decoder.
             self.table.insert(name, value, hash, class, true);
         }
     }

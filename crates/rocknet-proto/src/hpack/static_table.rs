@@ -11,7 +11,7 @@ pub(crate) struct StaticField {
     pub class: NameClass,
 }
 
-/// Returns the field at an index; the first index is 1.
+/// Returns the field at an index from 1 to [`COUNT`]; `None` for another index.
 #[inline]
 pub(crate) fn at(index: usize) -> Option<&'static StaticField> {
     FIELDS.get(index.wrapping_sub(1))

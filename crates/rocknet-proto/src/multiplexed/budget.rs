@@ -77,6 +77,7 @@ const KINDS: usize = Flood::ALL.len();
 /// Counters of one connection, one per [`Flood`].
 #[derive(Debug)]
 pub(crate) struct Budget {
+    /// Frames of each kind that were counted and not forgiven.
     spent: [u16; KINDS],
     /// Time up to which the counters have been replenished.
     since: Milliseconds,

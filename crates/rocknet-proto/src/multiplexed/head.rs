@@ -15,6 +15,7 @@ use crate::request::{Request, RequestIndex};
 /// for all its connections.
 #[derive(Debug, Default)]
 pub struct DecodedHead {
+    /// Names and values of the fields, one after the other.
     bytes: Vec<u8>,
     index: RequestIndex,
     /// Value of Cookie, joined from all Cookie fields of the head (RFC 9113 §8.2.3).
@@ -100,7 +101,7 @@ impl DecodedHead {
 
     /// Returns true if the method of the last request is HEAD, even if the request was refused.
     #[inline]
-    pub(crate) fn is_head(&self) -> bool {
+    pub(crate) fn has_method_head(&self) -> bool {
         self.parts.has(Pseudo::Method) && self.value(Pseudo::Method) == b"HEAD"
     }
 

@@ -216,7 +216,7 @@ fn append(string: StringLiteral<'_>, out: &mut Vec<u8>) -> Result<(), QpackError
         .map_err(|_: ReadError| QpackError::InstructionHuffman)
 }
 
-/// Converts the result of [`Table::insert`].
+/// Converts the result of [`Table::insert`], which is false if the entry is too large.
 fn check_fit(fits: bool) -> Result<(), QpackError> {
     if fits { Ok(()) } else { Err(QpackError::EntryTooLarge) }
 }

@@ -164,7 +164,8 @@ impl Encoder {
         }
     }
 
-    /// Appends one field line. Inserts or duplicates an entry if later sections are likely to refer to it.
+    /// Appends one field line. Inserts or duplicates an entry if later sections are likely to refer to it. The last
+    /// argument of `Table::insert`, whether the value is valid, matters only to a decoder.
     fn encode_field(&mut self, name: &[u8], value: &[u8], section: &mut OpenSection, out: &mut Vec<u8>) {
         let class = NameClass::of(name);
         let static_name = match static_table::find(name, value) {

@@ -11,7 +11,7 @@ pub(super) struct StaticField {
     pub class: NameClass,
 }
 
-/// Returns the field at an index; the first index is 0.
+/// Returns the field at an index from 0 to 98; `None` for another index.
 #[inline]
 pub(super) fn at(index: u64) -> Option<&'static StaticField> {
     FIELDS.get(usize::try_from(index).ok()?)

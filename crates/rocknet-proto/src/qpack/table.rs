@@ -48,7 +48,8 @@ impl Table {
         self.fields.at(usize::try_from(position).ok()?)
     }
 
-    /// Returns the entry at an index relative to the newest entry. Instructions use such indices (RFC 9204 §3.2.5).
+    /// Returns the entry at an index relative to the newest entry; `None` if the table has fewer entries. Instructions
+    /// use such indices (RFC 9204 §3.2.5).
     pub(super) fn newest(&self, relative: u64) -> Option<&TableEntry> {
         self.fields.at(usize::try_from(relative).ok()?)
     }
@@ -66,6 +67,7 @@ impl Table {
 
     /// Inserts a field and evicts the oldest entries as needed, even those that are still referred to: an encoder calls
     /// [`has_room`](Self::has_room) first. Returns false, without a change, if the field is larger than the capacity.
+    /// [`TableEntry`] describes `hash`, `class` and `value_valid`.
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8], hash: u32, class: NameClass, value_valid: bool) -> bool {
         if name.len() + value.len() + ENTRY_OVERHEAD > self.capacity() {
             return false;

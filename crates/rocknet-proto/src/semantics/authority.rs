@@ -131,10 +131,11 @@ fn name_kind(host: &[u8]) -> Option<HostKind> {
         }
         label_start = at + 1;
     }
-    // The label after a trailing dot is empty and denotes the DNS root. An empty host is invalid.
+    // The label after a trailing dot is empty and denotes the DNS root, so the label before it counts as the last.
     if label_start < host.len() {
         last_label = &host[label_start..];
     }
+    // Only an empty host has an empty last label.
     if last_label.is_empty() || last_label.len() > MAX_LABEL {
         return None;
     }
@@ -165,7 +166,7 @@ fn is_number(label: &[u8]) -> bool {
     }
 }
 
-/// Parses an IPv6 address without its brackets.
+/// Parses an IPv6 address without its brackets; `None` for other bytes.
 fn ipv6(address: &[u8]) -> Option<Ipv6Addr> {
     std::str::from_utf8(address).ok()?.parse().ok()
 }

@@ -102,6 +102,7 @@ pub fn if_range(value: &[u8], validators: &Validators<'_>) -> bool {
     }
 }
 
+/// Parses the value of a date field; `None` if the field is missing or invalid.
 fn parse_date(value: Option<&[u8]>) -> Option<u64> {
     date::parse(list::trim(value?))
 }

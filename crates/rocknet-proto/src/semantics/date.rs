@@ -49,7 +49,7 @@ pub fn parse(date: &[u8]) -> Option<u64> {
     }
 }
 
-/// Parses the form `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Parses the form `Sun, 06 Nov 1994 08:49:37 GMT`. Fails as [`parse`] does.
 fn parse_imf_fixdate(date: &[u8]) -> Option<u64> {
     if date.len() != DATE_LENGTH || &date[3..5] != b", " || date[7] != b' ' || date[11] != b' ' || date[16] != b' ' {
         return None;
@@ -67,7 +67,7 @@ fn parse_imf_fixdate(date: &[u8]) -> Option<u64> {
     )
 }
 
-/// Parses the form `Sunday, 06-Nov-94 08:49:37 GMT`. `comma` is the position of the comma.
+/// Parses the form `Sunday, 06-Nov-94 08:49:37 GMT`. `comma` is the position of the comma. Fails as [`parse`] does.
 fn parse_rfc850(date: &[u8], comma: usize) -> Option<u64> {
     let day_of_week = DAY_NAMES.iter().position(|name| name.as_bytes() == &date[..comma])?;
     let rest = &date[comma..];
@@ -92,7 +92,7 @@ fn parse_rfc850(date: &[u8], comma: usize) -> Option<u64> {
     )
 }
 
-/// Parses the form `Sun Nov  6 08:49:37 1994`.
+/// Parses the form `Sun Nov  6 08:49:37 1994`. Fails as [`parse`] does.
 fn parse_asctime(date: &[u8]) -> Option<u64> {
     if date.len() != "Sun Nov  6 08:49:37 1994".len()
         || date[3] != b' '
@@ -117,7 +117,7 @@ fn parse_asctime(date: &[u8]) -> Option<u64> {
     )
 }
 
-/// Validates a date and returns its Unix time; `clock` is `hh:mm:ss`, eight bytes.
+/// Returns the Unix time of a date; `None` if the date is impossible. `clock` is `hh:mm:ss`, eight bytes.
 fn unix_seconds(day_of_week: usize, year: u64, month: u64, day: u64, clock: &[u8]) -> Option<u64> {
     if clock[2] != b':' || clock[5] != b':' {
         return None;

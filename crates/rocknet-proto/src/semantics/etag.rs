@@ -27,7 +27,7 @@ pub struct EntityTag<'a> {
 }
 
 impl<'a> EntityTag<'a> {
-    /// Parses `"opaque"` or `W/"opaque"`, without surrounding bytes.
+    /// Parses `"opaque"` or `W/"opaque"`, without surrounding bytes; `None` for other bytes.
     pub fn parse(tag: &'a [u8]) -> Option<EntityTag<'a>> {
         let (quoted, weak) = match tag.strip_prefix(b"W/") {
             Some(rest) => (rest, true),

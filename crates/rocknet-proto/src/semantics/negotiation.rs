@@ -51,7 +51,7 @@ impl Coding {
         }
     }
 
-    /// Returns the coding of a name in `Accept-Encoding`, in any case.
+    /// Returns the coding of a name in `Accept-Encoding`, in any case; `None` if the server cannot send the coding.
     fn from_name(name: &[u8]) -> Option<Coding> {
         // `x-gzip` is an alias of `gzip` (RFC 9110 §8.4.1.3).
         let names: [(&[u8], Coding); 5] = [

@@ -89,7 +89,8 @@ pub fn parse(value: &[u8], length: u64) -> Ranges {
         ranges.push(range);
     }
     match ranges[..] {
-        // A suffix of an empty representation is satisfiable, but Content-Range cannot express it.
+        // A value without ranges is malformed. A suffix of an empty representation is satisfiable, but Content-Range
+        // cannot express it.
         [] if specs == 0 || satisfiable => Ranges::Whole,
         [] => Ranges::Unsatisfiable,
         [only] => Ranges::One(only),
@@ -97,7 +98,7 @@ pub fn parse(value: &[u8], length: u64) -> Ranges {
     }
 }
 
-/// Returns the ranges after `bytes=`; the unit is case-insensitive.
+/// Returns the ranges after `bytes=`; `None` for another unit. The unit is case-insensitive.
 fn range_set(value: &[u8]) -> Option<&[u8]> {
     let (unit, set) = value.split_at_checked("bytes=".len())?;
     unit.eq_ignore_ascii_case(b"bytes=").then_some(set)
@@ -113,7 +114,8 @@ enum Spec {
 }
 
 impl Spec {
-    /// Parses `int-range = first-pos "-" [ last-pos ]` or `suffix-range = "-" suffix-length`.
+    /// Parses `int-range = first-pos "-" [ last-pos ]` or `suffix-range = "-" suffix-length`; `None` for other bytes,
+    /// and for a last position before the first.
     fn parse(spec: &[u8]) -> Option<Spec> {
         let dash = memchr::memchr(b'-', spec)?;
         match (&spec[..dash], &spec[dash + 1..]) {
@@ -155,7 +157,8 @@ impl Spec {
     }
 }
 
-/// Parses `1*DIGIT`. A number above 64 bits becomes `u64::MAX`, which is also beyond the end of any representation.
+/// Parses `1*DIGIT`; `None` for other bytes. A number above 64 bits becomes `u64::MAX`, which is also beyond the end of
+/// any representation.
 fn position(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;

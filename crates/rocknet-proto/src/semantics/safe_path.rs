@@ -247,6 +247,7 @@ fn percent_decode(raw: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
     Ok(Cow::Owned(decoded))
 }
 
+/// Returns the value of a hexadecimal digit; `None` for another byte.
 fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }

@@ -14,6 +14,7 @@ impl Weight {
     pub(super) const ONE: Weight = Weight(1001);
 
     /// Parses `q=` and a qvalue: `0` or `1` with up to three decimals, which must be zero after `1` (RFC 9110 §12.4.2).
+    /// Returns `None` for other bytes.
     pub(super) fn parse_parameter(parameter: &[u8]) -> Option<Weight> {
         let (name, value) = parameter.split_at_checked(2)?;
         if !name.eq_ignore_ascii_case(b"q=") {

@@ -110,6 +110,7 @@ fn bodies() -> impl Strategy<Value = (Vec<Vec<u8>>, bool)> {
     )
 }
 
+/// Returns the length of a body if it is announced.
 fn length_of(content: &[Vec<u8>], announced: bool) -> Length {
     if announced {
         Length::Exact(content.concat().len() as u64)

@@ -26,18 +26,18 @@ fn respond(mut connection: ServerConnection, status: Status, length: Length, clo
     let mut out = Vec::new();
     assert_eq!(encode_head(&mut out, framing, status, NO_FIELDS), Ok(()));
     // The data is longer than an announced length of 2. A body of unknown length accepts it; the output is discarded.
-    let forbidden = connection.encode_data(b"more than two", &mut Vec::new());
+    let long_data = connection.encode_data(b"more than two", &mut Vec::new());
     if framing.has_body {
         let expected = if framing.content_length.is_some() {
             Err(EncodeError::BodyTooLong)
         } else {
             Ok(())
         };
-        assert_eq!(forbidden, expected);
+        assert_eq!(long_data, expected);
         assert_eq!(connection.encode_data(b"hi", &mut out), Ok(()));
         assert_eq!(connection.encode_data(b"", &mut out), Ok(()));
     } else {
-        assert_eq!(forbidden, Err(EncodeError::BodyForbidden));
+        assert_eq!(long_data, Err(EncodeError::BodyForbidden));
     }
     let next = connection.finish(&mut out);
     (String::from_utf8(out).expect("heads in these rows are ASCII"), next)

@@ -246,9 +246,9 @@ const NARROW: Config = Config {
 #[test]
 fn released_bytes_reopen_windows() {
     let mut upload = Upload::new(&NARROW);
-    let (full, stream) = (frame(DATA, 0, 1, vec![b'x'; 16_000]), upload.stream);
+    let (piece, stream) = (frame(DATA, 0, 1, vec![b'x'; 16_000]), upload.stream);
     for round in 0..4 {
-        let received = upload.receive(&full);
+        let received = upload.receive(&piece);
         assert!(
             matches!(received.event, ConnectionEvent::Data { .. }),
             "{round}: {received:?}"
@@ -260,9 +260,9 @@ fn released_bytes_reopen_windows() {
     upload.connection.release(stream, 3000, &mut upload.out);
     assert_eq!(upload.sent(), [window(1, 33_000), window(0, 33_000)].concat());
     for _ in 0..2 {
-        assert!(matches!(upload.receive(&full).event, ConnectionEvent::Data { .. }));
+        assert!(matches!(upload.receive(&piece).event, ConnectionEvent::Data { .. }));
     }
-    let received = upload.receive(&full);
+    let received = upload.receive(&piece);
     assert!(matches!(received.event, ConnectionEvent::Closed { .. }), "{received:?}");
     assert!(upload.sent().ends_with(&[0, 0, 0, ErrorCode::FlowControlError as u8]));
 }
@@ -332,9 +332,9 @@ fn unreleased_bytes_are_returned_to_the_connection_window() {
     // The server resets the stream, the server discards the body, the client resets the stream, or the response ends.
     for way in 0..4 {
         let mut upload = Upload::new(&NARROW);
-        let full = frame(DATA, 0, 1, vec![b'x'; 16_000]);
+        let piece = frame(DATA, 0, 1, vec![b'x'; 16_000]);
         for _ in 0..3 {
-            assert!(matches!(upload.receive(&full).event, ConnectionEvent::Data { .. }));
+            assert!(matches!(upload.receive(&piece).event, ConnectionEvent::Data { .. }));
         }
         let stream = upload.stream;
         match way {

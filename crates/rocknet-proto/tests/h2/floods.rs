@@ -361,7 +361,7 @@ fn indexed_fields_are_not_expanded() {
         "{}",
         attack.head.bytes().len()
     );
-    let more = [&[0x80 | 62; 3000][..]].concat();
+    let more = vec![0x80 | 62; 3000];
     let error = attack.send(&frame(HEADERS, 5, 3, &more));
     assert_eq!(error.map(ConnectionError::code), Some(ErrorCode::EnhanceYourCalm));
 }

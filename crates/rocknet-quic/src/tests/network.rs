@@ -87,12 +87,12 @@ impl Network {
         }
     }
 
-    /// Returns the time of the next arrival.
+    /// Returns the time of the next arrival; `None` if no datagram is on its way.
     pub fn next_arrival(&self) -> Option<Instant> {
         self.in_flight.first_key_value().map(|(&(arrival, _), _)| arrival)
     }
 
-    /// Returns the next datagram that has arrived.
+    /// Returns the next datagram that has arrived, with the side that it is sent to.
     pub fn receive(&mut self, now: Instant) -> Option<(Side, BytesMut)> {
         let first = self.in_flight.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())

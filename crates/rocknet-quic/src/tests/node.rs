@@ -118,7 +118,7 @@ impl Node {
         }
     }
 
-    /// Returns the time of the next timer.
+    /// Returns the time of the next timer; `None` if no timer is set.
     pub fn timeout(&mut self) -> Option<Instant> {
         self.connection.as_mut()?.poll_timeout()
     }
@@ -132,5 +132,6 @@ pub fn endpoint(
 ) -> Endpoint {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_be_bytes());
+    // `true` permits path MTU discovery.
     Endpoint::new(Arc::new(config), server, true, Some(bytes))
 }

@@ -49,7 +49,7 @@ impl ServerConnection {
         }
     }
 
-    /// Reads a complete block.
+    /// Reads a complete block on the stream `number`. `end_stream` is true if the block ends the request.
     fn read_block(
         &mut self,
         context: &mut Context<'_>,
@@ -86,7 +86,7 @@ impl ServerConnection {
         self.read_request(context, number, end_stream, block)
     }
 
-    /// Reads the head of a new request.
+    /// Reads the head of a new request. `end_stream` is true if the request has neither a body nor trailers.
     #[inline]
     fn read_request(&mut self, context: &mut Context<'_>, number: u32, end_stream: bool, block: &[u8]) -> FrameResult {
         let mut sink = context.head.begin(context.limits, BlockKind::Request);
@@ -103,7 +103,7 @@ impl ServerConnection {
             self.config.stream_window,
         );
         let finished = sink.finish_request(Version::Http2);
-        stream.is_head = context.head.is_head();
+        stream.is_head = context.head.has_method_head();
         let info = match finished {
             Ok(info) => info,
             Err(RequestHeadError::Malformed(malformed)) => return self.reject(context, number, malformed.into()),

@@ -21,6 +21,7 @@ pub(super) struct OpenBlock {
     pub end_stream: bool,
     /// Stream that HEADERS makes this stream depend on, if any.
     pub dependency: Option<Dependency>,
+    /// Part of the block that has arrived.
     bytes: Vec<u8>,
     /// Number of CONTINUATION frames received so far.
     continuations: u16,

@@ -42,7 +42,7 @@ impl ServerConnection {
         let is_empty = stream.queued == 0;
         self.streams.queued += size;
         if is_empty && end {
-            self.write_data_header(id, 0, true, out);
+            self.write_data_header(id, 0, end, out);
         } else if size > 0 {
             self.streams.reschedule(id);
         }
@@ -93,9 +93,9 @@ impl ServerConnection {
         })
     }
 
-    /// Writes the header of a DATA frame and subtracts its payload from the window of the connection and, unless the
-    /// frame ends the response, of the stream. The caller has already subtracted it from the queued bytes. Nothing else
-    /// may be written before the payload.
+    /// Writes the header of a DATA frame with a payload of `length` bytes, which ends the response if `end` is true.
+    /// Subtracts the payload from the window of the connection and, unless the frame ends the response, of the stream.
+    /// The caller has already subtracted it from the queued bytes. Nothing else may be written before the payload.
     #[inline]
     pub(super) fn write_data_header(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
         self.send_window.consume(length);

@@ -41,6 +41,7 @@ impl ServerConnection {
             return Err(SendError::OutOfOrder);
         }
         let fields = check_fields(fields)?;
+        // An interim head does not end the stream.
         let frame = BlockFrame::headers(id.number, false, out);
         self.encoder.begin_block(out);
         encode_status(status, out);
@@ -119,8 +120,9 @@ impl ServerConnection {
         let available = stream.send_window.available().min(self.send_window.available());
         // Lower numbers are more urgent (RFC 9218 §4.1).
         let urgency = stream.priority.urgency;
-        let sends_now = body_size <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
-            && self.streams.scheduler.urgency().is_none_or(|next| next >= urgency);
+        let max_frame = u64::from(self.client.max_frame_size.min(super::DATA_MAX));
+        let is_preceded = self.streams.scheduler.urgency().is_some_and(|next| next < urgency);
+        let sends_now = body_size <= available.min(max_frame) && !is_preceded;
         // The frame size is known in advance unless the block must begin with a table size or needs CONTINUATION.
         if self.encoder.has_sent_table_size() && head.encoded_len() <= self.client.max_frame_size as usize {
             let flags = END_HEADERS | if body_size == 0 { END_STREAM } else { 0 };
@@ -137,6 +139,7 @@ impl ServerConnection {
             return Ok(BodyDelivery::Done);
         }
         if sends_now {
+            // The frame ends the response.
             self.write_data_header(id, body_size, true, out);
             return Ok(BodyDelivery::Now);
         }
@@ -193,6 +196,7 @@ impl ServerConnection {
             return Err(SendError::OutOfOrder);
         }
         let trailers = check_fields(trailers)?;
+        // Trailers end the stream.
         let frame = BlockFrame::headers(id.number, true, out);
         self.encoder.begin_block(out);
         self.encode_fields(&trailers, out);

@@ -16,7 +16,8 @@ fn header_bytes(length: usize, kind: FrameType, flags: u8, stream: u32) -> [u8; 
     [a, b, c, kind.number(), flags, s, t, u, v]
 }
 
-/// Appends the header of a DATA frame. Exactly `length` payload bytes must follow.
+/// Appends the header of a DATA frame, which ends the stream if `end` is true. Exactly `length` payload bytes must
+/// follow.
 #[inline]
 pub(crate) fn data_header(stream: u32, length: usize, end: bool, out: &mut Vec<u8>) {
     frame_header(length, FrameType::Data, if end { END_STREAM } else { 0 }, stream, out);
@@ -76,7 +77,7 @@ pub(crate) struct BlockFrame {
 }
 
 impl BlockFrame {
-    /// Starts HEADERS. The caller appends the field block.
+    /// Starts HEADERS, which end the stream if `end_stream` is true. The caller appends the field block.
     pub(crate) fn headers(stream: u32, end_stream: bool, out: &mut Vec<u8>) -> BlockFrame {
         let flags = if end_stream { END_STREAM } else { 0 };
         Self::begin(FrameType::Headers, flags, stream, out)

@@ -31,12 +31,13 @@ impl SlotIndex {
         (number >> 1) as usize & (self.buckets.len() - 1)
     }
 
+    /// Returns the slot of a number; `None` if the map does not have the number.
     #[inline]
     pub(super) fn find(&self, number: u32) -> Option<u16> {
         self.bucket(number).map(|bucket| self.buckets[bucket].1)
     }
 
-    /// Returns the bucket that holds a number.
+    /// Returns the bucket that holds a number; `None` if the map does not have the number.
     #[inline]
     fn bucket(&self, number: u32) -> Option<usize> {
         if self.buckets.is_empty() || number == 0 {

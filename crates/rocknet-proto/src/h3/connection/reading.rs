@@ -211,7 +211,7 @@ impl ServerConnection {
             return Ok((!is_discarded).then_some(ConnectionEvent::Trailers));
         }
         let found = sink.finish_request(Version::Http3);
-        stream.is_head = context.head.is_head();
+        stream.is_head = context.head.has_method_head();
         let has_length = found
             .as_ref()
             .is_ok_and(|info| info.content_length.is_some_and(|length| length > 0));
@@ -283,8 +283,8 @@ impl ServerConnection {
         Ok(Some(ConnectionEvent::Reset { error, is_pending }))
     }
 
-    /// Returns a stream whose field section can be decoded now. The caller calls [`receive`](Self::receive) for it,
-    /// with the bytes that it has kept.
+    /// Returns a stream whose field section was blocked and can be decoded now; `None` if there is no such stream. The
+    /// caller calls [`receive`](Self::receive) for it, with the bytes that it has kept.
     pub fn next_unblocked(&self) -> Option<StreamId> {
         self.streams
             .iter()

@@ -3,11 +3,11 @@
 
 use super::{DecodedHead, HeadInfo, HeadParts, HeadSink, RequestHeadError};
 use crate::bytes::{TARGET, all, find_target_end, is_token};
+use crate::decimal;
 use crate::fields::{ByteSpan, KnownField, KnownFieldSet};
 use crate::h1::Refusal;
 use crate::h1::authority;
 use crate::h1::body_reader::FORBIDDEN_TRAILERS;
-use crate::h1::framing::digits;
 use crate::hpack::Pseudo;
 use crate::limits::Limits;
 use crate::method::Method;
@@ -211,7 +211,7 @@ fn read_special_fields(
     }
     let mut info = HeadInfo::default();
     if let Some(length) = fields.get(KnownField::ContentLength) {
-        let length = digits(length).filter(|_| !fields.is_repeated(KnownField::ContentLength));
+        let length = decimal::parse(length).filter(|_| !fields.is_repeated(KnownField::ContentLength));
         info.content_length = Some(length.ok_or(Malformed::ContentLength)?);
     }
     for expectation in fields.get_all(KnownField::Expect) {
