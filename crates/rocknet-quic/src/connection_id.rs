@@ -124,9 +124,9 @@ impl ConnectionIdGenerator for Generator {
 
     /// Called only for a short header whose connection ID belongs to no connection of this worker. An accepted ID makes
     /// `quinn-proto` send a stateless reset; the datagram of a rejected ID is dropped. An ID that the server has not
-    /// issued is rejected. If the ID names another worker of this process, it is rejected, and the owner is recorded, so
-    /// that the datagram can be forwarded instead. The ID of a worker that no longer exists, or of another process, is
-    /// accepted, because nothing could receive the datagram: the endpoint has already passed on datagrams for older
+    /// issued is rejected. If the ID names another worker of this process, it is rejected, and the owner is recorded,
+    /// so that the datagram can be forwarded instead. The ID of a worker that no longer exists, or of another process,
+    /// is accepted, because nothing could receive the datagram: the endpoint has already passed on datagrams for older
     /// processes that still run, and a process that was replaced reads no datagrams of its successor.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {

@@ -54,8 +54,8 @@ impl Mailbox {
 }
 
 impl Shared {
-    /// Sends datagrams. Returns true if the socket has accepted them all; otherwise `waker` is woken when the socket may
-    /// accept more. Datagrams that cannot be sent because of an error count as accepted, as if the network had lost
+    /// Sends datagrams. Returns true if the socket has accepted them all; otherwise `waker` is woken when the socket
+    /// may accept more. Datagrams that cannot be sent because of an error count as accepted, as if the network had lost
     /// them.
     pub fn send(&self, waker: &Waker, transmit: &mut Transmit<'_>) -> bool {
         match self.socket.borrow().try_send(transmit) {

@@ -43,8 +43,8 @@ pub struct SelectedConfig {
     pub context: Arc<dyn Any + Send + Sync>,
 }
 
-/// Properties of a handshake whose configuration has been chosen. A property is `None` if the client sent no such value,
-/// or if the handshake has not determined it yet.
+/// Properties of a handshake whose configuration has been chosen. A property is `None` if the client sent no such
+/// value, or if the handshake has not determined it yet.
 #[derive(Clone)]
 pub struct HandshakeInfo {
     /// Value that belongs to the chosen configuration.

@@ -58,8 +58,8 @@ impl ClientSettings {
                 ENABLE_CONNECT_PROTOCOL | NO_RFC7540_PRIORITIES => {
                     parse_flag(value)?;
                 }
-                // Unknown settings, and MAX_HEADER_LIST_SIZE, which is advisory (RFC 9113 §10.5.1). A client can reset a
-                // stream whose response head is too large.
+                // Unknown settings, and MAX_HEADER_LIST_SIZE, which is advisory (RFC 9113 §10.5.1). A client can reset
+                // a stream whose response head is too large.
                 _ => {}
             }
         }

@@ -19,8 +19,8 @@ pub(crate) trait FieldSink {
     fn buffer(&mut self) -> &mut Vec<u8>;
 
     /// Called after a field was appended: its name at `name_start`, and its value from `value_start` to the end of the
-    /// buffer. `value_valid` is the result of [`is_valid_value`]. While the sink is full, it gets only fields that enter
-    /// the dynamic table.
+    /// buffer. `value_valid` is the result of [`is_valid_value`]. While the sink is full, it gets only fields that
+    /// enter the dynamic table.
     fn field(&mut self, class: NameClass, value_valid: bool, name_start: usize, value_start: usize);
 
     /// Returns whether the sink drops all further fields, so that most of them need not be appended.
