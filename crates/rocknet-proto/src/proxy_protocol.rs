@@ -275,6 +275,7 @@ fn array_at<const N: usize>(block: &[u8], at: usize) -> [u8; N] {
     all
 }
 
+/// Returns the number of 16 bits at an offset, in network byte order.
 fn u16_at(block: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(array_at(block, at))
 }

@@ -310,6 +310,7 @@ fn fields(fields: Fields<'_>) -> String {
         .collect()
 }
 
+/// Returns bytes as text, in which bytes other than printable ASCII are escaped.
 fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }

@@ -102,18 +102,22 @@ impl Streams {
         }
     }
 
+    /// Returns the number of open streams.
     pub(crate) fn live(&self) -> usize {
         usize::from(self.live)
     }
 
+    /// Returns the number of streams whose response has not ended.
     pub(crate) fn pending_responses(&self) -> usize {
         usize::from(self.pending_responses)
     }
 
+    /// Returns the number of open streams that the client opened.
     pub(crate) fn client_initiated(&self) -> usize {
         usize::from(self.client_initiated)
     }
 
+    /// Returns the memory used, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<OpenStream>()
             + self.slot_index.memory()

@@ -109,6 +109,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
+    /// Returns the number of open streams.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
@@ -145,10 +146,12 @@ impl Streams {
         self.numbers.iter().map(|&number| StreamId(number)).zip(&self.streams)
     }
 
+    /// Returns the number of streams whose request was reported and whose response has not ended.
     pub fn pending_responses(&self) -> usize {
         self.streams.iter().filter(|stream| stream.is_pending()).count()
     }
 
+    /// Returns the memory used, in bytes.
     pub fn memory(&self) -> usize {
         let sections: usize = self.streams.iter().map(|stream| stream.section.capacity()).sum();
         self.numbers.capacity() * size_of::<u64>() + self.streams.capacity() * size_of::<RequestStream>() + sections

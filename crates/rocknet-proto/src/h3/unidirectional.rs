@@ -65,6 +65,7 @@ pub(crate) struct Unidirectional {
 }
 
 impl Unidirectional {
+    /// Returns the memory used, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.streams.capacity() * size_of::<(u64, StreamType)>() + self.payload.capacity()
     }

@@ -43,6 +43,7 @@ impl Decoder {
         }
     }
 
+    /// Returns the memory used, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.table.memory()
     }

@@ -36,6 +36,7 @@ impl Encoder {
         }
     }
 
+    /// Returns the memory used, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.table.memory()
     }

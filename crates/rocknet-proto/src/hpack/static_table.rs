@@ -63,6 +63,7 @@ static FIELDS: [StaticField; COUNT] = {
     fields
 };
 
+/// Does the work of [`NameClass::of`] at compile time.
 const fn classify(name: &[u8]) -> NameClass {
     let mut position = 0;
     while position < Pseudo::ALL.len() {
@@ -82,6 +83,7 @@ const fn classify(name: &[u8]) -> NameClass {
     NameClass::Other
 }
 
+/// Compares bytes. The operator `==` is not available at compile time.
 const fn is_equal(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;

@@ -130,6 +130,7 @@ impl DecodedHead {
         self.parts.has(Pseudo::Protocol).then(|| self.value(Pseudo::Protocol))
     }
 
+    /// Returns the value of a pseudo-header field; empty if the head does not have the field.
     fn value(&self, pseudo: Pseudo) -> &[u8] {
         self.parts.pseudo[pseudo as usize].of(&self.bytes)
     }

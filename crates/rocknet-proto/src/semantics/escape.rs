@@ -44,6 +44,7 @@ pub fn path(decoded: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends a byte in percent-encoding.
 fn percent(byte: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]]);

@@ -90,6 +90,7 @@ impl BlockFrame {
         frame
     }
 
+    /// Appends room for the frame header.
     fn begin(kind: FrameType, flags: u8, stream: u32, out: &mut Vec<u8>) -> BlockFrame {
         let start = out.len();
         out.extend_from_slice(&[0; HEADER_SIZE]);

@@ -21,6 +21,7 @@ impl SlotIndex {
         }
     }
 
+    /// Returns the memory used, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.buckets.capacity() * size_of::<(u32, u16)>()
     }
@@ -53,6 +54,7 @@ impl SlotIndex {
         }
     }
 
+    /// Adds a number, which the map must not have yet.
     #[inline]
     pub(super) fn insert(&mut self, number: u32, slot: u16) {
         if self.used * 2 >= self.buckets.len() {
