@@ -6,13 +6,15 @@
 mod endpoint;
 mod endpoints;
 mod error;
+mod permission;
 mod reply;
 mod request;
 
 pub use crate::level::{Level, LogLevel, LogLevelChange};
-pub use endpoint::{Endpoint, GrantedPermission, Input, Method, Permission};
+pub use endpoint::{Endpoint, Input, Method};
 pub use endpoints::ENDPOINTS;
 pub use error::{ApiError, TAKEN_OVER};
+pub use permission::{GrantedPermission, Permission};
 pub use reply::{Done, Reply};
 pub use request::Request;
 

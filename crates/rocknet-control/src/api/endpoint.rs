@@ -1,8 +1,9 @@
 //! Method, path and permission of a kind of request.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::error::ApiError;
+use super::permission::Permission;
 use super::request::Request;
 
 /// Method of a request.
@@ -25,25 +26,6 @@ impl Method {
             Method::Put => "PUT",
         }
     }
-}
-
-/// Permission of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Permission {
-    /// Permits requests that change nothing and whose replies contain no secrets.
-    Read,
-    /// Permits every request.
-    Full,
-}
-
-/// Permission that the credentials of a request give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct GrantedPermission {
-    /// Permission.
-    pub permission: Permission,
 }
 
 /// Variable parts of a request.

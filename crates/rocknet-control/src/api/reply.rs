@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::endpoint::GrantedPermission;
+use super::permission::GrantedPermission;
 use crate::certificate::CertificateSummary;
 use crate::config::{Change, Checked, ConfigState, ConfigText, Finding, Saved};
 use crate::dashboard::DashboardLink;

@@ -12,7 +12,7 @@ use crate::upgrade::UpgradeOrder;
 use crate::upstream::UpstreamAddress;
 #[cfg(doc)]
 use {
-    super::{OPEN_API, endpoint::GrantedPermission, reply::Done},
+    super::{OPEN_API, permission::GrantedPermission, reply::Done},
     crate::certificate::CertificateSummary,
     crate::config::{Change, Checked, ConfigState, ConfigText, Saved},
     crate::dashboard::DashboardLink,

@@ -20,7 +20,7 @@ use super::event::PhpEvent;
 use super::installed::{self, Installed, Sapi};
 use super::pool::{self, PhpProgram, Pool};
 use super::report::PoolProgress;
-use super::{PhpSockets, manager, missing_message};
+use super::{PhpSockets, missing_message};
 use crate::accounts::Process;
 use stderr::{Run, StderrTail};
 
@@ -194,8 +194,9 @@ impl FpmProcess {
         self.sockets.set_progress(&self.socket, progress);
     }
 
-    /// Starts a new process at once, for an operator, even if one has stopped it before. The old one completes its requests; new requests wait in the
-    /// backlog of the socket, which stays open. A php-cgi has no graceful stop, so its requests are cut.
+    /// Starts a new process at once, for an operator, even if one has stopped it before. The old one completes its
+    /// requests; new requests wait in the backlog of the socket, which stays open. A php-cgi has no graceful stop, so
+    /// its requests are cut.
     pub fn restart(&mut self) {
         match std::mem::replace(&mut self.state, FpmState::Waiting(Instant::now())) {
             FpmState::Running { process, .. } => {
@@ -204,7 +205,7 @@ impl FpmProcess {
             }
             FpmState::Waiting(_) => {}
             FpmState::Stopped => {
-                tracing::info!("PHP {} is started by request", manager::name(&self.pool));
+                tracing::info!("PHP {} is started by request", self.pool.name());
                 // Requests wait for the new process from now on.
                 self.sockets.set_failure(&self.socket, None);
                 self.failures = 0;
@@ -214,8 +215,8 @@ impl FpmProcess {
         }
     }
 
-    /// Ends the process once its requests are complete, for an operator. Other requests fail at once, with a reason that
-    /// names the command to start it again. The processes of a php-cgi are cut, because it has no graceful stop.
+    /// Ends the process once its requests are complete, for an operator. Other requests fail at once, with a reason
+    /// that names the command to start it again. The processes of a php-cgi are cut, because it has no graceful stop.
     pub fn halt(&mut self) {
         match std::mem::replace(&mut self.state, FpmState::Stopped) {
             FpmState::Running { process, .. } => self.drain(process),
@@ -226,7 +227,7 @@ impl FpmProcess {
                 return;
             }
         }
-        let name = manager::name(&self.pool);
+        let name = self.pool.name();
         tracing::info!("PHP {name} is stopped by request");
         let reason = format!("PHP {name} was stopped by request; `rocknet php --start {name}` starts it");
         self.sockets.set_failure(&self.socket, Some(reason));

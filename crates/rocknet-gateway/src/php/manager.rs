@@ -123,7 +123,7 @@ impl PhpManager {
         let known = state.pools.iter().chain(&pools);
         self.sockets.set_names(
             known
-                .map(|(number, known)| (pool::socket(&folder, *number), name(known)))
+                .map(|(number, known)| (pool::socket(&folder, *number), known.name()))
                 .collect(),
         );
         Ok(PhpPlan(pools))
@@ -155,7 +155,7 @@ impl PhpManager {
             let socket = pool::socket(running.folder.path(), *number);
             let progress = self.sockets.progress(&socket);
             PoolReport {
-                name: name(pool),
+                name: pool.name(),
                 version: pool.program.version(),
                 user: pool.user.clone(),
                 is_ready: progress.is_ready,
@@ -194,7 +194,7 @@ impl PhpManager {
         let Some(running) = &state.running else {
             return 0;
         };
-        let named = state.pools.iter().filter(|(_, pool)| name(pool) == wanted);
+        let named = state.pools.iter().filter(|(_, pool)| pool.name() == wanted);
         named
             .filter(|(number, _)| {
                 let socket = pool::socket(running.folder.path(), *number);
@@ -258,15 +258,6 @@ impl Drop for RunningSupervisor {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-    }
-}
-
-/// Returns the name of a pool for operators.
-pub(super) fn name(pool: &Pool) -> String {
-    let version = pool.program.version();
-    match &pool.user {
-        Some(user) => format!("{version}@{user}"),
-        None => version,
     }
 }
 

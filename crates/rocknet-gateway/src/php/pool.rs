@@ -35,6 +35,17 @@ pub struct Pool {
     pub drain_timeout: Duration,
 }
 
+impl Pool {
+    /// Returns the name of the pool for operators.
+    pub fn name(&self) -> String {
+        let version = self.program.version();
+        match &self.user {
+            Some(user) => format!("{version}@{user}"),
+            None => version,
+        }
+    }
+}
+
 /// Program of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PhpProgram {

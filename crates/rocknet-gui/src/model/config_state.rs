@@ -1,4 +1,4 @@
-//! Edits of the configuration by other programs: what the files have and the server has not loaded yet.
+//! Edits of the configuration by other programs that the server has not loaded yet.
 
 use rocknet_control::config::ConfigState;
 

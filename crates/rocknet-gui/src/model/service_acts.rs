@@ -74,8 +74,8 @@ impl Model {
         self.tell(text, false);
     }
 
-    /// Returns the job of the button of a page about services: drains or enables the selected server, restarts or starts
-    /// the selected pool, or starts or stops the selected database.
+    /// Returns the job of the button of a page about services: drains or enables the selected server, restarts or
+    /// starts the selected pool, or starts or stops the selected database.
     pub(super) fn switch_service(&mut self) -> Vec<Effect> {
         let Some(key) = self.selected.get(&(self.page as u8)).cloned() else {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! Properties of a connection that are queried with the state of its server: its permission, and whether the files of the
-//! configuration are loaded.
+//! Properties of a connection that are queried with the state of its server: its permission, and whether the files of
+//! the configuration are loaded.
 
 use rocknet_control::ClientError;
 use rocknet_control::api::{GrantedPermission, Permission, Request};

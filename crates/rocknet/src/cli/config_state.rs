@@ -77,7 +77,7 @@ fn compare(main: &Path, watched: &WatchedFiles, loaded: &BTreeMap<PathBuf, Strin
     };
     let files = rocknet_config::files(main, watched);
     if files.is_empty() {
-        // The names of sites are unknown, so none is listed as removed.
+        // The names of sites are unknown, so no site is listed as removed.
         state.not_loaded = vec![main.to_owned()];
         state.unreadable = ProcessEnvironment.read(main).err().map(|error| error.to_string());
         return state;

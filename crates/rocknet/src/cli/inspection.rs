@@ -23,9 +23,9 @@ pub fn is_inspection(request: &Request) -> bool {
     )
 }
 
-/// Starts the thread that carries out a request and replies to it. `loaded` and `states` are the revisions of the loaded
-/// files, and the last comparison with the files on disk. If the thread cannot be started, the client gets
-/// an error.
+/// Starts the thread that carries out a request and replies to it. `loaded` and `states` are the revisions of the
+/// loaded files, and the last comparison with the files on disk. If the thread cannot be started, the client gets an
+/// error.
 pub fn start(
     request: ControlRequest,
     server: &Server,

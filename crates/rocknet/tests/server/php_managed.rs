@@ -145,8 +145,8 @@ fn pools_are_listed_and_restarted() {
     assert!(has_exited(master));
 }
 
-/// A stopped pool completes its request in progress, refuses others at once with the reason, and serves again once it is
-/// started. A reload that keeps its settings does not start it.
+/// A stopped pool completes its request in progress, refuses others at once with the reason, and serves again once it
+/// is started. A reload that keeps its settings does not start it.
 #[test]
 fn a_pool_is_stopped_and_started() {
     let server = started("php = \"auto\"");
