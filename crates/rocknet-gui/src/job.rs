@@ -1,5 +1,6 @@
 //! Jobs for the worker thread, and its reports.
 
+mod file_config;
 mod services;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::elsewhere::Elsewhere;
 use crate::theme::ColorScheme;
 use crate::ways::{Starter, Ways};
 
+pub use file_config::{FileConfig, FileFinding, FileSite};
 pub use services::{
     Database, DatabaseKind, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, ServiceJob, SiteUse, Trust,
     TrustStore, UnitAction, UpstreamReport,
@@ -201,6 +203,8 @@ pub enum Report {
     /// Permission of the connection.
     Permission(Permission),
     Absent(Absence),
+    /// Configuration of a server that is stopped, once it has changed.
+    FileConfig(Box<FileConfig>),
     /// A server is being started.
     Starting,
     StartFailed(StartFailure),

@@ -40,7 +40,7 @@ use rocknet_control::samples::SampleHistory;
 
 use crate::act::{Act, CertificateView, PageName, Span};
 use crate::elsewhere::Elsewhere;
-use crate::job::{Absence, Job, Query};
+use crate::job::{Absence, FileConfig, Job, Query};
 use crate::theme::{ColorScheme, Theme};
 use crate::ways::{Starter, Ways};
 use crate::words::Words;
@@ -90,6 +90,8 @@ pub struct Model {
     starter: Option<Starter>,
     /// Preference of the desktop for dark or light windows.
     pub desktop: Option<ColorScheme>,
+    /// Configuration as its files had it when no server ran.
+    pub file_config: Option<FileConfig>,
     /// Files of the configuration, compared with what the server has loaded.
     config_state: Option<ConfigState>,
     /// Permission of the connection; `None` if it is not known, such as that of an older server.
@@ -146,6 +148,7 @@ impl Model {
             ways: Ways::default(),
             starter: None,
             desktop: None,
+            file_config: None,
             config_state: None,
             permission: None,
             status: None,

@@ -11,6 +11,7 @@ mod edit_text;
 mod edit_website;
 mod history;
 mod logs;
+mod offline;
 mod permission;
 mod php;
 mod place;
@@ -118,6 +119,7 @@ fn contents(model: &Model) -> Screen {
         _ if model.question() == Some(Question::Leave) => questions::screen(model, &Question::Leave),
         PageName::Settings => return settings::screen(model),
         PageName::Databases => databases::screen(model),
+        PageName::Websites if offline::config(model).is_some() => offline::screen(model),
         _ if !shows_contents(model) => Screen {
             body: Body::Message(states::without_server(model)),
             ..Screen::default()

@@ -7,6 +7,7 @@ mod connection;
 mod control;
 mod desktop;
 mod editor;
+mod file_config;
 mod folders;
 mod launch;
 mod link;
@@ -37,6 +38,7 @@ use crate::job::{Absence, Job, Purpose, Query, Report};
 use crate::ways::Ways;
 use connection::{Places, ServerLink};
 use desktop::SchemeQuery;
+use file_config::FileReader;
 use launch::Launcher;
 use log_stream::{LogStream, StreamEnd};
 use service_state::ServiceState;
@@ -84,6 +86,7 @@ struct Worker {
     /// Process id of the server at the last search for ways; 0 without a server, `None` before the first search.
     looked_for: Option<u32>,
     services: ServiceState,
+    file_reader: FileReader,
 }
 
 impl Worker {
@@ -103,6 +106,7 @@ impl Worker {
             ways: Ways::default(),
             looked_for: None,
             services: ServiceState::default(),
+            file_reader: FileReader::default(),
         }
     }
 

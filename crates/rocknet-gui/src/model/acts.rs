@@ -75,7 +75,9 @@ impl Model {
                 root.map_or(Vec::new(), |root| vec![Effect::Job(Job::OpenEditor(root))])
             }
             Act::OpenConfig => {
-                let file = self.status.as_ref().and_then(|status| status.config_file.clone());
+                let served = self.status.as_ref().and_then(|status| status.config_file.clone());
+                let of_stopped = self.file_config.as_ref().filter(|_| !self.link.is_online());
+                let file = of_stopped.map(|config| config.file.clone()).or(served);
                 file.map_or(Vec::new(), |file| open(file.to_string_lossy().into_owned()))
             }
             Act::AddSite => self.add_site(),

@@ -19,6 +19,7 @@ impl Model {
             Report::Connected(socket) => return self.connect(socket),
             Report::Permission(permission) => self.take_permission(permission),
             Report::Absent(absence) => self.lose(absence),
+            Report::FileConfig(config) => self.file_config = Some(*config),
             Report::Starting => self.link = Link::Starting,
             Report::StartFailed(failure) => self.link = Link::StartFailed(failure),
             Report::Refused(command) => {

@@ -120,7 +120,7 @@ fn no_reply_buttons(model: &Model) -> Vec<Button> {
 }
 
 /// Returns the buttons that start a server: in the usual way, with the label `usual`, and in the others.
-fn start_buttons(model: &Model, usual: &str) -> Vec<Button> {
+pub fn start_buttons(model: &Model, usual: &str) -> Vec<Button> {
     let mut buttons = vec![Button::new(usual, Act::StartServer).style(Style::Primary)];
     let others = model
         .ways

@@ -130,6 +130,10 @@ table! {
     served = "Served", "Aktiv";
     disabled = "Disabled", "Deaktiviert";
     fault = "Fault", "Fehler";
+    offline_list = "{0} websites in {1}, which the server serves once it is started",
+        "{0} Websites in {1}, die der Server nach dem Start ausliefert";
+    offline_errors = "The configuration has {0} errors. The first lines of the list name them.",
+        "Die Konfiguration hat {0} Fehler. Die ersten Zeilen der Liste nennen sie.";
     not_loaded = "Not loaded yet", "Noch nicht geladen";
     edited_one = "The configuration file was edited: {0} is not loaded yet.",
         "Die Konfigurationsdatei wurde bearbeitet: {0} ist noch nicht geladen.";

@@ -20,7 +20,7 @@ const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
 const PLACE_FILE: &str = "server.toml";
 
 /// Configuration of a server that systemd starts.
-const SYSTEM_CONFIG: &str = "/etc/rocknet/rocknet.toml";
+pub const SYSTEM_CONFIG: &str = "/etc/rocknet/rocknet.toml";
 
 /// Maximum wait for a connection, and for a reply with the state. The server replies in milliseconds, unless it hangs.
 pub const STATUS_TIMEOUT: Duration = Duration::from_secs(3);

@@ -7,6 +7,7 @@ use rocknet_control::api::{ApiError, Request};
 use serde::de::DeserializeOwned;
 
 use super::Worker;
+use super::connection::SYSTEM_CONFIG;
 use super::connection::ServerLink;
 use crate::job::{Absence, Poll, Report};
 
@@ -19,6 +20,7 @@ impl Worker {
     pub(super) fn poll(&mut self, with_sites: bool) {
         if self.server.is_none() && !self.connect() {
             self.find_ways();
+            self.report_file_config();
             return;
         }
         match self.state(with_sites) {
@@ -26,6 +28,18 @@ impl Worker {
             Err(error) => self.lose(&error),
         }
         self.find_ways();
+    }
+
+    /// Reports the configuration of a server that is stopped, if it has changed.
+    pub(super) fn report_file_config(&mut self) {
+        if !matches!(self.absence, Some(Absence::Stopped(true))) || self.places.is_elsewhere() {
+            return;
+        }
+        let own = self.places.config().filter(|file| file.exists());
+        let file = own.unwrap_or_else(|| SYSTEM_CONFIG.into());
+        if let Some(config) = self.file_reader.read(&file) {
+            (self.report)(Report::FileConfig(Box::new(config)));
+        }
     }
 
     /// Reports why there is no server, once.
