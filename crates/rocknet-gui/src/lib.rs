@@ -10,6 +10,7 @@ pub mod act;
 pub mod difference;
 pub mod elsewhere;
 pub mod job;
+pub mod mailbox;
 pub mod model;
 pub mod pages;
 pub mod screen;

@@ -4,9 +4,12 @@
 
 mod view;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use fltk::app;
@@ -14,13 +17,14 @@ use fltk::dialog;
 use fltk::prelude::*;
 use rocknet_gui::act::{Act, FieldId};
 use rocknet_gui::job::{Job, Report};
+use rocknet_gui::mailbox::Mailbox;
 use rocknet_gui::model::{Effect, Model, Settings};
 use rocknet_gui::theme::ThemeChoice;
 use rocknet_gui::words::Language;
 use rocknet_gui::worker::{self, Options};
 use view::window::Window;
 
-/// Interval at which notices are checked for their end.
+/// Interval at which notices are checked for their end, and reports are handled while a menu is open.
 const TICK: f64 = 1.0;
 
 /// Maximum time that the first window waits for the colour scheme of the desktop. A later reply changes the colours.
@@ -55,22 +59,44 @@ fn main() -> ExitCode {
     // The folder chooser of GTK would need 75 MB of memory.
     app::set_option(app::Option::FnfcUsesGtk, false);
     app::set_option(app::Option::FnfcUsesZenity, false);
-    let (sender, reports) = channel();
+    let reports = Arc::<Mailbox>::default();
+    let sent = Arc::clone(&reports);
     let jobs = worker::start(options, move |report| {
-        if sender.send(report).is_ok() {
-            app::awake();
-        }
+        sent.push(report);
+        app::awake();
     });
-    Program {
+    let program = Program {
         model: Model::new(settings()),
         window: None,
         jobs,
         reports,
         began,
         is_active: true,
-    }
-    .run(app);
+    };
+    run(program, app);
     ExitCode::SUCCESS
+}
+
+/// Runs the window until it is closed.
+fn run(mut program: Program, app: app::App) {
+    program.open();
+    let program = Rc::new(RefCell::new(program));
+    let ticking = Rc::clone(&program);
+    app::add_timeout3(TICK, move |handle| {
+        // An open menu has a loop of its own, in which the one below does not run.
+        if app::grab().is_some()
+            && let Ok(mut program) = ticking.try_borrow_mut()
+        {
+            program.step_beside_menu();
+        }
+        app::repeat_timeout3(TICK, handle);
+    });
+    while app.wait() {
+        if !program.borrow_mut().step() {
+            break;
+        }
+    }
+    app.quit();
 }
 
 /// Parses the command line. Returns `None` after it has printed the help or the version.
@@ -122,26 +148,20 @@ struct Program {
     model: Model,
     window: Option<Window>,
     jobs: Sender<Job>,
-    reports: Receiver<Report>,
+    reports: Arc<Mailbox>,
     began: Instant,
     /// True if a widget of this program has the keyboard focus.
     is_active: bool,
 }
 
 impl Program {
-    fn run(mut self, app: app::App) {
+    /// Opens the window.
+    fn open(&mut self) {
         self.wait_for_desktop();
         let mut window = Window::new(self.model.theme());
         window.show(&self.model);
         window.window.show();
         self.window = Some(window);
-        app::add_timeout3(TICK, |handle| app::repeat_timeout3(TICK, handle));
-        while app.wait() {
-            if !self.step() {
-                break;
-            }
-        }
-        app.quit();
     }
 
     /// Waits for the colour scheme of the desktop, so that the window does not change its colours after it has
@@ -151,9 +171,9 @@ impl Program {
             return;
         }
         let deadline = self.began + DESKTOP_TIMEOUT;
-        while let Ok(report) = self
+        while let Some(report) = self
             .reports
-            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            .take_within(deadline.saturating_duration_since(Instant::now()))
         {
             let is_awaited = matches!(report, Report::Desktop(_));
             let effects = self.model.report(report);
@@ -184,14 +204,33 @@ impl Program {
                 return false;
             }
         }
-        while let Ok(report) = self.reports.try_recv() {
+        if !self.take_reports() {
+            return false;
+        }
+        if let Some(window) = &mut self.window {
+            window.show(&self.model);
+        }
+        true
+    }
+
+    /// Handles the reports that have arrived, while a menu is open. Of the window, only what cannot contain the menu
+    /// is drawn. Acts of the user wait until the menu is closed.
+    fn step_beside_menu(&mut self) {
+        self.model.tick(Duration::from_secs(self.began.elapsed().as_secs()));
+        // No report closes the window.
+        self.take_reports();
+        if let Some(window) = &mut self.window {
+            window.show_beside_menu(&self.model);
+        }
+    }
+
+    /// Handles the reports that have arrived. Returns false to quit.
+    fn take_reports(&mut self) -> bool {
+        while let Some(report) = self.reports.take() {
             let effects = self.model.report(report);
             if !self.carry_out(effects) {
                 return false;
             }
-        }
-        if let Some(window) = &mut self.window {
-            window.show(&self.model);
         }
         true
     }

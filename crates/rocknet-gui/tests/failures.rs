@@ -28,6 +28,48 @@ fn kill(socket: &Path) {
 }
 
 #[test]
+fn an_open_menu_does_not_stop_the_window() {
+    let program = Path::new(env!("CARGO_BIN_EXE_rocknet-gui")).with_file_name("rocknet");
+    if !program.is_file() {
+        let reason = "the server is not built: cargo build -p rocknet";
+        skip(Need::Program("rocknet"), reason);
+        return;
+    }
+    let Some(display) = display::Display::start(&["xdotool"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("rocknet.toml");
+    let text = format!(
+        "[server]\nmode = \"dev\"\nstate = \"state\"\n\n[site.\":{}\"]\nroot = \".\"\n",
+        free_port()
+    );
+    fs::write(&config, text).unwrap();
+    let window = desk::window(&display.name, folder.path(), &config)
+        .arg("--program")
+        .arg(&program)
+        .spawn()
+        .unwrap();
+    let mut window = Running(window);
+    let keys = Keyboard::of_program(&display.name);
+    let socket = folder.path().join("state/admin/control.sock");
+    let _server = StartedServer(socket.clone());
+    keys.title("Websites – RockNet – Stopped");
+    keys.press(&["Return"]);
+    keys.title("Websites – RockNet – Running");
+    keys.press(&["ctrl+n"]);
+    keys.title("Add website – RockNet – Running");
+    // The folder, the button that chooses one, and the choice of the kind.
+    keys.press(&["Tab", "Tab", "space"]);
+    kill(&socket);
+    // The form with the menu is replaced once the menu is closed.
+    keys.title("Add website – RockNet – Stopped");
+    keys.press(&["Escape", "ctrl+comma"]);
+    keys.title("Settings – RockNet – Stopped");
+    assert!(window.0.try_wait().unwrap().is_none());
+}
+
+#[test]
 fn a_server_that_was_killed_is_started_again_once_its_configuration_is_valid() {
     let program = Path::new(env!("CARGO_BIN_EXE_rocknet-gui")).with_file_name("rocknet");
     if !program.is_file() {

@@ -113,6 +113,7 @@ impl Header {
         self.show_choice(screen.choice.as_ref());
         self.show_filter(screen.filter.as_ref());
         self.show_banner(screen.banner.as_ref());
+        self.arrange_tab_order();
         let mut texts = self.texts.borrow_mut();
         texts.title.clone_from(&screen.title);
         texts.subtitle.clone_from(&screen.subtitle);
@@ -122,6 +123,20 @@ impl Header {
             .map_or(String::new(), |filter| filter.hint.clone());
         drop(texts);
         self.group.redraw();
+    }
+
+    /// Lets Tab go through the widgets as they are placed: choice, buttons, filter, banner.
+    fn arrange_tab_order(&mut self) {
+        let mut place = 0;
+        if let Some((menu, _)) = &self.choice {
+            move_to(&mut self.group, menu, &mut place);
+        }
+        for button in &self.buttons {
+            move_to(&mut self.group, &button.widget, &mut place);
+        }
+        if let Some((input, _)) = &self.filter {
+            move_to(&mut self.group, input, &mut place);
+        }
     }
 
     fn show_choice(&mut self, wanted: Option<&Choice>) {
@@ -244,6 +259,14 @@ impl Header {
         }
         top + 12 - area.y
     }
+}
+
+/// Moves a child of a group to a place among the children, and counts to the next place.
+fn move_to<W: WidgetExt>(group: &mut Group, widget: &W, place: &mut i32) {
+    if group.find(widget) != *place {
+        group.insert(widget, *place);
+    }
+    *place += 1;
 }
 
 fn filter_input(shared: &SharedHandle) -> Input {

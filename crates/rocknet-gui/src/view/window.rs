@@ -54,6 +54,8 @@ pub struct Window {
     shown: Option<(Screen, PageName, Theme)>,
     /// True from an instruction of the user until its outcome is shown. Starting the program is one too.
     is_awaited: Cell<bool>,
+    /// True if newer contents are drawn in part, because a menu was open.
+    is_partial: bool,
 }
 
 impl Window {
@@ -92,6 +94,7 @@ impl Window {
             notice,
             shown: None,
             is_awaited: Cell::new(true),
+            is_partial: false,
         }
     }
 
@@ -134,14 +137,11 @@ impl Window {
         let words = model.words();
         self.shared.set_theme(theme);
         let state = pages::server_state(model);
-        let title = format!("{} – RockNet – {}", screen.title, state.label);
-        if self.window.label() != title {
-            self.window.set_label(&title);
-        }
+        self.show_title(&screen.title, state.label);
         self.navigation.show(pages::navigation(model), state);
         self.notice.show(model.notice.as_ref(), words);
         let shown = (screen, model.page, theme);
-        if self.shown.as_ref() == Some(&shown) {
+        if self.shown.as_ref() == Some(&shown) && !std::mem::take(&mut self.is_partial) {
             self.layout();
             self.end_wait();
             return;
@@ -204,6 +204,33 @@ impl Window {
             self.window.set_color(colour(theme.back));
             self.window.redraw();
         }
+    }
+
+    fn show_title(&mut self, page: &str, state: &str) {
+        let title = format!("{page} – RockNet – {state}");
+        if self.window.label() != title {
+            self.window.set_label(&title);
+        }
+    }
+
+    /// Shows what has changed while a menu is open: the state of the server, the notice, and contents without a menu.
+    /// The heading and forms stay, because the menu belongs to one of their widgets.
+    #[allow(dead_code, reason = "the test of the window does not use it")]
+    pub fn show_beside_menu(&mut self, model: &Model) {
+        let screen = pages::screen(model);
+        let state = pages::server_state(model);
+        self.show_title(&screen.title, state.label);
+        self.navigation.show(pages::navigation(model), state);
+        self.notice.show(model.notice.as_ref(), model.words());
+        match (&mut self.body, &screen.body) {
+            _ if self.shown.as_ref().is_none_or(|(_, page, _)| *page != model.page) => {}
+            (Some(BodyView::Charts(view)), Body::Charts(charts)) => view.show(charts),
+            (Some(BodyView::Lines(view)), Body::Lines(lines)) => view.show(lines),
+            (Some(BodyView::Table(view)), Body::Table(table)) => view.show(table),
+            _ => {}
+        }
+        self.is_partial = true;
+        self.layout();
     }
 
     /// Takes that the outcome of the instruction of the user is shown. A message without buttons says that the window
