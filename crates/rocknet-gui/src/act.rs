@@ -78,6 +78,10 @@ pub enum FieldId {
     Heading(u8),
     /// File of the configuration that is edited as text.
     File,
+    /// Path in the chooser of folders.
+    ChooserPath,
+    /// Switch for hidden folders in the chooser of folders.
+    HiddenFolders,
 }
 
 /// Column that the websites are sorted by.
@@ -200,7 +204,14 @@ pub enum Act {
     UndoNewest,
     SetField(FieldId, String),
     LeaveField(FieldId),
+    /// Opens the chooser of folders.
     ChooseFolder,
+    /// Extends the path in the chooser of folders.
+    CompletePath,
+    /// Uses the folder that the chooser names.
+    UseFolder,
+    /// Creates the folder that the chooser names, or proposes a name.
+    NewFolder,
     Submit,
     Cancel,
     /// Sets the text of the configuration to the typed text. The number is the byte position of the cursor.
@@ -243,6 +254,7 @@ impl Act {
                 | Act::LeaveField(_)
                 | Act::SetText(..)
                 | Act::Complete(_)
+                | Act::CompletePath
                 | Act::EndCompletion
                 | Act::Filter(_)
                 | Act::Select(_)

@@ -1,6 +1,7 @@
 //! Jobs for the worker thread, and its reports.
 
 mod file_config;
+mod folders;
 mod services;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::theme::ColorScheme;
 use crate::ways::{Starter, Ways};
 
 pub use file_config::{FileConfig, FileFinding, FileSite};
+pub use folders::{FolderTrouble, Listing};
 pub use services::{
     Database, DatabaseKind, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, ServiceJob, SiteUse, Trust,
     TrustStore, UnitAction, UpstreamReport,
@@ -100,6 +102,9 @@ pub enum Job {
     QueryDesktop,
     /// Finds out what kind of website a folder contains.
     Inspect(PathBuf),
+    /// Lists the folders in a folder; an empty path means the home folder.
+    ListFolder(PathBuf),
+    CreateFolder(PathBuf),
     /// Looks for development servers.
     FindServers,
     /// Requests the start page of the website with this name, and looks the name up on this machine.
@@ -245,6 +250,9 @@ pub enum Report {
     /// The logs are followed again after their stream was cut. The recent lines arrive again.
     LogsResumed,
     Inspected(PathBuf, Inspection),
+    /// The folders in the folder with this path, as it was sent.
+    Listed(PathBuf, Result<Listing, FolderTrouble>),
+    FolderCreated(PathBuf, Result<(), FolderTrouble>),
     /// Addresses of development servers.
     FoundServers(Vec<String>),
     Visited(Visit),

@@ -1,5 +1,5 @@
-//! Reports on their way from the worker to the window. What waits is bounded, because the window may take none for a
-//! while, such as while its process is stopped.
+//! Reports on their way from the worker to the window. Their number is bounded, because the window may take no reports
+//! for a while, such as while its process is stopped.
 
 use std::collections::VecDeque;
 use std::mem::discriminant;
@@ -84,6 +84,7 @@ fn merge(older: Report, newer: Report) -> Report {
         (Report::Polled(older), Report::Polled(newer)) => Report::Polled(Box::new(Poll {
             sites: newer.sites.or(older.sites),
             traffic: newer.traffic.or(older.traffic),
+            config: newer.config.or(older.config),
             ..*newer
         })),
         (Report::Log(mut lines), Report::Log(newer)) => {

@@ -13,9 +13,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use fltk::app;
-use fltk::dialog;
 use fltk::prelude::*;
-use rocknet_gui::act::{Act, FieldId};
 use rocknet_gui::job::{Job, Report};
 use rocknet_gui::mailbox::Mailbox;
 use rocknet_gui::model::{Effect, Model, Settings};
@@ -56,9 +54,6 @@ fn main() -> ExitCode {
     let began = Instant::now();
     let app = app::App::default();
     app::set_visible_focus(true);
-    // The folder chooser of GTK would need 75 MB of memory.
-    app::set_option(app::Option::FnfcUsesGtk, false);
-    app::set_option(app::Option::FnfcUsesZenity, false);
     let reports = Arc::<Mailbox>::default();
     let sent = Arc::clone(&reports);
     let jobs = worker::start(options, move |report| {
@@ -241,16 +236,6 @@ impl Program {
                 // The worker ends only with this program.
                 Effect::Job(job) => drop(self.jobs.send(job)),
                 Effect::Copy(text) => app::copy2(&text),
-                Effect::ChooseFolder => {
-                    let words = self.model.words();
-                    if let Some(folder) = dialog::dir_chooser(words.folder, "", false) {
-                        let folder = folder.trim_end_matches('/').to_owned();
-                        let effects = self.model.act(Act::SetField(FieldId::Folder, folder));
-                        if !self.carry_out(effects) {
-                            return false;
-                        }
-                    }
-                }
                 Effect::FocusFilter => {
                     if let Some(window) = &mut self.window {
                         window.focus_filter();

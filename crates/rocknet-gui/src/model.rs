@@ -4,6 +4,8 @@
 //! [`Model::report`], carries out the returned [`Effect`]s, and draws the screen of the [`pages`](crate::pages).
 
 mod acts;
+mod chooser;
+mod choosing;
 mod config_state;
 mod draft;
 mod edits;
@@ -45,6 +47,7 @@ use crate::theme::{ColorScheme, Theme};
 use crate::ways::{Starter, Ways};
 use crate::words::Words;
 
+pub use chooser::{FolderChooser, PARENT};
 pub use draft::{Draft, DraftStage, WebsiteKind};
 pub use fetched::Fetched;
 pub use links::Link;
@@ -68,8 +71,6 @@ pub enum Effect {
     Job(Job),
     /// Puts a text on the clipboard.
     Copy(String),
-    /// Shows the chooser of folders, and reports the choice as the text of the field `folder`.
-    ChooseFolder,
     /// Moves the focus to the filter of the page.
     FocusFilter,
     Quit,
@@ -104,6 +105,8 @@ pub struct Model {
     pub log: LogView,
     pub level: Option<Level>,
     pub draft: Option<Draft>,
+    /// Chooser of folders, while it is open.
+    pub chooser: Option<FolderChooser>,
     /// Form of the website that is edited.
     pub site_edit: Fetched<SiteEdit>,
     /// Name of the edited website in the file.
@@ -158,6 +161,7 @@ impl Model {
             log: LogView::default(),
             level: None,
             draft: None,
+            chooser: None,
             site_edit: Fetched::Missing,
             edited_site: String::new(),
             text_edit: Fetched::Missing,

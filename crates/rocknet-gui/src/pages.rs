@@ -5,6 +5,7 @@ mod add_website;
 mod added;
 mod certificates;
 mod check_up;
+mod chooser;
 mod config_state;
 mod databases;
 mod edit_text;
@@ -123,6 +124,10 @@ fn contents(model: &Model) -> Screen {
         _ if !shows_contents(model) => Screen {
             body: Body::Message(states::without_server(model)),
             ..Screen::default()
+        },
+        PageName::AddWebsite | PageName::EditWebsite if model.chooser.is_some() => match &model.chooser {
+            Some(chooser) => chooser::screen(model, chooser),
+            None => Screen::default(),
         },
         _ if model.question() == Some(Question::Conflict) => questions::screen(model, &Question::Conflict),
         PageName::EditWebsite => edit_website::screen(model),

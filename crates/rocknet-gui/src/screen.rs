@@ -43,6 +43,8 @@ pub enum Body {
     Form(Form),
     /// Text to edit.
     Editor(Box<Editor>),
+    /// Folder to choose.
+    Chooser(Box<Chooser>),
 }
 
 impl Default for Body {
@@ -323,6 +325,23 @@ pub enum FieldInput {
     Fixed,
     /// No input: the heading of the fields below it.
     Heading,
+}
+
+/// Folder to choose: a path, and a list of folders.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Chooser {
+    pub label: String,
+    pub path: String,
+    /// Number of times that the path was replaced. The window replaces its text only when the number has changed.
+    pub version: u64,
+    /// Number of times that the path was given the focus.
+    pub focus: u64,
+    pub hidden_label: String,
+    /// True if hidden folders are shown.
+    pub shows_hidden: bool,
+    /// State of the path and the list.
+    pub note: (Mark, String),
+    pub folders: Table,
 }
 
 /// Text to edit, with its findings.

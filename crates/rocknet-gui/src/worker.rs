@@ -8,6 +8,7 @@ mod control;
 mod desktop;
 mod editor;
 mod file_config;
+mod folder_list;
 mod folders;
 mod launch;
 mod link;
@@ -210,6 +211,14 @@ impl Worker {
             Job::Inspect(folder) => {
                 let inspection = folders::inspect(&folder);
                 (self.report)(Report::Inspected(folder, inspection));
+            }
+            Job::ListFolder(folder) => {
+                let listing = folder_list::list(&folder);
+                (self.report)(Report::Listed(folder, listing));
+            }
+            Job::CreateFolder(folder) => {
+                let created = folder_list::create(&folder);
+                (self.report)(Report::FolderCreated(folder, created));
             }
             Job::FindServers => {
                 let own = self.server.as_ref().map_or(&[][..], |server| &server.status.listeners);

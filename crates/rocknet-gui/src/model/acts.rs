@@ -17,6 +17,12 @@ impl Model {
         if act == Act::Cancel && self.leaving.is_some() {
             return self.act(Act::Stay);
         }
+        if self.chooser.is_some()
+            && self.leaving.is_none()
+            && let Some(effects) = self.act_in_chooser(&act)
+        {
+            return effects;
+        }
         if self.has_unsaved_input() && self.leaves(&act) {
             self.leaving = Some(act);
             return Vec::new();
@@ -108,7 +114,8 @@ impl Model {
                 }
                 Vec::new()
             }
-            Act::ChooseFolder => vec![Effect::ChooseFolder],
+            Act::ChooseFolder => self.choose_folder(),
+            Act::CompletePath | Act::UseFolder | Act::NewFolder => Vec::new(),
             Act::Submit => match self.page {
                 PageName::Settings => self.use_place(),
                 PageName::EditWebsite => self.save_site(),
@@ -212,6 +219,7 @@ impl Model {
             self.draft = None;
         }
         self.opened_change = None;
+        self.chooser = None;
         self.leaving = None;
         self.page = page;
         let watched = Model::service_queries(page).first().copied();
@@ -265,6 +273,7 @@ impl Model {
             return Vec::new();
         }
         self.site_edit = Fetched::Missing;
+        self.chooser = None;
         self.page = PageName::AddWebsite;
         self.draft = Some(Draft::new(self.is_elsewhere()));
         self.notice = None;
@@ -274,7 +283,7 @@ impl Model {
         }
     }
 
-    fn set_field(&mut self, field: FieldId, text: &str) -> Vec<Effect> {
+    pub(super) fn set_field(&mut self, field: FieldId, text: &str) -> Vec<Effect> {
         let key = match field {
             FieldId::Theme => "theme",
             FieldId::Language => "language",

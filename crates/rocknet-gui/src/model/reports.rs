@@ -94,6 +94,8 @@ impl Model {
                     };
                 }
             }
+            Report::Listed(folder, result) => return self.take_listing(&folder, result),
+            Report::FolderCreated(folder, result) => return self.take_created(&folder, result),
             Report::FoundServers(servers) => {
                 if let Some(draft) = &mut self.draft {
                     draft.find_servers(servers, &self.websites);

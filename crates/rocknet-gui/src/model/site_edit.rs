@@ -247,6 +247,11 @@ impl SiteEdit {
         })
     }
 
+    /// Returns the folder that is filled in.
+    pub fn root(&self) -> &str {
+        self.text("root")
+    }
+
     fn text(&self, name: &str) -> &str {
         let mut fields = self.form.fields.iter().zip(&self.texts);
         fields

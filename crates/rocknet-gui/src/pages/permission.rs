@@ -35,7 +35,7 @@ fn buttons(screen: &mut Screen) -> Vec<&mut Button> {
             buttons.extend(form.fields.iter_mut().filter_map(|field| field.fix.as_mut()));
             buttons.extend(form.checks.iter_mut().filter_map(|check| check.fix.as_mut()));
         }
-        Body::Table(_) | Body::Charts(_) | Body::Lines(_) | Body::Diff(_) | Body::Editor(_) => {}
+        Body::Table(_) | Body::Charts(_) | Body::Lines(_) | Body::Diff(_) | Body::Editor(_) | Body::Chooser(_) => {}
     }
     buttons
 }

@@ -102,6 +102,7 @@ fn every_page_has_contents_in_every_state_and_language() {
                     Body::Charts(charts) => !charts.is_empty(),
                     Body::Lines(lines) | Body::Diff(lines) => !lines.empty.is_empty(),
                     Body::Editor(editor) => !editor.text.is_empty(),
+                    Body::Chooser(chooser) => !chooser.label.is_empty(),
                     Body::Form(form) => !form.fields.is_empty(),
                 };
                 assert!(has_contents, "{page:?} {:?}", model.link);

@@ -5,7 +5,7 @@ use fltk::draw;
 use fltk::enums::{Align, FrameType};
 use fltk::group::{Group, Scroll, ScrollType};
 use fltk::prelude::*;
-use rocknet_gui::screen::{Button, Check, Field, Form};
+use rocknet_gui::screen::{Button, Check, Field, FieldInput, Form};
 
 use super::button::{Ground, HEIGHT, PushButton};
 use super::form_row::{FieldRow, LINE};
@@ -155,13 +155,21 @@ impl FormView {
         }
     }
 
+    /// Moves the focus to the field with a folder, or to the first one.
+    pub fn focus_folder(&mut self) {
+        let is_folder = |row: &&mut FieldRow| row.field.borrow().input == FieldInput::Folder;
+        if !self.rows.iter_mut().find(is_folder).is_some_and(FieldRow::take_focus) {
+            self.take_focus();
+        }
+    }
+
     /// Returns the buttons, for tests.
     #[allow(dead_code, reason = "the test of the window includes this file")]
     pub fn buttons(&self) -> Vec<button::Button> {
-        // The chooser of folders is left out, because pressing it opens another window.
+        let choosers = self.rows.iter().filter_map(|row| row.choose.as_ref());
         let fixes = self.rows.iter().filter_map(|row| row.fix.as_ref());
         let checks = self.checks.iter().filter_map(|row| row.fix.as_ref());
-        let all = self.buttons.iter().chain(fixes).chain(checks);
+        let all = self.buttons.iter().chain(choosers).chain(fixes).chain(checks);
         all.map(|button| button.widget.clone()).collect()
     }
 

@@ -40,7 +40,7 @@ pub struct FieldRow {
     pub field: Rc<RefCell<Field>>,
     input: RowInput,
     /// Button that opens the chooser of folders.
-    choose: Option<PushButton>,
+    pub choose: Option<PushButton>,
     pub fix: Option<PushButton>,
 }
 

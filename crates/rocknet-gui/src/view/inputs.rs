@@ -1,10 +1,12 @@
 //! Inputs of forms. Each sends the act of its field.
 
+use fltk::app;
 use fltk::button::CheckButton;
-use fltk::enums::{Align, CallbackTrigger, Event, FrameType};
+use fltk::enums::{Align, CallbackTrigger, Event, FrameType, Key};
 use fltk::input::{Input, InputType, MultilineInput};
 use fltk::menu::MenuButton;
 use fltk::prelude::*;
+use fltk::widget::Widget;
 use rocknet_gui::act::{Act, FieldId};
 use rocknet_gui::screen::Mark;
 
@@ -37,6 +39,24 @@ pub fn secret_input(shared: &SharedHandle, id: FieldId) -> Input {
     let mut input = text_input(shared, id);
     input.set_type(InputType::Secret);
     input
+}
+
+/// Prepares the input of a path above a list of folders. Down goes to the list, and Ctrl+Space completes the path.
+pub fn prepare_path(input: &mut Input, shared: &SharedHandle, id: FieldId, list: &Widget) {
+    prepare(input, shared, id);
+    let (acts, list) = (SharedHandle::clone(shared), list.clone());
+    input.handle(move |input, event| match event {
+        Event::KeyDown if keys::is_enter() => {
+            acts.act(Act::Submit);
+            true
+        }
+        Event::KeyDown if app::event_key() == Key::Down => list.clone().take_focus().is_ok(),
+        Event::KeyDown if app::is_event_ctrl() && app::event_key() == Key::from_char(' ') => {
+            acts.act(Act::CompletePath);
+            true
+        }
+        _ => keys::press_in_field(&acts, event) || focus(&acts, input, event, id),
+    });
 }
 
 /// Creates an input of several lines. Tab goes to the next field, as in other inputs.
@@ -123,11 +143,16 @@ pub fn choice_input(shared: &SharedHandle, id: FieldId, choices: &[(String, Stri
 
 /// Gives an input the colours of the theme, and its text if it differs from what was typed.
 pub fn show_text<I: InputExt>(input: &mut I, shared: &SharedHandle, text: &str) {
-    let theme = shared.theme();
     // Text that the user has just typed is in the model already, apart from spaces at its ends.
     if input.value().trim() != text.trim() {
         input.set_value(text);
     }
+    show_colours(input, shared);
+}
+
+/// Gives an input the colours of the theme.
+pub fn show_colours<I: InputExt>(input: &mut I, shared: &SharedHandle) {
+    let theme = shared.theme();
     input.set_color(colour(theme.card));
     input.set_text_color(colour(theme.text));
     input.set_cursor_color(colour(theme.text));

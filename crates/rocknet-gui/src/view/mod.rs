@@ -4,6 +4,7 @@
 mod button;
 mod charts;
 mod choice;
+mod chooser;
 mod editor;
 mod form;
 mod form_row;

@@ -50,7 +50,7 @@ impl Shared {
     }
 }
 
-/// Gives the colours of a theme to the parts that the toolkit draws by itself, such as the chooser of folders.
+/// Gives the colours of a theme to the parts that the toolkit draws by itself, such as menus.
 pub fn show_defaults(theme: &Theme) {
     let Theme { card, text, .. } = theme;
     app::background(card.0, card.1, card.2);

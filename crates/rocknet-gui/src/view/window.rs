@@ -13,6 +13,7 @@ use rocknet_gui::screen::{Body, Screen};
 use rocknet_gui::theme::Theme;
 
 use super::charts::ChartsView;
+use super::chooser::ChooserView;
 use super::editor::EditorView;
 use super::form::FormView;
 use super::header::{Header, MARGIN};
@@ -40,6 +41,7 @@ enum BodyView {
     Diff(LinesView),
     Form(FormView),
     Editor(Box<EditorView>),
+    Chooser(Box<ChooserView>),
 }
 
 /// The window.
@@ -166,7 +168,9 @@ impl Window {
                 | (Some(BodyView::Diff(_)), Body::Diff(_))
                 | (Some(BodyView::Form(_)), Body::Form(_))
                 | (Some(BodyView::Editor(_)), Body::Editor(_))
+                | (Some(BodyView::Chooser(_)), Body::Chooser(_))
         );
+        let had_chooser = matches!(self.body, Some(BodyView::Chooser(_)));
         if is_other || is_new_page {
             if let Some(old) = self.body.take() {
                 old.delete(&mut self.window);
@@ -184,7 +188,7 @@ impl Window {
         self.layout();
         let takes_focus = matches!(
             page,
-            PageName::Websites | PageName::EditWebsite | PageName::EditText | PageName::History
+            PageName::Websites | PageName::AddWebsite | PageName::EditWebsite | PageName::EditText | PageName::History
         );
         if is_new_message && !self.is_awaited.get() {
             if app::focus().map(|widget| widget.as_widget_ptr()) != focused
@@ -192,11 +196,8 @@ impl Window {
             {
                 message.take_focus();
             }
-        } else if is_new_message
-            || is_new_page && page == PageName::AddWebsite
-            || (is_other || is_new_page) && takes_focus
-        {
-            self.focus_body();
+        } else if is_new_message || (is_other || is_new_page) && takes_focus {
+            self.focus_body(had_chooser);
         }
         self.end_wait();
         if before.is_none_or(|(_, before)| before != theme) {
@@ -242,11 +243,13 @@ impl Window {
         }
     }
 
-    /// Moves the focus to the contents of the page.
-    fn focus_body(&mut self) {
+    /// Moves the focus to the contents of the page. `had_chooser`: a folder was being chosen for the form.
+    fn focus_body(&mut self, had_chooser: bool) {
         match &mut self.body {
+            Some(BodyView::Form(form)) if had_chooser => form.focus_folder(),
             Some(BodyView::Form(form)) => form.take_focus(),
             Some(BodyView::Editor(editor)) => editor.take_focus(),
+            Some(BodyView::Chooser(chooser)) => chooser.take_focus(),
             Some(BodyView::Diff(lines)) => drop(lines.widget.take_focus()),
             Some(BodyView::Table(table)) => drop(table.widget.take_focus()),
             Some(BodyView::Message(message)) => {
@@ -287,6 +290,7 @@ impl Window {
             Some(BodyView::Diff(view)) => view.layout(body),
             Some(BodyView::Form(view)) => view.layout(body),
             Some(BodyView::Editor(view)) => view.layout(body),
+            Some(BodyView::Chooser(view)) => view.layout(body),
             None => {}
         }
     }
@@ -302,6 +306,7 @@ impl BodyView {
             Body::Diff(_) => BodyView::Diff(LinesView::of_diff(shared)),
             Body::Form(_) => BodyView::Form(FormView::new(shared)),
             Body::Editor(_) => BodyView::Editor(Box::new(EditorView::new(shared))),
+            Body::Chooser(chooser) => BodyView::Chooser(Box::new(ChooserView::new(shared, chooser))),
         }
     }
 
@@ -313,6 +318,7 @@ impl BodyView {
             (BodyView::Lines(view), Body::Lines(lines)) => view.show(lines),
             (BodyView::Diff(view), Body::Diff(lines)) => view.show(lines),
             (BodyView::Editor(view), Body::Editor(editor)) => view.show(editor),
+            (BodyView::Chooser(view), Body::Chooser(chooser)) => view.show(chooser),
             (BodyView::Form(view), Body::Form(form)) => view.show(form, choose),
             _ => {}
         }
@@ -326,6 +332,7 @@ impl BodyView {
             BodyView::Lines(view) => remove(window, view.widget),
             BodyView::Diff(view) => remove(window, view.widget),
             BodyView::Form(view) => remove(window, view.scroll),
+            BodyView::Chooser(view) => remove(window, view.group),
             BodyView::Editor(mut view) => {
                 view.detach();
                 remove(window, view.group);

@@ -249,6 +249,24 @@ table! {
     folder_help = "The folder with the files of the website. You can also drop it here.",
         "Der Ordner mit den Dateien der Website. Du kannst ihn auch hierher ziehen.";
     choose_folder = "Choose …", "Auswählen …";
+    chooser_title = "Choose a folder", "Ordner auswählen";
+    chooser_hint = "Down goes to the list, Enter opens, Ctrl+Space completes.",
+        "Pfeil ab führt zur Liste, Enter öffnet, Strg+Leertaste ergänzt.";
+    use_folder = "Use this folder", "Diesen Ordner verwenden";
+    new_folder = "New folder", "Neuer Ordner";
+    new_folder_name = "new-folder", "neuer-ordner";
+    create_folder = "Create this folder", "Diesen Ordner anlegen";
+    hidden_folders = "Show hidden folders", "Versteckte Ordner zeigen";
+    parent_folder = "↑ Folder above", "↑ Ordner darüber";
+    folders = "Folders", "Ordner";
+    folder_chosen = "Chosen: {0}", "Gewählt: {0}";
+    no_folders = "Chosen: {0}. There are no folders in it.", "Gewählt: {0}. Darin sind keine Ordner.";
+    no_such_folder = "No folder begins with \"{0}\". It can be created.", "Kein Ordner beginnt mit „{0}“. Er kann angelegt werden.";
+    folders_begin = "These folders begin with \"{0}\".", "Diese Ordner beginnen mit „{0}“.";
+    folders_left_out = "{0} more are not shown. Type the beginning of the name.",
+        "{0} weitere werden nicht gezeigt. Tippe den Anfang des Namens.";
+    folder_denied = "Your account may not do this here.", "Dein Konto darf das hier nicht.";
+    folder_exists = "There is a file or folder with this name.", "Es gibt eine Datei oder einen Ordner mit diesem Namen.";
     kind = "What it shows", "Was sie zeigt";
     kind_found = "Detected: {0}", "Erkannt: {0}";
     kind_help = "Suggested from the contents of the folder.", "Aus dem Inhalt des Ordners vorgeschlagen.";

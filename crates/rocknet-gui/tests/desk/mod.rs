@@ -113,6 +113,13 @@ impl Keyboard {
         self.run(&["type", "--delay", "8", text]);
     }
 
+    /// Returns true if the title of the window begins with a text.
+    #[allow(dead_code, reason = "each test uses a part of it")]
+    pub fn shows(&self, beginning: &str) -> bool {
+        let title = Keyboard::xdotool(&self.display, &["getwindowname", &self.window]);
+        title.is_some_and(|title| title.starts_with(beginning))
+    }
+
     /// Waits until the title of the window begins with a text.
     pub fn title(&self, beginning: &str) {
         wait(&format!("the page {beginning:?}"), || {
