@@ -226,6 +226,9 @@ pub enum Report {
     Edited(Purpose, Result<Saved, ApiError>),
     Checked(u64, Result<Checked, ApiError>),
     /// The form of the website with this name.
+    /// The server was stopped, but still completes requests of this number of connections. It stops at once if it is
+    /// stopped again.
+    StillStopping(u64),
     SiteForm(String, Result<Box<SiteForm>, ApiError>),
     /// The text of the file that was queried.
     ConfigText(Option<PathBuf>, Result<Box<ConfigText>, ApiError>),

@@ -168,7 +168,7 @@ impl Worker {
             Job::Connect => self.connect_again(),
             Job::UseServer(place) => self.use_server(&place),
             Job::Start(starter) => self.start(starter),
-            Job::Stop => self.stop(),
+            Job::Stop => drop(self.stop()),
             Job::Restart => self.restart(),
             Job::Reload => self.instruct(&Request::Reload),
             Job::Edit(purpose, edits) => self.edit(purpose, &Request::EditConfig(edits)),

@@ -49,6 +49,10 @@ impl Model {
                 };
                 self.tell(text, false);
             }
+            Report::StillStopping(connections) => {
+                let text = fill(self.words().still_stopping, &[&connections.to_string()]);
+                self.tell(text, false);
+            }
             Report::Polled(poll) => {
                 self.poll(*poll);
                 return match self.page {

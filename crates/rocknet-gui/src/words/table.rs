@@ -101,6 +101,8 @@ table! {
     start_service = "Start the service", "Dienst starten";
     start_own = "Start a server of my own", "Eigenen Server starten";
     start_by_system = "It is the service rocknet of this computer.", "Er ist der Dienst rocknet dieses Computers.";
+    still_stopping = "The server still completes requests (open connections: {0}). Stop it again to end it at once.",
+        "Der Server beendet noch Anfragen (offene Verbindungen: {0}). Halte ihn noch einmal an, um ihn sofort zu beenden.";
     start_by_user = "It is the service rocknet of your account.", "Er ist der Dienst rocknet deines Kontos.";
     start_by_program = "It serves your own configuration. The service of this computer serves another one.",
         "Er nutzt deine eigene Konfiguration. Der Dienst dieses Computers nutzt eine andere.";

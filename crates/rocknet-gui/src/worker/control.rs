@@ -72,28 +72,37 @@ impl Worker {
         }
     }
 
-    pub(super) fn stop(&mut self) {
+    /// Stops the server, and waits until it has ended. Returns false if it goes on, which is reported.
+    pub(super) fn stop(&mut self) -> bool {
         self.refresh_ways();
         // Without polkit, systemd does not permit to stop the unit, but the control API does.
         let unit = self.ways.running_unit.filter(|_| self.ways.no_restart().is_none());
         if let Some(kind) = unit {
             if let Err(failure) = self.systemd.instruct(kind, UnitVerb::Stop) {
                 self.stay(failure);
-                return;
+                return false;
             }
         } else if let Err(error) = self.call::<Done>(&Request::Stop) {
-            (self.report)(Report::Failed(error.error));
+            self.look_again();
+            (self.report)(match error.status {
+                403 => Report::NotPermitted,
+                _ => Report::Failed(error.error),
+            });
+            return false;
         }
         self.server = None;
         if self.places.is_elsewhere() {
             // SSH accepts connections even after the end of the server, so the next poll finds out.
             self.absence = None;
-            return;
+            return true;
         }
-        self.launcher.wait_for_end(&self.places);
-        self.absence = None;
-        self.connect();
-        self.find_ways();
+        let has_ended = self.launcher.wait_for_end(&self.places);
+        self.look_again();
+        match &self.server {
+            Some(server) if !has_ended => (self.report)(Report::StillStopping(server.status.connections_open)),
+            _ => return true,
+        }
+        false
     }
 
     pub(super) fn restart(&mut self) {
@@ -114,8 +123,9 @@ impl Worker {
                 }
             }
             (None, None) => {
-                self.stop();
-                self.start(Starter::Program);
+                if self.stop() {
+                    self.start(Starter::Program);
+                }
             }
             (Some(NoRestart::NoPolkit), _) => {
                 self.stay(UnitFailure::Refused("sudo systemctl restart rocknet".to_owned()));
@@ -130,11 +140,16 @@ impl Worker {
         }
     }
 
-    /// Reports that the server was not stopped or restarted, after a query of its state.
-    pub(super) fn stay(&mut self, failure: UnitFailure) {
+    /// Queries and reports the state, even if it is the same as before.
+    fn look_again(&mut self) {
         self.server = None;
         self.absence = None;
         self.poll(true);
+    }
+
+    /// Reports that the server was not stopped or restarted, after a query of its state.
+    pub(super) fn stay(&mut self, failure: UnitFailure) {
+        self.look_again();
         (self.report)(match failure {
             UnitFailure::Refused(command) => Report::Refused(command),
             UnitFailure::Failed(failure) => Report::Failed(failure.reason),
@@ -147,3 +162,6 @@ impl Worker {
         self.find_ways();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,8 +20,8 @@ use crate::job::StartFailure;
 /// Maximum time until a started server replies. Certificates are created at the first start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Maximum time until a stopped server has ended: requests in progress are completed first.
-const STOP_TIMEOUT: Duration = Duration::from_secs(40);
+/// Maximum time until a stopped server has ended: requests in progress are completed first, by default in 10 seconds.
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -42,6 +42,8 @@ const ERROR: &str = "error: ";
 pub struct Launcher {
     program: Option<PathBuf>,
     child: Option<Child>,
+    /// Maximum time until a stopped server has ended.
+    pub stop_timeout: Duration,
 }
 
 /// Port of the first page that was taken, the program that holds it, and the port in its place.
@@ -63,6 +65,7 @@ impl Launcher {
         Launcher {
             program: options.program.clone().or_else(beside).or_else(on_path),
             child: None,
+            stop_timeout: STOP_TIMEOUT,
         }
     }
 
@@ -184,17 +187,18 @@ impl Launcher {
         Ok(())
     }
 
-    /// Waits until the server that is stopping has ended.
-    pub fn wait_for_end(&mut self, places: &Places) {
-        let deadline = Instant::now() + STOP_TIMEOUT;
+    /// Waits until the server that is stopping has ended. Returns false if it has not ended in time.
+    pub fn wait_for_end(&mut self, places: &Places) -> bool {
+        let deadline = Instant::now() + self.stop_timeout;
         let mut places = places.again();
         while Instant::now() < deadline {
             self.reap();
             if self.child.is_none() && places.connect().is_err() {
-                return;
+                return true;
             }
             thread::sleep(PAUSE);
         }
+        false
     }
 }
 

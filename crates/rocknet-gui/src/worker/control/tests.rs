@@ -1,0 +1,52 @@
+//! Servers that refuse to stop, or take long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::worker::fake_server::FakeServer;
+
+#[test]
+fn a_refused_stop_is_reported_at_once() {
+    for (status, expected) in [(403, Report::NotPermitted), (500, Report::Failed("no".to_owned()))] {
+        let server = FakeServer::start(move |request| match request.split(' ').nth(1) {
+            Some("/api/status") => Some((200, "{}".to_owned())),
+            Some("/api/stop") => Some((status, "{\"error\":\"no\"}".to_owned())),
+            _ => Some((200, "[]".to_owned())),
+        });
+        let (mut worker, reports) = server.worker();
+        worker.poll(false);
+        reports.try_iter().for_each(drop);
+        let began = Instant::now();
+        assert!(!worker.stop());
+        // The wait for the end of a server takes longer.
+        assert!(began.elapsed() < Duration::from_secs(10));
+        let reports: Vec<_> = reports.try_iter().collect();
+        assert!(matches!(reports[0], Report::Connected(_)), "{reports:?}");
+        assert_eq!(reports.last(), Some(&expected));
+    }
+}
+
+#[test]
+fn a_server_that_still_completes_requests_is_reported() {
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    let server = FakeServer::start({
+        let is_stopped = Arc::clone(&is_stopped);
+        move |request| match request.split(' ').nth(1) {
+            Some("/api/status") => Some((200, "{\"connections_open\":7}".to_owned())),
+            Some("/api/stop") => {
+                is_stopped.store(true, Ordering::Relaxed);
+                Some((200, "{\"message\":\"\"}".to_owned()))
+            }
+            _ => Some((200, "[]".to_owned())),
+        }
+    });
+    let (mut worker, reports) = server.worker();
+    worker.launcher.stop_timeout = Duration::from_millis(200);
+    worker.poll(false);
+    assert!(!worker.stop());
+    assert!(is_stopped.load(Ordering::Relaxed));
+    assert!(worker.server.is_some());
+    assert_eq!(reports.try_iter().last(), Some(Report::StillStopping(7)));
+}
