@@ -192,8 +192,12 @@ pub struct Poll {
     pub status: Status,
     /// The websites, if they were queried this time.
     pub sites: Option<Vec<SiteSummary>>,
+    /// Message of the server if it has refused to list the websites.
+    pub sites_error: Option<String>,
     /// Counters of routes, if they are watched.
     pub traffic: Option<Vec<RouteTraffic>>,
+    /// Message of the server if it has refused to count the requests of routes.
+    pub traffic_error: Option<String>,
     /// Files of the configuration, compared with what the server has loaded; `None` if it is not known.
     pub config: Option<ConfigState>,
 }
@@ -222,13 +226,13 @@ pub enum Report {
     /// The server of this program was started. A port of the first page that was taken, the program that holds it, and
     /// the port in its place.
     Started(Option<(u16, String, u16)>),
+    /// The server was stopped, but still completes requests of this number of connections. It stops at once if it is
+    /// stopped again.
+    StillStopping(u64),
     Polled(Box<Poll>),
     Edited(Purpose, Result<Saved, ApiError>),
     Checked(u64, Result<Checked, ApiError>),
     /// The form of the website with this name.
-    /// The server was stopped, but still completes requests of this number of connections. It stops at once if it is
-    /// stopped again.
-    StillStopping(u64),
     SiteForm(String, Result<Box<SiteForm>, ApiError>),
     /// The text of the file that was queried.
     ConfigText(Option<PathBuf>, Result<Box<ConfigText>, ApiError>),

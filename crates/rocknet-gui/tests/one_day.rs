@@ -79,11 +79,11 @@ fn polled(second: u64) -> Report {
             duration_counts: (0..20).map(|bucket| requests * (bucket + 1) / 20).collect(),
             ..Status::default()
         },
-        config: None,
         sites: second.is_multiple_of(DRAWN_EVERY).then(sites),
         traffic: second
             .is_multiple_of(DRAWN_EVERY)
             .then(|| sites().into_iter().map(traffic).collect()),
+        ..Poll::default()
     }))
 }
 

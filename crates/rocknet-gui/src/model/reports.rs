@@ -158,7 +158,11 @@ impl Model {
         self.take_config_state(poll.config);
         if let Some(traffic) = poll.traffic {
             self.websites.measure(poll.at, &traffic);
+        } else if poll.traffic_error.is_some() {
+            self.websites.forget_rates();
         }
+        self.websites.list_error = poll.sites_error;
+        self.websites.rates_error = poll.traffic_error;
     }
 
     fn edited(&mut self, purpose: Purpose, result: Result<Saved, ApiError>) -> Vec<Effect> {

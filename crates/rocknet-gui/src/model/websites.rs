@@ -61,6 +61,10 @@ pub struct Websites {
     all: Vec<Website>,
     /// True once the server has sent the list.
     pub is_loaded: bool,
+    /// Message of the server if it has refused to send the list. The websites are those of the last list.
+    pub list_error: Option<String>,
+    /// Message of the server if it has refused to send the counters, so that there are no rates.
+    pub rates_error: Option<String>,
     pub filter: String,
     pub sort: SortKey,
     pub descending: bool,

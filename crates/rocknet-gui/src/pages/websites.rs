@@ -1,8 +1,9 @@
 //! The list of websites.
 
+use super::states::failed;
 use crate::act::{Act, SortKey};
 use crate::model::{CertificateTrust, Model, Website, WebsiteState, Websites, kind_label, trust_label};
-use crate::screen::{Body, Button, Cell, Column, FilterBox, Mark, Message, Screen, Style, Table, TableRow};
+use crate::screen::{Banner, Body, Button, Cell, Column, FilterBox, Mark, Message, Screen, Style, Table, TableRow};
 use crate::words::{Words, fill};
 
 /// Returns the page.
@@ -10,6 +11,13 @@ pub fn screen(model: &Model) -> Screen {
     let (words, websites) = (model.words(), &model.websites);
     let add = || Button::new(words.add_website, Act::AddSite).style(Style::Primary);
     let (all, served) = websites.count();
+    let error = websites.list_error.as_ref();
+    if let Some(error) = error.filter(|_| !websites.is_loaded) {
+        return Screen {
+            body: Body::Message(failed(words, error)),
+            ..Screen::default()
+        };
+    }
     if all == 0 {
         let message = match websites.is_loaded {
             true => Message {
@@ -50,8 +58,23 @@ pub fn screen(model: &Model) -> Screen {
             rows: shown.into_iter().map(|website| row(words, website)).collect(),
             empty: fill(words.nothing_matches, &[websites.filter.trim()]),
         }),
+        banner: partial_banner(words, websites),
         ..Screen::default()
     }
+}
+
+/// Returns the notice about a part that the server has refused to send.
+fn partial_banner(words: &Words, websites: &Websites) -> Option<Banner> {
+    let (text, error) = match (&websites.list_error, &websites.rates_error) {
+        (Some(error), _) => (words.websites_outdated, error),
+        (None, Some(error)) => (words.rates_failed, error),
+        (None, None) => return None,
+    };
+    Some(Banner {
+        mark: Mark::Fair,
+        text: fill(text, &[error.lines().next().unwrap_or_default()]),
+        action: None,
+    })
 }
 
 fn actions(model: &Model, selected: Option<&Website>, add: Button) -> Vec<Button> {

@@ -80,6 +80,10 @@ table! {
                      again each second.",
         "Er nimmt Verbindungen unter {0} an, schickt aber keine Antwort. Vielleicht hängen auch seine Websites. Dieses \
          Fenster versucht es jede Sekunde wieder.";
+    websites_outdated = "The list of websites could not be loaded and may be out of date: {0}",
+        "Die Liste der Websites konnte nicht geladen werden und ist vielleicht veraltet: {0}";
+    rates_failed = "Requests per second could not be loaded: {0}",
+        "Anfragen pro Sekunde konnten nicht geladen werden: {0}";
     query_failed = "This could not be loaded", "Das konnte nicht geladen werden";
     last_lines = "Last lines of the output", "Letzte Zeilen der Ausgabe";
     disconnected = "The server does not reply. These are the last known values.",
@@ -97,12 +101,12 @@ table! {
     port_taken = "Port {0} is held by {1}, so the first page uses port {2}.",
         "Port {0} wird von {1} benutzt, daher nutzt die erste Seite Port {2}.";
     server_started = "The server runs.", "Der Server läuft.";
+    still_stopping = "The server still completes requests (open connections: {0}). Stop it again to end it at once.",
+        "Der Server beendet noch Anfragen (offene Verbindungen: {0}). Halte ihn noch einmal an, um ihn sofort zu beenden.";
     server_stopped = "The server has stopped.", "Der Server ist angehalten.";
     start_service = "Start the service", "Dienst starten";
     start_own = "Start a server of my own", "Eigenen Server starten";
     start_by_system = "It is the service rocknet of this computer.", "Er ist der Dienst rocknet dieses Computers.";
-    still_stopping = "The server still completes requests (open connections: {0}). Stop it again to end it at once.",
-        "Der Server beendet noch Anfragen (offene Verbindungen: {0}). Halte ihn noch einmal an, um ihn sofort zu beenden.";
     start_by_user = "It is the service rocknet of your account.", "Er ist der Dienst rocknet deines Kontos.";
     start_by_program = "It serves your own configuration. The service of this computer serves another one.",
         "Er nutzt deine eigene Konfiguration. Der Dienst dieses Computers nutzt eine andere.";

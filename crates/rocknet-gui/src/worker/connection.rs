@@ -30,6 +30,8 @@ pub struct ServerLink {
     pub client: Client,
     pub status: Status,
     pub sites: Vec<SiteSummary>,
+    /// Message of the server if it has refused to list the websites.
+    pub sites_error: Option<String>,
     /// Time of the last query of the websites, and the number of reloads then.
     pub queried: Option<(Instant, u64)>,
     /// True once the server has refused to compare the files of the configuration, because it is older or has none.
@@ -43,6 +45,7 @@ impl ServerLink {
             client,
             status: Status::default(),
             sites: Vec::new(),
+            sites_error: None,
             queried: None,
             lacks_config_state: false,
         }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use rocknet_control::ClientError;
 use rocknet_control::api::{ApiError, Request};
+use rocknet_control::{ClientError, SiteSummary};
 use serde::de::DeserializeOwned;
 
 use super::Worker;
@@ -99,16 +99,22 @@ impl Worker {
             .queried
             .is_none_or(|(queried, reloads)| queried.elapsed() >= SITES_INTERVAL || reloads != status.reloads);
         let sites = if is_due || with_sites {
-            server.sites = server.client.call(&Request::Sites)?;
             server.queried = Some((Instant::now(), status.reloads));
-            Some(server.sites.clone())
+            let sites = partial(server.client.call::<Vec<SiteSummary>>(&Request::Sites))?;
+            server.sites_error = sites.as_ref().err().cloned();
+            sites.ok().inspect(|sites| server.sites.clone_from(sites))
         } else {
             None
         };
         let config = server.config_state()?;
         let traffic = match watches_traffic {
-            true => Some(server.client.call(&Request::Routes)?),
+            true => Some(partial(server.client.call(&Request::Routes))?),
             false => None,
+        };
+        let (traffic, traffic_error) = match traffic {
+            Some(Ok(traffic)) => (Some(traffic), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
         };
         server.status = status.clone();
         self.last_pid = status.pid;
@@ -116,7 +122,9 @@ impl Worker {
             at,
             status,
             sites,
+            sites_error: server.sites_error.clone(),
             traffic,
+            traffic_error,
             config,
         })
     }
@@ -155,6 +163,19 @@ impl Worker {
         };
         self.absence = Some(absence.clone());
         (self.report)(Report::Absent(absence));
+    }
+}
+
+/// Returns the reply, or the message of a server that has refused the query. It is still connected.
+///
+/// # Errors
+///
+/// Returns the error of the connection.
+fn partial<T>(result: Result<T, ClientError>) -> Result<Result<T, String>, ClientError> {
+    match result {
+        Ok(reply) => Ok(Ok(reply)),
+        Err(ClientError::Api(error)) => Ok(Err(error.error)),
+        Err(error) => Err(error),
     }
 }
 

@@ -44,8 +44,7 @@ pub fn online(sites: usize, error: Option<&str>) -> Model {
                 ..Status::default()
             },
             sites: Some((0..sites).map(site).collect()),
-            traffic: None,
-            config: None,
+            ..Poll::default()
         })));
     }
     model

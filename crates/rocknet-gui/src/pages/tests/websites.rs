@@ -96,3 +96,28 @@ fn the_log_of_the_selected_website_is_shown() {
     model.act(Act::Choose("gone.test".to_owned()));
     assert_eq!(choice(&model).options.len(), 4);
 }
+
+#[test]
+fn a_part_that_the_server_refuses_is_named_and_the_rest_is_shown() {
+    let poll = |sites_error: Option<&str>, traffic_error: Option<&str>| {
+        Report::Polled(Box::new(Poll {
+            sites_error: sites_error.map(str::to_owned),
+            traffic_error: traffic_error.map(str::to_owned),
+            ..Poll::default()
+        }))
+    };
+    let mut model = online(2);
+    let banner = |model: &Model| screen(model).banner.map(|banner| banner.text);
+    model.report(poll(None, Some("busy")));
+    assert!(banner(&model).unwrap().ends_with("second could not be loaded: busy"));
+    model.report(poll(Some("full\nmore"), Some("busy")));
+    assert!(banner(&model).unwrap().ends_with("out of date: full"));
+    assert_eq!(table(&model).rows.len(), 2);
+    model.report(poll(None, None));
+    assert_eq!(banner(&model), None);
+    // Without any list, its error takes the place of the page.
+    let mut model = Model::new(Settings::default());
+    model.report(Report::Connected("/run/s".into()));
+    model.report(poll(Some("full"), None));
+    assert_eq!(message(&model).text, "full");
+}

@@ -73,3 +73,35 @@ fn a_unit_that_hangs_is_found_by_a_click_and_restarted() {
     assert_eq!(std::fs::read_to_string(log).unwrap(), "restart\n");
     assert!(reports.try_iter().any(|report| report == Report::Started(None)));
 }
+
+#[test]
+fn a_server_that_refuses_a_list_stays_connected() {
+    let server = FakeServer::start(|request| match request.split(' ').nth(1) {
+        Some("/api/status") => Some((200, "{\"pid\":1}".to_owned())),
+        Some("/api/sites") => Some((503, "{\"error\":\"busy\"}".to_owned())),
+        _ => Some((500, "{\"error\":\"broken\"}".to_owned())),
+    });
+    let (mut worker, reports) = server.worker();
+    worker.watches_traffic = true;
+    for _ in 0..3 {
+        worker.poll(false);
+    }
+    let reports: Vec<_> = reports.try_iter().collect();
+    let (mut connections, mut polls) = (0, 0);
+    for report in &reports {
+        match report {
+            Report::Connected(_) => connections += 1,
+            Report::Polled(poll) => {
+                polls += 1;
+                assert_eq!(
+                    (poll.sites_error.as_deref(), poll.traffic_error.as_deref()),
+                    (Some("busy"), Some("broken"))
+                );
+                assert_eq!(poll.sites, None);
+            }
+            Report::Absent(absence) => panic!("{absence:?}"),
+            _ => {}
+        }
+    }
+    assert_eq!((connections, polls), (1, 3));
+}
