@@ -6,6 +6,7 @@
 mod acts;
 mod chooser;
 mod choosing;
+mod added;
 mod config_state;
 mod draft;
 mod edits;
@@ -29,7 +30,7 @@ mod typed;
 mod website_facts;
 mod websites;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -133,6 +134,8 @@ pub struct Model {
     pub selected: BTreeMap<u8, String>,
     /// Revision after the last change of this window, which an undo takes back.
     undo: Option<String>,
+    /// Websites whose change is in progress.
+    changing: BTreeSet<String>,
     /// Number of the last check of a draft.
     last_check: u64,
     /// Time of the latest act or report, since the start of the program.
@@ -178,6 +181,7 @@ impl Model {
             notice: None,
             selected: BTreeMap::new(),
             undo: None,
+            changing: BTreeSet::new(),
             last_check: 0,
             now: Duration::ZERO,
         }

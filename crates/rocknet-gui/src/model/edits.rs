@@ -1,12 +1,14 @@
 //! Changes of the configuration, all by messages to the server, which writes the file.
 
-use rocknet_control::config::{Edit, Edits, Undo};
+use rocknet_control::api::ApiError;
+use rocknet_control::config::{Edit, Edits, Saved, Undo};
 
 use super::draft::DraftStage;
 use super::websites::WebsiteState;
 use super::{Effect, Fetched, Model};
 use crate::act::PageName;
 use crate::job::{Job, Purpose};
+use crate::words::fill;
 
 impl Model {
     pub(super) fn submit(&mut self) -> Vec<Effect> {
@@ -32,7 +34,7 @@ impl Model {
             from: from.clone(),
             to: to.clone(),
         };
-        self.edit(Purpose::Duplicate(to, from), edit)
+        self.edit(from.clone(), Purpose::Duplicate(to, from), edit)
     }
 
     pub(super) fn remove_site(&mut self) -> Vec<Effect> {
@@ -40,7 +42,7 @@ impl Model {
             return Vec::new();
         };
         let path = vec!["site".to_owned(), name.clone()];
-        self.edit(Purpose::Remove(name), Edit::Remove { path })
+        self.edit(name.clone(), Purpose::Remove(name), Edit::Remove { path })
     }
 
     pub(super) fn toggle_site(&mut self) -> Vec<Effect> {
@@ -56,11 +58,11 @@ impl Model {
             text: if enable { String::new() } else { "false".to_owned() },
         };
         let purpose = if enable {
-            Purpose::Enable(name)
+            Purpose::Enable(name.clone())
         } else {
-            Purpose::Disable(name)
+            Purpose::Disable(name.clone())
         };
-        self.edit(purpose, edit)
+        self.edit(name, purpose, edit)
     }
 
     pub(super) fn take_back(&mut self) -> Vec<Effect> {
@@ -101,11 +103,96 @@ impl Model {
         self.websites.selected().map(|website| website.summary.name.clone())
     }
 
-    fn edit(&self, purpose: Purpose, edit: Edit) -> Vec<Effect> {
+    /// Returns true while the server carries out a change of this website that the list of websites has caused.
+    pub fn is_changing(&self, site: &str) -> bool {
+        self.changing.contains(site)
+    }
+
+    /// Returns the job that carries out an edit of a website, unless another one is in progress: a second press of a
+    /// key would fail, and its error would replace the notice about the first one.
+    fn edit(&mut self, site: String, purpose: Purpose, edit: Edit) -> Vec<Effect> {
+        if !self.link.is_online() || !self.changing.insert(site) {
+            return Vec::new();
+        }
         let edits = Edits {
             edits: vec![edit],
             ..Edits::default()
         };
-        self.while_online(Job::Edit(purpose, edits))
+        vec![Effect::Job(Job::Edit(purpose, edits))]
+    }
+
+    /// Takes the result of a change.
+    pub(super) fn edited(&mut self, purpose: Purpose, result: Result<Saved, ApiError>) -> Vec<Effect> {
+        match &purpose {
+            Purpose::Change(name) => return self.site_saved(name, result),
+            Purpose::Text(_) => return self.text_saved(result),
+            Purpose::Remove(site) | Purpose::Enable(site) | Purpose::Disable(site) | Purpose::Duplicate(_, site) => {
+                self.changing.remove(site);
+            }
+            Purpose::Add(_) | Purpose::Undo => {}
+        }
+        let saved = match result {
+            Ok(saved) => saved,
+            Err(error) => {
+                let text = match &error.details {
+                    _ if error.status == 403 => self.not_permitted(),
+                    Some(details) => format!("{}\n{details}", error.error),
+                    None => error.error,
+                };
+                match (&purpose, &mut self.draft) {
+                    (Purpose::Add(_), Some(draft)) => {
+                        draft.stage = DraftStage::Filling;
+                        draft.failure = Some(text);
+                    }
+                    _ => self.complain(text),
+                }
+                return Vec::new();
+            }
+        };
+        self.undo = saved.can_undo.then_some(saved.revision);
+        let can_undo = saved.can_undo && purpose != Purpose::Undo;
+        let words = self.words();
+        let text = match &purpose {
+            Purpose::Add(name) => fill(words.added, &[name]),
+            Purpose::Remove(name) => fill(words.removed, &[name]),
+            Purpose::Enable(name) => fill(words.enabled_now, &[name]),
+            Purpose::Disable(name) => fill(words.disabled_now, &[name]),
+            Purpose::Duplicate(copy, original) => fill(words.duplicated, &[copy, original]),
+            Purpose::Undo => words.undone.to_owned(),
+            Purpose::Change(_) | Purpose::Text(_) => String::new(),
+        };
+        if purpose == Purpose::Undo {
+            self.undo = None;
+            // The website that was added may be gone again.
+            if self
+                .draft
+                .as_ref()
+                .is_some_and(|draft| draft.stage != DraftStage::Filling)
+            {
+                self.draft = None;
+                self.page = PageName::Websites;
+            }
+        }
+        self.tell(text, can_undo);
+        match purpose {
+            Purpose::Add(name) => {
+                self.websites.selected = Some(name);
+                if let Some(draft) = &mut self.draft {
+                    draft.stage = DraftStage::Saved(saved.file);
+                }
+                // The question about unsaved input is answered by the success.
+                let leaving = self.leaving.take();
+                let mut effects = self.visit();
+                effects.extend(Model::fact_queries());
+                effects.extend(leaving.map_or(Vec::new(), |act| self.act(act)));
+                effects
+            }
+            Purpose::Duplicate(name, _) => {
+                self.websites.selected = Some(name);
+                self.query()
+            }
+            _ if matches!(self.page, PageName::History | PageName::Websites) => self.query(),
+            _ => Vec::new(),
+        }
     }
 }

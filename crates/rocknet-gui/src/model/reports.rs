@@ -1,13 +1,12 @@
 //! Reports of the worker.
 
-use rocknet_control::api::{ApiError, Permission};
-use rocknet_control::config::Saved;
+use rocknet_control::api::Permission;
 
 use super::draft::DraftStage;
 use super::links::Link;
-use super::{CertificateTrust, Effect, Fetched, Model};
+use super::{Effect, Fetched, Model};
 use crate::act::PageName;
-use crate::job::{Absence, Job, Poll, Purpose, Query, Report, StartFailure, Visit};
+use crate::job::{Absence, Job, Poll, Query, Report, StartFailure};
 use crate::ways::Starter;
 use crate::words::fill;
 
@@ -163,113 +162,5 @@ impl Model {
         }
         self.websites.list_error = poll.sites_error;
         self.websites.rates_error = poll.traffic_error;
-    }
-
-    fn edited(&mut self, purpose: Purpose, result: Result<Saved, ApiError>) -> Vec<Effect> {
-        match &purpose {
-            Purpose::Change(name) => return self.site_saved(name, result),
-            Purpose::Text(_) => return self.text_saved(result),
-            _ => {}
-        }
-        let saved = match result {
-            Ok(saved) => saved,
-            Err(error) => {
-                let text = match &error.details {
-                    _ if error.status == 403 => self.not_permitted(),
-                    Some(details) => format!("{}\n{details}", error.error),
-                    None => error.error,
-                };
-                match (&purpose, &mut self.draft) {
-                    (Purpose::Add(_), Some(draft)) => {
-                        draft.stage = DraftStage::Filling;
-                        draft.failure = Some(text);
-                    }
-                    _ => self.complain(text),
-                }
-                return Vec::new();
-            }
-        };
-        self.undo = saved.can_undo.then_some(saved.revision);
-        let can_undo = saved.can_undo && purpose != Purpose::Undo;
-        let words = self.words();
-        let text = match &purpose {
-            Purpose::Add(name) => fill(words.added, &[name]),
-            Purpose::Remove(name) => fill(words.removed, &[name]),
-            Purpose::Enable(name) => fill(words.enabled_now, &[name]),
-            Purpose::Disable(name) => fill(words.disabled_now, &[name]),
-            Purpose::Duplicate(copy, original) => fill(words.duplicated, &[copy, original]),
-            Purpose::Undo => words.undone.to_owned(),
-            Purpose::Change(_) | Purpose::Text(_) => String::new(),
-        };
-        if purpose == Purpose::Undo {
-            self.undo = None;
-            // The website that was added may be gone again.
-            if self
-                .draft
-                .as_ref()
-                .is_some_and(|draft| draft.stage != DraftStage::Filling)
-            {
-                self.draft = None;
-                self.page = PageName::Websites;
-            }
-        }
-        self.tell(text, can_undo);
-        match purpose {
-            Purpose::Add(name) => {
-                self.websites.selected = Some(name);
-                if let Some(draft) = &mut self.draft {
-                    draft.stage = DraftStage::Saved(saved.file);
-                }
-                // The question about unsaved input is answered by the success.
-                let leaving = self.leaving.take();
-                let mut effects = self.visit();
-                effects.extend(Model::fact_queries());
-                effects.extend(leaving.map_or(Vec::new(), |act| self.act(act)));
-                effects
-            }
-            Purpose::Duplicate(name, _) => {
-                self.websites.selected = Some(name);
-                self.query()
-            }
-            _ if matches!(self.page, PageName::History | PageName::Websites) => self.query(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// Returns the job that requests the start page of the website that was added, if the server is on this computer.
-    pub(super) fn visit(&mut self) -> Vec<Effect> {
-        if self.is_elsewhere() {
-            return Vec::new();
-        }
-        let Some(draft) = &mut self.draft else {
-            return Vec::new();
-        };
-        draft.visit = None;
-        let name = draft.name.clone();
-        self.while_online(Job::Visit(name))
-    }
-
-    /// Returns the job that queries the certificate of the website that was added, until it is ready.
-    fn watch_added(&self) -> Vec<Effect> {
-        let added = self.draft.as_ref().filter(|draft| draft.is_saved());
-        let website = added.and_then(|draft| self.websites.find(&draft.name));
-        match website.is_some_and(|website| website.facts.trust == CertificateTrust::Fault) {
-            true => self.while_online(Job::Query(Query::Certificates)),
-            false => Vec::new(),
-        }
-    }
-
-    /// Takes the result of the visit. If the website replies as it should, it is opened in the browser, once.
-    fn visited(&mut self, visit: Visit) -> Vec<Effect> {
-        let Some(draft) = &mut self.draft else {
-            return Vec::new();
-        };
-        let is_good = visit.reply.as_ref().is_ok_and(|status| *status < 400) && !draft.lacks_start_page();
-        let url = visit.url.clone();
-        draft.visit = Some(visit);
-        if is_good && !std::mem::replace(&mut draft.is_opened, true) {
-            return vec![Effect::Job(Job::Open(url))];
-        }
-        Vec::new()
     }
 }

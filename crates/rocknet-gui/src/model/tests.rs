@@ -129,6 +129,7 @@ fn a_website_is_disabled_and_enabled_by_the_same_act() {
         ..SiteSummary::default()
     };
     model.websites.replace(vec![disabled.clone()]);
+    model.report(Report::Edited(Purpose::Disable("a.test".to_owned()), Ok(saved(true))));
     assert_eq!(toggle(&mut model), field(""));
     assert_eq!(model.act(Act::OpenSite), []);
     disabled.disabled = false;

@@ -81,6 +81,8 @@ fn actions(model: &Model, selected: Option<&Website>, add: Button) -> Vec<Button
     let words = model.words();
     let is_online = model.link.is_online();
     let can = is_online && selected.is_some();
+    // The outcome of a change in progress is shown first.
+    let can_change = can && selected.is_some_and(|website| !model.is_changing(&website.summary.name));
     let is_disabled = selected.is_some_and(|website| website.state() == WebsiteState::Disabled);
     let has_url = selected.is_some_and(|website| website.url().is_some());
     let has_folder = selected.is_some_and(|website| website.summary.root.is_some()) && !model.is_elsewhere();
@@ -91,11 +93,11 @@ fn actions(model: &Model, selected: Option<&Website>, add: Button) -> Vec<Button
         Button::new(words.open_folder, Act::OpenFolder).only_if(has_folder),
         Button::new(words.open_editor, Act::OpenEditor).only_if(has_folder),
         Button::new(words.open_log, Act::ShowSiteLog).only_if(selected.is_some()),
-        Button::new(if is_disabled { words.enable } else { words.disable }, Act::ToggleSite).only_if(can),
-        Button::new(words.duplicate, Act::DuplicateSite).only_if(can),
+        Button::new(if is_disabled { words.enable } else { words.disable }, Act::ToggleSite).only_if(can_change),
+        Button::new(words.duplicate, Act::DuplicateSite).only_if(can_change),
         Button::new(words.remove, Act::RemoveSite)
             .style(Style::Danger)
-            .only_if(can),
+            .only_if(can_change),
     ]
 }
 

@@ -53,3 +53,29 @@ fn a_website_of_a_server_elsewhere_needs_nothing_of_this_computer() {
     assert!(!asked.iter().any(Job::is_of_this_computer), "{asked:?}");
     assert_eq!(model.act(Act::Repair(Fix::TrustCertificates)), []);
 }
+
+#[test]
+fn a_key_that_is_pressed_twice_changes_a_website_once() {
+    let mut model = online(&["a.test", "b.test"]);
+    for (act, purpose) in [
+        (Act::RemoveSite, Purpose::Remove("a.test".to_owned())),
+        (Act::ToggleSite, Purpose::Disable("a.test".to_owned())),
+        (
+            Act::DuplicateSite,
+            Purpose::Duplicate("a-2.test".to_owned(), "a.test".to_owned()),
+        ),
+    ] {
+        model.act(Act::Select("a.test".to_owned()));
+        assert_eq!(jobs(model.act(act.clone())).len(), 1, "{act:?}");
+        for again in [Act::RemoveSite, Act::ToggleSite, Act::DuplicateSite] {
+            assert_eq!(model.act(again.clone()), [], "{act:?} {again:?}");
+        }
+        // Another website is not concerned.
+        model.act(Act::Select("b.test".to_owned()));
+        assert_eq!(jobs(model.act(Act::ToggleSite)).len(), 1);
+        model.report(Report::Edited(Purpose::Disable("b.test".to_owned()), Ok(saved(true))));
+        model.report(Report::Edited(purpose, Err(ApiError::new(503, "gone"))));
+    }
+    model.act(Act::Select("a.test".to_owned()));
+    assert_eq!(jobs(model.act(Act::RemoveSite)).len(), 1);
+}

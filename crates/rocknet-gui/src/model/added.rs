@@ -1,0 +1,43 @@
+//! The website that was added: the visit to it, and its certificate.
+
+use super::{CertificateTrust, Effect, Model};
+use crate::job::{Job, Query, Visit};
+
+impl Model {
+    /// Returns the job that requests the start page of the website that was added, if the server is on this computer.
+    pub(super) fn visit(&mut self) -> Vec<Effect> {
+        if self.is_elsewhere() {
+            return Vec::new();
+        }
+        let Some(draft) = &mut self.draft else {
+            return Vec::new();
+        };
+        draft.visit = None;
+        let name = draft.name.clone();
+        self.while_online(Job::Visit(name))
+    }
+
+    /// Returns the job that queries the certificate of the website that was added, until it is ready.
+    pub(super) fn watch_added(&self) -> Vec<Effect> {
+        let added = self.draft.as_ref().filter(|draft| draft.is_saved());
+        let website = added.and_then(|draft| self.websites.find(&draft.name));
+        match website.is_some_and(|website| website.facts.trust == CertificateTrust::Fault) {
+            true => self.while_online(Job::Query(Query::Certificates)),
+            false => Vec::new(),
+        }
+    }
+
+    /// Takes the result of the visit. If the website replies as it should, it is opened in the browser, once.
+    pub(super) fn visited(&mut self, visit: Visit) -> Vec<Effect> {
+        let Some(draft) = &mut self.draft else {
+            return Vec::new();
+        };
+        let is_good = visit.reply.as_ref().is_ok_and(|status| *status < 400) && !draft.lacks_start_page();
+        let url = visit.url.clone();
+        draft.visit = Some(visit);
+        if is_good && !std::mem::replace(&mut draft.is_opened, true) {
+            return vec![Effect::Job(Job::Open(url))];
+        }
+        Vec::new()
+    }
+}
