@@ -33,6 +33,8 @@ impl Model {
             return Vec::new();
         };
         let is_good = visit.reply.as_ref().is_ok_and(|status| *status < 400) && !draft.lacks_start_page();
+        // A website with a wildcard has no URL to open.
+        let is_good = is_good && !visit.url.is_empty();
         let url = visit.url.clone();
         draft.visit = Some(visit);
         if is_good && !std::mem::replace(&mut draft.is_opened, true) {

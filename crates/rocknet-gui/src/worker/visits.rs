@@ -26,10 +26,13 @@ pub fn visit(site: Option<&SiteSummary>, name: &str) -> Visit {
     // A request in the clear needs no certificate. If it leads to HTTPS, the website works as well.
     let clear = site.and_then(|site| site.urls.iter().find(|url| url.starts_with("http://")));
     let fault = site.and_then(|site| site.fault.clone());
+    // A name below a wildcard stands for all of them.
+    let named = |url: &String| url.replacen("://*.", "://www.", 1);
+    let any = site.and_then(|site| site.urls.first());
     let reply = match (fault, clear) {
         (Some(fault), _) => Err(fault),
-        (None, Some(clear)) => request(clear),
-        (None, None) => connect(&url).map(|_| 200),
+        (None, Some(clear)) => request(&named(clear)),
+        (None, None) => connect(&any.map(named).unwrap_or_default()).map(|_| 200),
     };
     Visit {
         url,
@@ -116,8 +119,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_status_of_the_response_is_returned() {
+    /// Replies to one request with status 404. Returns the port, and the thread, which returns the request.
+    fn serve_once() -> (u16, thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = thread::spawn(move || {
@@ -133,6 +136,12 @@ mod tests {
                 .unwrap();
             String::from_utf8(head).unwrap()
         });
+        (port, server)
+    }
+
+    #[test]
+    fn the_status_of_the_response_is_returned() {
+        let (port, server) = serve_once();
         let site = SiteSummary {
             name: "a.localhost".to_owned(),
             urls: vec![format!("http://a.localhost:{port}/")],
@@ -146,6 +155,20 @@ mod tests {
                 .contains(&format!("Host: a.localhost:{port}\r\n"))
         );
         assert!(visit(Some(&site), "a.localhost").reply.is_err());
+    }
+
+    #[test]
+    fn a_website_with_a_wildcard_is_requested_by_a_name_below_it() {
+        let (port, server) = serve_once();
+        let site = SiteSummary {
+            name: "*.a.test".to_owned(),
+            urls: vec![format!("http://*.a.test:{port}/")],
+            ..SiteSummary::default()
+        };
+        let visit = visit(Some(&site), "*.a.test");
+        assert_eq!((visit.url.as_str(), visit.reply), ("", Ok(404)));
+        let head = server.join().unwrap();
+        assert!(head.contains(&format!("Host: www.a.test:{port}\r\n")), "{head}");
     }
 
     #[test]

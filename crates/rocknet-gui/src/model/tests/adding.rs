@@ -79,3 +79,20 @@ fn a_key_that_is_pressed_twice_changes_a_website_once() {
     model.act(Act::Select("a.test".to_owned()));
     assert_eq!(jobs(model.act(Act::RemoveSite)).len(), 1);
 }
+
+#[test]
+fn a_website_without_a_url_is_not_opened() {
+    let mut model = online(&[]);
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Kind, "proxy".to_owned()));
+    model.act(Act::SetField(FieldId::Address, "http://127.0.0.1:3000".to_owned()));
+    model.act(Act::SetField(FieldId::Name, "*.a.test".to_owned()));
+    model.act(Act::Submit);
+    model.report(Report::Edited(Purpose::Add("*.a.test".to_owned()), Ok(saved(true))));
+    let visit = Visit {
+        url: String::new(),
+        reply: Ok(200),
+        name_resolves: true,
+    };
+    assert_eq!(model.report(Report::Visited(visit)), []);
+}
