@@ -289,6 +289,8 @@ pub struct LogLine {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Form {
     pub fields: Vec<Field>,
+    /// True while the fields take no input, because they are being saved.
+    pub is_locked: bool,
     pub checks: Vec<Check>,
     pub actions: Vec<Button>,
 }

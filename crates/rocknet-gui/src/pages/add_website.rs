@@ -24,11 +24,13 @@ pub fn screen(model: &Model, draft: &Draft) -> Screen {
     Screen {
         title: words.add_website.to_owned(),
         subtitle: match draft.is_elsewhere {
+            _ if is_saving => words.saving.to_owned(),
             true => words.add_elsewhere_subtitle.to_owned(),
             false => words.add_subtitle.to_owned(),
         },
         body: Body::Form(Form {
             fields,
+            is_locked: is_saving,
             checks: checks(model, draft),
             actions: vec![
                 Button::new(words.add_website, Act::Submit)

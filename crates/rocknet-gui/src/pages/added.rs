@@ -31,7 +31,6 @@ pub fn screen(model: &Model, draft: &Draft, file: &Path) -> Screen {
         title: fill(words.added_title, &[&draft.name]),
         subtitle: fill(words.added_subtitle, &[&file.to_string_lossy()]),
         body: Body::Form(Form {
-            fields: Vec::new(),
             checks,
             actions: vec![
                 Button::new(words.open_in_browser, Act::OpenSite)
@@ -39,6 +38,7 @@ pub fn screen(model: &Model, draft: &Draft, file: &Path) -> Screen {
                     .only_if(has_url && model.link.is_online()),
                 Button::new(words.done, Act::Cancel),
             ],
+            ..Form::default()
         }),
         ..Screen::default()
     }

@@ -36,6 +36,7 @@ pub fn screen(model: &Model) -> Screen {
         ],
         body: Body::Form(Form {
             fields: fields(model, edit),
+            is_locked: edit.is_saving,
             checks: checks(words, edit),
             actions: Vec::new(),
         }),

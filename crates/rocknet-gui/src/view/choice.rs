@@ -39,7 +39,7 @@ pub fn menu(shared: &SharedHandle, choices: &[(String, String)], act: impl Fn(St
             words,
             paint::REGULAR,
             paint::BODY,
-            theme.text,
+            if menu.active_r() { theme.text } else { theme.dim },
             Align::Left | Align::Inside,
         );
         let (x, y) = (area.x + area.w - 24, area.y + area.h / 2 - 3);

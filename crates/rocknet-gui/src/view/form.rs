@@ -90,6 +90,7 @@ impl FormView {
         }
         for (row, field) in self.rows.iter_mut().zip(&form.fields) {
             row.show(&self.shared, field);
+            row.lock(&self.shared, form.is_locked);
         }
         let mut lost_focus = had_focus && form.fields.is_empty();
         if !self.checks.iter().map(|row| &row.shown).eq(&form.checks) {

@@ -109,6 +109,19 @@ impl FieldRow {
         self.field.replace(field.clone());
     }
 
+    /// Lets the row take no input while it is being saved. A text keeps the focus, so that the user can continue.
+    pub fn lock(&mut self, shared: &SharedHandle, is_locked: bool) {
+        match &mut self.input {
+            RowInput::Text(input) => inputs::lock_text(input, shared, is_locked),
+            RowInput::Lines(input) => inputs::lock_text(input, shared, is_locked),
+            RowInput::Choice(menu) => enable(menu, !is_locked),
+            RowInput::Switch(switch) => enable(switch, !is_locked),
+            RowInput::None => {}
+        }
+        let buttons = self.choose.iter_mut().chain(&mut self.fix);
+        buttons.for_each(|button| enable(&mut button.widget, !is_locked && button.shown.enabled));
+    }
+
     /// Returns true if the input has the focus.
     pub fn has_focus(&self) -> bool {
         match &self.input {
@@ -163,6 +176,16 @@ impl FieldRow {
             fix.place(area.x, y + height + 6 + below);
         }
         h
+    }
+}
+
+fn enable<W: WidgetExt>(widget: &mut W, is_enabled: bool) {
+    if widget.active() != is_enabled {
+        if is_enabled {
+            widget.activate();
+        } else {
+            widget.deactivate();
+        }
     }
 }
 

@@ -122,7 +122,7 @@ pub fn switch_input(shared: &SharedHandle, id: FieldId, label: &str) -> CheckBut
             words,
             paint::BOLD,
             paint::BODY,
-            theme.text,
+            if switch.active_r() { theme.text } else { theme.dim },
             Align::Left | Align::Inside,
         );
     });
@@ -139,6 +139,13 @@ pub fn choice_input(shared: &SharedHandle, id: FieldId, choices: &[(String, Stri
     let acts = SharedHandle::clone(shared);
     menu.handle(move |menu, event| focus(&acts, menu, event, id));
     menu
+}
+
+/// Lets an input take no text while it is locked, and shows that by its colour.
+pub fn lock_text<I: InputExt>(input: &mut I, shared: &SharedHandle, is_locked: bool) {
+    let theme = shared.theme();
+    input.set_readonly(is_locked);
+    input.set_text_color(colour(if is_locked { theme.dim } else { theme.text }));
 }
 
 /// Gives an input the colours of the theme, and its text if it differs from what was typed.

@@ -131,3 +131,20 @@ fn the_check_up_shows_the_stores_of_this_account() {
     assert_eq!(keys, ["/Chromium", "80 is free", "/Firefox"]);
     assert_eq!(screen(&model).actions[1].act, Act::Repair(Fix::TrustCertificates));
 }
+
+#[test]
+fn fields_take_no_input_while_they_are_saved() {
+    let mut model = online(1);
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Kind, "proxy".to_owned()));
+    model.act(Act::SetField(FieldId::Address, "http://127.0.0.1:3000".to_owned()));
+    assert!(!form(&model).is_locked);
+    model.act(Act::Submit);
+    assert!(form(&model).is_locked && screen(&model).subtitle == model.words().saving);
+    let refused = rocknet_control::api::ApiError::new(422, "no");
+    model.report(Report::Edited(
+        Purpose::Add("app-3000.localhost".to_owned()),
+        Err(refused),
+    ));
+    assert!(!form(&model).is_locked);
+}
