@@ -4,9 +4,9 @@
 //! [`Model::report`], carries out the returned [`Effect`]s, and draws the screen of the [`pages`](crate::pages).
 
 mod acts;
+mod added;
 mod chooser;
 mod choosing;
-mod added;
 mod config_state;
 mod draft;
 mod edits;

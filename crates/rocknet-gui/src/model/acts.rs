@@ -83,7 +83,10 @@ impl Model {
             Act::OpenConfig => {
                 let served = self.status.as_ref().and_then(|status| status.config_file.clone());
                 let of_stopped = self.file_config.as_ref().filter(|_| !self.link.is_online());
-                let file = of_stopped.map(|config| config.file.clone()).or(served);
+                let file = match &self.text_edit {
+                    Fetched::Loaded(edit) if self.page == PageName::EditText => Some(edit.read.file.clone()),
+                    _ => of_stopped.map(|config| config.file.clone()).or(served),
+                };
                 file.map_or(Vec::new(), |file| open(file.to_string_lossy().into_owned()))
             }
             Act::AddSite => self.add_site(),

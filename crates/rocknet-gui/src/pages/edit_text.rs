@@ -33,7 +33,8 @@ pub fn screen(model: &Model) -> Screen {
                 .style(Style::Primary)
                 .only_if(can_save),
             Button::new(words.cancel, Act::Cancel),
-            Button::new(words.open_config, Act::OpenConfig),
+            // The file of a server elsewhere is not on this computer.
+            Button::new(words.open_config, Act::OpenConfig).only_if(!model.is_elsewhere()),
         ],
         banner: edit.trouble.as_ref().map(|trouble| Banner {
             mark: Mark::Bad,

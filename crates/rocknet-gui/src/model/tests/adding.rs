@@ -4,7 +4,7 @@ use super::*;
 use crate::act::Fix;
 
 /// Returns a model whose server is on another computer.
-fn elsewhere() -> Model {
+pub(super) fn elsewhere() -> Model {
     let mut model = Model::new(Settings::default());
     model.report(Report::Place(crate::elsewhere::Elsewhere {
         place: crate::elsewhere::ServerPlace::Socket,

@@ -102,3 +102,24 @@ fn a_token_for_reading_opens_no_form_and_no_text() {
     assert!(refused.text.starts_with(model.words().denied_title), "{refused:?}");
     assert_eq!(refused.fix.clone().unwrap().act, Act::Show(PageName::Settings));
 }
+
+#[test]
+fn the_file_that_is_shown_is_opened_in_another_editor() {
+    let mut model = online(&[]);
+    model.act(Act::EditText);
+    model.report(text("r1", "a = 1\n"));
+    model.act(Act::SetField(FieldId::File, "/sites/b.toml".to_owned()));
+    model.report(text_of(Some("/sites/b.toml"), "/sites/b.toml", "r1", "b = 1\n"));
+    assert_eq!(
+        jobs(model.act(Act::OpenConfig)),
+        [Job::Open("/sites/b.toml".to_owned())]
+    );
+    // A server elsewhere has the file on its computer.
+    let mut model = super::adding::elsewhere();
+    model.act(Act::EditText);
+    model.report(text("r1", "a = 1\n"));
+    assert_eq!(model.act(Act::OpenConfig), []);
+    let actions = crate::pages::screen(&model).actions;
+    let open = actions.iter().find(|button| button.act == Act::OpenConfig).unwrap();
+    assert!(!open.enabled);
+}
