@@ -97,7 +97,7 @@ impl<'s> ConfigApi<'s> {
         let missing = || ApiError::new(404, "there is no website with this name");
         let file = files::defining(&self.files(), &["site", name]).ok_or_else(missing)?;
         let text = read(&file)?;
-        let editor = Editor::new(&text).map_err(|report| invalid(&file, &report))?;
+        let editor = Editor::new(&text).map_err(|report| not_toml(&file, &report))?;
         Ok(site_form::of_site(name, &file, &text, &editor))
     }
 
@@ -124,7 +124,7 @@ impl<'s> ConfigApi<'s> {
     pub fn replace(&self, replacement: &Replacement) -> Result<Saved, ApiError> {
         let file = self.named(replacement.file.as_deref())?;
         let before = read(&file)?;
-        expect(&file, &before, Some(&replacement.revision))?;
+        expect_revision(&file, &before, Some(&replacement.revision))?;
         self.save(&file, "replace the whole text", Some(&before), Some(&replacement.text))
     }
 
@@ -175,8 +175,8 @@ impl<'s> ConfigApi<'s> {
             }
         };
         let text = before.as_deref().unwrap_or_default();
-        expect(&file, text, edits.revision.as_deref())?;
-        let mut editor = Editor::new(text).map_err(|report| invalid(&file, &report))?;
+        expect_revision(&file, text, edits.revision.as_deref())?;
+        let mut editor = Editor::new(text).map_err(|report| not_toml(&file, &report))?;
         for edit in &edits.edits {
             apply(&mut editor, edit).map_err(|error| ApiError::new(422, format!("cannot {edit}: {error}")))?;
         }
@@ -241,7 +241,7 @@ impl<'s> ConfigApi<'s> {
         let file = &undone.change.file;
         let before = config_file::read_existing(file).map_err(|error| unreadable(file, &error))?;
         let text = before.as_deref().unwrap_or_default();
-        expect(file, text, undo.revision.as_deref())?;
+        expect_revision(file, text, undo.revision.as_deref())?;
         if !undo.discard_edits
             && let Some(diff) = undone.unrecorded_edits(text)
         {
@@ -417,7 +417,7 @@ fn unwritable(file: &Path, error: ReplaceError) -> ApiError {
 }
 
 /// Checks that a file with the text `text` has the revision `expected`. `None` accepts every revision.
-fn expect(file: &Path, text: &str, expected: Option<&str>) -> Result<(), ApiError> {
+fn expect_revision(file: &Path, text: &str, expected: Option<&str>) -> Result<(), ApiError> {
     if expected.is_none_or(|expected| expected == revision(text)) {
         return Ok(());
     }
@@ -432,6 +432,15 @@ fn changed(file: &Path) -> ApiError {
     )
 }
 
+/// Error for a file whose present text cannot be edited.
+fn not_toml(file: &Path, report: &Report) -> ApiError {
+    ApiError {
+        details: Some(report.to_string()),
+        ..ApiError::new(422, format!("{} is not valid TOML", file.display()))
+    }
+}
+
+/// Error for a new text of a file that the server cannot use.
 fn invalid(file: &Path, report: &Report) -> ApiError {
     ApiError {
         details: Some(report.to_string()),
