@@ -3,7 +3,7 @@
 use rocknet_proto::semantics::negotiation;
 use rocknet_proto::status::Status;
 
-use crate::resolve::status_of;
+use crate::resolve::logged_status;
 use crate::tree::Tree;
 use rocknet_handler::response::Response;
 use rocknet_pages::listing::{self, EntryKind, Listing, ListingEntry, MAX_ENTRIES};
@@ -31,7 +31,7 @@ pub fn list(
     let root = tree.root().map_err(|_| Status::NOT_FOUND)?;
     let found = root
         .list(relative, tree.symlinks, MAX_ENTRIES)
-        .map_err(|error| status_of(&error, tree, relative))?;
+        .map_err(|error| logged_status(&error, tree, relative))?;
     let (sort, order) = listing::parse_query(query);
     let entries = found
         .entries

@@ -191,11 +191,11 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 pub fn open(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, relative: &[u8]) -> Result<OpenedFile, Status> {
     lookup
         .open(root, relative, tree.symlinks)
-        .map_err(|error| status_of(&error, tree, relative))
+        .map_err(|error| logged_status(&error, tree, relative))
 }
 
 /// Maps an error to a status, and logs the errors that the operator can fix: 403, 500 and 503.
-pub fn status_of(error: &OpenError, tree: &Tree, relative: &[u8]) -> Status {
+pub fn logged_status(error: &OpenError, tree: &Tree, relative: &[u8]) -> Status {
     match error {
         OpenError::NotFound | OpenError::Escapes => Status::NOT_FOUND,
         OpenError::Forbidden => {

@@ -54,9 +54,7 @@ impl Clock {
         clock.update();
         clock
     }
-}
 
-impl Clock {
     /// Reads the time. Called once a tick.
     pub fn update(&self) {
         let unix_ms = SystemTime::now()

@@ -70,9 +70,8 @@ impl ResponseHead {
             length,
         }
     }
-}
 
-impl ResponseHead {
+    /// Returns the fields, without the status and the length.
     pub fn into_fields(self) -> FieldList {
         self.fields
     }

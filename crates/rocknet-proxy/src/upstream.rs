@@ -147,9 +147,7 @@ impl Upstream {
             *current = resolution;
         }
     }
-}
 
-impl Upstream {
     /// Returns true if the upstream fails its health checks.
     pub fn is_unhealthy(&self) -> bool {
         self.is_unhealthy.load(Ordering::SeqCst)

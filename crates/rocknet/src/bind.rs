@@ -20,6 +20,10 @@ use crate::transport::quic_secret::QuicKeys;
 /// `*:80` does with `127.0.0.1:80`, is shared until the held socket is closed. `adopted` contains inherited sockets.
 /// Sockets bound to one of `addresses` are taken out and used; the others stay in `adopted`. `quic` contains the
 /// addresses that also need UDP sockets. Addresses whose UDP port could not be bound are added to `quic_failures`.
+///
+/// # Errors
+///
+/// Fails if a listening socket cannot be bound, and then closes the sockets that were bound before.
 pub fn bind_all(
     addresses: &[Address],
     workers: usize,

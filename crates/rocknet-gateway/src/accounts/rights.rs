@@ -130,9 +130,9 @@ pub fn adopt_helper(offered: OfferedHelper) -> Result<(), String> {
 }
 
 /// Returns a warning for the operator if scripts run as an unsafe account: `nobody`, or the account of the server
-/// although the server was started as root. `scripts`: true if the configuration has scripts.
-pub fn warning(scripts: bool) -> Option<String> {
-    if !scripts {
+/// although the server was started as root. `has_scripts`: true if the configuration has scripts.
+pub fn warning(has_scripts: bool) -> Option<String> {
+    if !has_scripts {
         return None;
     }
     match RIGHTS.get()? {

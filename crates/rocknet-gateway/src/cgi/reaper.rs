@@ -118,7 +118,7 @@ impl Reaper {
         // The thread may have ended in the meantime.
         if let Err(SendError(ReaperCommand::Watch(mut entry))) = commands.send(watch) {
             entry.process.kill();
-            return Err(is_stopped());
+            return Err(stopped_error());
         }
         Ok(WatchedProcess {
             killed,
@@ -132,7 +132,7 @@ impl Reaper {
         let mut state = self.state();
         match &*state {
             ReaperState::Running { commands, .. } => Ok(commands.clone()),
-            ReaperState::Stopped => Err(is_stopped()),
+            ReaperState::Stopped => Err(stopped_error()),
             ReaperState::Idle => {
                 let (commands, receiver) = channel();
                 let thread = OwnedThread::start("rn-cgi", move || run(&receiver))?;
@@ -174,7 +174,7 @@ impl Drop for Reaper {
     }
 }
 
-fn is_stopped() -> io::Error {
+fn stopped_error() -> io::Error {
     io::Error::other("the server is being stopped")
 }
 

@@ -277,7 +277,7 @@ impl Backend {
                     return Ok(BackendConnection {
                         socket,
                         is_new: true,
-                        pending: Some(self.pending()),
+                        pending: Some(self.register_pending()),
                         in_flight: Some(in_flight),
                     });
                 }
@@ -296,7 +296,7 @@ impl Backend {
     }
 
     /// Registers a new connection as pending.
-    fn pending(self: &Arc<Backend>) -> PendingConnection {
+    fn register_pending(self: &Arc<Backend>) -> PendingConnection {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         lock(&self.pending).insert(number, self.time.uptime_ms());
         let backend = Arc::clone(self);

@@ -71,7 +71,7 @@ enum Framing {
 
 impl Framing {
     /// Appends a piece of the request body.
-    fn body(&self, out: &mut Vec<u8>, body: &[u8]) {
+    fn write_body(&self, out: &mut Vec<u8>, body: &[u8]) {
         match self {
             Framing::Records(_) => fastcgi::stdin(out, body),
             Framing::Plain { .. } => out.extend_from_slice(body),
@@ -79,7 +79,7 @@ impl Framing {
     }
 
     /// Appends the mark after the request body, if the framing has one.
-    fn body_end(&self, out: &mut Vec<u8>) {
+    fn write_body_end(&self, out: &mut Vec<u8>) {
         match self {
             Framing::Records(_) => fastcgi::stdin_end(out),
             Framing::Plain { .. } => {}
@@ -178,7 +178,7 @@ impl BackendExchange {
         ticks: u32,
     ) -> Result<BackendExchange, BackendError> {
         match body.is_empty() {
-            true => self.framing.body_end(self.sending.buffer()),
+            true => self.framing.write_body_end(self.sending.buffer()),
             false => self.body = Some(body),
         }
         poll_fn(|context| self.poll_head(context, deadline, ticks)).await?;
@@ -281,11 +281,11 @@ impl BackendExchange {
             match body.poll_chunk(context) {
                 Poll::Pending => return Ok(SendState::WaitsForBody),
                 Poll::Ready(Ok(Some(chunk))) => {
-                    self.framing.body(self.sending.buffer(), &chunk);
+                    self.framing.write_body(self.sending.buffer(), &chunk);
                     deadline.set(ticks);
                 }
                 Poll::Ready(Ok(None)) => {
-                    self.framing.body_end(self.sending.buffer());
+                    self.framing.write_body_end(self.sending.buffer());
                     self.body = None;
                     deadline.set(ticks);
                 }

@@ -42,9 +42,9 @@ pub struct RequestContext<'a> {
     pub user: Option<&'a str>,
 }
 
-/// Header fields for which [`fields`] writes no variable from the field list: connection fields, `Expect`, fields whose
-/// variables are written separately, and `Proxy`. The field `Proxy` would become `HTTP_PROXY`, from which programs read
-/// the proxy to use (CVE-2016-5385).
+/// Header fields for which [`write_fields`] writes no variable from the field list: connection fields, `Expect`, fields
+/// whose variables are written separately, and `Proxy`. The field `Proxy` would become `HTTP_PROXY`, from which
+/// programs read the proxy to use (CVE-2016-5385).
 const NOT_PASSED: [&str; 12] = [
     "connection",
     "content-length",
@@ -105,7 +105,7 @@ pub fn write(
         params.put(name.as_bytes(), value)?;
     }
     match source {
-        VariableSource::Script(script) => script_names(params, script)?,
+        VariableSource::Script(script) => write_script_variables(params, script)?,
         VariableSource::Application { name, path_info, root } => {
             params.put(b"SCRIPT_NAME", name.as_bytes())?;
             params.put(b"PATH_INFO", path_info.as_bytes())?;
@@ -115,16 +115,16 @@ pub fn write(
             }
         }
     }
-    body_variables(params, request, length)?;
-    connection_variables(params, request, context)?;
+    write_body_variables(params, request, length)?;
+    write_connection_variables(params, request, context)?;
     if let Some(user) = context.user {
         params.put(b"AUTH_TYPE", b"Basic")?;
         params.put(b"REMOTE_USER", user.as_bytes())?;
     }
-    fields(params, request, context.user.is_some())
+    write_fields(params, request, context.user.is_some())
 }
 
-fn script_names(params: &mut impl VariableSink, script: &Script) -> Result<(), VariableError> {
+fn write_script_variables(params: &mut impl VariableSink, script: &Script) -> Result<(), VariableError> {
     let root = script.root.as_encoded_bytes();
     let document_uri = [&*script.name, &*script.path_info].concat();
     for (name, value) in [
@@ -144,7 +144,7 @@ fn script_names(params: &mut impl VariableSink, script: &Script) -> Result<(), V
     Ok(())
 }
 
-fn body_variables(
+fn write_body_variables(
     params: &mut impl VariableSink,
     request: &Request<'_>,
     length: Option<u64>,
@@ -161,7 +161,7 @@ fn body_variables(
 }
 
 /// Writes the variables of the connection: the server's name and address, the client's address, and TLS.
-fn connection_variables(
+fn write_connection_variables(
     params: &mut impl VariableSink,
     request: &Request<'_>,
     context: &RequestContext<'_>,
@@ -221,7 +221,7 @@ fn is_name(site: &str) -> bool {
 
 /// Writes the header fields. `is_verified`: true if the server has verified the password; `Authorization` is then not
 /// passed (RFC 3875 §4.1.18).
-fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
+fn write_fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
     if !request.authority.is_empty() {
         params.put(b"HTTP_HOST", request.authority)?;
     }

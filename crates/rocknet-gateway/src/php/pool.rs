@@ -144,7 +144,7 @@ pub fn launch(
                 &super::run_folder::pool_name(&name),
                 &listen,
                 launch.account.user(),
-                processes(),
+                process_limit(),
             );
             launch.name = "php-fpm".into();
             launch.arguments = ["--nodaemonize", "--fpm-config"].map(OsString::from).into();
@@ -156,7 +156,7 @@ pub fn launch(
             // php-cgi accepts connections at its standard input.
             launch.stdin = listener;
             let mut set_variable = |name: &str, value: String| launch.environment.push((name.into(), value.into()));
-            set_variable("PHP_FCGI_CHILDREN", processes().min(MAX_CGI_PROCESSES).to_string());
+            set_variable("PHP_FCGI_CHILDREN", process_limit().min(MAX_CGI_PROCESSES).to_string());
             set_variable("PHP_FCGI_MAX_REQUESTS", MAX_REQUESTS.to_string());
             let mut set_ini = |name: &str, value: &str| {
                 launch.arguments.push("-d".into());
@@ -254,14 +254,14 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
 }
 
 /// Returns the process limit of a pool on this machine.
-fn processes() -> u64 {
+fn process_limit() -> u64 {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let (machine, group) = (read("/proc/meminfo"), read("/sys/fs/cgroup/memory.max"));
-    processes_of(memory(&machine, &group))
+    process_limit_for(memory(&machine, &group))
 }
 
 /// Returns the process limit of a pool for this number of bytes of memory; `None`: the memory is unknown.
-fn processes_of(memory: Option<u64>) -> u64 {
+fn process_limit_for(memory: Option<u64>) -> u64 {
     memory.map_or(MIN_PROCESSES, |bytes| {
         (bytes / 2 / MEMORY_PER_PROCESS).clamp(MIN_PROCESSES, MAX_PROCESSES)
     })
@@ -335,7 +335,7 @@ mod tests {
             ("MemTotal: 67108864 kB\n", "1073741824\n", 5),
             ("", "", 4),
         ] {
-            assert_eq!(processes_of(memory(meminfo, group)), expected, "{meminfo}{group}");
+            assert_eq!(process_limit_for(memory(meminfo, group)), expected, "{meminfo}{group}");
         }
     }
 }

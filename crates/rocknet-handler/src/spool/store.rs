@@ -119,12 +119,13 @@ impl Store {
         (now(&self.usage.memory), now(&self.usage.disk), now(&self.usage.files))
     }
 
-    pub(super) fn memory(&self) -> Reservation {
+    /// Returns a reservation of memory, which is empty until it grows.
+    pub(super) fn memory_reservation(&self) -> Reservation {
         self.reservation(|usage| &usage.memory)
     }
 
     /// Reserves one more file, without reserving bytes.
-    pub(super) fn file(&self) -> Result<FileReservation, Error> {
+    pub(super) fn reserve_file(&self) -> Result<FileReservation, Error> {
         let mut reservation = self.reservation(|usage| &usage.files);
         let most = most_files();
         if !reservation.grow_to(1, most) {
@@ -143,6 +144,7 @@ impl Store {
         })
     }
 
+    /// Returns an empty reservation of the total that `of` selects.
     fn reservation(&self, of: fn(&Usage) -> &AtomicU64) -> Reservation {
         Reservation {
             usage: Arc::clone(&self.usage),

@@ -150,7 +150,7 @@ fn files_of_all_bodies_are_bounded() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(2));
     let mut reservation: Vec<_> = (0..most_files())
-        .map(|_| store.file().expect("a reservation"))
+        .map(|_| store.reserve_file().expect("a reservation"))
         .collect();
     run(async {
         let mut spool = SpoolWriter::new(&store, bounds(folder.path()), 0, Priority::Normal);
@@ -187,7 +187,7 @@ fn a_full_disk_has_its_own_error() {
         .write(true)
         .open("/dev/full")
         .expect("a device that is full");
-    let written = body::FileHandle::new(full, store.file().expect("a reservation"));
+    let written = body::FileHandle::new(full, store.reserve_file().expect("a reservation"));
     let folder = Path::new("/dev");
     assert_eq!(written.write(b"hello", 0, &bounds(folder)), Err(Error::Full));
     drop(written);

@@ -43,7 +43,7 @@ impl SpoolWriter {
             priority,
             max_memory: usize::try_from(max_memory).unwrap_or(usize::MAX),
             buffered: Vec::new(),
-            reservation: store.memory(),
+            reservation: store.memory_reservation(),
             file: None,
         }
     }
@@ -117,13 +117,13 @@ impl SpoolWriter {
         // `Ok` is the open file, and `Err` the reservation for the file that the job creates.
         let (handle, length) = match &self.file {
             Some(partial) => (Ok(Arc::clone(partial.file.handle()?)), partial.length),
-            None => (Err(self.store.file()?), 0),
+            None => (Err(self.store.reserve_file()?), 0),
         };
         let end = length + bytes.len() as u64;
         let bounds = self.bounds.clone();
         // The reservation of the buffer moves into the job, because a queued job may outlive its request and still uses
         // the memory.
-        let reservation = std::mem::replace(&mut self.reservation, self.store.memory());
+        let reservation = std::mem::replace(&mut self.reservation, self.store.memory_reservation());
         let job = self.store.pool().spawn(self.priority, move || {
             let handle = match handle {
                 Ok(handle) => handle,

@@ -101,7 +101,7 @@ fn listeners(block: Option<&Directive>, tls: &ApacheTls, host: &mut HostDraft) {
             _ => (argument.as_str(), "80"),
         };
         let port = match port {
-            "*" if tls.on => Some(443),
+            "*" if tls.is_on => Some(443),
             "*" => Some(80),
             port => port.parse::<u16>().ok().filter(|port| *port != 0),
         };
@@ -124,7 +124,7 @@ fn listeners(block: Option<&Directive>, tls: &ApacheTls, host: &mut HostDraft) {
         host.listeners.insert(HostListener {
             address: address.to_owned(),
             port,
-            tls: tls.on,
+            tls: tls.is_on,
         });
     }
 }

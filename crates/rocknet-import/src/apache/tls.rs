@@ -32,7 +32,7 @@ const UNNEEDED: [&str; 14] = [
 #[derive(Default)]
 pub(super) struct ApacheTls {
     /// True if `SSLEngine` is on.
-    pub on: bool,
+    pub is_on: bool,
     certificates: Vec<String>,
     keys: Vec<String>,
     /// Other settings of the key `tls`.
@@ -55,7 +55,7 @@ impl ApacheTls {
             .collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match (directive.name.to_ascii_lowercase().as_str(), &words[..]) {
-            ("sslengine", [on]) => self.on = on.eq_ignore_ascii_case("on"),
+            ("sslengine", [on]) => self.is_on = on.eq_ignore_ascii_case("on"),
             ("sslcertificatefile", [file]) => self.certificates.push((*file).to_owned()),
             ("sslcertificatekeyfile", [file]) => self.keys.push((*file).to_owned()),
             ("sslcertificatechainfile", [_]) => {
@@ -125,7 +125,7 @@ impl ApacheTls {
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
         let verify = self.verify.take();
         let unsupported = std::mem::take(&mut self.unsupported);
-        if !self.on {
+        if !self.is_on {
             let message = "it was left out: the host has no `SSLEngine on`";
             for directive in verify.iter().chain(&unsupported) {
                 host.site.skip_restriction(directive, message);
@@ -142,7 +142,7 @@ impl ApacheTls {
                 host.site.skip(directive, "the host requires no client certificates");
             }
         }
-        match verify.filter(|_| self.on) {
+        match verify.filter(|_| self.is_on) {
             Some(directive) => self.require_certificates(&directive, host),
             None => {
                 if let Some((directive, _)) = self.client_ca.take() {

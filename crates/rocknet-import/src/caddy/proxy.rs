@@ -18,6 +18,7 @@ pub(super) fn translate(
 ) -> Option<ProxySettings> {
     let mut proxy = ProxySettings::default();
     let mut uses_tls = false;
+    // True for the policy `first`, with which the servers after the first one are backups.
     let mut is_first = false;
     let to = directive.children().iter().filter(|inner| inner.is("to"));
     let all = upstreams.iter().copied().chain(to.flat_map(Directive::words));

@@ -21,7 +21,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let checked = options.file.named_or_found().and_then(|file| {
         let Loaded { config, mut warnings } =
             rocknet_config::check(&file, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
-        warnings.extend(php::missing(&config).into_iter().map(missing));
+        warnings.extend(php::missing(&config).into_iter().map(missing_program));
         Ok((
             file,
             config,
@@ -53,7 +53,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// Returns the finding for a missing program. It is a warning, because the program may exist on the target machine.
-fn missing(message: String) -> Finding {
+fn missing_program(message: String) -> Finding {
     Finding {
         severity: Severity::Warning,
         code: Code::Missing,

@@ -148,6 +148,7 @@ fn edit(action: &Action) -> Result<Edit, Failure> {
             to: to.clone(),
         },
         Action::DisableSite { name } => enabled(name, "false"),
+        // A site without the key is served.
         Action::EnableSite { name } => enabled(name, ""),
         Action::Show { .. } | Action::Files | Action::History | Action::AddSite { .. } | Action::Undo { .. } => {
             return Err(Failure::Failed("this action edits nothing".to_owned()));

@@ -141,7 +141,7 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, origin: &str) -> Result<UrlAna
                 query,
                 ..*url
             };
-            // The site is the same, because host and port are the same.
+            // A site is found again, because host and port are the same.
             let Some(mut after) = find(config, &rewritten, decoded(path).as_deref().unwrap_or("/")) else {
                 return Ok(UrlAnalysis {
                     found,

@@ -1,4 +1,5 @@
-//! The command line: defines its arguments. Each command has a file in this folder.
+//! The command line: defines its arguments. The commands are in the files of this folder, and most of those that only
+//! send a request to a running server are in `remote`.
 
 mod banner;
 mod browser;

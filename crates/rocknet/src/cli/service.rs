@@ -146,13 +146,13 @@ fn install(layout: &Layout, root: clap::Command) -> Result<Plan, Failure> {
     plan.add(Step::Write(layout.unit(), layout.unit_text()));
     if layout.is_this_system() {
         let account = layout.account().display().to_string();
-        plan.run(&["systemd-sysusers", &account]);
+        plan.add_command(&["systemd-sysusers", &account]);
         if !is_configured {
             // Makes `rocknet` the owner of a new configuration, so that `rocknet config` and the dashboard can edit it.
             // An existing folder keeps its owner, because the server must not be able to replace the files in it. If
             // that owner is another account, it could put a link in place of the new file, so links are not followed.
             let new = &layout::CONFIGURATION_PATHS[usize::from(has_folder)..];
-            plan.run(&[&["chown", "-h", "rocknet:rocknet"], new].concat());
+            plan.add_command(&[&["chown", "-h", "rocknet:rocknet"], new].concat());
             if has_folder {
                 plan.note(format!(
                     "{} exists and keeps its owner: {}",
@@ -161,10 +161,10 @@ fn install(layout: &Layout, root: clap::Command) -> Result<Plan, Failure> {
                 ));
             }
         }
-        plan.run(&["systemctl", "daemon-reload"]);
-        plan.run(&["systemctl", "enable", layout::UNIT_NAME]);
+        plan.add_command(&["systemctl", "daemon-reload"]);
+        plan.add_command(&["systemctl", "enable", layout::UNIT_NAME]);
         // The restart also replaces a server that runs an older program.
-        plan.run(&["systemctl", "restart", layout::UNIT_NAME]);
+        plan.add_command(&["systemctl", "restart", layout::UNIT_NAME]);
     } else {
         // The service manager of the image is not running, so the plan creates the link that the manager would
         // create.
@@ -199,7 +199,7 @@ fn uninstall(layout: &Layout) -> Result<Plan, Failure> {
     }
     let mut plan = Plan::default();
     if layout.is_this_system() {
-        plan.run(&["systemctl", "disable", "--now", layout::UNIT_NAME]);
+        plan.add_command(&["systemctl", "disable", "--now", layout::UNIT_NAME]);
     }
     plan.add(Step::Remove(unit));
     // On this system, `systemctl disable` has already removed the link.
@@ -207,7 +207,7 @@ fn uninstall(layout: &Layout) -> Result<Plan, Failure> {
     plan.add(Step::Remove(layout.man_page()));
     plan.add(Step::Remove(layout.account()));
     if layout.is_this_system() {
-        plan.run(&["systemctl", "daemon-reload"]);
+        plan.add_command(&["systemctl", "daemon-reload"]);
     }
     for (kept, what) in layout.kept() {
         plan.note(format!("kept: {} ({what})", kept.display()));

@@ -83,8 +83,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let any_name = options.dangerous_any_name.then_some(CaKind::AnyName);
     let kinds: Vec<_> = [Some(CaKind::Private), any_name].into_iter().flatten().collect();
+    let missing = match action {
+        TrustAction::Install => MissingCa::Create,
+        TrustAction::Inspect | TrustAction::Remove => MissingCa::LeaveOut,
+    };
     let state = state_folder(options.stores.config.as_deref())?;
-    let roots = roots(&state, &kinds, action == TrustAction::Install)?;
+    let roots = roots(&state, &kinds, missing)?;
     let rows = apply_to_stores(&roots, action, options.stores.browsers);
     print_results(&rows, &roots, options.stores.json);
     let good = !rows.is_empty() && rows.iter().all(|row| row.found == TrustState::Trusted);
@@ -98,7 +102,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 /// Runs `rocknet untrust`. Fails if a store still trusts a CA afterwards, or if this is unknown.
 pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
     let state = state_folder(options.stores.config.as_deref())?;
-    let roots = roots(&state, &CaKind::ALL, false)?;
+    let roots = roots(&state, &CaKind::ALL, MissingCa::LeaveOut)?;
     let rows = apply_to_stores(&roots, TrustAction::Remove, options.stores.browsers);
     print_results(&rows, &roots, options.stores.json);
     let good = rows.iter().all(|row| row.found == TrustState::NotTrusted);
@@ -122,14 +126,22 @@ pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Returns the CAs of a state folder. If `make` is true, a CA that is missing, damaged or about to expire is created.
-/// If it is false, the folder stays unchanged, and missing or damaged CAs are left out.
-fn roots(state: &Path, kinds: &[CaKind], make: bool) -> Result<Vec<RootCertificate>, Failure> {
+/// Handling of a CA that is missing or damaged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MissingCa {
+    /// Creates it. A CA that is about to expire is replaced, too.
+    Create,
+    /// Leaves it out. The state folder stays unchanged.
+    LeaveOut,
+}
+
+/// Returns the CAs of a state folder.
+fn roots(state: &Path, kinds: &[CaKind], missing: MissingCa) -> Result<Vec<RootCertificate>, Failure> {
     let folder = FileStorage::new(state);
     let mut roots = Vec::new();
     for &kind in kinds {
         let failed = |error| Failure::Failed(format!("{}: {error}", state.display()));
-        let found = if make {
+        let found = if missing == MissingCa::Create {
             Some(
                 LocalCa::open_or_make(&folder, kind, SystemTime::now())
                     .map_err(failed)?
@@ -208,7 +220,7 @@ pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
 /// system has no known store. `None` if there is no CA yet or the store cannot be read. The function only reads the
 /// certificate and the store, and runs no program, so it is fast enough for the start.
 fn is_trusted_by_system(state: &Path) -> Option<bool> {
-    let root = roots(state, &[CaKind::Private], false).ok()?.pop()?;
+    let root = roots(state, &[CaKind::Private], MissingCa::LeaveOut).ok()?.pop()?;
     match system_store(&Tools::of_process()).map(|store| store.state(&root)) {
         Some(TrustState::Trusted) => Some(true),
         Some(TrustState::NotTrusted) | None => Some(false),
@@ -220,7 +232,7 @@ fn is_trusted_by_system(state: &Path) -> Option<bool> {
 /// system and those of the current user's browsers, and changes nothing. `None` if there is no local CA yet. Used by
 /// `rocknet doctor`.
 pub fn inspect(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> {
-    let roots = roots(state, &[CaKind::Private], false)?;
+    let roots = roots(state, &[CaKind::Private], MissingCa::LeaveOut)?;
     if roots.is_empty() {
         return Ok(None);
     }

@@ -49,14 +49,14 @@ pub fn run() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let mut server = HelperServer::default();
-    server.connect(channel);
+    server.add_client(channel);
     while server.serve() {}
     ExitCode::SUCCESS
 }
 
 impl HelperServer {
     /// Adds a client.
-    fn connect(&mut self, channel: FdChannel) {
+    fn add_client(&mut self, channel: FdChannel) {
         self.clients.push(HelperClient {
             channel,
             programs: ProgramTable::default(),
@@ -123,7 +123,7 @@ impl HelperServer {
                 if self.clients.len() >= MAX_CLIENTS {
                     return Err(FULL);
                 }
-                self.connect(FdChannel::from_socket(channel).map_err(|error| errno(&error))?);
+                self.add_client(FdChannel::from_socket(channel).map_err(|error| errno(&error))?);
                 Ok(0)
             }
             HelperRequest::Start { .. } => {
@@ -154,7 +154,7 @@ mod tests {
     fn helper() -> (HelperServer, FdChannel) {
         let (ours, theirs) = FdChannel::pair().unwrap();
         let mut server = HelperServer::default();
-        server.connect(theirs.into());
+        server.add_client(theirs.into());
         (server, ours)
     }
 

@@ -149,10 +149,10 @@ impl History {
                 last.insert(change.file, change.is_removed);
             }
         }
-        let is_gone = |(file, is_removed): (PathBuf, bool)| {
+        let gone = |(file, is_removed): (PathBuf, bool)| {
             (is_removed && file.starts_with(folder) && file.symlink_metadata().is_err()).then_some(file)
         };
-        Ok(last.into_iter().filter_map(is_gone).collect())
+        Ok(last.into_iter().filter_map(gone).collect())
     }
 
     /// Returns a change of one of these files by its number, or the last one, with the later changes of the file.

@@ -38,7 +38,7 @@ impl Plan {
     }
 
     /// Adds a step that runs a command.
-    pub fn run(&mut self, command: &[&str]) {
+    pub fn add_command(&mut self, command: &[&str]) {
         self.add(Step::Run(command.iter().map(|word| (*word).to_owned()).collect()));
     }
 

@@ -11,9 +11,9 @@ use rocknet_control::{Status, UpstreamSummary, text};
 use super::sample::{Latency, Sample, SampleHistory};
 
 /// Maximum number of characters of a name.
-const NAME: usize = 40;
+const MAX_NAME: usize = 40;
 /// Height of a chart with its border, in terminal rows.
-const CHART: u16 = 5;
+const CHART_ROWS: u16 = 5;
 
 /// Draws one update.
 pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, upstreams: &[UpstreamSummary]) {
@@ -30,7 +30,7 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
         .min(10);
     let [head, charts, sites, routes, upstream_area, foot] = Layout::vertical([
         Constraint::Length(3),
-        Constraint::Length(CHART),
+        Constraint::Length(CHART_ROWS),
         Constraint::Length(site_rows),
         // The table of routes gets the rows that are left.
         Constraint::Min(4),
@@ -47,7 +47,7 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
 }
 
 fn summary<'t>(status: &Status, sample: &Sample) -> Vec<Line<'t>> {
-    let version = text::sanitized(&status.version, NAME);
+    let version = text::sanitized(&status.version, MAX_NAME);
     vec![
         Line::from(format!(
             "RockNet {version}, process {}, up for {}",
@@ -111,7 +111,7 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, history: &SampleHistory, sampl
 fn site_table<'t>(sample: &Sample) -> Table<'t> {
     let rows = sample.sites.iter().map(|site| {
         let [p50, p99] = percentiles(site.latency);
-        let name = text::sanitized(&site.site, NAME);
+        let name = text::sanitized(&site.site, MAX_NAME);
         Row::new([name, format!("{:.0}", site.responses_per_second), p50, p99])
     });
     load_table(rows.collect(), "site", "busiest sites")
@@ -122,8 +122,8 @@ fn route_table<'t>(sample: &Sample) -> Table<'t> {
         let [p50, p99] = percentiles(route.latency);
         let name = format!(
             "{} {}",
-            text::sanitized(&route.site, NAME),
-            text::sanitized(&route.route, NAME)
+            text::sanitized(&route.site, MAX_NAME),
+            text::sanitized(&route.route, MAX_NAME)
         );
         Row::new([name, format!("{:.0}", route.responses_per_second), p50, p99])
     });
@@ -147,7 +147,7 @@ fn load_table<'t>(rows: Vec<Row<'t>>, name: &'static str, title: &'static str) -
 fn upstream_table<'t>(upstreams: &[UpstreamSummary]) -> Table<'t> {
     let rows = upstreams.iter().map(|upstream| {
         Row::new([
-            text::sanitized(&upstream.address, NAME),
+            text::sanitized(&upstream.address, MAX_NAME),
             upstream.state.name().to_owned(),
             text::count(upstream.in_flight),
         ])

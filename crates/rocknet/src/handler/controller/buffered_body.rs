@@ -6,7 +6,7 @@ use crate::response::{Body, Response};
 use super::error::ControllerError;
 
 /// Maximum size in bytes of a request body that a controller receives as a whole. The size is limited because the
-/// bodies of all concurrent requests are in memory. Controllers receive larger bodies in pieces.
+/// bodies of all concurrent requests are in memory. A controller for larger bodies has to receive them in pieces.
 const MAX_REQUEST_BODY: usize = 1024 * 1024;
 
 /// Sets the response body to the bytes that the controller has written.

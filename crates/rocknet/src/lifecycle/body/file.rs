@@ -41,7 +41,7 @@ pub struct FileSource {
     is_loaded: bool,
     /// Uptime in ms that is recorded in the [`OpenFile`] when the file is found in the page cache. `None` unless a
     /// whole file is sent directly as one piece.
-    note: Option<u64>,
+    note_uptime_ms: Option<u64>,
 }
 
 /// Operation that loads a piece into memory.
@@ -62,7 +62,7 @@ impl FileSource {
             delivery,
             preparing: None,
             is_loaded: false,
-            note: None,
+            note_uptime_ms: None,
         }
     }
 
@@ -78,7 +78,7 @@ impl FileSource {
         let is_one_piece = delivery == Delivery::Direct && file.length <= DIRECT_PIECE;
         FileSource {
             is_loaded: is_one_piece && file.was_resident(now_ms),
-            note: is_one_piece.then_some(now_ms),
+            note_uptime_ms: is_one_piece.then_some(now_ms),
             ..FileSource::new(part, delivery)
         }
     }
@@ -171,7 +171,7 @@ impl FileSource {
             if !file::is_resident(&self.part.file.file, self.part.offset + length - 1) {
                 return None;
             }
-            if let Some(now_ms) = self.note {
+            if let Some(now_ms) = self.note_uptime_ms {
                 self.part.file.note_resident(now_ms);
             }
         }

@@ -10,7 +10,7 @@ const PIECE: usize = 64 * 1024;
 const PIECES: usize = 64;
 
 impl Joined {
-    fn with_room(pipes: usize) -> Joined {
+    fn with_pipes(pipes: usize) -> Joined {
         Joined {
             pipes: PipePool::new(pipes),
             input: PIECE,
@@ -32,7 +32,7 @@ fn send_all(peer: &SimPeer, bytes: &[u8]) {
 
 #[test]
 fn a_stream_is_moved_and_messages_are_copied() {
-    let mut both = Joined::with_room(4);
+    let mut both = Joined::with_pipes(4);
     for _ in 0..1_000 {
         both.client.send(&[b'x'; 1_000]);
         both.peer.send(&[b'y'; PIECE]).send(b"z").send(b"z").send(b"z");
@@ -69,7 +69,7 @@ fn a_stream_is_moved_and_messages_are_copied() {
 
 #[test]
 fn an_end_follows_the_bytes_in_a_pipe() {
-    let mut both = Joined::with_room(4);
+    let mut both = Joined::with_pipes(4);
     let up = pattern(0);
     both.peer.accept(20 * PIECE + 5);
     send_all(&both.client, &up);
@@ -97,7 +97,7 @@ fn an_end_follows_the_bytes_in_a_pipe() {
 fn bytes_are_copied_without_a_pipe() {
     // Both directions are blocked. There is either no pipe, or a pipe for one direction.
     for pipes in [0, 1] {
-        let mut both = Joined::with_room(pipes);
+        let mut both = Joined::with_pipes(pipes);
         let (up, down) = (pattern(1), pattern(2));
         both.peer.accept(20 * PIECE + 5);
         both.client.accept(20 * PIECE + 5);
@@ -117,7 +117,7 @@ fn bytes_are_copied_without_a_pipe() {
 #[test]
 fn a_pipe_with_bytes_in_it_is_not_reused() {
     for breaks in [false, true] {
-        let mut both = Joined::with_room(4);
+        let mut both = Joined::with_pipes(4);
         both.peer.accept(20 * PIECE + 5);
         send_all(&both.client, &pattern(0));
         assert!(both.turn(100).is_pending());
@@ -135,7 +135,7 @@ fn a_pipe_with_bytes_in_it_is_not_reused() {
 
 #[test]
 fn a_stream_yields_to_other_tasks() {
-    let mut both = Joined::with_room(4);
+    let mut both = Joined::with_pipes(4);
     send_all(&both.client, &pattern(0));
     for _ in 0..3 {
         let before = both.peer.received().len();
