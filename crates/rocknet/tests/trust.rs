@@ -104,7 +104,7 @@ fn the_ca_is_installed_into_browser_stores_and_removed() {
     }
 }
 
-/// Installs the CA over what the store has under the name of the CA, and removes it again.
+/// Installs the CA in a store that already has another entry with the name of the CA, and removes it again.
 fn install_over_other_states(store: &dyn TrustStore, root: &RootCertificate) {
     store.install(root).unwrap();
     assert_eq!(store.state(root), TrustState::Trusted);

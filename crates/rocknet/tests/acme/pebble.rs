@@ -181,7 +181,7 @@ impl Drop for Pebble {
 
 /// Changes a record of the DNS server at `ip`. `what`: path in the management API of the server, such as `set-txt`.
 /// `body`: request body in JSON.
-pub fn set(ip: Ipv4Addr, what: &str, body: &str) {
+pub fn change_record(ip: Ipv4Addr, what: &str, body: &str) {
     let mut stream = TcpStream::connect((ip, 8055)).unwrap();
     let head = format!(
         "POST /{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",

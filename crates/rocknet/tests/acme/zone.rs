@@ -7,7 +7,7 @@ use std::thread;
 
 use aws_lc_rs::hmac;
 
-use crate::pebble::{own_address, set};
+use crate::pebble::{change_record, own_address};
 
 pub struct Zone {
     pub address: SocketAddr,
@@ -42,8 +42,10 @@ impl Zone {
                         Ok((operation, record, text)) => {
                             let host = format!("{record}.");
                             match operation {
-                                "add" => set(dns, "set-txt", &format!(r#"{{"host":"{host}","value":"{text}"}}"#)),
-                                _ => set(dns, "clear-txt", &format!(r#"{{"host":"{host}"}}"#)),
+                                "add" => {
+                                    change_record(dns, "set-txt", &format!(r#"{{"host":"{host}","value":"{text}"}}"#));
+                                }
+                                _ => change_record(dns, "clear-txt", &format!(r#"{{"host":"{host}"}}"#)),
                             }
                             done.lock().unwrap().push(format!("{operation} {record}"));
                         }

@@ -90,17 +90,17 @@ fn outcome(actions: &[Action]) -> (String, bool) {
 #[test]
 fn every_wait_ends_at_its_deadline_and_not_before() {
     use Action::{Accept, AcceptEachSecond, End, Send, SendEachSecond, Trickle, Wait};
-    // Handlers of the test server: `/ponders` reads the request body slowly, `/converses` lets the client pause in it,
-    // `/silent` never responds, `/stops` stalls in its response, and `/joins` opens a tunnel to a peer that sends 100
-    // KB for each `x`.
+    // Handlers of the test server: `/reads-slowly` reads the request body slowly, `/lets-pause` lets the client pause
+    // in it, `/silent` never responds, `/stops` stalls in its response, and `/opens-tunnel` opens a tunnel to a peer
+    // that sends 100 KB for each `x`.
     const POST: &str = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const UNREAD: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const UNREAD_CHUNKS: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
     const UNREAD_COMPLETE: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
-    const READS_SLOWLY: &str = "POST /ponders HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
-    const MAY_PAUSE: &str = "POST /converses HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
+    const READS_SLOWLY: &str = "POST /reads-slowly HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
+    const MAY_PAUSE: &str = "POST /lets-pause HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const SILENT: &str = "GET /silent HTTP/1.1\r\nHost: h\r\n\r\n";
-    const UPGRADE: &str = "GET /joins HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: any\r\n\r\n";
+    const UPGRADE: &str = "GET /opens-tunnel HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: any\r\n\r\n";
     const LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n";
     // The rows leave a second to either side: a tick of 250 ms can be lost to rounding, and a deadline can be a tick
     // late.

@@ -250,8 +250,8 @@ impl TestServer {
         let mounts = [
             mount("/echo", Arc::new(Echo)),
             mount("/silent", Arc::new(Silent)),
-            mount("/ponders", Arc::new(ReadsSlowly)),
-            mount("/converses", Arc::new(LetsPause)),
+            mount("/reads-slowly", Arc::new(ReadsSlowly)),
+            mount("/lets-pause", Arc::new(LetsPause)),
             mount("/fails", Arc::new(Fails)),
             mount("/stops", Arc::new(StopsEarly { pieces: 3, ends: false })),
             mount(
@@ -261,7 +261,7 @@ impl TestServer {
                     ends: true,
                 }),
             ),
-            mount("/joins", Arc::new(OpensTunnels)),
+            mount("/opens-tunnel", Arc::new(OpensTunnels)),
             mount("/panic-at-once", Arc::new(Panics { at_once: true })),
             mount("/panic", Arc::new(Panics { at_once: false })),
         ];

@@ -200,7 +200,7 @@ fn durations_are_logged_and_added_up_for_status() {
         let incoming = waiting.next();
         // The sleep is the duration of the handler.
         thread::sleep(DURATION);
-        incoming.response("slow");
+        incoming.respond("slow");
         client.response();
         whole = begun.elapsed();
         for _ in 0..READY {

@@ -139,7 +139,7 @@ fn streams_do_not_wait_for_each_other() {
             "{path}"
         );
     }
-    assert!(waiting.next().response("at last"));
+    assert!(waiting.next().respond("at last"));
     assert_eq!(client.response(slow).expect("a response").content, b"at last");
 }
 
@@ -224,7 +224,7 @@ fn a_reset_stream_cancels_its_handler() {
     drop(response);
     // The connection still works, and the response shows that the server has read the reset.
     assert_eq!(client.get("/a.txt").content, b"a");
-    assert!(!incoming.response("too late"), "the handler must be cancelled");
+    assert!(!incoming.respond("too late"), "the handler must be cancelled");
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_stop_completes_responses_in_progress() {
     let (response, _) = client.start_request(client.request("GET", "/wait/1"), true);
     let incoming = waiting.next();
     let stopping = std::thread::spawn(move || server.stop());
-    assert!(incoming.response("in time"));
+    assert!(incoming.respond("in time"));
     assert_eq!(client.response(response).expect("a response").content, b"in time");
     assert!(
         stopping.join().expect("no panic"),

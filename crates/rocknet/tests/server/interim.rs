@@ -59,7 +59,7 @@ fn hints_precede_the_response_over_http_1_1() {
         assert_eq!(head, format!("HTTP/1.1 103 Early Hints\r\nLink: {link}\r\n\r\n"));
     }
     // All hints have arrived before the handler responds.
-    assert!(waiting.next().response("at last"));
+    assert!(waiting.next().respond("at last"));
     assert_eq!(client.response().text(), "at last");
     assert_eq!(client.response().text(), "a", "the pipelined request");
 }
@@ -69,7 +69,7 @@ fn no_hints_are_sent_over_http_1_0() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
     client.send("GET /hints/x HTTP/1.0\r\nHost: h\r\n\r\n");
-    assert!(waiting.next().response("alone"));
+    assert!(waiting.next().respond("alone"));
     let output = String::from_utf8(client.rest()).expect("text");
     assert!(
         output.starts_with("HTTP/1.1 200 OK\r\n") && output.ends_with("alone"),
@@ -84,7 +84,7 @@ fn hints_precede_the_response_over_http_2() {
         let mut builder = h2::client::Builder::new();
         builder.enable_push(push);
         let mut client = Http2::with(server.address(), &builder);
-        let responder = thread::spawn(move || waiting.next().response("at last"));
+        let responder = thread::spawn(move || waiting.next().respond("at last"));
         let page = client.page(client.request("GET", "/hints/x"));
         assert!(responder.join().expect("no panic"));
         let expected = HINTS.map(|link| (103, link.to_owned()));
@@ -103,7 +103,7 @@ fn the_number_of_hints_is_bounded() {
     for _ in 1..MAX_INTERIM_RESPONSES {
         assert!(client.head().starts_with("HTTP/1.1 103 "));
     }
-    assert!(waiting.next().response("at last"));
+    assert!(waiting.next().respond("at last"));
     assert_eq!(client.response().text(), "at last");
 }
 
@@ -113,7 +113,7 @@ fn curl_receives_the_hints() {
     for (version, expected) in [("--http1.1", "HTTP/1.1"), ("--http2-prior-knowledge", "HTTP/2")] {
         let url = format!("http://{}/hints/x", server.address());
         let curl = thread::spawn(move || Command::new("curl").args(["-si", "-m", "20", version, &url]).output());
-        assert!(waiting.next().response("at last"));
+        assert!(waiting.next().respond("at last"));
         let output = curl.join().expect("no panic").expect("curl, which is installed");
         let output = String::from_utf8_lossy(&output.stdout).to_lowercase();
         let expected = expected.to_lowercase();

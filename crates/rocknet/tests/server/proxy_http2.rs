@@ -13,8 +13,8 @@ use http::Response;
 
 use super::proxy_streams::proxied;
 use super::support::client::request;
-use super::support::http2::{Http2, speak_in_turn};
-use super::support::http2_upstream::{Http2Upstream, response, send, trailers, whole};
+use super::support::http2::{Http2, send_and_receive_in_turn};
+use super::support::http2_upstream::{Http2Upstream, send, send_ok, trailers, whole};
 use super::support::upstream::{Upstream, ok};
 use super::support::{Folder, Running};
 
@@ -32,7 +32,7 @@ fn start_reflecting() -> Http2Upstream {
             for (name, value) in &trailers.unwrap_or_default() {
                 message += &format!("{name}: {}\n", value.to_str().expect("text"));
             }
-            response(respond, message);
+            send_ok(respond, message);
         })
     })
 }
@@ -136,7 +136,7 @@ fn grpc_calls_flow_both_ways_and_end_with_a_status() {
                 .await
                 .expect("a response before any part of the body")
                 .into_body();
-            speak_in_turn(&mut stream, &mut body).await;
+            send_and_receive_in_turn(&mut stream, &mut body).await;
             body.trailers().await.expect("an end").expect("trailers")
         });
         assert_eq!(trailers["grpc-status"], "0");
@@ -221,7 +221,7 @@ fn a_client_that_does_not_read_delays_no_other_request() {
         let count = Arc::clone(&count);
         Box::pin(async move {
             if request.uri().path() != "/much" {
-                return response(respond, "hello");
+                return send_ok(respond, "hello");
             }
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
             let piece = Bytes::from(vec![b'x'; 16 * 1024]);
@@ -266,7 +266,7 @@ fn requests_share_a_connection_up_to_the_limit_of_the_upstream() {
                 tokio::task::yield_now().await;
             }
             active.fetch_sub(1, Ordering::SeqCst);
-            response(respond, "hello");
+            send_ok(respond, "hello");
         })
     });
     let server = proxied(&upstream.url(), "");
@@ -303,7 +303,7 @@ fn an_upstream_that_shuts_down_loses_no_request() {
                 if served == 2 {
                     connection.graceful_shutdown();
                 }
-                response(respond, format!("{number}"));
+                send_ok(respond, format!("{number}"));
             }
         })
     });
@@ -322,7 +322,7 @@ fn an_upstream_that_shuts_down_loses_no_request() {
                     respond.send_reset(Reason::REFUSED_STREAM);
                     connection.graceful_shutdown();
                 } else {
-                    response(respond, "taken");
+                    send_ok(respond, "taken");
                 }
             }
         })

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::support::http2::{Http2, speak_in_turn};
+use super::support::http2::{Http2, send_and_receive_in_turn};
 use super::support::upstream::{Upstream, write_to};
 use super::support::{Folder, Running};
 
@@ -228,7 +228,7 @@ fn both_sides_send_at_the_same_time_over_http2() {
             .await
             .expect("a response before any part of the body")
             .into_body();
-        speak_in_turn(&mut stream, &mut body).await;
+        send_and_receive_in_turn(&mut stream, &mut body).await;
     });
 }
 

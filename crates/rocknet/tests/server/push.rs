@@ -231,7 +231,7 @@ fn hints_are_sent_while_a_handler_works() {
     let interim = interim.expect("a hint").expect("no error");
     assert_eq!(interim.status().as_u16(), 103);
     assert_eq!(interim.headers()["link"], "</app.js>; rel=preload; as=script");
-    assert!(incoming.response("at last"));
+    assert!(incoming.respond("at last"));
     assert_eq!(client.response(response).expect("a response").content, b"at last");
 }
 

@@ -142,7 +142,7 @@ fn a_response_in_progress_is_completed() {
     let incoming = waiting.next();
     server.reload(&text("b", &[HERE])).expect("a good configuration");
     check("the new configuration", "b", || server.get("/").text());
-    assert!(incoming.response("from before"), "the exchange was dropped");
+    assert!(incoming.respond("from before"), "the exchange was dropped");
     assert_eq!(client.response().text(), "from before");
     assert_eq!(client.get("/").text(), "b");
 }
@@ -210,7 +210,7 @@ fn listeners_are_added_and_removed() {
     assert_eq!(server.addresses(), [here]);
     idle.assert_closed("idle on a listener that is gone");
     check("the other listener", "b", || kept.get("/").text());
-    assert!(incoming.response("finished"), "the exchange was cut with its listener");
+    assert!(incoming.respond("finished"), "the exchange was cut with its listener");
     let response = busy.response();
     assert_eq!(
         response.expect("in flight", 200, &["Connection: close"]).text(),
@@ -334,7 +334,7 @@ fn connections_of_a_removed_address_outlast_a_stop() {
         server.reload(&text(&[HERE])).expect("the same configuration");
         server.server().status().snapshots.to_string()
     });
-    assert!(incoming.response("finished"), "the exchange was cut with its listener");
+    assert!(incoming.respond("finished"), "the exchange was cut with its listener");
     let response = busy.response();
     assert_eq!(
         response.expect("in flight", 200, &["Connection: close"]).text(),

@@ -58,7 +58,7 @@ fn responses_in_progress_are_completed() {
     while TcpStream::connect(address).is_ok() {
         assert!(started.elapsed() < DEADLINE, "still listening");
     }
-    assert!(incoming.response("finished"), "the exchange was dropped");
+    assert!(incoming.respond("finished"), "the exchange was dropped");
     let response = handled.response();
     assert_eq!(
         response.expect("a handler", 200, &["Connection: close"]).text(),
@@ -92,7 +92,7 @@ fn the_shutdown_deadline_applies() {
         "after {taken:?}"
     );
     handled.assert_closed("a handler that does not respond");
-    assert!(!incoming.response("too late"), "the exchange was not dropped");
+    assert!(!incoming.respond("too late"), "the exchange was not dropped");
     assert!(
         stalled.rest().len() < LARGE,
         "a client that does not read got everything"

@@ -14,7 +14,7 @@ use super::support::{Client, Folder, Running};
 const SERVER: &str =
     "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 
-/// Example key of RFC 6455 §1.3. `ACCEPT` is the matching response.
+/// Example key of RFC 6455 §1.3. `ACCEPT` is the value of `Sec-WebSocket-Accept` for this key.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 /// Frame with the text `hello` from a server.

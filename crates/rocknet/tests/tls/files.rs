@@ -50,9 +50,9 @@ fn common_file_orders_load_and_others_are_reported() {
     let (root, cert, key) = (&authority.pem, &leaf.cert, &leaf.key);
     check("alone", cert, key, names);
     check("with its chain", &format!("{cert}{root}"), key, names);
-    check("the wrong way round", &format!("{root}{cert}"), key, names);
+    check("the root first", &format!("{root}{cert}"), key, names);
     check(
-        "text around",
+        "text before and after it",
         &format!("Bag Attributes\n  a: b\n{cert}\n\n# end"),
         key,
         names,
@@ -82,7 +82,12 @@ fn common_file_orders_load_and_others_are_reported() {
     check("key for certificate", key, key, Err("there is no certificate"));
     check("half a file", &cert[..cert.len() / 2], key, Err("cannot be read"));
     // The Base64 of a certificate begins with `M`, so another letter there makes the certificate invalid.
-    check("rubbish in it", &cert.replacen('M', "A", 1), key, Err("cannot be read"));
+    check(
+        "an invalid certificate",
+        &cert.replacen('M', "A", 1),
+        key,
+        Err("cannot be read"),
+    );
     let locked = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
     check("an encrypted key", cert, &locked, Err("encrypted"));
 }

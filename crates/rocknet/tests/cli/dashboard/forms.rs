@@ -12,7 +12,7 @@ fn a_website_is_edited_by_a_form() {
         dashboard.address
     );
     let page = dashboard.send("GET", "/websites/edit?name=default", &cookie, "").body;
-    let revision = &*new_revision(&page);
+    let revision = &*revision_in(&page);
     assert!(
         page.contains("<code>*.php</code>") && page.contains("name=\"root\" value=\"www\""),
         "{page}"
@@ -78,18 +78,18 @@ fn a_website_is_edited_by_a_form() {
     // A website with a host name uses TLS by default, but `default` listens at the same address without TLS.
     let copied = send(
         "/websites/copy?name=default",
-        &copy.replace(revision, &new_revision(&late.body)),
+        &copy.replace(revision, &revision_in(&late.body)),
     );
     assert!(copied.status == 422 && copied.body.contains("TLS"), "{}", copied.body);
     let copy = copy.replace("listen=127.0.0.1:0", "listen=http%3A%2F%2F127.0.0.1:0&tls=off");
     let copied = send(
         "/websites/copy?name=default",
-        &copy.replace(revision, &new_revision(&late.body)),
+        &copy.replace(revision, &revision_in(&late.body)),
     );
     assert_eq!(copied.status, 303, "{}", copied.body);
     assert!(dashboard.dir.read("rocknet.toml").contains("[site.\"copy.test\"]\n"));
     let page = dashboard.send("GET", "/websites/edit?name=default", &cookie, "").body;
-    let user = body("new-user=ann&new-password=a+secret&do=save").replace(revision, &new_revision(&page));
+    let user = body("new-user=ann&new-password=a+secret&do=save").replace(revision, &revision_in(&page));
     let added = send("/websites/edit?name=default", &user);
     assert_eq!(added.status, 303, "{}", added.body);
     let text = dashboard.dir.read("rocknet.toml");
@@ -124,7 +124,7 @@ fn another_kind_removes_a_proxy_with_more_settings() {
         let text = format!("{CONFIG}proxy = {{ to = {to}, balance = \"random\" }}\n");
         dashboard.dir.write("rocknet.toml", &text);
         let path = "/websites/edit?name=default";
-        let revision = new_revision(&dashboard.send("GET", path, &cookie, "").body);
+        let revision = revision_in(&dashboard.send("GET", path, &cookie, "").body);
         let body = format!("revision={revision}&name=default&kind=files&enabled=on&compress=on&do=save");
         let saved = dashboard.send("POST", path, &own, &body);
         assert_eq!(saved.status, 303, "{}", saved.body);
@@ -132,8 +132,8 @@ fn another_kind_removes_a_proxy_with_more_settings() {
     }
 }
 
-/// Returns the revision in a page with a form.
-fn new_revision(page: &str) -> String {
+/// Returns the revision of the configuration in a page with a form.
+fn revision_in(page: &str) -> String {
     let (_, rest) = page.split_once("name=\"revision\" value=\"").unwrap();
     rest.split('"').next().unwrap().to_owned()
 }

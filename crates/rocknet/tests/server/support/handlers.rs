@@ -66,7 +66,7 @@ impl PendingRequests {
 
 impl PendingRequest {
     /// Sends the response. Returns false if the request was dropped.
-    pub fn response(self, text: &'static str) -> bool {
+    pub fn respond(self, text: &'static str) -> bool {
         self.0.send(text).is_ok()
     }
 }

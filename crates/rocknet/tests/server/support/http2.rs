@@ -205,7 +205,7 @@ async fn upload(mut stream: SendStream<Bytes>, mut content: Bytes) -> Result<(),
 }
 
 /// Sends and receives pieces alternately on a stream whose data the server echoes, and then ends both directions.
-pub async fn speak_in_turn(stream: &mut SendStream<Bytes>, body: &mut RecvStream) {
+pub async fn send_and_receive_in_turn(stream: &mut SendStream<Bytes>, body: &mut RecvStream) {
     for word in [&b"one"[..], b"two", &[b'x'; 50_000]] {
         stream
             .send_data(Bytes::from_static(word), false)

@@ -89,7 +89,7 @@ pub async fn whole(body: &mut RecvStream) -> (Vec<u8>, Option<HeaderMap>) {
 }
 
 /// Sends a response with status 200 and this body.
-pub fn response(mut respond: SendResponse<Bytes>, content: impl Into<Bytes>) {
+pub fn send_ok(mut respond: SendResponse<Bytes>, content: impl Into<Bytes>) {
     if let Ok(mut stream) = respond.send_response(Response::new(()), false) {
         let _ = stream.send_data(content.into(), true);
     }
