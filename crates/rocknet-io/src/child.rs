@@ -156,8 +156,8 @@ mod system {
                 chdir(directory.as_c_str())?;
             }
             set_close_on_exec();
-            for inherited in &inherited {
-                fcntl_setfd(inherited, FdFlags::empty())?;
+            for descriptor in &inherited {
+                fcntl_setfd(descriptor, FdFlags::empty())?;
             }
             if parent_death_signal.is_some() {
                 // The signal is set after the change of user, because that change would clear it.
@@ -212,8 +212,8 @@ mod system {
         let inherited = setup.inherited;
         let prepare = move || {
             super::unblock_signals()?;
-            for inherited in &inherited {
-                fcntl_setfd(inherited, FdFlags::empty())?;
+            for descriptor in &inherited {
+                fcntl_setfd(descriptor, FdFlags::empty())?;
             }
             Ok(())
         };
@@ -243,7 +243,7 @@ mod tests {
     }
 
     /// Reads the first line of the output. Also returns the reader, because dropping it would close the pipe.
-    fn line(child: &mut Child) -> (String, BufReader<std::process::ChildStdout>) {
+    fn first_line(child: &mut Child) -> (String, BufReader<std::process::ChildStdout>) {
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_whole_group_is_killed() {
         let mut child = spawn_group(None);
-        let (_, mut reader) = line(&mut child);
+        let (_, mut reader) = first_line(&mut child);
         signal_group(child.id(), Signal::KILL).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
         // The pipe ends only after the second program, which also holds the writing end.
@@ -291,7 +291,8 @@ mod tests {
     fn a_child_ends_with_the_thread_that_started_it() {
         let mut child = thread::spawn(|| {
             let mut child = spawn_group(None);
-            let output = line(&mut child);
+            // The shell prints the line once it has started the second program.
+            let output = first_line(&mut child);
             (child, output)
         })
         .join()
@@ -344,7 +345,7 @@ mod tests {
             home: None,
         };
         let mut child = spawn_group(Some(&user));
-        let (output, _reader) = line(&mut child);
+        let (output, _reader) = first_line(&mut child);
         signal_group(child.id(), Signal::KILL).unwrap();
         child.wait().unwrap();
         assert_eq!(output.trim(), "4321:1234:1234 77");

@@ -43,9 +43,9 @@ impl Stream {
     pub fn connected(socket: OwnedFd) -> io::Result<Stream> {
         let mut stream = Stream::new(socket)?;
         match &mut stream {
-            Stream::Epoll(stream) => stream.expect_nothing(),
+            Stream::Epoll(stream) => stream.wait_for_first_receive(),
             #[cfg(target_os = "linux")]
-            Stream::IoUring(stream) => stream.expect_nothing(),
+            Stream::IoUring(stream) => stream.wait_for_first_receive(),
         }
         Ok(stream)
     }

@@ -50,7 +50,8 @@ pub const SOCKET_BUFFER: usize = 2 << 20;
 ///
 /// Fails if the address cannot be bound, or if the kernel lacks a required option. `Unsupported` for a socket file.
 pub fn bind(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
-    bind_all(address, count, false)
+    let is_shared = false;
+    bind_all(address, count, is_shared)
 }
 
 /// Binds sockets like [`bind`], but the address overlaps with another address of this process. For example, all
@@ -61,7 +62,8 @@ pub fn bind(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
 ///
 /// As [`bind`].
 pub fn bind_overlapping(address: &Address, count: usize) -> io::Result<Vec<OwnedFd>> {
-    bind_all(address, count, true)
+    let is_shared = true;
+    bind_all(address, count, is_shared)
 }
 
 /// Binds `count` sockets. `is_shared` is true if other sockets of this process may be bound to an overlapping address.
@@ -76,7 +78,7 @@ fn bind_all(address: &Address, count: usize, is_shared: bool) -> io::Result<Vec<
         // A machine without IPv6 has all its addresses in IPv4.
         Err(error) if !only_v6 && lacks_ipv6(&error) => bind_first(
             SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())),
-            true,
+            only_v6,
             is_shared,
         )?,
         result => result?,

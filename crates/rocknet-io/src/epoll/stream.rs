@@ -60,7 +60,7 @@ impl EpollStream {
     }
 
     /// Makes the first receive wait for an event, like every later one.
-    pub(crate) fn expect_nothing(&mut self) {
+    pub(crate) fn wait_for_first_receive(&mut self) {
         self.fresh = false;
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn on_park() {
         write_batch::flush_current_thread();
         return;
     };
-    while !driver.turn(true) && !driver.failed.get() {}
+    while !driver.turn_and_wait() && !driver.failed.get() {}
     driver.wake_epoll_task();
 }
 
@@ -98,10 +98,19 @@ impl Driver {
         self.failed.get()
     }
 
-    /// Submits the queued operations, waits for a completion if `wait` is true, and wakes the tasks concerned. Returns
-    /// whether any task was woken. First sends the batched writes of sockets that the ring does not drive, and does not
-    /// wait if that woke a task.
-    pub fn turn(&self, wait: bool) -> bool {
+    /// Submits the queued operations, processes the completions that have arrived, and wakes the tasks concerned.
+    /// Returns whether any task was woken. First sends the batched writes of sockets that the ring does not drive.
+    pub fn turn(&self) -> bool {
+        self.turn_with(false)
+    }
+
+    /// Makes a turn that waits for a completion, unless sending the batched writes has woken a task.
+    fn turn_and_wait(&self) -> bool {
+        self.turn_with(true)
+    }
+
+    /// Implements [`Driver::turn`], and [`Driver::turn_and_wait`] if `wait` is true.
+    pub(super) fn turn_with(&self, wait: bool) -> bool {
         self.steps.set(0);
         let has_unsent = write_batch::flush_current_thread();
         if self.failed.get() {
@@ -147,7 +156,7 @@ impl Driver {
 
     /// Delivers every completion that the kernel has at this moment.
     pub fn drain(&self) {
-        while self.turn(false) || self.has_kernel_work() {}
+        while self.turn() || self.has_kernel_work() {}
     }
 
     /// Returns whether the kernel has pending task work, which it performs in the next call.
@@ -242,7 +251,7 @@ impl Driver {
     pub(super) fn flush(&self, index: usize) {
         let is_pending = |state: &RingState| state.slots.get(index).is_some_and(|slot| slot.pending_write.is_some());
         while is_pending(&self.state.borrow()) && !self.failed.get() {
-            self.turn(false);
+            self.turn();
         }
     }
 
@@ -391,7 +400,7 @@ impl Driver {
     pub(super) fn count_steps(&self, steps: u32) {
         self.steps.set(self.steps.get() + steps);
         if self.steps.get() >= STEPS_PER_TURN {
-            self.turn(false);
+            self.turn();
         }
     }
 

@@ -312,7 +312,7 @@ impl SimulatedKernel {
             if started.is_file_operation() && self.rng.chance(70) {
                 self.in_flight.push(started);
             } else {
-                self.complete(started.user_data, -libc::ECANCELED, false, None);
+                self.complete(started.user_data, -libc::ECANCELED);
             }
         }
         self.ready.extend(self.overflow.drain(..));
@@ -331,14 +331,18 @@ impl SimulatedKernel {
         stock.lent.values().filter(|lent| **lent).count()
     }
 
-    /// Posts a completion to the completion queue, or to the overflow if the queue is full.
-    fn complete(&mut self, user_data: u64, result: i32, more: bool, buffer: Option<u16>) {
-        let completion = Completion {
+    /// Posts the last completion of an operation, without a provided buffer.
+    fn complete(&mut self, user_data: u64, result: i32) {
+        self.post(Completion {
             user_data,
             result,
-            more,
-            buffer,
-        };
+            more: false,
+            buffer: None,
+        });
+    }
+
+    /// Posts a completion to the completion queue, or to the overflow if the queue is full.
+    fn post(&mut self, completion: Completion) {
         if self.ready.len() < self.profile.completions && self.overflow.is_empty() {
             self.ready.push_back(completion);
         } else {
@@ -382,9 +386,9 @@ impl SimulatedKernel {
         let missed = self.rng.chance(self.profile.faults);
         match self.in_flight.iter_mut().find(|started| started.user_data == target) {
             // Behaves as if the kernel were handling the operation at that moment, so the operation is not cancelled.
-            Some(_) if missed => self.complete(user_data, -libc::EALREADY, false, None),
+            Some(_) if missed => self.complete(user_data, -libc::EALREADY),
             Some(started) => started.cancelled = true,
-            None => self.complete(user_data, -libc::ENOENT, false, None),
+            None => self.complete(user_data, -libc::ENOENT),
         }
     }
 
@@ -395,7 +399,7 @@ impl SimulatedKernel {
     fn send(&mut self, socket: BorrowedFd<'_>, user_data: u64, bytes: *const u8, length: u32) {
         if self.rng.chance(self.profile.losses) {
             let error = self.lose(socket);
-            return self.complete(user_data, error, false, None);
+            return self.complete(user_data, error);
         }
         let max_bytes = match self.rng.chance(self.profile.faults) {
             true => self.rng.below(length as usize + 1),
@@ -410,7 +414,7 @@ impl SimulatedKernel {
             Ok(sent) => sent as i32,
             Err(error) => -error.raw_os_error(),
         };
-        self.complete(user_data, result, false, None);
+        self.complete(user_data, result);
     }
 
     /// Breaks the connection of a socket. Returns the negative error number for the current operation.
@@ -436,7 +440,7 @@ impl SimulatedKernel {
     fn advance(&mut self, started: &StartedOperation) -> bool {
         let user_data = started.user_data;
         if started.cancelled {
-            self.complete(user_data, -libc::ECANCELED, false, None);
+            self.complete(user_data, -libc::ECANCELED);
             return false;
         }
         match started.operation {
@@ -447,7 +451,7 @@ impl SimulatedKernel {
                 match polled[0].revents().bits() {
                     0 if !self.rng.chance(self.profile.faults) => true,
                     events => {
-                        self.complete(user_data, i32::from(events), false, None);
+                        self.complete(user_data, i32::from(events));
                         false
                     }
                 }
@@ -457,7 +461,7 @@ impl SimulatedKernel {
             } => {
                 let fault = self.rng.chance(self.profile.faults);
                 let result = self.read(started, into, length, offset, fault);
-                self.complete(user_data, result, false, None);
+                self.complete(user_data, result);
                 false
             }
             Operation::Open { path, how, .. } => {
@@ -465,7 +469,7 @@ impl SimulatedKernel {
                     true => -[libc::EAGAIN, libc::EMFILE, libc::EIO][self.rng.below(3)],
                     false => files::open(started.file.as_fd(), path, how),
                 };
-                self.complete(user_data, result, false, None);
+                self.complete(user_data, result);
                 false
             }
             Operation::Receive(_) => {
@@ -497,13 +501,13 @@ impl SimulatedKernel {
         let user_data = started.user_data;
         if self.rng.chance(self.profile.losses) && self.rng.chance(20) {
             let error = self.lose(started.file.as_fd());
-            self.complete(user_data, error, false, None);
+            self.complete(user_data, error);
             return false;
         }
         let fault = self.rng.chance(self.profile.faults);
         if fault && self.rng.chance(30) {
             let error = [libc::EAGAIN, libc::EINTR, libc::ECANCELED, libc::ENOBUFS][self.rng.below(4)];
-            self.complete(user_data, -error, false, None);
+            self.complete(user_data, -error);
             return false;
         }
         let mut polled = [PollFd::new(&started.file, PollFlags::IN)];
@@ -513,7 +517,7 @@ impl SimulatedKernel {
         }
         let stock = self.stock.as_mut().expect("buffers");
         let Some((id, address, length)) = stock.free.pop_front() else {
-            self.complete(user_data, -libc::ENOBUFS, false, None);
+            self.complete(user_data, -libc::ENOBUFS);
             return false;
         };
         let max_bytes = match fault {
@@ -532,7 +536,12 @@ impl SimulatedKernel {
         }
         let more = got.is_ok_and(|got| got > 0) && !(fault && self.rng.chance(30));
         let result = got.map_or_else(|error| -error.raw_os_error(), |got| got as i32);
-        self.complete(user_data, result, more, lend.then_some(id));
+        self.post(Completion {
+            user_data,
+            result,
+            more,
+            buffer: lend.then_some(id),
+        });
         more
     }
 

@@ -271,9 +271,7 @@ impl RingState {
         self.wakers.extend(self.epoll_waker.take());
         unsent
     }
-}
 
-impl RingState {
     /// Cancels all operations and processes their completions. File operations that a kernel thread or the disk has
     /// already begun cannot be cancelled. This call waits up to [`SHUTDOWN_TIMEOUT`] for them, so that their memory can
     /// be freed and the descriptors that they open are closed. Returns the number of connections whose sends were

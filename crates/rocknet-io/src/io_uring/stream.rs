@@ -37,7 +37,7 @@ impl UringStream {
     }
 
     /// Makes the first receive wait for an event, like every later one.
-    pub fn expect_nothing(&mut self) {
+    pub fn wait_for_first_receive(&mut self) {
         self.fresh = false;
     }
 

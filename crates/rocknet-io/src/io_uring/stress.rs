@@ -243,9 +243,9 @@ impl Scenario {
         match self.rng.below(100) {
             // In rare cases a task is polled without having been woken.
             0..30 if pair.woken.take() || is_rare_case => pair.poll(),
-            0..45 => drop(self.driver.turn(false)),
+            0..45 => drop(self.driver.turn()),
             45..55 if none_woken => {
-                self.driver.turn(self.may_wait);
+                self.driver.turn_with(self.may_wait);
             }
             45..67 => pair.write(length),
             67..90 => pair.read(length),
@@ -325,7 +325,7 @@ impl Scenario {
             }
         }
         self.poll_file_operations();
-        self.driver.turn(self.may_wait);
+        self.driver.turn_with(self.may_wait);
     }
 
     /// Checks the connections, and that nothing remains in the ring. Adds the scenario to `total`.
@@ -337,7 +337,7 @@ impl Scenario {
         // Completes the remaining cancellations and closes. Several rounds are needed, because a kernel thread looks
         // paths up.
         for round in 0..DRAIN_ROUNDS {
-            self.driver.turn(self.may_wait);
+            self.driver.turn_with(self.may_wait);
             if round >= 100 && self.driver.counts() == (0, 0) {
                 break;
             }
@@ -350,7 +350,7 @@ impl Scenario {
         self.watch();
         let _ = (&*self.events).write(&1_u64.to_ne_bytes());
         for _ in 0..100 {
-            self.driver.turn(self.may_wait);
+            self.driver.turn_with(self.may_wait);
         }
         assert!(broken || self.epoll_waker.take(), "events of the runtime are lost");
         assert_eq!(self.driver.counts(), (0, 0), "slots or operations remain");
@@ -368,7 +368,7 @@ impl Scenario {
         for _ in 0..self.rng.below(4) {
             drop(self.start_file_operation(30_000));
         }
-        self.driver.turn(false);
+        self.driver.turn();
         total.large_receives += self.with_simulated(|simulated| simulated.direct_calls).unwrap_or(0);
         total.piped += self.with_simulated(|simulated| simulated.bytes_piped).unwrap_or(0);
     }

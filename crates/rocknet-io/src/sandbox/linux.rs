@@ -48,7 +48,8 @@ static PROGRAM_FILTER: OnceLock<Vec<libc::sock_filter>> = OnceLock::new();
 /// and may gain privileges through set-user-ID files, because the kernel would refuse the filter.
 pub(super) fn limit_programs() -> Result<(), SandboxError> {
     // Programs get no io_uring, because it bypasses the filter.
-    let filter = filter(false)?;
+    let has_io_uring = false;
+    let filter = filter(has_io_uring)?;
     let is_privileged = thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
     if !is_privileged && !thread::no_new_privs().unwrap_or(false) {
         return Err(SandboxError::MayGainPrivileges);

@@ -79,7 +79,9 @@ impl Listener {
     fn open(address: &Address, options: ListenOptions, sharing: PortSharing) -> io::Result<Self> {
         match address {
             Address::Tcp { ip: None, port } => {
-                let all = |ip: IpAddr| open_tcp_socket(SocketAddr::new(ip, *port), false, options, sharing);
+                // The socket at `[::]` accepts IPv4 connections too.
+                let only_v6 = false;
+                let all = |ip: IpAddr| open_tcp_socket(SocketAddr::new(ip, *port), only_v6, options, sharing);
                 let socket = match all(Ipv6Addr::UNSPECIFIED.into()) {
                     Err(error) if lacks_ipv6(&error) => all(Ipv4Addr::UNSPECIFIED.into())?,
                     bound => bound?,
@@ -87,7 +89,8 @@ impl Listener {
                 Self::from_tcp_socket(socket, options)
             }
             Address::Tcp { ip: Some(ip), port } => {
-                let socket = open_tcp_socket(SocketAddr::new(*ip, *port), true, options, sharing)?;
+                let only_v6 = true;
+                let socket = open_tcp_socket(SocketAddr::new(*ip, *port), only_v6, options, sharing)?;
                 Self::from_tcp_socket(socket, options)
             }
             Address::Unix(path) => {

@@ -65,6 +65,7 @@ impl ControlBuffer {
         ControlBuffer([0; CAPACITY])
     }
 
+    /// Returns the address of the buffer.
     pub fn as_mut_ptr(&mut self) -> *mut libc::c_void {
         self.0.as_mut_ptr().cast()
     }

@@ -43,7 +43,7 @@ impl EpollStream {
         };
         let mut stream = EpollStream::new(socket.into())?;
         // The peer sends nothing before it has received a request, so the first receive waits for an event.
-        stream.expect_nothing();
+        stream.wait_for_first_receive();
         if is_under_way {
             let _ = stream.socket.writable().await?;
             if let Some(error) = SockRef::from(stream.socket.get_ref()).take_error()? {

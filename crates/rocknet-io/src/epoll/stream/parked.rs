@@ -50,7 +50,7 @@ impl ParkedConnection {
         let mut stream = EpollStream::new(socket).ok()?;
         // The socket has nothing to read, so the first receive waits for an event instead of trying at once. The branch
         // above does the same with `fresh: false`.
-        stream.expect_nothing();
+        stream.wait_for_first_receive();
         Some(stream)
     }
 }

@@ -42,7 +42,7 @@ fn check_idle(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) 
     let (watched, readable) = (socket.try_clone().unwrap(), !expected);
     Runtime::new(MAX_EVENTS).unwrap().block_on(async {
         let mut stream = EpollStream::new(socket.into()).unwrap();
-        stream.expect_nothing();
+        stream.wait_for_first_receive();
         assert!(stream.is_idle());
         let _peer = act(peer);
         if readable {

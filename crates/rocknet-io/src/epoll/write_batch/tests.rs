@@ -41,7 +41,7 @@ fn pair_of(shape: impl FnOnce(&TcpStream, &TcpStream)) -> (EpollStream, TcpStrea
     shape(&socket, &peer);
     let mut link = EpollStream::new(socket.into()).unwrap();
     // Without this call, the first receive would be tried without an event.
-    link.expect_nothing();
+    link.wait_for_first_receive();
     (link, peer)
 }
 

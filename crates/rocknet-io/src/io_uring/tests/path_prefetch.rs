@@ -29,7 +29,7 @@ fn descriptors_opened_while_the_ring_ends_are_closed() {
             for lookup in &mut lookups {
                 let _ = lookup.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             }
-            driver.turn(false);
+            driver.turn();
             // The ring ends by a failure, or together with its runtime.
             if round % 2 == 0 {
                 driver.fail();

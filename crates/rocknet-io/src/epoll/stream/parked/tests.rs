@@ -24,7 +24,7 @@ fn pair() -> (EpollStream, UnixStream) {
     theirs.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut link = EpollStream::new(ours.into()).unwrap();
     // Without this call, the first receive would be tried without an event.
-    link.expect_nothing();
+    link.wait_for_first_receive();
     (link, theirs)
 }
 
