@@ -18,7 +18,9 @@ pub struct Job<R> {
 }
 
 enum JobState<R> {
+    /// The job was queued, and its result has not been returned yet.
     Accepted(oneshot::Receiver<Result<R, JobError>>),
+    /// The job was never queued, or its result has been returned. A poll returns this error.
     Rejected(JobError),
 }
 
@@ -34,6 +36,7 @@ pub enum JobError {
 }
 
 impl<R> Job<R> {
+    /// Creates the handle of a queued job. `cancel` removes the job from the queue.
     pub(super) fn accepted(
         receiver: oneshot::Receiver<Result<R, JobError>>,
         cancel: Box<dyn FnOnce() + Send>,
@@ -55,6 +58,7 @@ impl<R> Job<R> {
         self.cancel = None;
     }
 
+    /// Creates the handle of a job that the pool has not queued, for this reason.
     pub(super) fn rejected(error: JobError) -> Job<R> {
         Job {
             state: JobState::Rejected(error),
@@ -114,7 +118,9 @@ pub(super) type Task = Box<dyn FnOnce() -> TaskOutcome + Send>;
 /// Result of running a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TaskOutcome {
+    /// The job returned a result.
     Done,
+    /// The job panicked.
     Panicked,
     /// The job was cancelled before it started.
     Cancelled,

@@ -248,6 +248,7 @@ impl PoolState {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
+    /// Jobs are accepted.
     Open,
     /// Queued jobs are finished, and new ones rejected.
     Closing,
@@ -270,6 +271,7 @@ impl Shared {
         state
     }
 
+    /// Wakes all threads that wait for jobs.
     fn wake_all(&self) {
         self.ready.notify_all();
         self.ready_low.notify_all();
@@ -353,7 +355,9 @@ struct ThreadSlot {
 enum ThreadStage {
     /// The thread has not started.
     NotStarted,
+    /// The thread waits for a job.
     Waiting,
+    /// The thread runs a job of this priority.
     Running(Priority),
     /// The thread has nothing left to do.
     Finished,

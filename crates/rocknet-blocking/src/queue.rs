@@ -21,6 +21,7 @@ pub struct Queue<J> {
     next: u64,
 }
 
+/// A job that waits.
 #[derive(Debug)]
 struct QueuedJob<J> {
     /// Increases with every push.
@@ -219,6 +220,7 @@ mod tests {
 
     const STEP: u64 = AGE_STEP.as_millis() as u64;
 
+    /// Returns the time `ms` milliseconds after the start of the clock.
     fn at(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }

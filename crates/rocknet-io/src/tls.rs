@@ -69,7 +69,7 @@ pub struct Tls<L, S = ServerSide> {
     record_size: RecordSize,
     /// Number of bytes of records that are collected before they are passed to the inner link. A limit on unsent bytes
     /// lowers it, because more urgent data can no longer overtake data that is already encrypted.
-    batch: usize,
+    batch_bytes: usize,
     /// True if nothing more must be sent, because close_notify or a fatal alert was sent, an error occurred, or the
     /// link was reset.
     closed: bool,
@@ -121,7 +121,7 @@ impl<L: Link, S: Side> Tls<L, S> {
             unread: Vec::new(),
             backlog: None,
             record_size: RecordSize::default(),
-            batch: BATCH_BYTES,
+            batch_bytes: BATCH_BYTES,
             closed: false,
             is_shut_down: false,
         }
@@ -376,7 +376,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
             let scratch = &mut buffers.scratch.borrow_mut()[..];
             outgoing.clear();
             self.record_size.begin(buffers.now());
-            while !queue.is_empty() && outgoing.buffer().len() < self.batch && file_budget > 0 {
+            while !queue.is_empty() && outgoing.buffer().len() < self.batch_bytes && file_budget > 0 {
                 let size = self.record_size.next(queue.len());
                 let whole = size.min(usize::try_from(queue.len()).unwrap_or(size));
                 // Encrypts directly from the queue, without a copy, if the plaintext of a whole record is contiguous.
@@ -436,7 +436,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
-        self.batch = bytes.map_or(BATCH_BYTES, |bytes| BATCH_BYTES.min(bytes as usize));
+        self.batch_bytes = bytes.map_or(BATCH_BYTES, |bytes| BATCH_BYTES.min(bytes as usize));
         self.link.limit_unsent(bytes);
     }
 

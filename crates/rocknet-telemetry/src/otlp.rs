@@ -28,6 +28,7 @@ pub fn request(service: &str, spans: &[Span]) -> Value {
     })
 }
 
+/// Returns a span in the form of the protocol.
 fn span(span: &Span) -> Value {
     // `SPAN_KIND_SERVER` and `SPAN_KIND_CLIENT` of OTLP.
     let kind = match span.kind {
@@ -60,6 +61,7 @@ fn span(span: &Span) -> Value {
     json
 }
 
+/// Returns an attribute in the form of the protocol.
 fn attribute(name: &str, value: &Attribute) -> Value {
     let value = match value {
         Attribute::Text(text) => json!({ "stringValue": text }),

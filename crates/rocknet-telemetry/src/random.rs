@@ -33,6 +33,7 @@ impl IdGenerator {
         SpanId::new(self.next())
     }
 
+    /// Returns the next random number.
     fn next(&self) -> u64 {
         let state = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.0.set(state);

@@ -40,6 +40,7 @@ impl Need<'_> {
         }
     }
 
+    /// Returns the name of the requirement in messages and in the record.
     fn name(self) -> String {
         match self {
             Need::Root => "root".to_owned(),

@@ -79,6 +79,7 @@ pub struct Driver {
 }
 
 impl Driver {
+    /// Creates a driver with a new ring. Must be called on the runtime of this thread.
     fn new() -> io::Result<Rc<Driver>> {
         Ok(Driver::from_state(RingState::new()?))
     }

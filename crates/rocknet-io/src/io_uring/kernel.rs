@@ -110,6 +110,7 @@ pub(super) enum Kernel {
 
 #[allow(unsafe_code)]
 impl Kernel {
+    /// Creates a ring for the calling thread, which alone may use it.
     pub fn new() -> io::Result<Kernel> {
         // With `defer_taskrun`, the kernel performs its task work only within calls of this thread. `taskrun_flag`
         // shows whether such work is pending (see `has_work`).

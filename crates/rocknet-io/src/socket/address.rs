@@ -84,6 +84,7 @@ impl fmt::Display for Address {
     }
 }
 
+/// Converts an IP address with a port. `[::]` means all IPv6 addresses here, and no IPv4 address.
 impl From<SocketAddr> for Address {
     fn from(address: SocketAddr) -> Self {
         Self::Tcp {

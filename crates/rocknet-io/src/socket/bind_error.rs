@@ -33,6 +33,8 @@ pub enum BindErrorKind {
 }
 
 impl BindError {
+    /// Determines the cause from the error of the system. If the address is in use, searches all processes for its
+    /// owner.
     pub(super) fn new(address: &Address, error: io::Error) -> Self {
         let kind = match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::ADDRINUSE) => BindErrorKind::InUse(match address {
