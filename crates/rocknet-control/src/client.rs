@@ -95,12 +95,13 @@ impl Client {
         Ok(client)
     }
 
-    /// Returns the process that listens at the control socket; `None` for a TCP address.
+    /// Returns the process that listens at the control socket; `None` for a TCP address, or if the operating system
+    /// returns an error.
     pub fn peer(&self) -> Option<Peer> {
         self.stream.peer()
     }
 
-    /// Changes the timeout of the connection.
+    /// Changes the maximum time that [`Client::call`] waits, see [`Client::connect_with_timeout`].
     ///
     /// # Errors
     ///
@@ -288,7 +289,7 @@ impl Client {
                             self.has_reply = true;
                             self.unread.extend_from_slice(&buffer[..count]);
                         }
-                        // With a timeout, a process that was stopped and continued returns from the call.
+                        // A stop and continuation of this process (SIGSTOP, SIGCONT) interrupts a read with a timeout.
                         Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                         Err(error) => return Err(ClientError::Io(error)),
                     }

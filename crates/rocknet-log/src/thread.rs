@@ -43,7 +43,7 @@ pub(super) struct LogThread {
     rotate: Rotate,
     /// Bytes held for all destinations.
     held: usize,
-    /// Destinations whose reader was slow at the last attempt.
+    /// Indices in `destinations` of the logs whose reader was slow at the last attempt.
     slow: Vec<usize>,
     /// Maximum duration of the next wait for a slow reader.
     reader_wait: Duration,

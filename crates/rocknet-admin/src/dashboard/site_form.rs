@@ -55,7 +55,7 @@ pub struct FilledField {
 #[derive(Debug)]
 pub struct FilledForm {
     pub mode: FormMode,
-    /// Present name of the website, or the name of the website that is copied.
+    /// Present name of the website, or the name of the website that is copied; empty for a new website.
     pub site: String,
     /// Name that is filled in.
     pub name: String,
@@ -63,9 +63,10 @@ pub struct FilledForm {
     pub kind: ContentKind,
     /// Kind of the website in the file.
     present_kind: ContentKind,
+    /// Configuration file of the website, and the line at which the website begins. A new website has neither.
     pub file: String,
     pub line: usize,
-    /// Revision of the configuration file that the form was created from.
+    /// Revision of the configuration file that the form was created from; empty for a new website.
     pub revision: String,
     pub fields: Vec<FilledField>,
     /// Name of the user to add. The form does not store the password.

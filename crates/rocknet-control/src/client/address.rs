@@ -79,8 +79,9 @@ pub(super) enum ControlStream {
 }
 
 impl ControlStream {
-    /// Connects to an address. `timeout`: maximum time to connect to a socket. A server that has stopped to accept
-    /// connections has a full queue at some time, and without a limit the wait for a place in it would have no end.
+    /// Connects to an address. `timeout`: maximum time to connect to a control socket; a TCP address has its own limit.
+    /// If the server no longer accepts connections, the queue of the socket becomes full. Without a limit, the wait for
+    /// a place in the queue would have no end.
     ///
     /// # Errors
     ///
@@ -103,7 +104,8 @@ impl ControlStream {
         })
     }
 
-    /// Returns the process that listens at the socket; `None` for a TCP address.
+    /// Returns the process that listens at the socket; `None` for a TCP address, or if the operating system returns an
+    /// error.
     pub fn peer(&self) -> Option<Peer> {
         let ControlStream::Unix(stream) = self else {
             return None;
@@ -140,9 +142,11 @@ impl ControlStream {
     }
 }
 
+/// Connects to a control socket within the timeout. The stream keeps the timeout as its write timeout.
 fn connect_unix(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // The timeout for sending also limits the wait of `connect`, see socket(7).
     set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
     rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
     Ok(socket.into())

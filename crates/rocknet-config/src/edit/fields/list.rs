@@ -50,8 +50,8 @@ pub(super) fn update(array: &mut Array, elements: &[(String, String)]) -> Result
     Ok(())
 }
 
-/// Returns the position of each element of a list in the wanted elements; `None` for elements that
-/// are removed, or that are written again at another position.
+/// Returns the position of each element of a list in the wanted elements; `None` for elements that are removed, or that
+/// are written again at another position.
 fn kept(array: &Array, elements: &[(String, String)]) -> Vec<Option<usize>> {
     let mut from = 0;
     let position = |value: &Value| {
@@ -104,7 +104,7 @@ impl ListWriter {
 
     /// Copies a gap of the old list, and adds new elements in it.
     fn gap(&mut self, gap: &str, elements: &[(String, String)]) -> Result<(), String> {
-        // The first line of a gap belongs to the element before it.
+        // A comment in the first line of a gap belongs to the element before the gap.
         let at = match gap.find('\n') {
             Some(at) if !elements.is_empty() && gap[..at].contains('#') => at,
             _ => 0,
