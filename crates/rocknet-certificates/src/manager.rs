@@ -239,8 +239,8 @@ fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPatter
             names.push(name.clone());
         }
     }
-    let sites: Vec<String> = sites.iter().map(|(site, _)| site.clone()).collect();
-    let sites = listed(&sites);
+    let site_names: Vec<String> = sites.iter().map(|(site, _)| site.clone()).collect();
+    let shown_sites = listed(&site_names);
     let findings = set.findings_for(&names);
     if findings.iter().any(is_error) {
         let kept = match set.certificate_set() {
@@ -248,15 +248,18 @@ fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPatter
             None => "no certificate was loaded before, so handshakes are refused",
         };
         for finding in findings.iter().filter(|finding| is_error(finding)) {
-            tracing::error!(site = sites, help = finding.help, "{}; {kept}", finding.message);
+            tracing::error!(site = shown_sites, help = finding.help, "{}; {kept}", finding.message);
         }
         return;
     }
     for finding in &findings {
-        tracing::warn!(site = sites, help = finding.help, "{}", finding.message);
+        tracing::warn!(site = shown_sites, help = finding.help, "{}", finding.message);
     }
     if reload == Reload::Replaced {
-        tracing::info!(site = sites, "certificate files reloaded; new handshakes use them");
+        tracing::info!(
+            site = shown_sites,
+            "certificate files reloaded; new handshakes use them"
+        );
     }
 }
 

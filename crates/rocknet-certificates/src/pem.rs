@@ -32,6 +32,7 @@ pub struct PemFileError {
 #[derive(Debug)]
 enum PemErrorKind {
     Io(io::Error),
+    /// The key file is larger than [`MAX_FILE`].
     TooLarge,
     /// Users other than the owner and the group can read, write or execute the file.
     OpenToOthers,

@@ -130,9 +130,10 @@ impl Logger {
         self.command(Command::Reopen);
     }
 
-    /// Applies the level, error log and rotation of a new configuration, and removes the levels of modules.
-    /// [`Logger::sink`] then opens its access logs. If `ROCKNET_LOG` has set the general level, that level is
-    /// restored instead. A log that is not requested again is closed after some time without lines.
+    /// Applies the error log, rotation and level of a new configuration, and removes the levels of modules. If
+    /// `ROCKNET_LOG` has set the general level, restores that level instead of the configured one. The caller then
+    /// opens the access logs by [`Logger::sink`]. A log that is not requested again is closed after some time without
+    /// lines.
     ///
     /// # Errors
     ///
@@ -141,10 +142,10 @@ impl Logger {
         self.set_errors(&log.errors)?;
         self.command(Command::Begin);
         self.command(Command::Rotate(log.rotate.clone()));
-        if !self.shared.level_is_fixed.load(Ordering::Relaxed) {
-            self.set_level(log.level);
-        } else {
+        if self.shared.level_is_fixed.load(Ordering::Relaxed) {
             self.set_level(self.shared.levels.configured());
+        } else {
+            self.set_level(log.level);
         }
         Ok(())
     }

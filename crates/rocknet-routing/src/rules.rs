@@ -272,8 +272,8 @@ fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
         HostPattern::Exact(exact) => exact.eq_ignore_ascii_case(name),
         HostPattern::Wildcard(parent) => {
             // At least one character and a dot have to precede the parent domain.
-            let below = name.len().checked_sub(parent.len()).filter(|&at| at > 1);
-            below.is_some_and(|at| {
+            let parent_start = name.len().checked_sub(parent.len()).filter(|&at| at > 1);
+            parent_start.is_some_and(|at| {
                 name.as_bytes()[at - 1] == b'.' && name.as_bytes()[at..].eq_ignore_ascii_case(parent.as_bytes())
             })
         }

@@ -210,8 +210,8 @@ impl Editor {
         item.as_array_mut()
     }
 
-    /// Replaces the entries of a map. `text`: lines `name = value`. `literal` converts a value to TOML.
-    fn set_map(&mut self, path: &[&str], text: &str, literal: &dyn Fn(&str) -> String) -> Result<(), EditError> {
+    /// Replaces the entries of a map. `text`: lines `name = value`. `to_toml` converts a value to TOML.
+    fn set_map(&mut self, path: &[&str], text: &str, to_toml: &dyn Fn(&str) -> String) -> Result<(), EditError> {
         let mut entries = Vec::new();
         let mut names = HashSet::new();
         for line in lines(text) {
@@ -224,7 +224,7 @@ impl Editor {
                 return Err(EditError::Repeated(name.to_owned()));
             }
             let is_table = value.starts_with('{') && super::is_value(value);
-            entries.push((name, if is_table { value.to_owned() } else { literal(value) }));
+            entries.push((name, if is_table { value.to_owned() } else { to_toml(value) }));
         }
         let Some(table) = self.table(path) else {
             let mut inline = InlineTable::new();

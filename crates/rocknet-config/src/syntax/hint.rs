@@ -262,8 +262,8 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
 /// message and the help.
 fn foreign_syntax(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, String)> {
     let text = sources.text(span.file);
-    let start = text.get(..span.start as usize)?.rfind('\n').map_or(0, |at| at + 1);
-    let line = text.get(start..)?.split('\n').next()?.trim();
+    let line_start = text.get(..span.start as usize)?.rfind('\n').map_or(0, |at| at + 1);
+    let line = text.get(line_start..)?.split('\n').next()?.trim();
     let hint = |message: &str, help: &str| Some((message.to_owned(), help.to_owned()));
     if line.contains(['“', '”', '„', '‘', '’']) {
         return hint(
