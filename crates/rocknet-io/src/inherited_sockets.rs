@@ -31,7 +31,9 @@ impl InheritedSockets {
             Err(error) => Err(error),
         };
         if let Err(error) = added {
-            self.reject(format!("{name}: neither a listening socket nor a UDP socket: {error}"));
+            self.reject(format!(
+                "{name}: cannot be used as a listening socket or a UDP socket: {error}"
+            ));
         }
     }
 
@@ -102,7 +104,7 @@ mod tests {
         assert_eq!(inherited.take_listeners(&Address::Unix(path)).len(), 1);
         let unused = inherited.unused().join("; ");
         assert!(
-            unused.contains("stream: neither")
+            unused.contains("stream: cannot be used")
                 && unused.contains(&format!("quic: no site serves HTTP/3 on UDP {udp_address}")),
             "{unused}"
         );

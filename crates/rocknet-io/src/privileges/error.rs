@@ -1,10 +1,11 @@
-//! Errors of dropping privileges, worded for operators.
+//! Errors of looking users up and of changing privileges, worded for operators.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// Error of dropping privileges. The server must not continue with the privileges of root.
+/// Error of looking a user up, or of changing the privileges of the process. After a failed change, the process must
+/// not continue, because it may have more privileges than intended.
 #[derive(Debug)]
 pub enum PrivilegeError {
     /// The name is neither in `/etc/passwd` nor a number. Users of directory services (LDAP, NIS) are not looked up.
@@ -18,7 +19,9 @@ pub enum PrivilegeError {
     /// The process has this number of threads, more than one. Each thread has its own privileges, so the other
     /// threads would keep theirs.
     Threads(usize),
-    /// The system call with this name failed, or the file with this path could not be read.
+    /// The file with this path could not be read.
+    File(&'static str, io::Error),
+    /// The system call with this name failed.
     System(&'static str, io::Error),
     /// All calls succeeded, but the process could return to root, or a check found other IDs, groups or capabilities
     /// than requested.
@@ -49,7 +52,8 @@ impl fmt::Display for PrivilegeError {
                 f,
                 "privileges must be dropped before threads start, but {count} are running"
             ),
-            Self::System(call, error) => write!(f, "cannot drop the privileges of root: {call}: {error}"),
+            Self::File(path, error) => write!(f, "cannot read {path}: {error}"),
+            Self::System(call, error) => write!(f, "cannot change the privileges of the process: {call}: {error}"),
             Self::Incomplete => {
                 f.write_str("the privileges of root were dropped, but not completely or not permanently")
             }
@@ -60,7 +64,7 @@ impl fmt::Display for PrivilegeError {
 impl Error for PrivilegeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::System(_, error) => Some(error),
+            Self::File(_, error) | Self::System(_, error) => Some(error),
             _ => None,
         }
     }

@@ -30,7 +30,7 @@ impl User {
     /// Fails if the user or group is unknown. A file that cannot be read is an error only if the IDs depend on it:
     /// without `/etc/group`, a user without a given group has only the primary group.
     pub fn find(spec: &str) -> Result<Self, PrivilegeError> {
-        let read = |path: &'static str| fs::read_to_string(path).map_err(|error| PrivilegeError::System(path, error));
+        let read = |path: &'static str| fs::read_to_string(path).map_err(|error| PrivilegeError::File(path, error));
         // Read errors are reported only if the file is needed: a container may have none, and numeric IDs need none.
         let (passwd, group) = (read("/etc/passwd"), read("/etc/group"));
         let found = Self::look_up(
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((found.uid, found.gid, found.groups), (0, 0, vec![0]));
         assert!(matches!(
             User::find("no such user"),
-            Err(PrivilegeError::UnknownUser(_) | PrivilegeError::System(..))
+            Err(PrivilegeError::UnknownUser(_) | PrivilegeError::File(..))
         ));
     }
 }
