@@ -202,6 +202,10 @@ pub enum Act {
     Undo,
     /// Reverts the newest change of the history.
     UndoNewest,
+    /// Restores the file as it was before the selected change of the history, which also reverts later changes of it.
+    GoBack,
+    /// Carries out an undo that was refused, because it discards edits that are not in the history.
+    DiscardEdits,
     SetField(FieldId, String),
     LeaveField(FieldId),
     /// Opens the chooser of folders.

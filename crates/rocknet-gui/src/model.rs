@@ -27,6 +27,7 @@ mod site_edit;
 mod text_edit;
 mod texts;
 mod typed;
+mod undo;
 mod website_facts;
 mod websites;
 
@@ -37,7 +38,7 @@ use std::time::Duration;
 use rocknet_control::CertificateSummary;
 use rocknet_control::Status;
 use rocknet_control::api::{Level, Permission};
-use rocknet_control::config::{Change, ConfigState};
+use rocknet_control::config::{Change, ConfigState, Undo};
 use rocknet_control::doctor::DoctorCheck;
 use rocknet_control::samples::SampleHistory;
 
@@ -59,6 +60,7 @@ pub use services::{Services, Upstream};
 pub use settings::Settings;
 pub use site_edit::SiteEdit;
 pub use text_edit::{TextEdit, TextPlace};
+pub use undo::RefusedUndo;
 pub use website_facts::{CertificateTrust, WebsiteFacts, kind_label, trust_label};
 pub use websites::{Website, WebsiteState, Websites};
 
@@ -134,6 +136,10 @@ pub struct Model {
     pub selected: BTreeMap<u8, String>,
     /// Revision after the last change of this window, which an undo takes back.
     undo: Option<String>,
+    /// Undo in progress.
+    undoing: Option<Undo>,
+    /// Undo that would discard edits, until the user decides.
+    pub refused_undo: Option<RefusedUndo>,
     /// Websites whose change is in progress.
     changing: BTreeSet<String>,
     /// Number of the last check of a draft.
@@ -181,6 +187,8 @@ impl Model {
             notice: None,
             selected: BTreeMap::new(),
             undo: None,
+            undoing: None,
+            refused_undo: None,
             changing: BTreeSet::new(),
             last_check: 0,
             now: Duration::ZERO,
@@ -234,11 +242,6 @@ impl Model {
             self.notice = None;
         }
         expired
-    }
-
-    /// Returns true if the last change of this window can be taken back.
-    pub fn can_undo(&self) -> bool {
-        self.undo.is_some() && self.link.is_online()
     }
 
     /// Discards the data of the previous server, because another server is used from now on.

@@ -104,6 +104,8 @@ impl Model {
             }
             Act::Undo => self.take_back(),
             Act::UndoNewest => self.take_newest_back(),
+            Act::GoBack => self.go_back(),
+            Act::DiscardEdits => self.discard_edits(),
             Act::SetField(field, text) => {
                 let text = self.typed(field, &text);
                 self.set_field(field, &text)
@@ -125,6 +127,7 @@ impl Model {
                 PageName::EditText => self.save_text(),
                 _ => self.submit(),
             },
+            Act::Cancel if self.refused_undo.take().is_some() => Vec::new(),
             Act::Cancel => {
                 self.draft = None;
                 self.opened_change = None;
@@ -222,6 +225,7 @@ impl Model {
             self.draft = None;
         }
         self.opened_change = None;
+        self.refused_undo = None;
         self.chooser = None;
         self.leaving = None;
         self.page = page;

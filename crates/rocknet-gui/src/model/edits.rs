@@ -1,11 +1,11 @@
 //! Changes of the configuration, all by messages to the server, which writes the file.
 
 use rocknet_control::api::ApiError;
-use rocknet_control::config::{Edit, Edits, Saved, Undo};
+use rocknet_control::config::{Edit, Edits, Saved};
 
 use super::draft::DraftStage;
 use super::websites::WebsiteState;
-use super::{Effect, Fetched, Model};
+use super::{Effect, Model};
 use crate::act::PageName;
 use crate::job::{Job, Purpose};
 use crate::words::fill;
@@ -65,36 +65,6 @@ impl Model {
         self.edit(name, purpose, edit)
     }
 
-    pub(super) fn take_back(&mut self) -> Vec<Effect> {
-        if !self.link.is_online() {
-            return Vec::new();
-        }
-        let Some(revision) = self.undo.take() else {
-            self.tell(self.words().nothing_to_undo.to_owned(), false);
-            return Vec::new();
-        };
-        let undo = Undo {
-            revision: Some(revision),
-            ..Undo::default()
-        };
-        vec![Effect::Job(Job::TakeBack(undo))]
-    }
-
-    pub(super) fn take_newest_back(&mut self) -> Vec<Effect> {
-        let Fetched::Loaded(changes) = &self.history else {
-            return Vec::new();
-        };
-        let Some(newest) = changes.first() else {
-            return Vec::new();
-        };
-        // If the file was edited by hand after the change, the server refuses to undo it, so the edit is kept.
-        self.while_online(Job::TakeBack(Undo {
-            id: Some(newest.id),
-            revision: Some(newest.revision.clone()),
-            discard_edits: false,
-        }))
-    }
-
     /// Returns the name of the selected website, while the list of websites is shown.
     fn selected_name(&self) -> Option<String> {
         if self.page != PageName::Websites {
@@ -133,6 +103,7 @@ impl Model {
         }
         let saved = match result {
             Ok(saved) => saved,
+            Err(error) if purpose == Purpose::Undo => return self.undo_refused(error),
             Err(error) => {
                 let text = match &error.details {
                     _ if error.status == 403 => self.not_permitted(),
@@ -149,8 +120,10 @@ impl Model {
                 return Vec::new();
             }
         };
+        if purpose == Purpose::Undo {
+            return self.undone(saved);
+        }
         self.undo = saved.can_undo.then_some(saved.revision);
-        let can_undo = saved.can_undo && purpose != Purpose::Undo;
         let words = self.words();
         let text = match &purpose {
             Purpose::Add(name) => fill(words.added, &[name]),
@@ -158,22 +131,9 @@ impl Model {
             Purpose::Enable(name) => fill(words.enabled_now, &[name]),
             Purpose::Disable(name) => fill(words.disabled_now, &[name]),
             Purpose::Duplicate(copy, original) => fill(words.duplicated, &[copy, original]),
-            Purpose::Undo => words.undone.to_owned(),
-            Purpose::Change(_) | Purpose::Text(_) => String::new(),
+            Purpose::Undo | Purpose::Change(_) | Purpose::Text(_) => String::new(),
         };
-        if purpose == Purpose::Undo {
-            self.undo = None;
-            // The website that was added may be gone again.
-            if self
-                .draft
-                .as_ref()
-                .is_some_and(|draft| draft.stage != DraftStage::Filling)
-            {
-                self.draft = None;
-                self.page = PageName::Websites;
-            }
-        }
-        self.tell(text, can_undo);
+        self.tell(text, saved.can_undo);
         match purpose {
             Purpose::Add(name) => {
                 self.websites.selected = Some(name);

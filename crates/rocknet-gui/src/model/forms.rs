@@ -14,7 +14,7 @@ use crate::words::fill;
 pub(super) const CONFLICT: u16 = 409;
 
 /// Status of a query of a website that the file lacks.
-const MISSING: u16 = 404;
+pub(super) const MISSING: u16 = 404;
 
 impl Model {
     pub(super) fn edit_site(&mut self) -> Vec<Effect> {

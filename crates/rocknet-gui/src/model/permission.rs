@@ -35,6 +35,8 @@ impl Model {
             | Act::ToggleSite
             | Act::Undo
             | Act::UndoNewest
+            | Act::GoBack
+            | Act::DiscardEdits
             | Act::SetLevel(_)
             | Act::StopService => true,
             // The databases are those of this computer.

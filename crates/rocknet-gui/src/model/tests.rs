@@ -2,6 +2,7 @@
 
 mod adding;
 mod editing;
+mod history;
 mod outside;
 
 use std::path::PathBuf;

@@ -5,8 +5,8 @@ use rocknet_control::text;
 
 use super::states;
 use crate::act::Act;
-use crate::model::{Fetched, Model};
-use crate::screen::{Body, Button, Cell, Column, Lines, LogLine, Mark, Message, Screen, Table, TableRow};
+use crate::model::{Fetched, Model, RefusedUndo};
+use crate::screen::{Body, Button, Cell, Column, Lines, LogLine, Mark, Message, Screen, Style, Table, TableRow};
 use crate::words::{Words, fill};
 
 /// Returns the page.
@@ -17,12 +17,18 @@ pub fn screen(model: &Model) -> Screen {
         Fetched::Loaded(changes) => &changes[..],
         _ => &[],
     };
+    if let Some(refused) = &model.refused_undo {
+        return discard(model, refused);
+    }
     let undo = |enabled: bool| {
         Button::new(words.undo_last, Act::UndoNewest).only_if(enabled && !changes.is_empty() && model.link.is_online())
     };
+    let can_go_back = model.chosen_change().is_some() && model.link.is_online();
+    let go_back = Button::new(words.go_back, Act::GoBack).only_if(can_go_back);
     if let Some(change) = changes.iter().find(|change| Some(change.id) == model.opened_change) {
         let is_newest = changes.first().is_some_and(|newest| newest.id == change.id);
-        return opened(words, change, undo(is_newest));
+        let undo = if is_newest { undo(true) } else { go_back };
+        return opened(words, change, undo);
     }
     let is_selected = selected.is_some_and(|key| changes.iter().any(|change| change.id.to_string() == *key));
     Screen {
@@ -32,6 +38,7 @@ pub fn screen(model: &Model) -> Screen {
         },
         actions: vec![
             Button::new(words.show_change, Act::OpenRow).only_if(is_selected),
+            go_back,
             undo(true),
         ],
         body: states::of_list(words, &model.history, |changes| match &changes[..] {
@@ -50,6 +57,27 @@ pub fn screen(model: &Model) -> Screen {
                 rows: changes.iter().map(row).collect(),
                 empty: String::new(),
             }),
+        }),
+        ..Screen::default()
+    }
+}
+
+/// Returns the question before an undo that would discard edits by hand, with these edits.
+fn discard(model: &Model, refused: &RefusedUndo) -> Screen {
+    let words = model.words();
+    Screen {
+        title: words.discard_edits_title.to_owned(),
+        subtitle: words.discard_edits_text.to_owned(),
+        actions: vec![
+            Button::new(words.keep_edits, Act::Cancel).style(Style::Primary),
+            Button::new(words.discard_edits, Act::DiscardEdits)
+                .style(Style::Danger)
+                .only_if(model.link.is_online()),
+        ],
+        body: Body::Diff(Lines {
+            lines: refused.edits.lines().map(diff_line).collect(),
+            empty: words.no_diff.to_owned(),
+            ..Lines::default()
         }),
         ..Screen::default()
     }

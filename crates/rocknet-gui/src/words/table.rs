@@ -176,8 +176,9 @@ table! {
     duplicated = "{0} is a copy of {1}.", "{0} ist eine Kopie von {1}.";
     added = "{0} was added.", "{0} wurde hinzugefügt.";
     undone = "The last change was taken back.", "Die letzte Änderung wurde zurückgenommen.";
-    nothing_to_undo = "There is no change of this window to take back.",
-        "Es gibt keine Änderung dieses Fensters, die zurückgenommen werden kann.";
+    undone_several = "{0} changes were taken back.", "{0} Änderungen wurden zurückgenommen.";
+    nothing_to_undo = "There is no change of this window to take back. The history has earlier ones.",
+        "Es gibt keine Änderung dieses Fensters, die zurückgenommen werden kann. Der Verlauf hat frühere.";
     opened = "{0} opens in the browser.", "{0} wird im Browser geöffnet.";
 
     // Form that edits a website, and questions about its input.
@@ -476,6 +477,12 @@ table! {
     change = "Change", "Änderung";
     lines_changed = "Lines", "Zeilen";
     time = "Time", "Zeit";
+    go_back = "Go back to before this change", "Zurück vor diese Änderung";
+    discard_edits_title = "This would discard edits by hand", "Dies würde Änderungen von Hand verwerfen";
+    discard_edits_text = "They are not in the history, so they cannot be restored.",
+        "Sie sind nicht im Verlauf und lassen sich nicht wiederherstellen.";
+    keep_edits = "Keep them", "Behalten";
+    discard_edits = "Discard them", "Verwerfen";
     undo_last = "Take back the last change", "Letzte Änderung zurücknehmen";
     show_change = "Show lines", "Zeilen zeigen";
     all_changes = "All changes", "Alle Änderungen";
