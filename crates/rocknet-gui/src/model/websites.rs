@@ -154,7 +154,8 @@ impl Websites {
     pub fn measure(&mut self, at: Duration, traffic: &[RouteTraffic]) {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for route in traffic {
-            *counts.entry(route.site.clone()).or_default() += route.responses;
+            let count = counts.entry(route.site.clone()).or_default();
+            *count = count.saturating_add(route.responses);
         }
         if let Some((began, before)) = &self.counters {
             let seconds = at.saturating_sub(*began).as_secs_f64();
@@ -327,8 +328,10 @@ mod tests {
         assert_eq!(websites.find("b.test").unwrap().rate, Some(0.5));
         websites.sort_by(SortKey::Rate);
         assert_eq!(names(&websites), ["b.test", "c.test"]);
+        // Counters that no server has reached do not overflow.
+        websites.measure(second * 4, &[traffic("b.test", u64::MAX), traffic("b.test", u64::MAX)]);
         websites.forget_rates();
-        websites.measure(second * 4, &[]);
+        websites.measure(second * 5, &[]);
         assert_eq!(websites.find("b.test").unwrap().rate, None);
     }
 
