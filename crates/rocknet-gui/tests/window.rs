@@ -170,6 +170,7 @@ fn every_page_is_drawn() {
         });
         resize(&mut window, &model);
     }
+    menus_choose_the_right_value();
     icon_is_that_of_the_drawing();
     symbols_are_those_of_the_drawing();
     assert_eq!(seen.len(), 8, "every kind of contents was drawn: {seen:?}");
@@ -254,6 +255,39 @@ fn press_all(window: &mut Window, model: &Model, state: &str) {
             button.label
         );
     }
+}
+
+/// Chooses each item of a menu whose labels have letters that mean something to the toolkit.
+fn menus_choose_the_right_value() {
+    let labels = [
+        "/etc/r.toml",
+        "sites/a.toml",
+        "_php.toml",
+        "a|b.toml",
+        "a\\b",
+        "a\tb",
+        "R&D",
+        "me@home",
+        "same",
+        "same",
+        "",
+        "last",
+    ];
+    let values = labels.iter().enumerate();
+    let mut choices: Vec<(String, String)> = values
+        .map(|(at, label)| (at.to_string(), (*label).to_owned()))
+        .collect();
+    choices.push(("long".to_owned(), "é".repeat(3_000)));
+    let shared = view::shared::Shared::new(ThemeChoice::Light.theme(None));
+    let mut menu = view::choice::menu(&shared, &choices, Act::Choose);
+    for (at, (value, label)) in choices.iter().enumerate() {
+        let mut item = menu.at(at as i32).unwrap_or_else(|| panic!("no item for {label:?}"));
+        item.do_callback(&menu);
+        assert_eq!(shared.next(), Some(Act::Choose(value.clone())), "{label}");
+    }
+    assert_eq!(menu.at(2).and_then(|item| item.label()).as_deref(), Some("_php.toml"));
+    assert_eq!(menu.at(3).and_then(|item| item.label()).as_deref(), Some("a|b.toml"));
+    menu.clear();
 }
 
 /// Compares the pixels of the icon with the drawing. Two programs draw it, so edges differ a little.

@@ -1,14 +1,19 @@
 //! Choice of one of several values, which opens as a menu.
 
+use std::rc::Rc;
+
 use fltk::draw;
-use fltk::enums::{Align, FrameType};
-use fltk::menu::MenuButton;
+use fltk::enums::{Align, FrameType, Shortcut};
+use fltk::menu::{MenuButton, MenuFlag};
 use fltk::prelude::*;
 use rocknet_gui::act::Act;
 
 use super::button::HEIGHT;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
+
+/// Maximum length of a label in characters.
+const MAX_LABEL: usize = 120;
 
 /// Creates a choice in the present group. The widget shows the label of the chosen value. `act` returns the act of a
 /// value.
@@ -17,8 +22,16 @@ pub fn menu(shared: &SharedHandle, choices: &[(String, String)], act: impl Fn(St
     menu.set_frame(FrameType::FlatBox);
     menu.set_text_size(paint::BODY);
     menu.set_text_font(paint::REGULAR);
-    for (_, label) in choices {
-        menu.add_choice(&label.replace('/', "\\/"));
+    let act = Rc::new(act);
+    for (at, (value, label)) in choices.iter().enumerate() {
+        let (acts, act, value) = (SharedHandle::clone(shared), Rc::clone(&act), value.clone());
+        // An item with an equal label would replace the one before it. Spaces at the end are not seen.
+        let equal = choices[..at].iter().filter(|(_, other)| other == label).count();
+        let label = menu_label(label) + &" ".repeat(equal);
+        // Each item has its value, so no position is counted.
+        menu.add(&label, Shortcut::None, MenuFlag::Normal, move |_| {
+            acts.act(act(value.clone()))
+        });
     }
     menu.super_draw(false);
     let colours = SharedHandle::clone(shared);
@@ -46,13 +59,27 @@ pub fn menu(shared: &SharedHandle, choices: &[(String, String)], act: impl Fn(St
         draw::set_draw_color(colour(theme.dim));
         draw::draw_polygon(x, y, x + 10, y, x + 5, y + 6);
     });
-    let (acts, values) = (SharedHandle::clone(shared), choices.to_vec());
-    menu.set_callback(move |menu| {
-        if let Some((value, _)) = usize::try_from(menu.value()).ok().and_then(|at| values.get(at)) {
-            acts.act(act(value.clone()));
-        }
-    });
     menu
+}
+
+/// Returns a label as the toolkit has to get it for an item: `/` would begin a submenu, `_` draw a line, `&` underline a
+/// letter, and `@` draw a symbol. The toolkit copies labels to a buffer of 1,024 bytes, so long ones are cut.
+pub fn menu_label(label: &str) -> String {
+    let mut escaped = String::new();
+    for (at, letter) in label.chars().enumerate() {
+        match letter {
+            _ if at >= MAX_LABEL => {
+                escaped.push('…');
+                break;
+            }
+            '/' | '\\' => escaped.extend(['\\', letter]),
+            '_' if at == 0 => escaped.push_str("\\_"),
+            '&' | '@' => escaped.extend([letter, letter]),
+            letter if letter.is_control() => escaped.push(' '),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
 }
 
 /// Shows the colours of the theme and the label of the chosen value.

@@ -3,7 +3,7 @@
 
 mod button;
 mod charts;
-mod choice;
+pub mod choice;
 mod chooser;
 mod editor;
 mod form;
