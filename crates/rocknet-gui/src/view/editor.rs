@@ -89,7 +89,9 @@ impl EditorView {
         let on_change = typed.clone();
         editor.set_callback(move |editor| on_change.send(editor));
         let (on_click, list, text) = (typed.clone(), proposals.clone(), editor.clone());
-        proposals.on_click(move || on_click.accept(&list, &mut text.clone()));
+        proposals.on_click(move || {
+            on_click.accept(&list, &mut text.clone());
+        });
         // The list of proposals gets its keys before the text.
         editor.super_handle_first(false);
         let (popup, list) = (proposals.clone(), findings.widget.clone());
@@ -241,18 +243,24 @@ impl Typed {
         self.shared.act(Act::SetText(self.buffer.text(), cursor));
     }
 
-    /// Replaces the letters that were typed by the chosen proposal.
-    fn accept(&self, popup: &ProposalsView, editor: &mut TextEditor) {
+    /// Replaces the letters that were typed by the chosen proposal. Returns false if the text has changed so that the
+    /// proposal does not fit any more: several keys can arrive before the list is renewed.
+    fn accept(&self, popup: &ProposalsView, editor: &mut TextEditor) -> bool {
         let Some((start, end, text)) = popup.chosen() else {
-            return;
+            return false;
         };
         self.shared.act(Act::EndCompletion);
+        let cursor = usize::try_from(editor.insert_position()).unwrap_or(0);
+        let Some(end) = toml_text::end_of_word(&self.buffer.text(), (start, end), cursor, &text) else {
+            return false;
+        };
         let number = |at: usize| i32::try_from(at).unwrap_or(0);
         let mut buffer = self.buffer.clone();
         buffer.replace(number(start), number(end), &text);
         editor.set_insert_position(number(start + text.len()));
         editor.show_insert_position();
         self.send(editor);
+        true
     }
 }
 
@@ -295,7 +303,7 @@ fn press(typed: &Typed, popup: &ProposalsView, list: &fltk::widget::Widget, edit
         Key::F6 => return list.clone().take_focus().is_ok(),
         Key::Escape if popup.is_shown() => typed.shared.act(Act::EndCompletion),
         Key::Up | Key::Down | Key::PageUp | Key::PageDown if popup.is_shown() => popup.press(key),
-        Key::Enter | Key::KPEnter | Key::Tab if popup.is_shown() => typed.accept(popup, editor),
+        Key::Enter | Key::KPEnter | Key::Tab if popup.is_shown() => return typed.accept(popup, editor),
         // The list belongs to the letters before the cursor.
         Key::Left | Key::Right | Key::Home | Key::End if popup.is_shown() => {
             typed.shared.act(Act::EndCompletion);
