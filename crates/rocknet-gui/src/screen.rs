@@ -3,9 +3,15 @@
 //! Each page of [`pages`](crate::pages) makes a [`Screen`] of the model. The window draws it, and returns the
 //! [`Act`] that the user has chosen.
 
+mod chart;
+
+use rocknet_control::api::Level;
+
 use crate::act::{Act, FieldId};
 use crate::model::TextPlace;
 use crate::toml_text::Completion;
+
+pub use chart::{Chart, Series};
 
 /// Contents of the window beside the navigation.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,8 +24,8 @@ pub struct Screen {
     pub actions: Vec<Button>,
     /// Text of the filter, with the words shown while it is empty; `None` if the page has no filter.
     pub filter: Option<FilterBox>,
-    /// Choice beside the buttons; `None` if the page has none.
-    pub choice: Option<Choice>,
+    /// Choices beside the buttons.
+    pub choices: Vec<Choice>,
     /// Notice above the contents, such as the loss of the server while old figures are shown.
     pub banner: Option<Banner>,
     /// Contents.
@@ -105,13 +111,33 @@ pub struct FilterBox {
     pub text: String,
 }
 
-/// Choice of what a page shows. Choosing a value causes [`Act::Choose`].
+/// Choice of what a page shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// Value that is chosen.
     pub value: String,
     /// Values and their labels.
     pub options: Vec<(String, String)>,
+    pub purpose: ChoicePurpose,
+}
+
+/// Purpose of a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChoicePurpose {
+    /// Website whose lines are shown, by its name.
+    Site,
+    /// Level of the error log, by its name.
+    Level,
+}
+
+impl ChoicePurpose {
+    /// Returns the act of choosing a value.
+    pub fn act(self, value: String) -> Act {
+        match (self, Level::from_name(&value)) {
+            (ChoicePurpose::Level, Some(level)) => Act::SetLevel(level),
+            _ => Act::Choose(value),
+        }
+    }
 }
 
 /// State of a thing. It is shown by a colour, a shape and a word.
@@ -241,29 +267,6 @@ impl Cell {
             ..self
         }
     }
-}
-
-/// Chart over time.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Chart {
-    pub title: String,
-    /// Present value in words.
-    pub value: String,
-    /// Words for the largest value of the vertical axis.
-    pub top: String,
-    /// Words for the beginning of the time axis.
-    pub begin: String,
-    pub series: Vec<Series>,
-}
-
-/// Line of a chart.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Series {
-    /// Name in the legend; empty for the only line of a chart.
-    pub name: String,
-    /// Points from left to right: the position on the time axis and the value, each from 0 to 1. `None` breaks the
-    /// line.
-    pub points: Vec<Option<(f32, f32)>>,
 }
 
 /// Lines of a log.

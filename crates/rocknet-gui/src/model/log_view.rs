@@ -143,6 +143,21 @@ impl LogView {
         })
     }
 
+    /// Returns the chosen lines, the oldest first, each with the number of lines that were lost between it and the
+    /// chosen line before it. The window or the server has dropped them, because they came too fast.
+    pub fn shown(&self) -> Vec<(u64, &KeptLine)> {
+        let mut shown = Vec::new();
+        let mut chosen = self.chosen().peekable();
+        let mut lost = 0;
+        for line in &self.lines {
+            lost += line.event.lost;
+            if chosen.next_if(|next| std::ptr::eq(*next, line)).is_some() {
+                shown.push((std::mem::take(&mut lost), line));
+            }
+        }
+        shown
+    }
+
     /// Returns true if no line was received.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
@@ -213,6 +228,22 @@ mod tests {
     }
 
     #[test]
+    fn lost_lines_are_counted_between_the_chosen_ones() {
+        let mut view = LogView::default();
+        let lost = |lost, event| LogEvent { lost, ..event };
+        view.push(vec![
+            lost(2, event(LogKind::Error, "a")),
+            lost(3, event(LogKind::Access, "GET /")),
+            lost(4, event(LogKind::Error, "b")),
+            event(LogKind::Error, "c"),
+        ]);
+        let counts = |view: &LogView| view.shown().iter().map(|(lost, _)| *lost).collect::<Vec<_>>();
+        assert_eq!(counts(&view), [2, 3, 4, 0]);
+        view.choice = LogChoice::Errors;
+        assert_eq!(counts(&view), [2, 7, 0]);
+    }
+
+    #[test]
     fn a_new_server_is_followed_anew() {
         let mut view = LogView::default();
         assert!(view.start() && !view.start());
@@ -240,7 +271,9 @@ mod tests {
         let long = "x".repeat(MAX_LINE + 1);
         view.push(lines(&["t1 INFO a", &long, "t2 INFO b"]));
         view.resume();
-        view.push(lines(&["t1 INFO a", &long, "t2 INFO b", "t3 INFO c", "t3 INFO c"]));
+        let mut again: Vec<LogEvent> = lines(&["t1 INFO a", &long, "t2 INFO b", "t3 INFO c", "t3 INFO c"]);
+        again[2].lost = 5;
+        view.push(again);
         let shown: Vec<&str> = view.chosen().map(|line| &*line.event.line).collect();
         // Only lines before the first new one can be repetitions.
         assert_eq!(shown.len(), 5, "{shown:?}");

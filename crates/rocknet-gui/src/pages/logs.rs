@@ -6,8 +6,8 @@ use rocknet_control::logs::LogKind;
 use super::states;
 use crate::act::{Act, LogChoice};
 use crate::model::{KeptLine, Model, severity};
-use crate::screen::{Body, Button, Choice, FilterBox, Lines, LogLine, Mark, Screen, Style};
-use crate::words::fill;
+use crate::screen::{Body, Button, Choice, ChoicePurpose, FilterBox, Lines, LogLine, Mark, Screen, Style};
+use crate::words::{Words, fill};
 
 /// Returns the page.
 pub fn screen(model: &Model) -> Screen {
@@ -30,12 +30,22 @@ pub fn screen(model: &Model) -> Screen {
             false => Style::Plain,
         }),
     ];
+    let mut choices = vec![choice_of_site(model)];
     if let Some(level) = model.level {
-        actions.push(
-            Button::new(fill(words.level, &[level.name()]), Act::SetLevel(next(level))).only_if(model.link.is_online()),
-        );
+        match model.link.is_online() && model.permits(&Act::SetLevel(level)) {
+            true => choices.push(choice_of_level(words, level)),
+            false => {
+                let label = fill(words.level, &[level.name()]);
+                actions.push(Button::new(label, Act::SetLevel(level)).only_if(false));
+            }
+        }
     }
-    let lines: Vec<LogLine> = log.chosen().map(line).collect();
+    let shown = log.shown();
+    let count = shown.len();
+    let lines: Vec<LogLine> = shown
+        .into_iter()
+        .flat_map(|(lost, kept)| gap(words, lost).into_iter().chain([line(kept)]))
+        .collect();
     actions.push(Button::new(words.copy, Act::CopyLines).only_if(!lines.is_empty()));
     if let Some(refusal) = &log.refusal {
         return Screen {
@@ -47,9 +57,9 @@ pub fn screen(model: &Model) -> Screen {
         };
     }
     Screen {
-        subtitle: fill(words.lines_counted, &[&lines.len().to_string()]),
+        subtitle: fill(words.lines_counted, &[&count.to_string()]),
         actions,
-        choice: Some(choice_of_site(model)),
+        choices,
         filter: Some(FilterBox {
             hint: words.filter_lines.to_owned(),
             text: log.filter.clone(),
@@ -80,17 +90,29 @@ fn choice_of_site(model: &Model) -> Choice {
     if options.iter().all(|(name, _)| *name != chosen) {
         options.push(own(&chosen));
     }
-    Choice { value: chosen, options }
+    Choice {
+        value: chosen,
+        options,
+        purpose: ChoicePurpose::Site,
+    }
 }
 
-/// Returns the next level of the button, which goes through the levels that users need.
-fn next(level: Level) -> Level {
-    match level {
-        Level::Error => Level::Warn,
-        Level::Warn => Level::Info,
-        Level::Info => Level::Debug,
-        Level::Debug | Level::Trace => Level::Error,
+/// Returns the choice of the level of the error log.
+fn choice_of_level(words: &Words, level: Level) -> Choice {
+    let option = |level: Level| (level.name().to_owned(), fill(words.level, &[level.name()]));
+    Choice {
+        value: level.name().to_owned(),
+        options: Level::ALL.map(option).to_vec(),
+        purpose: ChoicePurpose::Level,
     }
+}
+
+/// Returns the line that stands for lines that were lost; `None` if none were.
+fn gap(words: &Words, lost: u64) -> Option<LogLine> {
+    (lost > 0).then(|| LogLine {
+        mark: Mark::Busy,
+        text: fill(words.lines_left_out, &[&lost.to_string()]),
+    })
 }
 
 fn line(kept: &KeptLine) -> LogLine {

@@ -3,6 +3,7 @@
 mod adding;
 mod editing;
 
+use rocknet_control::api::Level;
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::logs::{LogEvent, LogKind};
 use rocknet_control::{CertificateSummary, SiteSummary, Status};
@@ -288,6 +289,37 @@ fn lists_are_loading_then_loaded_or_failed() {
     }])));
     let row = table(&model).rows.remove(0);
     assert_eq!(row.cells[2].detail, "type `rocknet trust`");
+}
+
+#[test]
+fn the_log_counts_lost_lines_and_offers_every_level() {
+    let mut model = online(1);
+    model.act(Act::Show(PageName::Logs));
+    let line = |text: &str, lost| LogEvent {
+        kind: LogKind::Error,
+        line: text.to_owned(),
+        site: None,
+        lost,
+    };
+    model.report(Report::Log(vec![line("a", 0), line("b", 7)]));
+    model.report(Report::Level(Level::Warn));
+    let shown = screen(&model);
+    let Body::Lines(lines) = shown.body else { panic!() };
+    let texts: Vec<(Mark, &str)> = lines.lines.iter().map(|line| (line.mark, &*line.text)).collect();
+    assert_eq!(
+        texts,
+        [(Mark::Off, "a"), (Mark::Busy, "… 7 lines left out"), (Mark::Off, "b")]
+    );
+    assert_eq!(shown.subtitle, "2 lines");
+    let level = &shown.choices[1];
+    let acts: Vec<Act> = level
+        .options
+        .iter()
+        .map(|(value, _)| level.purpose.act(value.clone()))
+        .collect();
+    assert_eq!((&*level.value, acts), ("warn", Level::ALL.map(Act::SetLevel).to_vec()));
+    model.report(Report::Absent(Absence::Failed("x".to_owned())));
+    assert_eq!(screen(&model).choices.len(), 1);
 }
 
 #[test]

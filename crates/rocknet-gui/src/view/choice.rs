@@ -30,7 +30,7 @@ pub fn menu(shared: &SharedHandle, choices: &[(String, String)], act: impl Fn(St
         let label = menu_label(label) + &" ".repeat(equal);
         // Each item has its value, so no position is counted.
         menu.add(&label, Shortcut::None, MenuFlag::Normal, move |_| {
-            acts.act(act(value.clone()))
+            acts.act(act(value.clone()));
         });
     }
     menu.super_draw(false);
@@ -62,8 +62,8 @@ pub fn menu(shared: &SharedHandle, choices: &[(String, String)], act: impl Fn(St
     menu
 }
 
-/// Returns a label as the toolkit has to get it for an item: `/` would begin a submenu, `_` draw a line, `&` underline a
-/// letter, and `@` draw a symbol. The toolkit copies labels to a buffer of 1,024 bytes, so long ones are cut.
+/// Returns a label as the toolkit has to get it for an item: `/` would begin a submenu, `_` draw a line, `&` underline
+/// a letter, and `@` draw a symbol. The toolkit copies labels to a buffer of 1,024 bytes, so long ones are cut.
 pub fn menu_label(label: &str) -> String {
     let mut escaped = String::new();
     for (at, letter) in label.chars().enumerate() {

@@ -10,7 +10,7 @@ use fltk::input::Input;
 use fltk::menu::MenuButton;
 use fltk::prelude::*;
 use rocknet_gui::act::Act;
-use rocknet_gui::screen::{Banner, Button, Choice, FilterBox, Screen};
+use rocknet_gui::screen::{Banner, Button, Choice, ChoicePurpose, FilterBox, Screen};
 
 use super::button::{Ground, HEIGHT, PushButton};
 use super::choice;
@@ -27,8 +27,9 @@ const HEADING: i32 = 62;
 /// Width of the filter.
 const FILTER: i32 = 230;
 
-/// Width of the choice.
-const CHOICE: i32 = 210;
+/// Widths of the choices.
+const SITE: i32 = 210;
+const LEVEL: i32 = 150;
 
 /// Height of the banner.
 const BANNER: i32 = 46;
@@ -49,7 +50,7 @@ pub struct Header {
     pub buttons: Vec<PushButton>,
     banner_button: Option<PushButton>,
     filter: Option<(Input, FilterBox)>,
-    choice: Option<(MenuButton, Choice)>,
+    choices: Vec<(MenuButton, Choice)>,
     shared: SharedHandle,
 }
 
@@ -73,7 +74,7 @@ impl Header {
             buttons: Vec::new(),
             banner_button: None,
             filter: None,
-            choice: None,
+            choices: Vec::new(),
             shared: SharedHandle::clone(shared),
         }
     }
@@ -110,7 +111,7 @@ impl Header {
                 let _ = button.widget.take_focus();
             }
         }
-        self.show_choice(screen.choice.as_ref());
+        self.show_choices(&screen.choices);
         self.show_filter(screen.filter.as_ref());
         self.show_banner(screen.banner.as_ref());
         self.arrange_tab_order();
@@ -128,7 +129,7 @@ impl Header {
     /// Lets Tab go through the widgets as they are placed: choice, buttons, filter, banner.
     fn arrange_tab_order(&mut self) {
         let mut place = 0;
-        if let Some((menu, _)) = &self.choice {
+        for (menu, _) in &self.choices {
             move_to(&mut self.group, menu, &mut place);
         }
         for button in &self.buttons {
@@ -139,22 +140,27 @@ impl Header {
         }
     }
 
-    fn show_choice(&mut self, wanted: Option<&Choice>) {
-        let is_same = |shown: &Choice| wanted.is_some_and(|wanted| wanted.options == shown.options);
-        if let Some((old, _)) = self.choice.take_if(|(_, shown)| !is_same(shown)) {
-            self.group.remove(&old);
-            fltk::app::delete_widget(old);
-        }
-        let Some(wanted) = wanted else {
-            return;
-        };
-        if self.choice.is_none() {
+    fn show_choices(&mut self, wanted: &[Choice]) {
+        let shape = |choice: &Choice| (choice.purpose, choice.options.clone());
+        if !self
+            .choices
+            .iter()
+            .map(|(_, shown)| shape(shown))
+            .eq(wanted.iter().map(shape))
+        {
+            for (old, _) in self.choices.drain(..) {
+                self.group.remove(&old);
+                fltk::app::delete_widget(old);
+            }
             self.group.begin();
-            let menu = choice::menu(&self.shared, &wanted.options, Act::Choose);
+            for choice in wanted {
+                let purpose = choice.purpose;
+                let menu = choice::menu(&self.shared, &choice.options, move |value| purpose.act(value));
+                self.choices.push((menu, choice.clone()));
+            }
             self.group.end();
-            self.choice = Some((menu, wanted.clone()));
         }
-        if let Some((menu, shown)) = &mut self.choice {
+        for ((menu, shown), wanted) in self.choices.iter_mut().zip(wanted) {
             choice::show(&self.shared, menu, &wanted.options, &wanted.value);
             *shown = wanted.clone();
         }
@@ -235,9 +241,13 @@ impl Header {
             // The edge that is seen is two pixels inside of a button.
             let start = left - 2;
             let mut x = start;
-            if let Some((menu, _)) = &mut self.choice {
-                menu.resize(left, top + 2, CHOICE, HEIGHT - 4);
-                x += CHOICE + 10;
+            for (menu, choice) in &mut self.choices {
+                let width = match choice.purpose {
+                    ChoicePurpose::Site => SITE,
+                    ChoicePurpose::Level => LEVEL,
+                };
+                menu.resize(x + 2, top + 2, width, HEIGHT - 4);
+                x += width + 8;
             }
             for button in &mut self.buttons {
                 let width = button.width;

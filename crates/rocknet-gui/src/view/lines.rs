@@ -152,6 +152,8 @@ fn draw_lines(shared: &SharedHandle, widget: &Widget, state: &LinesState) {
         }
         let rgb = match line.mark {
             Mark::Good | Mark::Busy if state.is_diff => paint::mark_colour(&theme, line.mark),
+            // A line that stands for others.
+            Mark::Busy => theme.dim,
             Mark::Bad => theme.bad,
             Mark::Fair => theme.fair,
             _ => theme.text,

@@ -15,6 +15,9 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of lines of a batch. Older ones are dropped, because the window would not keep them either.
 const MAX_BATCH: usize = 2_000;
 
+/// Maximum size of a batch in bytes. Lines of the access log have the whole target of a request.
+const MAX_BYTES: usize = 1 << 20;
+
 /// Time after the end of a stream until it is reported, and the logs may be followed again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -22,8 +25,27 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 struct Pending {
     lines: VecDeque<LogEvent>,
+    /// Size of the lines in bytes.
+    bytes: usize,
     /// Reason why the stream has ended; `None` while it is open.
     ended: Option<StreamEnd>,
+}
+
+impl Pending {
+    /// Adds a line. Older lines are dropped if there are too many, and the next one counts them as lost.
+    fn add(&mut self, event: LogEvent) {
+        self.bytes += event.line.len();
+        self.lines.push_back(event);
+        while self.lines.len() > MAX_BATCH || self.bytes > MAX_BYTES && self.lines.len() > 1 {
+            let Some(dropped) = self.lines.pop_front() else {
+                return;
+            };
+            self.bytes -= dropped.line.len();
+            if let Some(next) = self.lines.front_mut() {
+                next.lost += dropped.lost + 1;
+            }
+        }
+    }
 }
 
 /// Reason why a stream has ended.
@@ -87,7 +109,8 @@ impl LogStream {
         let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
         *taken = now;
         if !pending.lines.is_empty() {
-            return Some(Ok(pending.lines.drain(..).collect()));
+            pending.bytes = 0;
+            return Some(Ok(std::mem::take(&mut pending.lines).into()));
         }
         let end = pending.ended.take()?;
         drop(pending);
@@ -102,10 +125,7 @@ fn push(pending: &Arc<Mutex<Pending>>, event: LogEvent) -> Result<(), ClientErro
         return Err(ClientError::Invalid("the stream is no longer followed".to_owned()));
     }
     let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-    pending.lines.push_back(event);
-    if pending.lines.len() > MAX_BATCH {
-        pending.lines.pop_front();
-    }
+    pending.add(event);
     Ok(())
 }
 
@@ -141,6 +161,29 @@ mod tests {
             assert!(Instant::now() < deadline, "no batch");
             thread::park_timeout(Duration::from_millis(10));
         }
+    }
+
+    #[test]
+    fn waiting_lines_are_bounded_by_number_and_size() {
+        let event = |line: String| LogEvent {
+            kind: rocknet_control::logs::LogKind::Access,
+            line,
+            site: None,
+            lost: 0,
+        };
+        let mut pending = Pending::default();
+        for number in 0..MAX_BATCH + 7 {
+            pending.add(event(number.to_string()));
+        }
+        assert_eq!((pending.lines.len(), pending.lines[0].lost), (MAX_BATCH, 7));
+        for _ in 0..3 {
+            pending.add(event("x".repeat(MAX_BYTES / 2)));
+        }
+        // Two of the long lines fit. All the others are lost.
+        assert_eq!((pending.lines.len(), pending.bytes), (2, MAX_BYTES));
+        assert_eq!(pending.lines[0].lost, MAX_BATCH as u64 + 7 + 1);
+        pending.add(event("x".repeat(2 * MAX_BYTES)));
+        assert_eq!((pending.lines.len(), pending.bytes), (1, 2 * MAX_BYTES));
     }
 
     #[test]

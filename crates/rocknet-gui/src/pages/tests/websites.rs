@@ -67,7 +67,7 @@ fn the_log_of_the_selected_website_is_shown() {
     assert_eq!(model.act(Act::OpenEditor), [Effect::Job(root)]);
     model.act(Act::ShowSiteLog);
     assert_eq!(model.page, PageName::Logs);
-    let choice = |model: &Model| screen(model).choice.unwrap();
+    let choice = |model: &Model| screen(model).choices.remove(0);
     assert_eq!(
         (&*choice(&model).value, choice(&model).options.len()),
         ("site-1.test", 3)
