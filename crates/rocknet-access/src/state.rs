@@ -48,8 +48,8 @@ impl Permit {
     /// Takes a permit; `None` if all are taken.
     pub fn take(state: &Arc<State>) -> Option<Permit> {
         let take = |taken: usize| (taken < MAX_PENDING).then_some(taken + 1);
-        let taken = state.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
-        taken.is_ok().then(|| Permit(Arc::clone(state)))
+        let update = state.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        update.is_ok().then(|| Permit(Arc::clone(state)))
     }
 }
 

@@ -140,8 +140,8 @@ pub struct RawServer {
     pub log: unsafe extern "C" fn(*const RawRequest, u32, *const c_char, usize),
 }
 
-/// Function that responds to a request; the second argument is the `user` pointer of `init`. Returns [`OK`] or
-/// [`ENOUGH`]; any other value is a failure.
+/// Function that responds to a request; the second argument is the pointer that `init` of the library stored, which the
+/// C header calls `user`. Returns [`OK`] or [`ENOUGH`]; any other value is a failure.
 pub type AnswerFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void) -> i32;
 /// Function that receives a piece of the request body with its size, or null at the end of the body. Returns the same
 /// values as [`AnswerFn`].
@@ -151,9 +151,10 @@ pub type TakeFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void, *const c_ch
 pub type GiveFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void, *mut c_char, usize) -> i64;
 /// Function that frees the state of a request, which is the first argument.
 pub type EndFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
-/// Function that initializes a library and may store its `user` pointer. Returns [`OK`]; any other value is a failure.
+/// Function that initializes a library and may store a pointer for the later calls. Returns [`OK`]; any other value is
+/// a failure.
 pub type InitFn = unsafe extern "C" fn(*const RawServer, *mut *mut c_void) -> i32;
-/// Function that is called before a library is unloaded, and frees its `user` pointer.
+/// Function that is called before a library is unloaded, and frees what the pointer of `init` refers to.
 pub type DropFn = unsafe extern "C" fn(*mut c_void);
 
 /// Table entry of one controller (`rocknet_controller`).

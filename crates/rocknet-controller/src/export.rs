@@ -185,13 +185,13 @@ const PANICKED: i32 = -100;
 /// Return value after an error.
 const FAILED: i32 = -101;
 
-extern "C" fn init<L: Library>(server: *const abi::RawServer, user: *mut *mut c_void) -> i32 {
+extern "C" fn init<L: Library>(server: *const abi::RawServer, library_pointer: *mut *mut c_void) -> i32 {
     // SAFETY: the server's table outlives the library.
     let log = Log(unsafe { &*server });
     match catch_unwind(AssertUnwindSafe(|| L::init(log))) {
         Ok(Ok(library)) => {
             // SAFETY: the server passes a valid pointer for the result.
-            unsafe { *user = Box::into_raw(Box::new(library)).cast() };
+            unsafe { *library_pointer = Box::into_raw(Box::new(library)).cast() };
             abi::OK
         }
         Ok(Err(error)) => {
@@ -202,9 +202,9 @@ extern "C" fn init<L: Library>(server: *const abi::RawServer, user: *mut *mut c_
     }
 }
 
-extern "C" fn drop_library<L: Library>(user: *mut c_void) {
+extern "C" fn drop_library<L: Library>(library_pointer: *mut c_void) {
     // SAFETY: `init` created the value, and the server calls this function once, when the library is no longer used.
-    let library = unsafe { Box::from_raw(user.cast::<L>()) };
+    let library = unsafe { Box::from_raw(library_pointer.cast::<L>()) };
     let _ = catch_unwind(AssertUnwindSafe(|| drop(library)));
 }
 
@@ -212,15 +212,15 @@ extern "C" fn drop_library<L: Library>(user: *mut c_void) {
 ///
 /// # Safety
 ///
-/// `raw` and `user` must be the arguments of a call by the server, and `user` must come from `init` of the same
-/// library.
+/// `raw` and `library_pointer` must be the arguments of a call by the server, and `library_pointer` must come from
+/// `init` of the same library.
 unsafe fn call<L: Library, T>(
     raw: *mut abi::RawRequest,
-    user: *mut c_void,
+    library_pointer: *mut c_void,
     call_controller: impl FnOnce(&L, &mut Request<'_>) -> Outcome<T>,
 ) -> Result<T, i32> {
     // SAFETY: the caller guarantees that both pointers are valid.
-    let (mut request, library) = unsafe { (Request::new(raw), &*user.cast::<L>()) };
+    let (mut request, library) = unsafe { (Request::new(raw), &*library_pointer.cast::<L>()) };
     match catch_unwind(AssertUnwindSafe(|| call_controller(library, &mut request))) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => {
@@ -231,12 +231,17 @@ unsafe fn call<L: Library, T>(
     }
 }
 
-extern "C" fn answer<L: Library, C: SimpleController<L>>(raw: *mut abi::RawRequest, user: *mut c_void) -> i32 {
+extern "C" fn answer<L: Library, C: SimpleController<L>>(
+    raw: *mut abi::RawRequest,
+    library_pointer: *mut c_void,
+) -> i32 {
     // SAFETY: this function is in the table of `L`, so the server calls it with the state of `L`.
-    unsafe { call::<L, ()>(raw, user, C::answer) }.err().unwrap_or(abi::OK)
+    unsafe { call::<L, ()>(raw, library_pointer, C::answer) }
+        .err()
+        .unwrap_or(abi::OK)
 }
 
-extern "C" fn begin<L: Library, C: Controller<L>>(raw: *mut abi::RawRequest, user: *mut c_void) -> i32 {
+extern "C" fn begin<L: Library, C: Controller<L>>(raw: *mut abi::RawRequest, library_pointer: *mut c_void) -> i32 {
     let call_controller = |library: &L, request: &mut Request<'_>| {
         let controller = Box::into_raw(Box::new(C::begin(library, request)?));
         if let Err(refused) = request.set_state(controller.cast()) {
@@ -247,14 +252,14 @@ extern "C" fn begin<L: Library, C: Controller<L>>(raw: *mut abi::RawRequest, use
         Ok(())
     };
     // SAFETY: as in `answer`.
-    unsafe { call::<L, ()>(raw, user, call_controller) }
+    unsafe { call::<L, ()>(raw, library_pointer, call_controller) }
         .err()
         .unwrap_or(abi::OK)
 }
 
 extern "C" fn take<L: Library, C: Controller<L>>(
     raw: *mut abi::RawRequest,
-    user: *mut c_void,
+    library_pointer: *mut c_void,
     data: *const c_char,
     size: usize,
 ) -> i32 {
@@ -266,14 +271,14 @@ extern "C" fn take<L: Library, C: Controller<L>>(
         controller.ok_or("no state")?.take(library, request, piece)
     };
     // SAFETY: as in `answer`.
-    unsafe { call::<L, ()>(raw, user, call_controller) }
+    unsafe { call::<L, ()>(raw, library_pointer, call_controller) }
         .err()
         .unwrap_or(abi::OK)
 }
 
 extern "C" fn give<L: Library, C: Controller<L>>(
     raw: *mut abi::RawRequest,
-    user: *mut c_void,
+    library_pointer: *mut c_void,
     room: *mut c_char,
     size: usize,
 ) -> i64 {
@@ -285,13 +290,13 @@ extern "C" fn give<L: Library, C: Controller<L>>(
         controller.ok_or("no state")?.give(library, request, room)
     };
     // SAFETY: as in `answer`.
-    match unsafe { call::<L, usize>(raw, user, call_controller) } {
+    match unsafe { call::<L, usize>(raw, library_pointer, call_controller) } {
         Ok(written) => i64::try_from(written).unwrap_or(i64::MAX),
         Err(code) => code.into(),
     }
 }
 
-extern "C" fn end<C>(state: *mut c_void, _user: *mut c_void) {
+extern "C" fn end<C>(state: *mut c_void, _library_pointer: *mut c_void) {
     // SAFETY: `begin` created the state, and the server calls this function once, after all other calls for the
     // request.
     let controller = unsafe { Box::from_raw(state.cast::<C>()) };

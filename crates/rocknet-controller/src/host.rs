@@ -102,11 +102,11 @@ impl LoadedController {
         let Some(function) = self.0.entry.answer else {
             return Err(CallError(abi::UNKNOWN.into()));
         };
-        let user = self.0.library.user();
+        let library_pointer = self.0.library.stored_pointer();
         self.call(request, response, state, |call| {
-            // SAFETY: the function has these parameters by contract. `call` outlives its execution, and `user` is the
-            // pointer that the library has set.
-            progress(unsafe { function(call, user) })
+            // SAFETY: the function has these parameters by contract. `call` outlives its execution, and
+            // `library_pointer` is the pointer that the library has stored.
+            progress(unsafe { function(call, library_pointer) })
         })
     }
 
@@ -126,11 +126,11 @@ impl LoadedController {
         let Some(function) = self.0.entry.take else {
             return Err(CallError(abi::UNKNOWN.into()));
         };
-        let user = self.0.library.user();
+        let library_pointer = self.0.library.stored_pointer();
         let (data, size) = piece.map_or((std::ptr::null(), 0), |piece| (piece.as_ptr().cast(), piece.len()));
         self.call(request, response, state, |call| {
             // SAFETY: as in `answer`. The piece outlives the call too.
-            progress(unsafe { function(call, user, data, size) })
+            progress(unsafe { function(call, library_pointer, data, size) })
         })
     }
 
@@ -150,11 +150,11 @@ impl LoadedController {
         let Some(function) = self.0.entry.give else {
             return Ok(0);
         };
-        let user = self.0.library.user();
+        let library_pointer = self.0.library.stored_pointer();
         let (start, size) = (room.as_mut_ptr().cast(), room.len());
         self.call(request, response, state, |call| {
             // SAFETY: as in `answer`. The buffer outlives the call too, and nothing else uses it.
-            let given = unsafe { function(call, user, start, size) };
+            let given = unsafe { function(call, library_pointer, start, size) };
             match usize::try_from(given) {
                 Ok(given) if given <= size => Ok(given),
                 // A negative value is an error of the controller. A value above `size` is a wrong count or an overflow.
@@ -200,7 +200,7 @@ impl Drop for RequestState {
         {
             // SAFETY: the state belongs to the controller, no later call uses the state, and the library is still
             // loaded.
-            unsafe { end(state, controller.0.library.user()) }
+            unsafe { end(state, controller.0.library.stored_pointer()) }
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{escape, number};
 pub struct Record<'a> {
     /// Address of the client as text, formatted once per connection; empty for Unix sockets.
     pub client: &'a str,
-    /// Name of the authenticated user.
+    /// Name of the authenticated user; `None` without authentication.
     pub user: Option<&'a [u8]>,
     /// Method of the request; empty if no request line could be parsed.
     pub method: &'a [u8],
@@ -26,15 +26,17 @@ pub struct Record<'a> {
     pub received_bytes: u64,
     /// Bytes of the response body that were sent, without framing.
     pub sent_bytes: u64,
-    /// Value of the `Referer` header field.
+    /// Value of the `Referer` header field, if the request has one.
     pub referer: Option<&'a [u8]>,
-    /// Value of the `User-Agent` header field.
+    /// Value of the `User-Agent` header field, if the request has one.
     pub user_agent: Option<&'a [u8]>,
-    /// Requested host.
+    /// Requested host and port; empty if no request could be parsed.
     pub host: &'a [u8],
-    /// Upstream that sent the response, as written in the configuration.
+    /// Configured address of the upstream that the request was forwarded to, or `php:` and the name of a PHP pool;
+    /// `None` if the request was not forwarded.
     pub upstream: Option<&'a str>,
-    /// Time in microseconds from sending the request to the upstream until the head of its response.
+    /// Time in microseconds from sending the request to the upstream until the head of its response; `None` if no head
+    /// arrived.
     pub upstream_us: Option<u64>,
     /// Time in microseconds from the head of the request until the whole response was queued for the socket; `None` if
     /// there was no valid request.

@@ -18,8 +18,8 @@ const MIN_CONTROLLER: usize = size_of::<abi::RawController>();
 /// Library of controllers that has been loaded and initialized.
 pub struct LoadedLibrary {
     table: abi::RawLibrary,
-    /// Pointer that `init` of the library has set; null otherwise.
-    user: *mut c_void,
+    /// Pointer that `init` of the library has stored; null otherwise.
+    stored_pointer: *mut c_void,
     entries: Vec<(String, abi::RawController)>,
     /// Unloads the library when dropped, so it must be the last field. `None` if the library is linked into this
     /// program.
@@ -28,8 +28,8 @@ pub struct LoadedLibrary {
 
 // SAFETY: the contract permits calls of all functions in the tables on any thread, and no field changes.
 unsafe impl Send for LoadedLibrary {}
-// SAFETY: as above. `user` belongs to the library, and the contract states that calls for different requests may
-// overlap.
+// SAFETY: as above. `stored_pointer` belongs to the library, and the contract states that calls for different
+// requests may overlap.
 unsafe impl Sync for LoadedLibrary {}
 
 /// Start of every table.
@@ -110,14 +110,14 @@ impl LoadedLibrary {
         let entries = entries(&table)?;
         let mut library = LoadedLibrary {
             table: abi::RawLibrary { drop: None, ..table },
-            user: std::ptr::null_mut(),
+            stored_pointer: std::ptr::null_mut(),
             entries,
             _library: library,
         };
         if let Some(init) = library.table.init {
-            // SAFETY: the arguments follow the contract: the server's table is static, and `user` is a field of
-            // `library`.
-            let code = unsafe { init(&raw const SERVER, &raw mut library.user) };
+            // SAFETY: the arguments follow the contract: the server's table is static, and `stored_pointer` is a field
+            // of `library`.
+            let code = unsafe { init(&raw const SERVER, &raw mut library.stored_pointer) };
             if code != abi::OK {
                 return Err(LoadError::Init(code));
             }
@@ -136,8 +136,8 @@ impl LoadedLibrary {
         &self.entries
     }
 
-    pub(super) fn user(&self) -> *mut c_void {
-        self.user
+    pub(super) fn stored_pointer(&self) -> *mut c_void {
+        self.stored_pointer
     }
 }
 
@@ -192,9 +192,9 @@ unsafe fn read_known_part<T>(start: *const u8, size: usize) -> T {
 
 impl Drop for LoadedLibrary {
     fn drop(&mut self) {
-        if let Some(drop_user) = self.table.drop {
+        if let Some(drop_library) = self.table.drop {
             // SAFETY: the last reference is gone, so no call is running, and `drop` is called only here.
-            unsafe { drop_user(self.user) }
+            unsafe { drop_library(self.stored_pointer) }
         }
     }
 }
