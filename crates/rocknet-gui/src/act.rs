@@ -244,6 +244,10 @@ pub enum Act {
     SetLevel(Level),
     Refresh,
     CopyLines,
+    /// Copies why the server has ended or could not start.
+    CopyReason,
+    /// Shows the pages of a stopped server instead of the reason of its end.
+    CloseReason,
     DismissNotice,
     Help,
     Quit,

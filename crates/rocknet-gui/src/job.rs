@@ -1,5 +1,6 @@
 //! Jobs for the worker thread, and its reports.
 
+mod ending;
 mod file_config;
 mod folders;
 mod services;
@@ -19,6 +20,7 @@ use crate::elsewhere::Elsewhere;
 use crate::theme::ColorScheme;
 use crate::ways::{Starter, Ways};
 
+pub use ending::{Ending, EndingCause};
 pub use file_config::{FileConfig, FileFinding, FileSite};
 pub use folders::{FolderTrouble, Listing};
 pub use services::{
@@ -212,6 +214,8 @@ pub enum Report {
     /// Permission of the connection.
     Permission(Permission),
     Absent(Absence),
+    /// The server has ended, and was not stopped by this program. Its absence is reported next.
+    Ended(Ending),
     /// Configuration of a server that is stopped, once it has changed.
     FileConfig(Box<FileConfig>),
     /// A server is being started.

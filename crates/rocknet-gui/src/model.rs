@@ -10,6 +10,7 @@ mod choosing;
 mod config_state;
 mod draft;
 mod edits;
+mod ending;
 mod fetched;
 mod forms;
 mod links;
@@ -44,13 +45,14 @@ use rocknet_control::samples::SampleHistory;
 
 use crate::act::{Act, CertificateView, PageName, Span};
 use crate::elsewhere::Elsewhere;
-use crate::job::{Absence, FileConfig, Job, Query};
+use crate::job::{Absence, Ending, FileConfig, Job, Query};
 use crate::theme::{ColorScheme, Theme};
 use crate::ways::{Starter, Ways};
 use crate::words::Words;
 
 pub use chooser::{FolderChooser, PARENT};
 pub use draft::{Draft, DraftStage, WebsiteKind};
+pub use ending::cause_text;
 pub use fetched::Fetched;
 pub use links::Link;
 pub use log_view::{KeptLine, LogView, severity};
@@ -88,6 +90,8 @@ pub struct Model {
     used_place: Elsewhere,
     pub page: PageName,
     pub link: Link,
+    /// End of the last server, if it was not stopped by this program, until it is started again.
+    pub ending: Option<Ending>,
     /// Ways in which a server can be started and stopped.
     pub ways: Ways,
     /// Way of the last start.
@@ -157,6 +161,7 @@ impl Model {
             used_place: Elsewhere::default(),
             page: PageName::default(),
             link: Link::default(),
+            ending: None,
             ways: Ways::default(),
             starter: None,
             desktop: None,
@@ -248,7 +253,8 @@ impl Model {
     fn forget_server(&mut self) {
         self.websites.forget();
         self.samples = SampleHistory::new(MAX_SAMPLES);
-        self.log.stop();
+        self.ending = None;
+        self.log.forget();
         self.log.site = None;
         self.status = None;
         self.permission = None;

@@ -7,6 +7,7 @@ mod connection;
 mod control;
 mod desktop;
 mod editor;
+mod ending;
 mod file_config;
 mod folder_list;
 mod folders;

@@ -185,6 +185,11 @@ impl Model {
             Act::SetLevel(level) => self.while_online(Job::SetLevel(level)),
             Act::Refresh if self.page == PageName::Websites && self.may_change() => self.act(Act::ReloadServer),
             Act::Refresh => self.query(),
+            Act::CopyReason => self.copy_reason(),
+            Act::CloseReason => {
+                self.ending = None;
+                Vec::new()
+            }
             Act::CopyLines => {
                 let lines: Vec<String> = self.log.chosen().map(|line| line.event.line.clone()).collect();
                 self.tell(self.words().lines_copied.to_owned(), false);
@@ -245,6 +250,7 @@ impl Model {
 
     fn start(&mut self, starter: Starter) -> Vec<Effect> {
         self.starter = Some(starter);
+        self.ending = None;
         self.link = Link::Starting;
         vec![Effect::Job(Job::Start(starter))]
     }

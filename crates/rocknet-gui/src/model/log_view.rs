@@ -14,6 +14,9 @@ pub const MAX_LINES: usize = 2_000;
 /// Maximum length of a line in characters. Longer lines are cut, because drawing them takes time.
 const MAX_LINE: usize = 1_000;
 
+/// Number of lines that show why a server has ended.
+const LAST_LINES: usize = 5;
+
 /// Line with the request that it records.
 #[derive(Debug)]
 pub struct KeptLine {
@@ -75,6 +78,8 @@ impl LogView {
         let starts = !std::mem::replace(&mut self.is_followed, true);
         if starts {
             self.refusal = None;
+            // Lines may be left from before a loss of the connection, and the server sends its recent lines again.
+            self.is_resuming = !self.lines.is_empty();
         }
         starts
     }
@@ -85,11 +90,25 @@ impl LogView {
         self.refusal = Some(reason);
     }
 
-    /// Ends following after the loss of the server. The next server sends its recent lines again.
+    /// Ends following after the loss of the server. Its lines are kept, because they may have the reason.
     pub fn stop(&mut self) {
         self.is_followed = false;
         self.refusal = None;
+    }
+
+    /// Ends following, and discards the lines, because another server is used.
+    pub fn forget(&mut self) {
+        self.stop();
         self.lines.clear();
+        self.is_resuming = false;
+    }
+
+    /// Returns the last lines of the error log.
+    pub fn last_errors(&self) -> Vec<String> {
+        let errors = self.lines.iter().rev().filter(|line| line.event.kind == LogKind::Error);
+        let mut lines: Vec<String> = errors.take(LAST_LINES).map(|line| line.event.line.clone()).collect();
+        lines.reverse();
+        lines
     }
 
     /// Takes that the logs are followed again. The server sends its recent lines first, and known ones among them are
@@ -244,12 +263,23 @@ mod tests {
     }
 
     #[test]
-    fn a_new_server_is_followed_anew() {
+    fn a_new_connection_repeats_no_line_and_a_new_server_is_followed_anew() {
         let mut view = LogView::default();
         assert!(view.start() && !view.start());
         view.push(vec![event(LogKind::Error, "x")]);
+        // The lines stay after the loss of the server, whose recent lines may arrive again.
         view.stop();
+        assert_eq!((view.last_errors(), view.start()), (vec!["x".to_owned()], true));
+        view.push(vec![
+            event(LogKind::Error, "x"),
+            event(LogKind::Error, "y"),
+            event(LogKind::Error, "x"),
+        ]);
+        assert_eq!(view.last_errors(), ["x", "y", "x"]);
+        view.forget();
         assert!(view.is_empty() && view.start());
+        view.push(vec![event(LogKind::Error, "x"), event(LogKind::Error, "x")]);
+        assert_eq!(view.chosen().count(), 2);
     }
 
     #[test]

@@ -19,6 +19,7 @@ impl Model {
             Report::Permission(permission) => self.take_permission(permission),
             Report::Absent(absence) => self.lose(absence),
             Report::FileConfig(config) => self.file_config = Some(*config),
+            Report::Ended(ending) => self.end(ending),
             Report::Starting => self.link = Link::Starting,
             Report::StartFailed(failure) => self.link = Link::StartFailed(failure),
             Report::Refused(command) => {
@@ -124,6 +125,7 @@ impl Model {
 
     fn connect(&mut self, socket: std::path::PathBuf) -> Vec<Effect> {
         self.link = Link::Online(socket);
+        self.ending = None;
         self.permission = None;
         self.config_state = None;
         self.checks = Fetched::Missing;

@@ -12,7 +12,7 @@ pub fn config(model: &Model) -> Option<&FileConfig> {
     let is_stopped = matches!(model.link, Link::Absent(Absence::Stopped(true)));
     let config = model.file_config.as_ref()?;
     let has_contents = !config.sites.is_empty() || config.findings.iter().any(|finding| finding.is_error);
-    let is_hidden = model.is_elsewhere() || model.ways.closed_server().is_some();
+    let is_hidden = model.is_elsewhere() || model.ending.is_some() || model.ways.closed_server().is_some();
     (is_stopped && has_contents && !is_hidden).then_some(config)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::act::{Act, PageName};
 use crate::job::{Absence, StartFailure};
-use crate::model::{Fetched, Link, Model};
+use crate::model::{Fetched, Link, Model, cause_text};
 use crate::screen::{Body, Button, Mark, Message, Style};
 use crate::ways::{Starter, UnitKind};
 use crate::words::{Words, fill};
@@ -30,6 +30,7 @@ pub fn without_server(model: &Model) -> Message {
                 ..Message::default()
             }
         }
+        Link::Absent(Absence::Stopped(_)) if model.ending.is_some() => ended(model),
         Link::Absent(Absence::Stopped(has_config)) => Message {
             mark: Mark::Off,
             title: if *has_config {
@@ -94,9 +95,32 @@ pub fn without_server(model: &Model) -> Message {
                 false => reason.clone(),
             },
             lines: lines.clone(),
-            actions: start_buttons(model, words.try_again),
+            actions: with_copy(words, start_buttons(model, words.try_again)),
         },
     }
+}
+
+/// Returns the message about a server that was not stopped by this program.
+fn ended(model: &Model) -> Message {
+    let words = model.words();
+    let ending = model.ending.clone().unwrap_or_default();
+    let mut actions = with_copy(words, start_buttons(model, words.start_server));
+    actions.push(Button::new(words.close, Act::CloseReason));
+    Message {
+        mark: Mark::Bad,
+        title: words.ended_title.to_owned(),
+        text: match (cause_text(words, &ending.cause), ending.lines.is_empty()) {
+            (cause, true) => cause,
+            (cause, false) => format!("{cause} {}", words.last_lines),
+        },
+        lines: ending.lines,
+        actions,
+    }
+}
+
+fn with_copy(words: &Words, mut actions: Vec<Button>) -> Vec<Button> {
+    actions.push(Button::new(words.copy, Act::CopyReason));
+    actions
 }
 
 /// Returns the buttons for a server elsewhere that cannot be used.

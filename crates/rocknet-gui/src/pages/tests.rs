@@ -10,7 +10,7 @@ use rocknet_control::{CertificateSummary, SiteSummary, Status};
 
 use super::*;
 use crate::act::FieldId;
-use crate::job::{Job, Poll, Report, StartFailure};
+use crate::job::{Ending, EndingCause, Job, Poll, Report, StartFailure};
 use crate::model::{Effect, Settings};
 use crate::screen::{Form, Message, Table};
 use crate::ways::{Obstacle, Starter, UnitKind, UnitState, Ways};
@@ -151,6 +151,59 @@ fn buttons_of_websites_need_a_selected_one() {
     model.report(Report::Absent(Absence::Failed("x".to_owned())));
     assert_eq!(enabled(&model), []);
     assert!(screen(&model).banner.is_some());
+}
+
+#[test]
+fn the_end_of_a_server_is_explained_until_it_starts_again() {
+    let mut model = online(1);
+    let ended = |cause| {
+        Report::Ended(Ending {
+            cause,
+            lines: vec!["1".to_owned(), "2".to_owned()],
+        })
+    };
+    model.report(ended(EndingCause::Signal(9)));
+    model.report(Report::Absent(Absence::Stopped(true)));
+    let shown = message(&model);
+    assert_eq!((shown.mark, shown.lines.len()), (Mark::Bad, 2));
+    assert!(shown.text.contains("memory was short") && shown.text.ends_with(model.words().last_lines));
+    assert_eq!(shown.actions[0].act, Act::StartServer);
+    let copied = model.act(Act::CopyReason);
+    assert!(
+        matches!(&copied[..], [Effect::Copy(text)] if text.ends_with("short.\n1\n2")),
+        "{copied:?}"
+    );
+    model.act(Act::CloseReason);
+    assert_eq!(message(&model).title, model.words().offline_title);
+    // A new start forgets the old end.
+    model.report(ended(EndingCause::Code(1)));
+    assert_eq!(message(&model).title, model.words().ended_title);
+    model.act(Act::StartServer);
+    model.report(Report::Absent(Absence::Stopped(true)));
+    assert_eq!(message(&model).title, model.words().offline_title);
+}
+
+#[test]
+fn the_log_explains_the_end_of_a_server_of_another_program() {
+    let line = |text: &str| LogEvent {
+        kind: LogKind::Error,
+        line: text.to_owned(),
+        site: None,
+        lost: 0,
+    };
+    for (last, is_explained) in [("ERROR no memory", true), ("INFO stopping", false)] {
+        let mut model = online(1);
+        model.act(Act::Show(PageName::Logs));
+        model.report(Report::Log(
+            (0..9).map(|_| line("INFO ready")).chain([line(last)]).collect(),
+        ));
+        model.report(Report::Ended(Ending::default()));
+        model.report(Report::Absent(Absence::Stopped(true)));
+        assert_eq!(
+            message(&model).lines.last().is_some_and(|line| line == last),
+            is_explained
+        );
+    }
 }
 
 #[test]
@@ -382,7 +435,10 @@ fn a_stopped_service_and_a_server_of_the_user_are_offered() {
     // After a refusal, the other way is still there.
     model.report(Report::Refused("sudo systemctl start rocknet".to_owned()));
     let acts: Vec<_> = message(&model).actions.into_iter().map(|button| button.act).collect();
-    assert_eq!(acts, [Act::StartServer, Act::StartBy(Starter::Program)]);
+    assert_eq!(
+        acts,
+        [Act::StartServer, Act::StartBy(Starter::Program), Act::CopyReason]
+    );
 }
 
 #[test]

@@ -75,6 +75,19 @@ table! {
         "Es erlaubt nur zu lesen. Trage in den Einstellungen das volle Token ein.";
     reading_token = "This token may only read, so buttons that change something are off.",
         "Dieses Token darf nur lesen, daher sind Knöpfe, die etwas ändern, aus.";
+    ended_title = "The server has ended unexpectedly", "Der Server hat sich unerwartet beendet";
+    ended_code = "It ended with the exit code {0}.",
+        "Er endete mit dem Code {0}.";
+    ended_signal = "The signal {0} has ended it.",
+        "Das Signal {0} hat ihn beendet.";
+    ended_killed = "It was killed: by another program, or because memory was short.",
+        "Er wurde abgebrochen: von einem anderen Programm, oder weil der Speicher knapp war.";
+    ended_memory = "The system has ended it because memory was short.",
+        "Das System hat ihn beendet, weil der Speicher knapp war.";
+    ended_result = "systemd has ended it ({0}).",
+        "systemd hat ihn beendet ({0}).";
+    ended_unknown = "It was not stopped in this window.",
+        "Er wurde nicht in diesem Fenster angehalten.";
     no_reply_title = "The server does not reply", "Der Server antwortet nicht";
     no_reply_text = "It accepts connections at {0}, but sends no answer. Its websites may hang too. This window tries \
                      again each second.",
@@ -85,7 +98,7 @@ table! {
     rates_failed = "Requests per second could not be loaded: {0}",
         "Anfragen pro Sekunde konnten nicht geladen werden: {0}";
     query_failed = "This could not be loaded", "Das konnte nicht geladen werden";
-    last_lines = "Last lines of the output", "Letzte Zeilen der Ausgabe";
+    last_lines = "Last lines of its output:", "Die letzten Zeilen seiner Ausgabe:";
     disconnected = "The server does not reply. These are the last known values.",
         "Der Server antwortet nicht. Dies sind die letzten bekannten Werte.";
     reload_failed = "The configuration file has an error, so the last change is not in effect: {0}",

@@ -1,12 +1,12 @@
 //! Starting a server as a child process. It goes on when the window is closed, because its websites are in use.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use rocknet_config::edit::{self, Editor};
 use super::connection::Places;
 use super::folders;
 use super::options::Options;
-use crate::job::StartFailure;
+use crate::job::{EndingCause, StartFailure};
 
 /// Maximum time until a started server replies. Certificates are created at the first start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -33,7 +33,10 @@ const FIRST_PORT: u16 = 8080;
 const MAX_PORTS: u16 = 50;
 
 /// Number of lines of the output that a failure shows.
-const LINES_SHOWN: usize = 5;
+pub const LINES_SHOWN: usize = 5;
+
+/// Maximum number of bytes at the end of the output that are read.
+const MAX_TAIL: u64 = 64 << 10;
 
 /// Beginning of an error in the output.
 const ERROR: &str = "error: ";
@@ -42,6 +45,8 @@ const ERROR: &str = "error: ";
 pub struct Launcher {
     program: Option<PathBuf>,
     child: Option<Child>,
+    /// Exit status of the last child process, until it is taken.
+    exit: Option<ExitStatus>,
     /// Maximum time until a stopped server has ended.
     pub stop_timeout: Duration,
 }
@@ -65,6 +70,7 @@ impl Launcher {
         Launcher {
             program: options.program.clone().or_else(beside).or_else(on_path),
             child: None,
+            exit: None,
             stop_timeout: STOP_TIMEOUT,
         }
     }
@@ -74,13 +80,35 @@ impl Launcher {
         self.program.as_deref()
     }
 
+    /// Takes a child process that runs the server.
+    pub fn adopt(&mut self, child: Child) {
+        self.child = Some(child);
+        self.exit = None;
+    }
+
     /// Collects the end of a child process, so that no zombie is left.
     pub fn reap(&mut self) {
         if let Some(child) = &mut self.child
-            && !matches!(child.try_wait(), Ok(None))
+            && let Some(exit) = child.try_wait().transpose()
         {
+            self.exit = exit.ok();
             self.child = None;
         }
+    }
+
+    /// Returns true if the last server is a child process, until its exit status is taken.
+    pub fn has_child(&self) -> bool {
+        self.child.is_some() || self.exit.is_some()
+    }
+
+    /// Returns the cause of the end of the last child process: the inner `None` for an orderly end. `None`: it has not
+    /// ended yet.
+    pub fn take_exit(&mut self) -> Option<Option<EndingCause>> {
+        self.reap();
+        let exit = self.exit.take()?;
+        let code = exit.code().map_or(EndingCause::Unknown, EndingCause::Code);
+        let cause = exit.signal().map_or(code, EndingCause::Signal);
+        Some(Some(cause).filter(|_| !exit.success()))
     }
 
     /// Starts a server with the configuration of the user. A missing configuration is written first. If another program
@@ -133,10 +161,7 @@ impl Launcher {
             reason: error.to_string(),
             lines: Vec::new(),
         })?;
-        let failure = |reason: String| {
-            let text = fs::read_to_string(&path).unwrap_or_default();
-            failure_of(reason, text.lines().map(str::to_owned).collect())
-        };
+        let failure = |reason: String| failure_of(reason, tail(&path).lines().map(str::to_owned).collect());
         let spawned = output.flush().and_then(|()| output.try_clone()).and_then(|errors| {
             Command::new(program)
                 .args(["run", "--config"])
@@ -156,7 +181,7 @@ impl Launcher {
                 return Err(failure(String::new()));
             }
             if places.reply() {
-                self.child = Some(child);
+                self.adopt(child);
                 return Ok(());
             }
             if Instant::now() >= deadline {
@@ -275,9 +300,28 @@ pub fn replace(file: &Path, text: &str) -> io::Result<()> {
     fs::rename(&beside, file)
 }
 
+/// Returns the file for the output of the server that uses a configuration.
+pub fn output_path(config: &Path) -> PathBuf {
+    config.with_file_name("server-output.log")
+}
+
+/// Returns the end of a file, at most [`MAX_TAIL`] bytes; nothing if it cannot be read.
+pub fn tail(file: &Path) -> String {
+    let read = || {
+        let mut file = File::open(file)?;
+        let start = file.metadata()?.len().saturating_sub(MAX_TAIL);
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::new();
+        file.take(MAX_TAIL).read_to_end(&mut bytes)?;
+        io::Result::Ok(bytes)
+    };
+    // A line of another program may have bytes that are not UTF-8.
+    read().map_or(String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Creates the file for the output of the server, beside its configuration, and returns its path.
 fn output_file(config: &Path) -> io::Result<(File, PathBuf)> {
-    let path = config.with_file_name("server-output.log");
+    let path = output_path(config);
     let file = File::options()
         .write(true)
         .create(true)

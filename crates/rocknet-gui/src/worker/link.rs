@@ -44,10 +44,23 @@ impl Worker {
 
     /// Reports why there is no server, once.
     pub(super) fn report_absence(&mut self, absence: Absence) {
-        if self.absence.as_ref() != Some(&absence) {
-            self.absence = Some(absence.clone());
-            (self.report)(Report::Absent(absence));
+        if self.absence.as_ref() == Some(&absence) {
+            return;
         }
+        let was_there = matches!(self.absence, Some(Absence::NoReply(_) | Absence::Failed(_)));
+        self.become_absent(absence, was_there);
+    }
+
+    /// Reports why there is no server. `was_there`: true if there was one a moment ago, so that its end is explained.
+    fn become_absent(&mut self, absence: Absence, was_there: bool) {
+        if was_there
+            && matches!(absence, Absence::Stopped(_))
+            && let Some(ending) = self.ending()
+        {
+            (self.report)(Report::Ended(ending));
+        }
+        self.absence = Some(absence.clone());
+        (self.report)(Report::Absent(absence));
     }
 
     /// Connects, and reports the connection once the server has replied with its state.
@@ -161,8 +174,7 @@ impl Worker {
             Ok((server, _)) if error.is_timeout() => Absence::NoReply(server),
             Ok(_) => Absence::Failed(error.to_string()),
         };
-        self.absence = Some(absence.clone());
-        (self.report)(Report::Absent(absence));
+        self.become_absent(absence, true);
     }
 }
 

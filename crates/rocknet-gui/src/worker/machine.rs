@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::units::property;
 use crate::job::{Database, DatabaseKind, DatabaseReport, DatabaseState, UnitAction};
 
 /// Sockets at which MariaDB and MySQL listen on Debian, Fedora, and after a build from source.
@@ -308,10 +309,7 @@ fn php_version(name: &str) -> Option<(u32, u32)> {
 fn parse_units(text: &str) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     for paragraph in text.split("\n\n") {
-        let property = |name: &str| {
-            let mut lines = paragraph.lines().filter_map(|line| line.split_once('='));
-            lines.find(|(key, _)| *key == name).map_or("", |(_, value)| value)
-        };
+        let property = |name: &str| property(paragraph, name);
         let name = property("Id");
         if property("LoadState") != "loaded" || name.is_empty() || units.iter().any(|unit| unit.name == name) {
             continue;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::job::StartFailure;
+use crate::job::{EndingCause, StartFailure};
 use crate::ways::{Obstacle, UnitKind, UnitState};
 
 /// Name of the unit, which packages and `rocknet service install` use.
@@ -12,6 +12,14 @@ const UNIT: &str = "rocknet.service";
 
 /// Properties of the unit that are queried.
 const PROPERTIES: &str = "--property=LoadState,ActiveState,MainPID,Group";
+
+/// Properties that name the end of the server of a unit.
+const END_PROPERTIES: &str = "--property=MainPID,Result,ExecMainCode,ExecMainStatus";
+
+/// Values of `ExecMainCode`, as in `waitid`.
+const CLD_EXITED: i32 = 1;
+const CLD_KILLED: i32 = 2;
+const CLD_DUMPED: i32 = 3;
 
 /// Program of polkit that shows that it is installed.
 const POLKIT: &str = "pkcheck";
@@ -53,6 +61,16 @@ pub enum UnitFailure {
     Failed(StartFailure),
 }
 
+/// End of the server of a unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnitEnd {
+    /// systemd has not noticed an end.
+    Running,
+    /// The server was stopped, or has ended without an error.
+    Orderly,
+    Ended(EndingCause),
+}
+
 /// A unit that is installed, and the id of its main process; 0 if none runs.
 pub type FoundUnit = (UnitState, u32);
 
@@ -85,10 +103,7 @@ impl Systemd {
 
     fn unit(&self, kind: UnitKind) -> Option<FoundUnit> {
         let text = printed(self.systemctl(kind).args(["show", UNIT, PROPERTIES]))?;
-        let property = |name: &str| {
-            let mut values = text.lines().filter_map(|line| line.split_once('='));
-            values.find(|(key, _)| *key == name).map_or("", |(_, value)| value)
-        };
+        let property = |name: &str| property(&text, name);
         if property("LoadState") != "loaded" {
             return None;
         }
@@ -145,8 +160,31 @@ impl Systemd {
         Err(failed(reason, self.journal(kind)))
     }
 
+    /// Returns how the last server of a unit has ended.
+    pub fn end(&self, kind: UnitKind) -> UnitEnd {
+        let shown = printed(self.systemctl(kind).args(["show", UNIT, END_PROPERTIES])).unwrap_or_default();
+        let number = |name| property(&shown, name).parse::<i32>();
+        // A unit that is started again by itself has no process meanwhile.
+        if !matches!(number("MainPID"), Ok(0)) {
+            return UnitEnd::Running;
+        }
+        UnitEnd::Ended(
+            match (
+                property(&shown, "Result"),
+                number("ExecMainCode"),
+                number("ExecMainStatus"),
+            ) {
+                ("" | "success", ..) => return UnitEnd::Orderly,
+                ("oom-kill", ..) => EndingCause::OutOfMemory,
+                (_, Ok(CLD_EXITED), Ok(code)) => EndingCause::Code(code),
+                (_, Ok(CLD_KILLED | CLD_DUMPED), Ok(signal)) => EndingCause::Signal(signal),
+                (result, ..) => EndingCause::Result(result.to_owned()),
+            },
+        )
+    }
+
     /// Returns the last lines of the unit in the journal, or no lines if the account may not read it.
-    fn journal(&self, kind: UnitKind) -> Vec<String> {
+    pub fn journal(&self, kind: UnitKind) -> Vec<String> {
         let unit = match kind {
             UnitKind::System => "--unit",
             UnitKind::User => "--user-unit",
@@ -181,6 +219,12 @@ impl Systemd {
             .map(|folder| folder.join(program))
             .find(|path| Path::is_file(path))
     }
+}
+
+/// Returns the value of a property in the output of `systemctl show` for a unit; empty if it is missing.
+pub fn property<'t>(shown: &'t str, name: &str) -> &'t str {
+    let mut values = shown.lines().filter_map(|line| line.split_once('='));
+    values.find(|(key, _)| *key == name).map_or("", |(_, value)| value)
 }
 
 /// Returns the output of a program; `None` if it cannot be started, or has failed.
