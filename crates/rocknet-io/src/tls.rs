@@ -436,7 +436,8 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
-        self.batch_bytes = bytes.map_or(BATCH_BYTES, |bytes| BATCH_BYTES.min(bytes as usize));
+        // A batch of 0 bytes would never empty the queue.
+        self.batch_bytes = bytes.map_or(BATCH_BYTES, |bytes| (bytes as usize).clamp(1, BATCH_BYTES));
         self.link.limit_unsent(bytes);
     }
 

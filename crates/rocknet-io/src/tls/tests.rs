@@ -291,6 +291,17 @@ fn an_idle_connection_keeps_only_its_keys() {
     assert!(tls.backlog.is_none());
 }
 
+#[test]
+fn a_limit_of_no_unsent_bytes_does_not_stop_the_sender() {
+    let configs = configs(&TLS13);
+    let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
+    let mut tls = handshake(&mut client, acceptor, &configs.server);
+    tls.limit_unsent(Some(0));
+    let (mut queue, _) = mixed(COPY_BELOW);
+    send(&mut client, &mut tls, &mut queue);
+    assert!(queue.is_empty());
+}
+
 /// The link does not accept the close_notify. The close_notify must be dropped, because the sending direction is shut
 /// down.
 #[test]
