@@ -59,11 +59,12 @@ impl Check<'_> {
             self.site_error_count += 1;
             return self.error(code, span, message, help);
         }
+        let help: String = help.into();
         self.site_errors.push(Finding {
             severity: Severity::Error,
             code,
             message: message.into(),
-            help: Some(help.into()),
+            help: Some(help).filter(|help| !help.is_empty()),
             location: Some(self.sources.locate(span)),
             related: Vec::new(),
         });

@@ -190,7 +190,8 @@ fn title(page: PageKind) -> &'static str {
         PageKind::EditWebsite => "Edit a website",
         PageKind::CopyWebsite => "Duplicate a website",
         PageKind::Explain => "Explain an address",
-        PageKind::Unknown | PageKind::Logout => "Not found",
+        PageKind::Unknown => "Not found",
+        PageKind::Logout => "Method not allowed",
         _ => VIEWS
             .iter()
             .find(|(known, ..)| *known == page)
