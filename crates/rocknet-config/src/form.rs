@@ -5,7 +5,8 @@ use crate::keys::{self, Key, Kind, Section, Word};
 /// Field of the form: a key of a site.
 #[derive(Debug)]
 pub struct Field {
-    /// Path of the key below the site, such as `["limits", "body_size"]`.
+    /// Path of the key below the site, such as `["limits", "body_size"]`. That of a field of the server begins with
+    /// `server`.
     pub path: &'static [&'static str],
     /// Label in the words of an operator.
     pub label: &'static str,
@@ -70,6 +71,16 @@ pub const FIELDS: &[Field] = &[
     field(&["log"], "Access log", MORE).long("access"),
 ];
 
+/// Heading of the fields of the server.
+const SERVER: &str = "Server";
+
+/// Fields of the server, in the order of its form. Their paths begin at the top of the configuration.
+pub const SERVER_FIELDS: &[Field] = &[
+    field(&["server", "mode"], "Ports of websites without their own", SERVER),
+    field(&["server", "workers"], "Worker threads for each port", SERVER),
+    field(&["server", "backend"], "I/O back end", SERVER),
+];
+
 const fn field(path: &'static [&'static str], label: &'static str, group: &'static str) -> Field {
     Field {
         path,
@@ -82,6 +93,11 @@ const fn field(path: &'static [&'static str], label: &'static str, group: &'stat
 /// Returns the field with this name, such as `limits.body_size`.
 pub fn find(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.name() == name)
+}
+
+/// Returns the field of the server with this name, such as `server.workers`.
+pub fn find_of_server(name: &str) -> Option<&'static Field> {
+    SERVER_FIELDS.iter().find(|field| field.name() == name)
 }
 
 impl Field {
@@ -97,11 +113,17 @@ impl Field {
         self.path.join(".")
     }
 
+    /// Returns true for a field of the server, whose path begins at the top of the configuration.
+    pub fn is_of_server(&self) -> bool {
+        self.path.first() == Some(&"server")
+    }
+
     /// Returns the key in the table of keys; `None` if the table has no such key, which a test excludes.
     pub fn key(&self) -> Option<&'static Key> {
         match *self.path {
             [name] => keys::find(Section::Site, name),
             ["limits", name] => keys::find(Section::SiteLimits, name),
+            ["server", name] => keys::find(Section::Server, name),
             ["tls", name] => keys::find(Section::SiteTls, name),
             _ => None,
         }
@@ -194,6 +216,10 @@ mod tests {
 
     #[test]
     fn every_field_has_a_key_and_a_name_of_its_own() {
+        for field in SERVER_FIELDS {
+            assert!(field.key().is_some_and(|key| !key.doc.is_empty()), "{}", field.name());
+            assert_eq!(find_of_server(&field.name()).unwrap().path, field.path);
+        }
         for (at, field) in FIELDS.iter().enumerate() {
             let key = field.key().unwrap_or_else(|| panic!("{}", field.name()));
             assert!(!key.doc.is_empty() && !field.label.is_empty());

@@ -256,6 +256,13 @@ pub enum Edit {
         /// New text; an empty text removes the key.
         text: String,
     },
+    /// Sets a field of the form of the server.
+    SetServerField {
+        /// Name of the field, such as `server.workers`.
+        field: String,
+        /// New text; an empty text removes the key.
+        text: String,
+    },
 }
 
 impl Edit {
@@ -267,6 +274,7 @@ impl Edit {
             Edit::AddSite { name, .. } => vec!["site", name],
             Edit::CopySite { from, .. } | Edit::RenameSite { from, .. } => vec!["site", from],
             Edit::SetField { site, .. } => vec!["site", site],
+            Edit::SetServerField { field, .. } => field.split('.').collect(),
         }
     }
 }
@@ -280,6 +288,7 @@ impl fmt::Display for Edit {
             Edit::CopySite { from, to } => write!(f, "copy site {from} to {to}"),
             Edit::RenameSite { from, to } => write!(f, "rename site {from} to {to}"),
             Edit::SetField { site, field, .. } => write!(f, "set site.{site}.{field}"),
+            Edit::SetServerField { field, .. } => write!(f, "set {field}"),
         }
     }
 }

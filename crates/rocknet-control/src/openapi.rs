@@ -18,7 +18,7 @@ use crate::logs::LogEvent;
 use crate::php::{PhpPoolName, PhpPoolSummary};
 use crate::route::{RouteTraffic, SiteDetail};
 use crate::site::SiteSummary;
-use crate::site_form::SiteForm;
+use crate::site_form::{ServerForm, SiteForm};
 use crate::status::Status;
 use crate::upgrade::UpgradeOrder;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
@@ -133,6 +133,7 @@ fn reply(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> ReplySchema {
         (Method::Get, "/api/routes") => schemas.subschema_for::<Vec<RouteTraffic>>(),
         (Method::Get | Method::Put, "/api/log-level") => schemas.subschema_for::<LogLevel>(),
         (Method::Get, "/api/config") => schemas.subschema_for::<ConfigText>(),
+        (Method::Get, "/api/config/server") => schemas.subschema_for::<ServerForm>(),
         (Method::Get, "/api/config/state") => schemas.subschema_for::<ConfigState>(),
         (Method::Get, "/api/permission") => schemas.subschema_for::<GrantedPermission>(),
         (Method::Get, "/api/config/site") => schemas.subschema_for::<SiteForm>(),

@@ -1,4 +1,4 @@
-//! Form of a site: its common keys as fields, which a client shows and edits as text.
+//! Forms of a site and of the server: their common keys as fields, which a client shows and edits as text.
 
 pub mod content;
 
@@ -20,6 +20,19 @@ pub struct SiteForm {
     /// Revision of the file.
     pub revision: String,
     /// Fields, in the order of the form. Fields of a group follow each other.
+    pub fields: Vec<SiteField>,
+}
+
+/// Form of the server: keys that concern all websites.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ServerForm {
+    /// File that defines the table `server`; the main file if there is none.
+    pub file: PathBuf,
+    /// Revision of the file.
+    pub revision: String,
+    /// Fields, in the order of the form. The name of each is the path of its key, such as `server.workers`.
     pub fields: Vec<SiteField>,
 }
 

@@ -28,6 +28,8 @@ pub struct Status {
     /// Absolute path of the configuration file; `None` for a server without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_file: Option<PathBuf>,
+    /// I/O back end of the workers, such as `epoll` or `io_uring`; empty if it is unknown.
+    pub backend: String,
     /// Limits of the process and of the programs that it starts, in a few words; empty if they are unknown.
     pub sandbox: String,
     /// Capabilities of the process, such as `CAP_NET_BIND_SERVICE`, or `none` or `all`; empty if they are unknown.

@@ -184,6 +184,10 @@ pub enum Act {
     AddSite,
     /// Edits the selected website in a form.
     EditSite,
+    /// Edits the common keys of the server in a form.
+    EditServer,
+    /// Lets the program at the path of the server take over from the running process.
+    UpgradeServer,
     /// Edits the configuration as text.
     EditText,
     DuplicateSite,

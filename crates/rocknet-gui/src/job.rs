@@ -38,7 +38,7 @@ pub enum Purpose {
     /// Copies a website: the name of the copy, then the original.
     Duplicate(String, String),
     Undo,
-    /// Changes the website that has this name afterwards.
+    /// Changes the website that has this name afterwards, or the server if it is empty.
     Change(String),
     /// Replaces the text of a file with this name.
     Text(String),
@@ -77,11 +77,13 @@ pub enum Job {
     /// Stops the server, and starts it again.
     Restart,
     Reload,
+    /// Lets a new process take over from the server.
+    Upgrade,
     Edit(Purpose, Edits),
     TakeBack(Undo),
     /// Checks edits. The number is returned with the result, which is out of date if another check was sent meanwhile.
     Check(u64, Edits),
-    /// Queries the form of a website.
+    /// Queries the form of a website, or of the server if the name is empty.
     SiteForm(String),
     /// Reads a file of the configuration; `None`: the main file.
     ReadText(Option<PathBuf>),
@@ -234,6 +236,8 @@ pub enum Report {
     /// stopped again.
     StillStopping(u64),
     Polled(Box<Poll>),
+    /// A new process of this version has taken over; or the reason why the old one goes on.
+    Upgraded(Result<String, String>),
     Edited(Purpose, Result<Saved, ApiError>),
     Checked(u64, Result<Checked, ApiError>),
     /// The form of the website with this name.

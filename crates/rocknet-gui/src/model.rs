@@ -102,6 +102,8 @@ pub struct Model {
     pub file_config: Option<FileConfig>,
     /// Files of the configuration, compared with what the server has loaded.
     config_state: Option<ConfigState>,
+    /// True while a new process takes over from the server.
+    pub is_upgrading: bool,
     /// Permission of the connection; `None` if it is not known, such as that of an older server.
     permission: Option<Permission>,
     /// Latest state of the server; kept while the server is absent.
@@ -116,7 +118,7 @@ pub struct Model {
     pub chooser: Option<FolderChooser>,
     /// Form of the website that is edited.
     pub site_edit: Fetched<SiteEdit>,
-    /// Name of the edited website in the file.
+    /// Name of the edited website in the file; empty while the server is edited.
     edited_site: String,
     /// Text of the configuration that is edited.
     pub text_edit: Fetched<TextEdit>,
@@ -167,6 +169,7 @@ impl Model {
             desktop: None,
             file_config: None,
             config_state: None,
+            is_upgrading: false,
             permission: None,
             status: None,
             websites: Websites::default(),

@@ -68,10 +68,14 @@ pub fn label(words: &'static Words, page: PageName) -> &'static str {
 
 /// Returns the entries of the navigation.
 pub fn navigation(model: &Model) -> Vec<Entry> {
+    let chosen = match model.edits_server() {
+        true => PageName::Server,
+        false => model.page.entry(),
+    };
     let entry = |page| Entry {
         page,
         label: label(model.words(), page),
-        is_chosen: model.page.entry() == page,
+        is_chosen: chosen == page,
     };
     PageName::NAVIGATION.into_iter().map(entry).collect()
 }

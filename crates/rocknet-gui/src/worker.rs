@@ -25,6 +25,7 @@ mod service_state;
 mod services;
 mod trust;
 mod units;
+mod upgrade;
 mod visits;
 
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ use std::time::{Duration, Instant};
 use rocknet_control::api::{ApiError, Done, LogLevel, LogLevelChange, Request};
 use rocknet_control::config::ConfigFileName;
 use rocknet_control::route::SiteName;
+use rocknet_control::site_form::{ServerForm, SiteForm};
 
 use crate::job::{Absence, Job, Purpose, Query, Report};
 use crate::ways::Ways;
@@ -171,6 +173,7 @@ impl Worker {
             Job::Start(starter) => self.start(starter),
             Job::Stop => drop(self.stop()),
             Job::Restart => self.restart(),
+            Job::Upgrade => self.upgrade(),
             Job::Reload => self.instruct(&Request::Reload),
             Job::Edit(purpose, edits) => self.edit(purpose, &Request::EditConfig(edits)),
             Job::TakeBack(undo) => self.edit(Purpose::Undo, &Request::UndoConfig(undo)),
@@ -179,7 +182,10 @@ impl Worker {
                 (self.report)(Report::Checked(number, result));
             }
             Job::SiteForm(name) => {
-                let result = self.call(&Request::SiteForm(SiteName { name: name.clone() }));
+                let result = match name.is_empty() {
+                    true => self.call::<ServerForm>(&Request::ServerForm).map(of_server),
+                    false => self.call(&Request::SiteForm(SiteName { name: name.clone() })),
+                };
                 (self.report)(Report::SiteForm(name, result.map(Box::new)));
             }
             Job::ReadText(file) => {
@@ -321,6 +327,17 @@ impl Worker {
             },
         };
         (self.report)(report);
+    }
+}
+
+/// Returns the form of the server as a form without a name, which the page of the form shows as well.
+fn of_server(form: ServerForm) -> SiteForm {
+    SiteForm {
+        name: String::new(),
+        file: form.file,
+        line: 1,
+        revision: form.revision,
+        fields: form.fields,
     }
 }
 

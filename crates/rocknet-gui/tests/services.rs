@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet_control::UpstreamState;
+use rocknet_control::api::Permission;
 use rocknet_gui::elsewhere::{Elsewhere, ServerPlace};
 use rocknet_gui::job::{Absence, Job, Query, Report, ServiceJob};
 use rocknet_gui::worker::{self, Options};
@@ -221,6 +222,9 @@ fn tokens_permit_what_they_are_for() {
     assert_eq!(mode & 0o777, 0o600);
 
     machine.use_token(&machine.token("read-token"));
+    machine.wait("the read token permits reading only", |report| {
+        matches!(report, Report::Permission(Permission::Read)).then_some(())
+    });
     machine.wait("the read token is accepted", connected);
     machine.send(Job::Query(Query::Upstreams));
     machine.wait("it shows the servers", |report| {
@@ -240,6 +244,9 @@ fn tokens_permit_what_they_are_for() {
     });
 
     machine.use_token(&machine.token("token"));
+    machine.wait("the full token permits everything", |report| {
+        matches!(report, Report::Permission(Permission::Full)).then_some(())
+    });
     machine.wait("the full token is accepted", connected);
     machine.send(Job::FollowLogs);
     let line = machine.wait("lines of the log arrive", |report| match report {

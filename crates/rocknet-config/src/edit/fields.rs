@@ -27,7 +27,7 @@ pub enum FieldValue {
 const CERTIFICATE: [&str; 3] = ["cert", "key", "ocsp"];
 
 impl Editor {
-    /// Returns the value of a field of a site.
+    /// Returns the value of a field of a site. For a field of the server, `site` has no meaning.
     pub fn field(&self, site: &str, field: &Field) -> FieldValue {
         let path = self.field_path(site, field);
         let mut item = self.document.as_item();
@@ -48,14 +48,14 @@ impl Editor {
         }
     }
 
-    /// Sets a field of a site. An empty text removes the key. Elements and entries that stay keep their comments.
+    /// Sets a field of a site, or of the server. An empty text removes the key. Elements and entries that stay keep their comments.
     ///
     /// # Errors
     ///
     /// Fails if there is no such site, if a line of a map is not `name = value`, if two lines have one name, or
     /// if the field cannot show the present value.
     pub fn set_field(&mut self, site: &str, field: &Field, text: &str) -> Result<(), EditError> {
-        if self.depth(&["site", site]) < 2 {
+        if !field.is_of_server() && self.depth(&["site", site]) < 2 {
             return Err(EditError::NoSite(site.to_owned()));
         }
         match self.field(site, field) {
@@ -91,11 +91,9 @@ impl Editor {
     /// Returns the path of the value that a field shows. If the key is written in its long form, a table, returns the
     /// path of the key in that table that contains the value.
     fn field_path(&self, site: &str, field: &Field) -> Vec<String> {
-        let mut path: Vec<String> = ["site", site]
-            .iter()
-            .chain(field.path)
-            .map(|part| (*part).to_owned())
-            .collect();
+        let base = ["site", site];
+        let base = if field.is_of_server() { &[][..] } else { &base };
+        let mut path: Vec<String> = base.iter().chain(field.path).map(|part| (*part).to_owned()).collect();
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         if let (Some(long), Some(table)) = (field.long, self.table(&parts))
             && field.is_long_form(table.iter().map(|(name, _)| name))
@@ -255,8 +253,9 @@ pub fn samples(field: &Field) -> (String, String) {
         return (String::new(), String::new());
     };
     let text = |lines: &str| {
-        let header: String = parents.iter().map(|parent| format!(".{parent}")).collect();
-        let editor = Editor::new(&format!("[site.x{header}]\n{lines}\n"));
+        let base = if field.is_of_server() { &[][..] } else { &["site", "x"] };
+        let header = [base, parents].concat().join(".");
+        let editor = Editor::new(&format!("[{header}]\n{lines}\n"));
         match editor.map(|editor| editor.field("x", field)) {
             Ok(FieldValue::Text(text)) => text,
             _ => String::new(),

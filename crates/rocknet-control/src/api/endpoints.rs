@@ -14,7 +14,7 @@ use crate::route::SiteName;
 use crate::upgrade::UpgradeOrder;
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 34] = [
+pub const ENDPOINTS: [&Endpoint; 35] = [
     &STATUS,
     &SITES,
     &SITE,
@@ -28,6 +28,7 @@ pub const ENDPOINTS: [&Endpoint; 34] = [
     &CONFIG,
     &CONFIG_STATE,
     &SITE_FORM,
+    &SERVER_FORM,
     &REPLACE_CONFIG,
     &CHECK_CONFIG,
     &CHECK_EDITS,
@@ -68,6 +69,7 @@ impl Request {
             Request::Config(_) => &CONFIG,
             Request::ConfigState => &CONFIG_STATE,
             Request::SiteForm(_) => &SITE_FORM,
+            Request::ServerForm => &SERVER_FORM,
             Request::CheckConfig(_) => &CHECK_CONFIG,
             Request::CheckEdits(_) => &CHECK_EDITS,
             Request::ReplaceConfig(_) => &REPLACE_CONFIG,
@@ -191,6 +193,13 @@ const SITE_FORM: Endpoint = Endpoint::new(
         let name = SiteName::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
         without_body(input, Request::SiteForm(name))
     },
+)
+.secret();
+const SERVER_FORM: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/config/server",
+    "Common keys of the server as fields of a form, with their documentation.",
+    |input| without_body(input, Request::ServerForm),
 )
 .secret();
 const REPLACE_CONFIG: Endpoint = Endpoint::new(

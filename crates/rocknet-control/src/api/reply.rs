@@ -12,7 +12,7 @@ use crate::level::LogLevel;
 use crate::php::PhpPoolSummary;
 use crate::route::{RouteTraffic, SiteDetail};
 use crate::site::SiteSummary;
-use crate::site_form::SiteForm;
+use crate::site_form::{ServerForm, SiteForm};
 use crate::status::Status;
 use crate::upstream::UpstreamSummary;
 
@@ -40,6 +40,8 @@ pub enum Reply {
     ConfigState(Box<ConfigState>),
     /// Form of a site.
     SiteForm(Box<SiteForm>),
+    /// Form of the server.
+    ServerForm(Box<ServerForm>),
     /// Result of a check.
     Checked(Checked),
     /// Result of a change of the configuration.

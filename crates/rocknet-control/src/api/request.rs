@@ -22,7 +22,7 @@ use {
     crate::php::PhpPoolSummary,
     crate::route::{RouteTraffic, SiteDetail},
     crate::site::SiteSummary,
-    crate::site_form::SiteForm,
+    crate::site_form::{ServerForm, SiteForm},
     crate::status::Status,
     crate::upstream::UpstreamSummary,
 };
@@ -58,6 +58,8 @@ pub enum Request {
     ConfigState,
     /// Queries the form of a site; the reply is a [`SiteForm`].
     SiteForm(SiteName),
+    /// Queries the form of the server; the reply is a [`ServerForm`].
+    ServerForm,
     /// Checks a text as the configuration; the reply is [`Checked`]. Nothing is changed.
     CheckConfig(Candidate),
     /// Checks the text that edits would produce; the reply is [`Checked`]. Nothing is changed.
@@ -126,6 +128,7 @@ impl Request {
             | Request::Config(_)
             | Request::SiteForm(_)
             | Request::ConfigState
+            | Request::ServerForm
             | Request::Permission
             | Request::ConfigHistory
             | Request::Certificates

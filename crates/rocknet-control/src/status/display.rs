@@ -177,6 +177,7 @@ mod tests {
             memory_bytes: 3 << 20,
             mode: Mode::Dev,
             config_file: Some("/etc/rocknet/rocknet.toml".into()),
+            backend: "epoll".into(),
             sandbox: "programs are limited (seccomp)".into(),
             capabilities: "CAP_NET_BIND_SERVICE".into(),
             listeners: vec!["http://0.0.0.0:80".into(), "http://[::]:80".into()],

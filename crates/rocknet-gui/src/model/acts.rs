@@ -91,6 +91,8 @@ impl Model {
             }
             Act::AddSite => self.add_site(),
             Act::EditSite => self.edit_site(),
+            Act::EditServer => self.edit_server(),
+            Act::UpgradeServer => self.upgrade(),
             Act::EditText => self.edit_text(),
             Act::DuplicateSite => self.duplicate_site(),
             Act::RemoveSite => self.remove_site(),
@@ -132,7 +134,8 @@ impl Model {
                 self.draft = None;
                 self.opened_change = None;
                 match self.page {
-                    PageName::AddWebsite | PageName::EditWebsite => self.show(PageName::Websites),
+                    PageName::AddWebsite => self.show(PageName::Websites),
+                    PageName::EditWebsite => self.show(self.page_of_form()),
                     PageName::EditText => self.show(self.page_before_text),
                     _ => Vec::new(),
                 }
@@ -253,6 +256,14 @@ impl Model {
         self.ending = None;
         self.link = Link::Starting;
         vec![Effect::Job(Job::Start(starter))]
+    }
+
+    fn upgrade(&mut self) -> Vec<Effect> {
+        if !self.link.is_online() || self.is_upgrading {
+            return Vec::new();
+        }
+        self.is_upgrading = true;
+        vec![Effect::Job(Job::Upgrade)]
     }
 
     fn stop(&mut self, job: Job) -> Vec<Effect> {

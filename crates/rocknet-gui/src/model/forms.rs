@@ -1,4 +1,4 @@
-//! The form that edits a website: opening, checking, saving, and edits by other programs meanwhile.
+//! The form that edits a website or the server: opening, checking, saving, and edits by other programs meanwhile.
 
 use rocknet_control::api::ApiError;
 use rocknet_control::config::{Checked, Saved};
@@ -30,6 +30,34 @@ impl Model {
         self.site_edit = Fetched::Loading;
         self.edited_site.clone_from(&name);
         vec![Effect::Job(Job::WatchTraffic(false)), Effect::Job(Job::SiteForm(name))]
+    }
+
+    /// Opens the form of the server.
+    pub(super) fn edit_server(&mut self) -> Vec<Effect> {
+        if !self.link.is_online() {
+            return Vec::new();
+        }
+        self.page = PageName::EditWebsite;
+        self.notice = None;
+        self.site_edit = Fetched::Loading;
+        self.edited_site.clear();
+        vec![
+            Effect::Job(Job::WatchTraffic(false)),
+            Effect::Job(Job::SiteForm(String::new())),
+        ]
+    }
+
+    /// Returns the page that the open form belongs to.
+    pub(super) fn page_of_form(&self) -> PageName {
+        match self.edits_server() {
+            true => PageName::Server,
+            false => PageName::Websites,
+        }
+    }
+
+    /// Returns true if the form of the server is open.
+    pub fn edits_server(&self) -> bool {
+        self.page == PageName::EditWebsite && self.edited_site.is_empty()
     }
 
     /// Takes the form of a website, which was queried to open it, or to notice edits by other programs.
@@ -154,14 +182,21 @@ impl Model {
             Err(error) => return self.site_refused(error),
         };
         let warnings = saved.findings.iter().map(|finding| format!("\n{finding}"));
-        let text = fill(self.words().changed, &[name]) + &warnings.collect::<String>();
+        let changed = match name {
+            "" => self.words().server_changed.to_owned(),
+            name => fill(self.words().changed, &[name]),
+        };
+        let text = changed + &warnings.collect::<String>();
         self.undo = saved.can_undo.then_some(saved.revision);
         self.tell(text, saved.can_undo);
-        self.websites.selected = Some(name.to_owned());
+        let opened_from = self.page_of_form();
+        if !name.is_empty() {
+            self.websites.selected = Some(name.to_owned());
+        }
         if self.page == PageName::EditWebsite {
             self.site_edit = Fetched::Missing;
             let leaving = self.leaving.take();
-            let mut effects = self.show(PageName::Websites);
+            let mut effects = self.show(opened_from);
             effects.extend(leaving.map_or(Vec::new(), |act| self.act(act)));
             return effects;
         }

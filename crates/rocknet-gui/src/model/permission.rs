@@ -30,6 +30,8 @@ impl Model {
             | Act::AddSite
             | Act::EditSite
             | Act::EditText
+            | Act::EditServer
+            | Act::UpgradeServer
             | Act::DuplicateSite
             | Act::RemoveSite
             | Act::ToggleSite

@@ -43,6 +43,7 @@ impl Model {
             Act::Show(_)
             | Act::ShowSiteLog
             | Act::AddSite
+            | Act::EditServer
             | Act::Cancel
             | Act::Quit
             | Act::SetField(FieldId::File, _) => true,

@@ -18,6 +18,13 @@ impl Model {
             Report::Connected(socket) => return self.connect(socket),
             Report::Permission(permission) => self.take_permission(permission),
             Report::Absent(absence) => self.lose(absence),
+            Report::Upgraded(result) => {
+                self.is_upgrading = false;
+                match result {
+                    Ok(version) => self.tell(fill(self.words().upgraded, &[&version]), false),
+                    Err(reason) => self.complain(fill(self.words().not_upgraded, &[&reason])),
+                }
+            }
             Report::FileConfig(config) => self.file_config = Some(*config),
             Report::Ended(ending) => self.end(ending),
             Report::Starting => self.link = Link::Starting,
@@ -113,6 +120,7 @@ impl Model {
                 return self.while_online(Job::Query(Query::Trust));
             }
             Report::NotPermitted => {
+                self.is_upgrading = false;
                 // An older server does not name the permission, so it is learned by the refusal.
                 self.take_permission(Permission::Read);
                 self.complain(self.not_permitted());

@@ -1,4 +1,4 @@
-//! The website that is being edited: the form of the server as it is filled in, the edits that it makes, and the
+//! The website, or the server, that is being edited: the form of the server as it is filled in, the edits that it makes, and the
 //! problems that the server has found.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,9 +129,15 @@ impl SiteEdit {
         self.is_complete()
     }
 
+    /// Returns true if the form is that of the server, which has no name and no kind.
+    pub fn is_of_server(&self) -> bool {
+        self.form.name.is_empty()
+    }
+
     /// Returns true if all fields that are needed are filled in.
     pub fn is_complete(&self) -> bool {
-        !self.name.is_empty() && !self.shown().any(|(_, field, text)| self.is_missing(field, text))
+        (self.is_of_server() || !self.name.is_empty())
+            && !self.shown().any(|(_, field, text)| self.is_missing(field, text))
     }
 
     /// Returns true if the field is needed and empty.
@@ -185,10 +191,14 @@ impl SiteEdit {
                 continue;
             };
             if text.trim() != field.present().trim() {
-                edits.push(Edit::SetField {
-                    site: self.name.clone(),
-                    field: field.name.clone(),
-                    text,
+                let field = field.name.clone();
+                edits.push(match self.is_of_server() {
+                    true => Edit::SetServerField { field, text },
+                    false => Edit::SetField {
+                        site: self.name.clone(),
+                        field,
+                        text,
+                    },
                 });
             }
         }
@@ -270,6 +280,7 @@ impl SiteEdit {
                 None => finding.message.clone(),
             };
             match finding.key.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ref key @ ["server", ..] if self.is_of_server() => self.add_problem(key, finding.is_error, text),
                 ["site", site, ref key @ ..] if site == self.name => self.add_problem(key, finding.is_error, text),
                 _ if finding.is_error => self.others.push((true, text)),
                 _ => {}
@@ -286,7 +297,7 @@ impl SiteEdit {
             Some((edit, rest.to_owned()))
         });
         match about {
-            Some((Edit::SetField { field, .. }, text)) => {
+            Some((Edit::SetField { field, .. } | Edit::SetServerField { field, .. }, text)) => {
                 self.add_problem(&field.split('.').collect::<Vec<_>>(), true, text);
             }
             Some((Edit::Remove { path }, text)) => {

@@ -4,6 +4,7 @@ mod adding;
 mod editing;
 mod history;
 mod outside;
+mod server;
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The form that edits a website: its common keys in groups, as the server describes them.
+//! The form that edits a website or the server: the common keys in groups, as the server describes them.
 
 use rocknet_control::site_form::content::ContentKind;
 use rocknet_control::site_form::{FieldInput as KeyInput, SiteField};
@@ -22,10 +22,14 @@ pub fn screen(model: &Model) -> Screen {
     let can_save = edit.has_changes() && !edit.is_saving && !edit.is_gone && model.link.is_online();
     let place = format!("{}:{}", edit.form.file.display(), edit.form.line);
     Screen {
-        title: fill(words.edit_title, &[&edit.form.name]),
-        subtitle: match edit.is_saving {
-            true => words.saving.to_owned(),
-            false => fill(words.edit_subtitle, &[&place]),
+        title: match edit.is_of_server() {
+            true => words.edit_server.to_owned(),
+            false => fill(words.edit_title, &[&edit.form.name]),
+        },
+        subtitle: match (edit.is_saving, edit.is_of_server()) {
+            (true, _) => words.saving.to_owned(),
+            (false, true) => fill(words.edit_server_subtitle, &[&edit.form.file.to_string_lossy()]),
+            (false, false) => fill(words.edit_subtitle, &[&place]),
         },
         actions: vec![
             Button::new(words.save, Act::Submit)
@@ -66,22 +70,25 @@ fn fields(model: &Model, edit: &SiteEdit) -> Vec<Field> {
     let kinds = edit
         .kinds()
         .map(|(kind, word)| (word.to_owned(), kind_label(words, kind).to_owned()));
-    let mut fields = vec![
-        own(
-            FieldId::SiteName,
-            words.name,
-            words.name_help,
-            FieldInput::Text,
-            &edit.name,
-        ),
-        own(
-            FieldId::SiteKind,
-            words.kind,
-            "",
-            FieldInput::Choice(kinds.collect()),
-            edit.kind_word(),
-        ),
-    ];
+    let mut fields = match edit.is_of_server() {
+        true => Vec::new(),
+        false => vec![
+            own(
+                FieldId::SiteName,
+                words.name,
+                words.name_help,
+                FieldInput::Text,
+                &edit.name,
+            ),
+            own(
+                FieldId::SiteKind,
+                words.kind,
+                "",
+                FieldInput::Choice(kinds.collect()),
+                edit.kind_word(),
+            ),
+        ],
+    };
     let mut group = "";
     for (number, (id, field, text)) in edit.shown().enumerate() {
         if field.group != group {

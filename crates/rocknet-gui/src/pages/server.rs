@@ -20,10 +20,15 @@ pub fn screen(model: &Model) -> Screen {
     let rows = rows(words, status, model);
     let selected = model.selected.get(&(model.page as u8));
     Screen {
-        subtitle: fill(words.version_up, &[&status.version, &text::duration(status.uptime_s)]),
+        subtitle: match model.is_upgrading {
+            true => words.upgrading.to_owned(),
+            false => fill(words.version_up, &[&status.version, &text::duration(status.uptime_s)]),
+        },
         actions: vec![
             button(words.reload, Act::ReloadServer),
+            button(words.change_server, Act::EditServer).only_if(is_online && status.config_file.is_some()),
             button(words.edit_as_text, Act::EditText).only_if(is_online && status.config_file.is_some()),
+            button(words.upgrade, Act::UpgradeServer).only_if(is_online && !model.is_upgrading),
             button(words.restart_server, Act::RestartServer).only_if(model.can_restart()),
             button(words.stop_server, Act::StopServer).style(Style::Danger),
         ],
@@ -72,6 +77,9 @@ fn rows(words: &Words, status: &Status, model: &Model) -> Vec<TableRow> {
     row(words.mode, Cell::new(mode));
     row(words.listening, Cell::new(status.listeners.join(", ")));
     row(words.workers, Cell::new(status.workers.to_string()));
+    if !status.backend.is_empty() {
+        row(words.backend, Cell::new(&*status.backend));
+    }
     row(words.memory, Cell::new(text::bytes(status.memory_bytes)));
     row(
         words.connections,

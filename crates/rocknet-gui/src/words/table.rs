@@ -379,6 +379,18 @@ table! {
     mode_prod = "Production", "Produktion";
     listening = "Listening at", "Lauscht an";
     workers = "Worker threads", "Arbeits-Threads";
+    backend = "I/O back end", "Ein-/Ausgabe";
+    change_server = "Change", "Ändern";
+    edit_server = "Server settings", "Server-Einstellungen";
+    edit_server_subtitle = "In {0}. The ports of a website are in its own form.",
+        "In {0}. Die Ports einer Website stehen in ihrem eigenen Formular.";
+    server_changed = "The server uses the new settings.", "Der Server nutzt die neuen Einstellungen.";
+    upgrade = "Upgrade", "Aktualisieren";
+    upgrading = "A new process starts the installed program, and takes over without a gap …",
+        "Ein neuer Prozess startet das installierte Programm und übernimmt ohne Lücke …";
+    upgraded = "Version {0} has taken over. No connection was cut.",
+        "Version {0} hat übernommen. Keine Verbindung wurde getrennt.";
+    not_upgraded = "The old process goes on: {0}", "Der alte Prozess läuft weiter: {0}";
     in_all = "{0} open, {1} in all", "{0} offen, {1} insgesamt";
     requests_in_all = "Requests", "Anfragen";
     sent = "Sent", "Gesendet";

@@ -19,7 +19,7 @@ use rocknet_control::api::ApiError;
 use rocknet_control::config::{
     Candidate, Change, Checked, ConfigText, Edit, Edits, Finding, MAX_TEXT, Replacement, Saved, Undo,
 };
-use rocknet_control::site_form::SiteForm;
+use rocknet_control::site_form::{ServerForm, SiteForm};
 
 use super::config_file::{self, ReplaceError, revision};
 use super::findings;
@@ -99,6 +99,18 @@ impl<'s> ConfigApi<'s> {
         let text = read(&file)?;
         let editor = Editor::new(&text).map_err(|report| not_toml(&file, &report))?;
         Ok(site_form::of_site(name, &file, &text, &editor))
+    }
+
+    /// Returns the form of the server.
+    ///
+    /// # Errors
+    ///
+    /// Status 422 if the file is not TOML, 500 if it cannot be read.
+    pub fn server_form(&self) -> Result<ServerForm, ApiError> {
+        let file = files::defining(&self.files(), &["server"]).unwrap_or_else(|| self.main.clone());
+        let text = read(&file)?;
+        let editor = Editor::new(&text).map_err(|report| invalid(&file, &report))?;
+        Ok(site_form::of_server(&file, &text, &editor))
     }
 
     /// Checks a text without changing the file.
@@ -462,6 +474,10 @@ fn apply(editor: &mut Editor, edit: &Edit) -> Result<(), String> {
         Edit::RenameSite { from, to } => editor.rename_site(from, to),
         Edit::SetField { site, field, text } => match form::find(field) {
             Some(field) => editor.set_field(site, field, text),
+            None => return Err("there is no such field".to_owned()),
+        },
+        Edit::SetServerField { field, text } => match form::find_of_server(field) {
+            Some(field) => editor.set_field("", field, text),
             None => return Err("there is no such field".to_owned()),
         },
     };

@@ -212,6 +212,68 @@ fn the_number_of_edits_in_a_request_is_bounded() {
     }
 }
 
+#[test]
+fn the_server_is_edited_by_its_form() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    let form = || {
+        let (status, form) = request(&dir, "GET", "/api/config/server", &Value::Null);
+        assert_eq!(status, 200, "{form}");
+        form
+    };
+    let field = |form: &Value, name: &str| {
+        let fields = form["fields"].as_array().unwrap();
+        let found = fields.iter().find(|field| field["name"] == name);
+        found.unwrap_or_else(|| panic!("{name} in {form}")).clone()
+    };
+    let before = form();
+    assert_eq!(before["file"], json!(dir.path().join("rocknet.toml")));
+    let workers = field(&before, "server.workers");
+    assert_eq!((&workers["text"], &workers["default"]), (&json!("1"), &json!("auto")));
+    let mode = field(&before, "server.mode");
+    assert_eq!(
+        (&mode["text"], &mode["default"], &mode["input"]),
+        (&json!(""), &json!("prod"), &json!("choice"))
+    );
+    let edit = |edits: Value| request(&dir, "POST", "/api/config/edit", &json!({ "edits": edits }));
+    let set = |name: &str, text: &str| json!({ "op": "set_server_field", "field": name, "text": text });
+    let (status, saved) = edit(json!([set("server.workers", "2"), set("server.mode", "dev")]));
+    assert_eq!(status, 200, "{saved}");
+    assert!(
+        saved
+            .get("findings")
+            .is_none_or(|findings| !findings.to_string().contains("needs-restart")),
+        "{saved}"
+    );
+    let text = dir.read("rocknet.toml");
+    assert!(
+        text.contains("workers = 2\n") && text.contains("mode = \"dev\"\n") && text.starts_with("# mine\n"),
+        "{text}"
+    );
+    // The back end changes with the next start.
+    let (status, saved) = edit(json!([set("server.backend", "epoll"), set("server.mode", "")]));
+    assert_eq!(status, 200, "{saved}");
+    let findings = saved["findings"].to_string();
+    assert!(
+        findings.contains("needs-restart") && findings.contains("server.backend"),
+        "{saved}"
+    );
+    assert!(!dir.read("rocknet.toml").contains("mode"));
+    for (name, text, expected) in [
+        ("server.workers", "many", 422),
+        ("server.user", "x", 422),
+        ("root", "x", 422),
+    ] {
+        assert_eq!(edit(json!([set(name, text)])).0, expected, "{name}");
+    }
+    assert_eq!(field(&form(), "server.workers")["text"], json!("2"));
+    let (_, status) = request(&dir, "GET", "/api/status", &Value::Null);
+    assert!(
+        status["backend"].as_str().is_some_and(|backend| !backend.is_empty()),
+        "{status}"
+    );
+}
+
 /// Returns the reply to `GET /api/config/state`.
 fn config_state(dir: &ProgramFolder) -> Value {
     let (status, state) = request(dir, "GET", "/api/config/state", &Value::Null);

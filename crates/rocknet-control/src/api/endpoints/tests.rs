@@ -27,6 +27,7 @@ fn every_request_is_parsed_by_its_endpoint() {
             file: Some("sites/a b.toml".into()),
         }),
         Request::ConfigState,
+        Request::ServerForm,
         Request::SiteForm(SiteName { name: "a.test".into() }),
         Request::CheckConfig(Candidate {
             text: "a".into(),
@@ -60,6 +61,10 @@ fn every_request_is_parsed_by_its_endpoint() {
                     site: "a".into(),
                     field: "root".into(),
                     text: "b".into(),
+                },
+                Edit::SetServerField {
+                    field: "server.workers".into(),
+                    text: "2".into(),
                 },
             ],
             ..Edits::default()

@@ -1,11 +1,11 @@
-//! Form of a site: its common keys, with their values in the file.
+//! Forms of a site and of the server: their common keys, with their values in the file.
 
 use std::path::Path;
 
 use rocknet_config::edit::{Editor, FieldValue, KeyPositions, samples};
 use rocknet_config::form::{self, Field};
 use rocknet_config::keys::Word;
-use rocknet_control::site_form::{FieldInput, FieldWord, SiteField, SiteForm};
+use rocknet_control::site_form::{FieldInput, FieldWord, ServerForm, SiteField, SiteForm};
 
 use super::super::config_file::revision;
 
@@ -18,6 +18,18 @@ pub fn of_site(name: &str, file: &Path, text: &str, editor: &Editor) -> SiteForm
         line: KeyPositions::new(text).line(&["site", name]).unwrap_or(1),
         revision: revision(text),
         fields: form::FIELDS.iter().map(|field| of_key(field, editor, name)).collect(),
+    }
+}
+
+/// Returns the form of the server. `text`: the text of the file, which `editor` has read.
+pub fn of_server(file: &Path, text: &str, editor: &Editor) -> ServerForm {
+    ServerForm {
+        file: file.to_owned(),
+        revision: revision(text),
+        fields: form::SERVER_FIELDS
+            .iter()
+            .map(|field| of_key(field, editor, ""))
+            .collect(),
     }
 }
 

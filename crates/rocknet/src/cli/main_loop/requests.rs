@@ -20,6 +20,7 @@ impl MainLoop {
                     ConfigSource::File(file) => Some(file.clone()),
                     ConfigSource::ServedFolder | ConfigSource::WelcomePage => None,
                 },
+                backend: server.backend().backend.to_string(),
                 sandbox: self.start_settings.sandbox.to_string(),
                 capabilities: self.start_settings.capabilities.clone(),
                 ..server.status()
@@ -54,6 +55,10 @@ impl MainLoop {
             Request::SiteForm(site) => {
                 let form = self.config(server)?.site_form(&site.name)?;
                 Ok(Reply::SiteForm(Box::new(form)))
+            }
+            Request::ServerForm => {
+                let form = self.config(server)?.server_form()?;
+                Ok(Reply::ServerForm(Box::new(form)))
             }
             Request::CheckConfig(candidate) => self.config(server)?.check(candidate).map(Reply::Checked),
             Request::CheckEdits(edits) => self.config(server)?.check_edits(edits).map(Reply::Checked),

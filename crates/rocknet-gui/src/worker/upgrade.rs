@@ -1,0 +1,55 @@
+//! Upgrade of the server: a new process of the installed program takes over from the running one.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rocknet_control::api::{ApiError, Done, Request};
+use rocknet_control::upgrade::UpgradeOrder;
+
+use super::Worker;
+use crate::job::Report;
+
+/// Maximum time until the new process replies, after the old one has reported that it serves.
+const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Interval between two queries of the new process.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+impl Worker {
+    /// Lets a new process take over, and reports its version once it replies. If it fails, the old process goes on, and
+    /// its reason is reported.
+    pub(super) fn upgrade(&mut self) {
+        let before = self.process();
+        match self.call::<Done>(&Request::Upgrade(UpgradeOrder::default())) {
+            Ok(_) => {
+                let deadline = Instant::now() + TAKE_OVER_TIMEOUT;
+                // The old process closes its connections.
+                self.server = None;
+                self.absence = None;
+                self.poll(true);
+                while [0, before].contains(&self.process()) && Instant::now() < deadline {
+                    thread::sleep(POLL_INTERVAL);
+                    self.poll(true);
+                }
+                self.refresh_ways();
+                let version = self.server.as_ref().map(|server| server.status.version.clone());
+                (self.report)(Report::Upgraded(
+                    version.ok_or_else(|| "the new process does not reply".to_owned()),
+                ));
+            }
+            Err(ApiError { status: 403, .. }) => (self.report)(Report::NotPermitted),
+            Err(error) => {
+                let reason = match &error.details {
+                    Some(details) => format!("{}\n{details}", error.error),
+                    None => error.error,
+                };
+                (self.report)(Report::Upgraded(Err(reason)));
+            }
+        }
+    }
+
+    /// Returns the process ID of the server; 0 without a server.
+    fn process(&self) -> u32 {
+        self.server.as_ref().map_or(0, |server| server.status.pid)
+    }
+}
