@@ -42,4 +42,7 @@ pub struct DoctorCheck {
     pub verdict: DoctorVerdict,
     /// Description, with the remedy if there is one.
     pub found: String,
+    /// Command for a terminal of the server's machine that removes the cause, or shows more; `None` if no command does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }

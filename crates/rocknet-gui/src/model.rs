@@ -5,6 +5,7 @@
 
 mod acts;
 mod added;
+mod check_up;
 mod chooser;
 mod choosing;
 mod config_state;
@@ -104,6 +105,8 @@ pub struct Model {
     config_state: Option<ConfigState>,
     /// True while a new process takes over from the server.
     pub is_upgrading: bool,
+    /// Command of a server elsewhere that the user views before it is copied.
+    pub viewed_command: Option<String>,
     /// Permission of the connection; `None` if it is not known, such as that of an older server.
     permission: Option<Permission>,
     /// Latest state of the server; kept while the server is absent.
@@ -170,6 +173,7 @@ impl Model {
             file_config: None,
             config_state: None,
             is_upgrading: false,
+            viewed_command: None,
             permission: None,
             status: None,
             websites: Websites::default(),

@@ -132,6 +132,7 @@ impl Model {
             Act::Cancel if self.refused_undo.take().is_some() => Vec::new(),
             Act::Cancel => {
                 self.draft = None;
+                self.viewed_command = None;
                 self.opened_change = None;
                 match self.page {
                     PageName::AddWebsite => self.show(PageName::Websites),
@@ -235,6 +236,7 @@ impl Model {
         self.opened_change = None;
         self.refused_undo = None;
         self.chooser = None;
+        self.viewed_command = None;
         self.leaving = None;
         self.page = page;
         let watched = Model::service_queries(page).first().copied();

@@ -132,6 +132,9 @@ impl Model {
 
     /// Returns the text that the button *Copy* of a page about services puts on the clipboard, with a notice.
     pub(super) fn copy_service(&mut self) -> Vec<Effect> {
+        if self.page == PageName::CheckUp {
+            return self.copy_remedy();
+        }
         let words = self.words();
         let text = match self.page {
             PageName::Databases => self.selected_database().and_then(Database::connection),

@@ -6,7 +6,7 @@ use super::{states, trust};
 use crate::act::Act;
 use crate::job::Trust;
 use crate::model::{Fetched, Model};
-use crate::screen::{Body, Button, Cell, Column, Mark, Screen, Table, TableRow};
+use crate::screen::{Body, Button, Cell, Column, Mark, Message, Screen, Style, Table, TableRow};
 use crate::words::{Words, fill};
 
 /// Subject of the server's checks of trust stores, which are those of the server's account.
@@ -37,6 +37,27 @@ pub fn screen(model: &Model) -> Screen {
         if model.services.browsers_trust() == Some(false) {
             actions.push(trust::fix(words, model));
         }
+    }
+    if let Some(command) = &model.viewed_command {
+        return Screen {
+            body: Body::Message(Message {
+                mark: Mark::Fair,
+                title: words.command_title.to_owned(),
+                text: words.command_text.to_owned(),
+                lines: vec![command.clone()],
+                actions: vec![
+                    Button::new(words.copy_command, Act::CopyService).style(Style::Primary),
+                    Button::new(words.cancel, Act::Cancel),
+                ],
+            }),
+            ..Screen::default()
+        };
+    }
+    if model.is_remedied_by_edit() {
+        actions.push(Button::new(words.edit_as_text, Act::EditText).only_if(is_online));
+    }
+    if model.remedy().is_some() {
+        actions.push(Button::new(words.copy_command, Act::CopyService));
     }
     Screen {
         subtitle,

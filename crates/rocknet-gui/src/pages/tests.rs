@@ -336,6 +336,7 @@ fn lists_are_loading_then_loaded_or_failed() {
     assert_eq!(marks, [Some(Mark::Good), Some(Mark::Bad), Some(Mark::Bad)]);
     model.act(Act::Show(PageName::CheckUp));
     model.report(Report::Doctor(Ok(vec![DoctorCheck {
+        command: None,
         check: "local CA".to_owned(),
         verdict: DoctorVerdict::Fair,
         found: "not trusted by Chromium (/x): type `rocknet trust`".to_owned(),

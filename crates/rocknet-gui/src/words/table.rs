@@ -379,6 +379,9 @@ table! {
     mode_prod = "Production", "Produktion";
     listening = "Listening at", "Lauscht an";
     workers = "Worker threads", "Arbeits-Threads";
+    command_title = "A command of the other server", "Ein Befehl des anderen Servers";
+    command_text = "Read it before you copy it. It is for a terminal of the computer that runs the server.",
+        "Lies ihn, bevor du ihn kopierst. Er ist für ein Terminal des Computers, auf dem der Server läuft.";
     backend = "I/O back end", "Ein-/Ausgabe";
     change_server = "Change", "Ändern";
     edit_server = "Server settings", "Server-Einstellungen";

@@ -97,7 +97,7 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
                         file.display(),
                         first.message
                     );
-                    Check::fair(SUBJECT, found)
+                    Check::fair(SUBJECT, found).command(check_command(file))
                 }
             });
             checks.extend(of_sites.into_iter().take(MAX_SITES).map(of_site));
@@ -106,12 +106,20 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
         Err(report) => {
             let first = report.findings.iter().find(|finding| finding.is_error());
             let first = first.map_or("", |finding| finding.message.as_str());
-            checks.push(Check::bad(
-                SUBJECT,
-                format!("{}: {first}; `rocknet check` shows all findings", file.display()),
-            ));
+            let found = format!("{}: {first}; `rocknet check` shows all findings", file.display());
+            checks.push(Check::bad(SUBJECT, found).command(check_command(file)));
             None
         }
+    }
+}
+
+/// Returns the command that shows all findings about a configuration.
+fn check_command(file: &Path) -> String {
+    let file = file.to_string_lossy();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+    match file.chars().all(is_plain) {
+        true => format!("rocknet check --config {file}"),
+        false => format!("rocknet check --config '{}'", file.replace('\'', r"'\''")),
     }
 }
 
@@ -173,7 +181,9 @@ fn local_ca(config: &Config, checks: &mut Vec<Check>) {
         }
         Ok(Some(stores)) => checks.extend(stores.into_iter().map(|(store, found)| match found {
             TrustState::Trusted => Check::good(SUBJECT, format!("trusted by {store}")),
-            TrustState::NotTrusted => Check::fair(SUBJECT, format!("not trusted by {store}: type `rocknet trust`")),
+            TrustState::NotTrusted => {
+                Check::fair(SUBJECT, format!("not trusted by {store}: type `rocknet trust`")).command("rocknet trust")
+            }
             TrustState::Unknown(why) => {
                 Check::fair(SUBJECT, format!("cannot determine whether {store} trusts it: {why}"))
             }
@@ -227,7 +237,14 @@ fn managed_php(config: &Config) -> Vec<Check> {
         let found: Vec<_> = php::installed().iter().map(php::Installed::version).collect();
         return vec![Check::good("PHP", format!("installed: {}", found.join(", ")))];
     }
-    missing.into_iter().map(|missing| Check::bad("PHP", missing)).collect()
+    let check = |missing: String| {
+        let command = missing.split('`').nth(1).map(str::to_owned);
+        Check {
+            command,
+            ..Check::bad("PHP", missing)
+        }
+    };
+    missing.into_iter().map(check).collect()
 }
 
 /// Checks the descriptor limit of the process.
@@ -247,7 +264,11 @@ fn print_checks(checks: &[Check], json: bool) {
     if json {
         let check = |check: &Check| {
             let verdict = check.verdict.word();
-            json!({ "check": check.subject, "verdict": verdict, "found": check.found })
+            let mut line = json!({ "check": check.subject, "verdict": verdict, "found": check.found });
+            if let Some(command) = &check.command {
+                line["command"] = command.as_str().into();
+            }
+            line
         };
         let checks: Vec<_> = checks.iter().map(check).collect();
         return print(format_args!("{:#}\n", json!({ "checks": checks })));

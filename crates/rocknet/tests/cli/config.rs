@@ -274,6 +274,23 @@ fn the_server_is_edited_by_its_form() {
     );
 }
 
+#[test]
+fn a_finding_of_the_check_up_has_its_command() {
+    let dir = home();
+    let _server = dir.serve(&["run"]);
+    let checks = || {
+        let (status, checks) = request(&dir, "GET", "/api/doctor", &Value::Null);
+        assert_eq!(status, 200, "{checks}");
+        let all = checks.as_array().unwrap().clone();
+        let found = all.into_iter().find(|check| check["check"] == "configuration");
+        found.unwrap_or_else(|| panic!("{checks}"))
+    };
+    assert!(checks().get("command").is_none());
+    dir.write("rocknet.toml", &format!("{FILE}[sevrer]\n"));
+    let command = format!("rocknet check --config {}", dir.path().join("rocknet.toml").display());
+    assert_eq!(checks()["command"], json!(command));
+}
+
 /// Returns the reply to `GET /api/config/state`.
 fn config_state(dir: &ProgramFolder) -> Value {
     let (status, state) = request(dir, "GET", "/api/config/state", &Value::Null);

@@ -18,6 +18,8 @@ pub struct Check {
     pub subject: &'static str,
     pub verdict: Verdict,
     pub found: String,
+    /// Command that removes the cause, or shows more; `None` if no command does.
+    pub command: Option<String>,
 }
 
 impl Verdict {
@@ -37,6 +39,7 @@ impl Check {
             subject,
             verdict: Verdict::Good,
             found,
+            command: None,
         }
     }
 
@@ -45,6 +48,7 @@ impl Check {
             subject,
             verdict: Verdict::Fair,
             found: found.into(),
+            command: None,
         }
     }
 
@@ -53,6 +57,15 @@ impl Check {
             subject,
             verdict: Verdict::Bad,
             found,
+            command: None,
+        }
+    }
+
+    /// Adds the command that removes the cause, or shows more.
+    pub fn command(self, command: impl Into<String>) -> Check {
+        Check {
+            command: Some(command.into()),
+            ..self
         }
     }
 }
@@ -67,6 +80,7 @@ impl From<&Check> for DoctorCheck {
                 Verdict::Bad => DoctorVerdict::Bad,
             },
             found: check.found.clone(),
+            command: check.command.clone(),
         }
     }
 }
