@@ -28,7 +28,7 @@ pub struct SiteForm {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ServerForm {
-    /// File that defines the table `server`; the main file if there is none.
+    /// File that defines the table `server`; the main file if no file does.
     pub file: PathBuf,
     /// Revision of the file.
     pub revision: String,

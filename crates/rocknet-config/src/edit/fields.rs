@@ -48,7 +48,8 @@ impl Editor {
         }
     }
 
-    /// Sets a field of a site, or of the server. An empty text removes the key. Elements and entries that stay keep their comments.
+    /// Sets a field of a site, or of the server. An empty text removes the key. Elements and entries that stay keep
+    /// their comments.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The website, or the server, that is being edited: the form of the server as it is filled in, the edits that it makes, and the
-//! problems that the server has found.
+//! The website, or the server, that is being edited: the form of the server as it is filled in, the edits that it
+//! makes, and the problems that the server has found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
