@@ -212,6 +212,8 @@ pub enum Act {
     DiscardEdits,
     SetField(FieldId, String),
     LeaveField(FieldId),
+    /// Uses folders that were dropped onto the window: paths or `file:` URLs, one on each line.
+    Drop(String),
     /// Opens the chooser of folders.
     ChooseFolder,
     /// Extends the path in the chooser of folders.

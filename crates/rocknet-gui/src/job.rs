@@ -171,6 +171,8 @@ pub struct StartFailure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Inspection {
     pub exists: bool,
+    /// True for a file in place of a folder.
+    pub is_file: bool,
     pub readable: bool,
     pub has_index_html: bool,
     pub has_php: bool,

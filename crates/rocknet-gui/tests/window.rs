@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode};
 
 use fltk::app;
 use fltk::draw;
+use fltk::enums::Event;
 use fltk::image::SvgImage;
 use fltk::prelude::*;
 use rocknet_gui::act::{Act, FieldId, PageName};
@@ -171,9 +172,47 @@ fn every_page_is_drawn() {
         resize(&mut window, &model);
     }
     menus_choose_the_right_value();
+    folders_are_dropped(&mut window);
     icon_is_that_of_the_drawing();
     symbols_are_those_of_the_drawing();
     assert_eq!(seen.len(), 8, "every kind of contents was drawn: {seen:?}");
+}
+
+/// Drops a folder onto a field that has a text, and beside the fields.
+fn folders_are_dropped(window: &mut Window) {
+    let mut model = online(1, None);
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Folder, "/srv/old".to_owned()));
+    window.show(&model);
+    settle(window);
+    // A form moves the focus to its first field, which is that of the folder.
+    let field = app::focus().unwrap().as_base_widget();
+    app::copy2("file:///srv/new\r\n");
+    for is_field in [true, false] {
+        while window.next_act().is_some() {}
+        let mut target = match is_field {
+            true => field.clone(),
+            false => window.drop_area.as_base_widget(),
+        };
+        for event in [Event::DndEnter, Event::DndDrag, Event::DndRelease] {
+            assert!(target.handle_event(event), "{event:?}");
+        }
+        app::paste_text2(&target);
+        let acts: Vec<Act> = std::iter::from_fn(|| window.next_act()).collect();
+        assert_eq!(acts, [Act::Drop("file:///srv/new\r\n".to_owned())]);
+    }
+    // The toolkit finds the area below the pointer, which is outside of the fields.
+    assert!(app::handle(Event::DndEnter, &window.window).unwrap());
+    let below = app::belowmouse::<fltk::widget::Widget>().unwrap();
+    assert_eq!(below.as_widget_ptr(), window.drop_area.as_widget_ptr());
+    // Without a drop, the text is pasted into the field as the user has copied it.
+    app::copy2("/more");
+    app::paste_text2(&field);
+    let acts: Vec<Act> = std::iter::from_fn(|| window.next_act()).collect();
+    assert!(
+        matches!(&acts[..], [Act::SetField(FieldId::Folder, text)] if text.contains("/more")),
+        "{acts:?}"
+    );
 }
 
 /// Draws every page with 500 websites, and measures the memory of the process.

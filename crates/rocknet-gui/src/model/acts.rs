@@ -121,6 +121,7 @@ impl Model {
                 }
                 Vec::new()
             }
+            Act::Drop(text) => self.drop_folder(&text),
             Act::ChooseFolder => self.choose_folder(),
             Act::CompletePath | Act::UseFolder | Act::NewFolder => Vec::new(),
             Act::Submit => match self.page {
@@ -294,7 +295,7 @@ impl Model {
         open(url)
     }
 
-    fn add_site(&mut self) -> Vec<Effect> {
+    pub(super) fn add_site(&mut self) -> Vec<Effect> {
         if !self.link.is_online() {
             return Vec::new();
         }
@@ -323,7 +324,7 @@ impl Model {
         vec![Effect::Job(Job::SaveSettings(self.settings.text()))]
     }
 
-    fn set_draft(&mut self, field: FieldId, text: &str) -> Vec<Effect> {
+    pub(super) fn set_draft(&mut self, field: FieldId, text: &str) -> Vec<Effect> {
         let Some(draft) = self.draft.as_mut().filter(|draft| draft.stage == DraftStage::Filling) else {
             return Vec::new();
         };

@@ -12,7 +12,8 @@ use rocknet_control::config::{Checked, Edit, Edits, Finding};
 use super::websites::Websites;
 use crate::act::FieldId;
 use crate::job::{Inspection, Visit};
-use names::{dropped, folder_label, host_label};
+pub use names::{dropped, dropped_paths};
+use names::{folder_label, host_label};
 
 /// Kind of a new website.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

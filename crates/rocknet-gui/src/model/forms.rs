@@ -107,12 +107,14 @@ impl Model {
     }
 
     pub(super) fn set_site_field(&mut self, id: FieldId, text: &str) -> Vec<Effect> {
+        let folder = self.folder_text(id, text);
         let Fetched::Loaded(edit) = &mut self.site_edit else {
             return Vec::new();
         };
         if edit.is_saving {
             return Vec::new();
         }
+        let text = folder.as_deref().unwrap_or(text);
         // Text is checked after the field is left.
         if edit.set(id, text) {
             return self.check_site_edit();

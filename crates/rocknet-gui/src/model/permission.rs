@@ -28,6 +28,7 @@ impl Model {
             | Act::RestartServer
             | Act::ReloadServer
             | Act::AddSite
+            | Act::Drop(_)
             | Act::EditSite
             | Act::EditText
             | Act::EditServer

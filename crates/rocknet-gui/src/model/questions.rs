@@ -1,6 +1,6 @@
 //! Questions before unsaved input is lost, and after an edit by another program.
 
-use super::draft::Draft;
+use super::draft::{Draft, DraftStage};
 use super::{Effect, Fetched, Model};
 use crate::act::{Act, FieldId, PageName};
 
@@ -48,6 +48,14 @@ impl Model {
             | Act::Quit
             | Act::SetField(FieldId::File, _) => true,
             Act::EditText => self.page != PageName::EditText,
+            // The form that is open takes the folder.
+            Act::Drop(_) => match self.page {
+                PageName::AddWebsite => self
+                    .draft
+                    .as_ref()
+                    .is_some_and(|draft| draft.stage != DraftStage::Filling),
+                page => page != PageName::EditWebsite,
+            },
             _ => false,
         }
     }

@@ -1,6 +1,7 @@
 //! The model as users and the worker drive it, on virtual time.
 
 mod adding;
+mod drops;
 mod editing;
 mod history;
 mod outside;

@@ -1,5 +1,7 @@
 //! The form that adds a website: a folder, what it shows, and a name.
 
+use std::path::Path;
+
 use rocknet_control::config::Finding;
 
 use super::added;
@@ -63,6 +65,9 @@ fn folder(words: &Words, draft: &Draft) -> Field {
     let problem = match draft.inspection {
         _ if draft.folder.trim().is_empty() => words.fill_in.to_owned(),
         _ if draft.is_elsewhere && !draft.folder.trim().starts_with('/') => words.not_a_path.to_owned(),
+        _ if draft.folder.contains('\u{fffd}') => words.folder_not_utf8.to_owned(),
+        Some(inspection) if inspection.is_file => words.is_a_file.to_owned(),
+        Some(inspection) if !inspection.exists && draft.folder.ends_with(' ') => words.folder_ends_in_space.to_owned(),
         Some(inspection) if !inspection.exists => words.not_a_folder.to_owned(),
         Some(inspection) if !inspection.readable => words.not_readable.to_owned(),
         _ => found(draft, FieldId::Folder),
@@ -71,8 +76,14 @@ fn folder(words: &Words, draft: &Draft) -> Field {
         true => (words.folder_elsewhere_help, FieldInput::Text),
         false => (words.folder_help, FieldInput::Folder),
     };
+    let of_file = draft.inspection.filter(|inspection| inspection.is_file);
+    let parent = of_file.and_then(|_| Path::new(draft.folder.trim()).parent());
     Field {
         problem: shown(draft, FieldId::Folder, problem),
+        fix: parent.map(|parent| {
+            let parent = parent.to_string_lossy().into_owned();
+            Button::new(fill(words.use_this, &[&parent]), Act::Repair(Fix::UseFolder(parent)))
+        }),
         ..field(FieldId::Folder, words.folder, help, input, &draft.folder)
     }
 }

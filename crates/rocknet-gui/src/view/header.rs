@@ -14,6 +14,7 @@ use rocknet_gui::screen::{Banner, Button, Choice, ChoicePurpose, FilterBox, Scre
 
 use super::button::{Ground, HEIGHT, PushButton};
 use super::choice;
+use super::drops;
 use super::keys;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
@@ -296,7 +297,7 @@ fn filter_input(shared: &SharedHandle) -> Input {
             // The group draws the edge.
             parent.redraw();
         }
-        keys::press_in_field(&acts, event)
+        keys::press_in_field(&acts, event) || drops::handle(&acts, event)
     });
     input
 }

@@ -12,6 +12,7 @@ use rocknet_gui::screen::Mark;
 
 use super::button::HEIGHT;
 use super::choice;
+use super::drops;
 use super::keys;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
@@ -29,7 +30,7 @@ pub fn text_input(shared: &SharedHandle, id: FieldId) -> Input {
             acts.act(Act::Submit);
             true
         }
-        _ => keys::press_in_field(&acts, event) || focus(&acts, input, event, id),
+        _ => keys::press_in_field(&acts, event) || drops::handle(&acts, event) || focus(&acts, input, event, id),
     });
     input
 }
@@ -55,7 +56,7 @@ pub fn prepare_path(input: &mut Input, shared: &SharedHandle, id: FieldId, list:
             acts.act(Act::CompletePath);
             true
         }
-        _ => keys::press_in_field(&acts, event) || focus(&acts, input, event, id),
+        _ => keys::press_in_field(&acts, event) || drops::handle(&acts, event) || focus(&acts, input, event, id),
     });
 }
 
@@ -65,7 +66,9 @@ pub fn lines_input(shared: &SharedHandle, id: FieldId) -> MultilineInput {
     prepare(&mut input, shared, id);
     input.set_tab_nav(true);
     let acts = SharedHandle::clone(shared);
-    input.handle(move |input, event| keys::press_in_field(&acts, event) || focus(&acts, input, event, id));
+    input.handle(move |input, event| {
+        keys::press_in_field(&acts, event) || drops::handle(&acts, event) || focus(&acts, input, event, id)
+    });
     input
 }
 

@@ -5,6 +5,7 @@ mod button;
 mod charts;
 pub mod choice;
 mod chooser;
+mod drops;
 mod editor;
 mod form;
 mod form_row;

@@ -13,6 +13,8 @@ use rocknet_gui::theme::{Rgb, Theme};
 pub struct Shared {
     theme: Cell<Theme>,
     acts: RefCell<VecDeque<Act>>,
+    /// True from a drop until its text arrives.
+    is_dropping: Cell<bool>,
 }
 
 /// Handle of the shared state.
@@ -24,6 +26,7 @@ impl Shared {
         Rc::new(Shared {
             theme: Cell::new(theme),
             acts: RefCell::default(),
+            is_dropping: Cell::new(false),
         })
     }
 
@@ -42,6 +45,16 @@ impl Shared {
         self.acts.borrow_mut().push_back(act);
         // The loop of the program handles it as soon as the present event is done.
         app::awake();
+    }
+
+    /// Notes that the next text is that of a drop.
+    pub fn expect_drop(&self) {
+        self.is_dropping.set(true);
+    }
+
+    /// Returns true if the text that has arrived is that of a drop.
+    pub fn ends_drop(&self) -> bool {
+        self.is_dropping.replace(false)
     }
 
     /// Takes the oldest act.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use fltk::app;
 use fltk::enums::Event;
+use fltk::frame::Frame;
 use fltk::prelude::*;
 use fltk::window::DoubleWindow;
 use rocknet_gui::act::{Act, PageName};
@@ -14,6 +15,7 @@ use rocknet_gui::theme::Theme;
 
 use super::charts::ChartsView;
 use super::chooser::ChooserView;
+use super::drops;
 use super::editor::EditorView;
 use super::form::FormView;
 use super::header::{Header, MARGIN};
@@ -48,6 +50,7 @@ enum BodyView {
 pub struct Window {
     pub window: DoubleWindow,
     shared: SharedHandle,
+    pub drop_area: Frame,
     navigation: Navigation,
     header: Header,
     body: Option<BodyView>,
@@ -68,6 +71,8 @@ impl Window {
         let mut window = DoubleWindow::new(0, 0, SIZE.0, SIZE.1, "RockNet");
         window.set_xclass("rocknet-gui");
         window.set_icon(icon::icon());
+        // Behind everything else, so it takes what no field takes.
+        let drop_area = drops::area(&shared);
         let navigation = Navigation::new(&shared);
         let header = Header::new(&shared);
         let notice = NoticeView::new(&shared);
@@ -90,6 +95,7 @@ impl Window {
         Window {
             window,
             shared,
+            drop_area,
             navigation,
             header,
             body: None,
@@ -264,6 +270,7 @@ impl Window {
     /// Places everything for the size of the window.
     pub fn layout(&mut self) {
         let (w, h) = (self.window.w(), self.window.h());
+        self.drop_area.resize(0, 0, w, h);
         self.navigation.group.resize(0, 0, navigation::WIDTH, h);
         self.navigation.layout();
         let content = Area::new(navigation::WIDTH, 0, w - navigation::WIDTH, h);

@@ -266,8 +266,8 @@ table! {
     folder = "Folder", "Ordner";
     folder_elsewhere_help = "The path on the computer of the server. The server looks into it.",
         "Der Pfad auf dem Computer des Servers. Der Server sieht dort nach.";
-    folder_help = "The folder with the files of the website. You can also drop it here.",
-        "Der Ordner mit den Dateien der Website. Du kannst ihn auch hierher ziehen.";
+    folder_help = "The folder with the files of the website. You can also drop it onto the window.",
+        "Der Ordner mit den Dateien der Website. Du kannst ihn auch auf das Fenster ziehen.";
     choose_folder = "Choose …", "Auswählen …";
     chooser_title = "Choose a folder", "Ordner auswählen";
     chooser_hint = "Down goes to the list, Enter opens, Ctrl+Space completes.",
@@ -305,6 +305,14 @@ table! {
     done = "Done", "Fertig";
     open_in_browser = "Open in browser", "Im Browser öffnen";
     fill_in = "Fill in this field.", "Fülle dieses Feld aus.";
+    folder_not_utf8 = "The name of this folder is not text in UTF-8, so no configuration can name it. Rename the folder.",
+        "Der Name dieses Ordners ist kein Text in UTF-8, daher kann ihn keine Konfiguration nennen. Benenne den Ordner um.";
+    folder_ends_in_space = "There is no such folder. Spaces at the end of a name are left out: rename a folder that has them.",
+        "Diesen Ordner gibt es nicht. Leerzeichen am Ende eines Namens entfallen: Benenne einen solchen Ordner um.";
+    is_a_file = "This is a file. A website needs its folder.", "Das ist eine Datei. Eine Website braucht ihren Ordner.";
+    dropped_several = "Only the first folder is used: {0}", "Nur der erste Ordner wird verwendet: {0}";
+    dropped_elsewhere = "The server is on another computer. Type the path of a folder of that computer.",
+        "Der Server ist auf einem anderen Computer. Gib den Pfad eines Ordners jenes Computers ein.";
     not_a_folder = "There is no such folder.", "Diesen Ordner gibt es nicht.";
     not_readable = "This folder cannot be read.", "Dieser Ordner kann nicht gelesen werden.";
     name_taken = "There is a website with this name already.", "Es gibt schon eine Website mit diesem Namen.";

@@ -21,6 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(100);
 pub fn inspect(folder: &Path) -> Inspection {
     let mut inspection = Inspection {
         exists: folder.is_absolute() && folder.is_dir(),
+        is_file: folder.is_absolute() && folder.is_file(),
         ..Inspection::default()
     };
     let Ok(entries) = folder.read_dir() else {
@@ -124,6 +125,10 @@ mod tests {
         let root = root.path();
         assert!(!inspect(&root.join("missing")).exists);
         assert!(!inspect(Path::new("relative")).exists);
+        fs::write(root.join("a.html"), "").unwrap();
+        let file = inspect(&root.join("a.html"));
+        assert!(file.is_file && !file.exists);
+        fs::remove_file(root.join("a.html")).unwrap();
         let empty = inspect(root);
         assert!(empty.exists && empty.readable && !empty.has_php && !empty.has_index_html);
         create_start_page(root).unwrap();

@@ -2,11 +2,28 @@
 
 use std::path::Path;
 
-/// Returns the path in a text. A folder that was dropped into the field arrives as a `file:` URL on a separate line.
+/// Returns the paths in a text of files that were dropped: one on each line, most of them as `file:` URLs.
+pub fn dropped_paths(text: &str) -> Vec<String> {
+    // A line that begins with `#` is a comment of a list of URLs (RFC 2483).
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    lines.map(path_of).collect()
+}
+
+/// Returns the first path in a text that was typed, pasted or dropped into a field.
 pub fn dropped(text: &str) -> String {
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let Some(path) = line.trim().strip_prefix("file://") else {
+    dropped_paths(text).into_iter().next().unwrap_or_default()
+}
+
+/// Returns the path of a `file:` URL, whose host is that of this computer; any other text as it is.
+fn path_of(line: &str) -> String {
+    let Some(rest) = line.trim().strip_prefix("file:").filter(|rest| rest.starts_with('/')) else {
         return line.to_owned();
+    };
+    let path = match rest.strip_prefix("//") {
+        Some(with_host) => &with_host[with_host.find('/').unwrap_or(with_host.len())..],
+        None => rest,
     };
     let bytes = path.as_bytes();
     let (mut decoded, mut at) = (Vec::new(), 0);

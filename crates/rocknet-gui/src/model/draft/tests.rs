@@ -41,6 +41,12 @@ fn dropped_folders_become_paths() {
         ("file:///srv/My%20Blog/\r\n", "/srv/My Blog"),
         ("\nfile:///srv/%C3%A4%zz%", "/srv/ä%zz%"),
         ("file:///", "/"),
+        ("file:/srv/a", "/srv/a"),
+        ("file://localhost/srv/a/", "/srv/a"),
+        ("file://desk.example/srv/b", "/srv/b"),
+        ("file://desk.example", ""),
+        ("# comment\nfile:///srv/c", "/srv/c"),
+        ("file.txt", "file.txt"),
         ("", ""),
     ] {
         assert_eq!(dropped(text), expected, "{text:?}");

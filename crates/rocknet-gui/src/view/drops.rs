@@ -1,0 +1,40 @@
+//! Drag and drop of folders onto the window and its fields.
+//!
+//! The toolkit would insert the URL of a folder into a field at the pointer, and ignore it elsewhere.
+
+use fltk::app;
+use fltk::enums::Event;
+use fltk::frame::Frame;
+use fltk::prelude::*;
+use rocknet_gui::act::Act;
+
+use super::shared::SharedHandle;
+
+/// Creates the area of the window that takes drops.
+pub fn area(shared: &SharedHandle) -> Frame {
+    let mut area = Frame::new(0, 0, 1, 1, None);
+    let acts = SharedHandle::clone(shared);
+    area.handle(move |_, event| handle(&acts, event));
+    area
+}
+
+/// Handles the events of a drop. Returns false for other events, and for a text that is no path, which a field inserts.
+pub fn handle(shared: &SharedHandle, event: Event) -> bool {
+    match event {
+        Event::DndEnter | Event::DndDrag | Event::DndLeave => true,
+        Event::DndRelease => {
+            shared.expect_drop();
+            true
+        }
+        // The text of a drop arrives as if it was pasted.
+        Event::Paste if shared.ends_drop() => {
+            let text = app::event_text();
+            let is_path = text.starts_with('/') || text.starts_with("file:/");
+            if is_path {
+                shared.act(Act::Drop(text));
+            }
+            is_path
+        }
+        _ => false,
+    }
+}
