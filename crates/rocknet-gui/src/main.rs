@@ -235,7 +235,11 @@ impl Program {
             match effect {
                 // The worker ends only with this program.
                 Effect::Job(job) => drop(self.jobs.send(job)),
-                Effect::Copy(text) => app::copy2(&text),
+                // For Ctrl+V, and for the middle button of the mouse.
+                Effect::Copy(text) => {
+                    app::copy(&text);
+                    app::copy2(&text);
+                }
                 Effect::FocusFilter => {
                     if let Some(window) = &mut self.window {
                         window.focus_filter();
