@@ -91,6 +91,42 @@ mod tests {
         }
     }
 
+    /// Adds the text of each source file in a folder, but not the table.
+    fn add_sources(folder: &std::path::Path, sources: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                add_sources(&path, sources);
+            } else if path.extension().is_some_and(|ext| ext == "rs") && !path.ends_with("words/table.rs") {
+                sources.push_str(&std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn every_text_is_used() {
+        let mut sources = String::new();
+        add_sources(
+            &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut sources,
+        );
+        let is_used = |name: &str| {
+            let member = format!(".{name}");
+            let mut rest = sources
+                .match_indices(&member)
+                .map(|(at, _)| &sources[at + member.len()..]);
+            // A call is that of a method with the same name.
+            rest.any(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '('))
+        };
+        let names = table::ROWS.iter().map(|(name, ..)| *name);
+        let unused: Vec<&str> = names.filter(|name| !is_used(name)).collect();
+        assert!(
+            unused.is_empty(),
+            "remove these texts from the table, or show them: {unused:?}"
+        );
+        assert!(!is_used("a_text_that_no_page_shows"));
+    }
+
     #[test]
     fn locales_select_a_language() {
         for (locale, expected) in [

@@ -381,7 +381,6 @@ table! {
     property = "Property", "Eigenschaft";
     value = "Value", "Wert";
     process = "Process", "Prozess";
-    up_for = "Up for", "Läuft seit";
     mode = "Mode", "Betriebsart";
     mode_dev = "Development", "Entwicklung";
     mode_prod = "Production", "Produktion";
@@ -556,7 +555,6 @@ table! {
     connected_to = "Connected to {0}", "Verbunden mit {0}";
     keys = "Keys", "Tasten";
     settings_help = "Saved at once, for this account.", "Wird sofort gespeichert, für dieses Konto.";
-    settings_failed = "The settings could not be saved: {0}", "Die Einstellungen konnten nicht gespeichert werden: {0}";
     shortcuts = "Ctrl+N adds a website. F2 edits. Ctrl+F filters. Enter opens. Del removes. Ctrl+S saves. Ctrl+Z \
                  takes back. F5 reloads. Ctrl+E edits as text. Ctrl+L shows the log of the selected website. Ctrl+1 to Ctrl+9 sort by a column. Ctrl+, shows the settings. Ctrl+Q quits.",
         "Strg+N fügt eine Website hinzu. F2 bearbeitet. Strg+F filtert. Enter öffnet. Entf entfernt. Strg+S \
