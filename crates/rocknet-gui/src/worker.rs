@@ -89,6 +89,8 @@ struct Worker {
     ways: Ways,
     /// Process id of the server at the last search for ways; 0 without a server, `None` before the first search.
     looked_for: Option<u32>,
+    /// True after the first search for ways.
+    has_looked: bool,
     services: ServiceState,
     file_reader: FileReader,
 }
@@ -109,6 +111,7 @@ impl Worker {
             desktop: SchemeQuery::new(options.search_path),
             ways: Ways::default(),
             looked_for: None,
+            has_looked: false,
             services: ServiceState::default(),
             file_reader: FileReader::default(),
         }

@@ -74,6 +74,8 @@ pub struct Places {
     /// File with the place of a server elsewhere; `None` without a home folder.
     place: Option<PathBuf>,
     connected: Option<ServerAddress>,
+    /// True if the unit of the system was started, whose server does not use the configuration of the user.
+    uses_system: bool,
 }
 
 impl Places {
@@ -96,6 +98,7 @@ impl Places {
                 .clone()
                 .or_else(|| Some(Settings::folder()?.join(PLACE_FILE))),
             connected: None,
+            uses_system: false,
         }
     }
 
@@ -107,7 +110,22 @@ impl Places {
             config: self.config.clone(),
             place: self.place.clone(),
             connected: None,
+            uses_system: self.uses_system,
         }
+    }
+
+    /// Returns only the place of the last connection.
+    pub fn last(&self) -> Places {
+        Places {
+            named: self.connected.clone().or_else(|| self.named.clone()),
+            ..self.again()
+        }
+    }
+
+    /// Also looks for the server of the system from now on, or no longer, if the configuration of the user names
+    /// another socket.
+    pub fn use_system(&mut self, uses: bool) {
+        self.uses_system = uses;
     }
 
     /// Returns the configuration file of a server that this program starts; `None` without a home folder.
@@ -189,9 +207,9 @@ impl Places {
     }
 
     fn sockets(&self) -> Vec<PathBuf> {
-        let mut sockets = Vec::new();
-        if let Some(socket) = self.config.as_deref().and_then(socket_of) {
-            return vec![socket];
+        let mut sockets: Vec<PathBuf> = self.config.as_deref().and_then(socket_of).into_iter().collect();
+        if !sockets.is_empty() && !self.uses_system {
+            return sockets;
         }
         sockets.extend(user_state_folder().map(|state| state.join(CONTROL_SOCKET)));
         sockets.extend(socket_of(Path::new(SYSTEM_CONFIG)));
@@ -222,6 +240,32 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rocknet.toml");
         assert_eq!(socket_of(&file), None);
+    #[test]
+    fn the_server_of_the_system_is_found_after_its_unit_was_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("rocknet.toml");
+        std::fs::write(&config, "[admin]\nsocket = \"/run/own.sock\"\n").unwrap();
+        let mut places = Places::new(&Options {
+            config: Some(config),
+            ..Options::default()
+        });
+        places.named = None;
+        let own = PathBuf::from("/run/own.sock");
+        let system = Path::new(SYSTEM_STATE_FOLDER).join(CONTROL_SOCKET);
+        assert_eq!(places.sockets(), std::slice::from_ref(&own));
+        places.use_system(true);
+        assert_eq!(
+            (places.sockets().first(), places.sockets().last()),
+            (Some(&own), Some(&system))
+        );
+        assert_eq!(places.again().sockets(), places.sockets());
+        // The end of a server is waited for at its own socket only.
+        places.connected = Some(ServerAddress::Socket(system.clone()));
+        assert_eq!(places.last().servers(), [ServerAddress::Socket(system)]);
+        places.use_system(false);
+        assert_eq!(places.sockets(), [own]);
+    }
+
         for (text, expected) in [
             (
                 "[admin]\nsocket = \"/run/rocknet/control.sock\"\n",

@@ -3,7 +3,7 @@
 use rocknet_control::api::{Done, Request};
 
 use super::Worker;
-use super::units::{UnitFailure, UnitVerb};
+use super::units::{FoundUnit, UnitFailure, UnitVerb};
 use crate::job::{Absence, Report, StartFailure};
 use crate::ways::{NoRestart, Starter, Ways};
 
@@ -20,7 +20,13 @@ impl Worker {
         if self.looked_for.replace(pid) == Some(pid) {
             return;
         }
+        let is_first = !std::mem::replace(&mut self.has_looked, true);
         let found = self.systemd.units();
+        let is_system = |(unit, _): &FoundUnit| unit.kind == UnitKind::System && unit.is_active;
+        if is_first && pid == 0 && found.iter().any(is_system) {
+            // The unit was started by an earlier window, or with the computer.
+            self.places.use_system(true);
+        }
         // The process of another computer may have the same number as one of this computer.
         let is_here = pid != 0 && !self.places.is_elsewhere();
         let running = found.iter().find(|(_, main)| is_here && *main == pid);
@@ -49,6 +55,7 @@ impl Worker {
             return;
         }
         (self.report)(Report::Starting);
+        self.places.use_system(starter == Starter::Unit(UnitKind::System));
         let started = match starter {
             Starter::Unit(kind) => self.systemd.instruct(kind, UnitVerb::Start).and_then(|()| {
                 let replied = self.launcher.wait_for_reply(&self.places);

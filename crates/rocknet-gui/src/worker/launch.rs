@@ -215,7 +215,7 @@ impl Launcher {
     /// Waits until the server that is stopping has ended. Returns false if it has not ended in time.
     pub fn wait_for_end(&mut self, places: &Places) -> bool {
         let deadline = Instant::now() + self.stop_timeout;
-        let mut places = places.again();
+        let mut places = places.last();
         while Instant::now() < deadline {
             self.reap();
             if self.child.is_none() && places.connect().is_err() {
