@@ -2,6 +2,7 @@
 
 mod address;
 mod error;
+mod listener;
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -71,7 +72,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails in the same cases as [`Client::connect`], or with [`ClientError::NotLocal`].
+    /// Fails in the same cases as [`Client::connect`], or with [`ClientError::NotLocal`] or [`ClientError::Foreign`].
     pub fn connect_to(server: &ServerAddress) -> Result<Client, ClientError> {
         Client::open(server, Client::REPLY_TIMEOUT)
     }
@@ -93,6 +94,13 @@ impl Client {
         };
         client.set_timeout(timeout)?;
         Ok(client)
+    }
+
+    /// Returns true if neither this account nor root listens at the control socket. A TCP address was verified when the
+    /// client connected.
+    pub fn is_foreign(&self) -> bool {
+        let own = rustix::process::geteuid().as_raw();
+        self.peer().is_some_and(|peer| !listener::is_trusted(peer.uid, own))
     }
 
     /// Returns the process that listens at the control socket; `None` for a TCP address, or if the operating system

@@ -152,6 +152,8 @@ pub enum Absence {
     /// The server at this address does not accept the token. It is not sent again until the user connects again,
     /// because the server counts wrong tokens.
     WrongToken(String),
+    /// Another account of this computer listens at the socket or address of a server elsewhere. Nothing was sent to it.
+    Foreign(String),
     /// The server at this socket or address accepts connections, but does not reply in time.
     NoReply(PathBuf),
     /// The server does not reply as it should.

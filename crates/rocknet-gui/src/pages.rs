@@ -99,7 +99,9 @@ pub fn server_state(model: &Model) -> ServerState {
         Link::Starting => (Mark::Busy, words.starting, None),
         Link::Stopping => (Mark::Busy, words.stopping, None),
         Link::Absent(Absence::Stopped(_)) => (Mark::Off, words.stopped, start()),
-        Link::Absent(Absence::NoAccess(_) | Absence::WrongToken(_)) => (Mark::Bad, words.no_access, None),
+        Link::Absent(Absence::NoAccess(_) | Absence::WrongToken(_) | Absence::Foreign(_)) => {
+            (Mark::Bad, words.no_access, None)
+        }
         Link::Absent(Absence::Unreachable(_)) => (Mark::Bad, words.not_reachable, None),
         Link::Absent(Absence::NoReply(_)) => (Mark::Bad, words.no_reply, restart()),
         Link::Absent(Absence::Failed(_)) => (Mark::Bad, words.no_access, None),

@@ -11,6 +11,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use super::error::ClientError;
+use super::listener;
 
 /// Maximum time to open a TCP connection. It is short because the address is on this machine. For a forwarded port, the
 /// SSH client accepts the connection at once, before it reaches the server.
@@ -85,8 +86,8 @@ impl ControlStream {
     ///
     /// # Errors
     ///
-    /// Returns [`ClientError::NotRunning`], [`ClientError::NoAccess`], [`ClientError::NotLocal`], or an error of the
-    /// operating system.
+    /// Returns [`ClientError::NotRunning`], [`ClientError::NoAccess`], [`ClientError::NotLocal`],
+    /// [`ClientError::Foreign`], or an error of the operating system.
     pub fn connect(server: &ServerAddress, timeout: Duration) -> Result<ControlStream, ClientError> {
         let stream = match server {
             ServerAddress::Socket(path) => connect_unix(path, timeout).map(ControlStream::Unix),
@@ -94,7 +95,13 @@ impl ControlStream {
                 return Err(ClientError::NotLocal(*address));
             }
             ServerAddress::Tcp { address, .. } => {
-                TcpStream::connect_timeout(address, CONNECT_TIMEOUT).map(ControlStream::Tcp)
+                let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT);
+                // The program is looked up after it has accepted the connection, so that it cannot be replaced before.
+                match stream.and_then(|stream| Ok((stream, listener::foreign(*address)?))) {
+                    Ok((stream, None)) => Ok(ControlStream::Tcp(stream)),
+                    Ok((_, Some(account))) => return Err(ClientError::Foreign(*address, account)),
+                    Err(error) => Err(error),
+                }
             }
         };
         stream.map_err(|error| match error.kind() {

@@ -16,6 +16,9 @@ pub enum ClientError {
     NoAccess(PathBuf),
     /// The TCP address is not on this machine, so the token would be sent over a network in the clear.
     NotLocal(SocketAddr),
+    /// Another account of this machine listens at the TCP address, and would get the token. `None`: the account is not
+    /// known.
+    Foreign(SocketAddr, Option<u32>),
     /// The connection has failed.
     Io(io::Error),
     /// The reply is not what a server sends.
@@ -47,6 +50,16 @@ impl fmt::Display for ClientError {
                 f,
                 "{address} is not an address of this machine, and the token would be sent unencrypted: forward the port \
                  by `ssh -L`"
+            ),
+            ClientError::Foreign(address, Some(account)) => write!(
+                f,
+                "the account {account} listens at {address}, so the token was not sent: start the tunnel again, or use \
+                 another port"
+            ),
+            ClientError::Foreign(address, None) => write!(
+                f,
+                "the account that listens at {address} is not known, so the token was not sent: forward the port by \
+                 `ssh -L` on this machine"
             ),
             error if error.is_timeout() => {
                 f.write_str("the server did not reply in time; it may still carry out the request")

@@ -94,6 +94,7 @@ fn state(model: &Model) -> Check {
             (Mark::Good, text, None)
         }
         Link::Absent(Absence::WrongToken(_)) => (Mark::Bad, words.wrong_token_title.to_owned(), again()),
+        Link::Absent(Absence::Foreign(server)) => (Mark::Bad, fill(words.foreign_title, &[server]), again()),
         Link::Absent(Absence::Unreachable(server)) => (Mark::Bad, fill(words.unreachable_title, &[server]), again()),
         Link::Absent(Absence::NoAccess(_)) => (Mark::Bad, words.no_access_title.to_owned(), again()),
         Link::Absent(Absence::NoReply(_)) => (Mark::Bad, words.no_reply_title.to_owned(), again()),

@@ -75,6 +75,13 @@ pub fn without_server(model: &Model) -> Message {
             actions: elsewhere_buttons(words),
             ..Message::default()
         },
+        Link::Absent(Absence::Foreign(server)) => Message {
+            mark: Mark::Bad,
+            title: fill(words.foreign_title, &[server]),
+            text: words.foreign_text.to_owned(),
+            actions: elsewhere_buttons(words),
+            ..Message::default()
+        },
         Link::Absent(Absence::NoReply(server)) => Message {
             mark: Mark::Bad,
             title: words.no_reply_title.to_owned(),

@@ -85,6 +85,7 @@ fn every_page_has_contents_in_every_state_and_language() {
         absent(Absence::NoAccess("/run/x".into())),
         absent(Absence::Failed("broken".to_owned())),
         absent(Absence::NoReply("/run/x".into())),
+        absent(Absence::Foreign("127.0.0.1:1".to_owned())),
         absent(Absence::Unreachable("127.0.0.1:1".to_owned())),
         absent(Absence::WrongToken("127.0.0.1:1".to_owned())),
         online(0),

@@ -88,6 +88,11 @@ table! {
         "systemd hat ihn beendet ({0}).";
     ended_unknown = "It was not stopped in this window.",
         "Er wurde nicht in diesem Fenster angehalten.";
+    foreign_title = "Another account listens at {0}", "Ein anderes Konto wartet an {0}";
+    foreign_text = "Nothing was sent, because another account of this computer would get the token. Start SSH again, or \
+                    choose another socket or port in the settings.",
+        "Nichts wurde gesendet, denn ein anderes Konto dieses Computers bekäme das Token. Starte SSH neu, oder wähle in \
+         den Einstellungen einen anderen Socket oder Port.";
     no_reply_title = "The server does not reply", "Der Server antwortet nicht";
     no_reply_text = "It accepts connections at {0}, but sends no answer. Its websites may hang too. This window tries \
                      again each second.",

@@ -171,6 +171,11 @@ impl Places {
         let mut absence = Absence::Stopped(has_config || Path::new(SYSTEM_CONFIG).exists());
         for server in self.servers() {
             match Client::open(&server, STATUS_TIMEOUT) {
+                // The server of this computer may have an account of its own.
+                Ok(client) if self.is_elsewhere && client.is_foreign() => {
+                    absence = Absence::Foreign(server.shown().to_string_lossy().into_owned());
+                }
+                Err(ClientError::Foreign(address, _)) => absence = Absence::Foreign(address.to_string()),
                 Ok(client) => {
                     let shown = server.shown();
                     self.connected = Some(server);
@@ -236,11 +241,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_names_its_socket() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("rocknet.toml");
-        assert_eq!(socket_of(&file), None);
-    #[test]
     fn the_server_of_the_system_is_found_after_its_unit_was_started() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("rocknet.toml");
@@ -266,6 +266,11 @@ mod tests {
         assert_eq!(places.sockets(), [own]);
     }
 
+    #[test]
+    fn a_configuration_names_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rocknet.toml");
+        assert_eq!(socket_of(&file), None);
         for (text, expected) in [
             (
                 "[admin]\nsocket = \"/run/rocknet/control.sock\"\n",

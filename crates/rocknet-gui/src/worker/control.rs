@@ -5,7 +5,7 @@ use rocknet_control::api::{Done, Request};
 use super::Worker;
 use super::units::{FoundUnit, UnitFailure, UnitVerb};
 use crate::job::{Absence, Report, StartFailure};
-use crate::ways::{NoRestart, Starter, Ways};
+use crate::ways::{NoRestart, Starter, UnitKind, Ways};
 
 impl Worker {
     /// Looks for the ways to start and stop a server, if it has started or ended since the last look.
