@@ -61,6 +61,8 @@ pub enum FieldId {
     Kind,
     Name,
     Address,
+    /// Encryption of the new website.
+    Https,
     Theme,
     Language,
     /// Place of the server, followed by the fields of a server on another computer.

@@ -78,6 +78,8 @@ pub struct Draft {
     pub kind: WebsiteKind,
     pub name: String,
     pub address: String,
+    /// True if the website has no HTTPS, which is on by default.
+    pub is_plain: bool,
     /// Fields that the user has changed, for which nothing is suggested any more.
     chosen: BTreeSet<FieldId>,
     /// Fields that the user has left, whose problems are shown.
@@ -138,6 +140,7 @@ impl Draft {
             }
             FieldId::Name => text.trim().clone_into(&mut self.name),
             FieldId::Address => text.trim().clone_into(&mut self.address),
+            FieldId::Https => self.is_plain = text == "false",
             _ => {}
         }
         self.suggest(websites);
@@ -247,7 +250,7 @@ impl Draft {
     pub fn edits(&self) -> Edits {
         let name = self.name.clone();
         let root = self.served_folder().to_string_lossy().into_owned();
-        let edits = match self.kind {
+        let mut edits = match self.kind {
             WebsiteKind::Proxy => vec![Edit::Set {
                 path: vec!["site".to_owned(), name, "proxy".to_owned()],
                 value: toml_string(&self.address),
@@ -265,6 +268,13 @@ impl Draft {
                 },
             ],
         };
+        if self.is_plain {
+            edits.push(Edit::SetField {
+                site: self.name.clone(),
+                field: "tls".to_owned(),
+                text: "off".to_owned(),
+            });
+        }
         Edits {
             edits,
             ..Edits::default()
@@ -280,6 +290,7 @@ impl Draft {
         let place = |finding: &Finding| match finding.key.get(2).map(String::as_str) {
             Some("root") => FieldId::Folder,
             Some("proxy") => FieldId::Address,
+            Some("tls") => FieldId::Https,
             None => FieldId::Name,
             Some(_) => FieldId::Kind,
         };

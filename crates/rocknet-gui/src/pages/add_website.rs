@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rocknet_control::Mode;
 use rocknet_control::config::Finding;
 
 use super::added;
@@ -21,6 +22,7 @@ pub fn screen(model: &Model, draft: &Draft) -> Screen {
         _ => vec![folder(words, draft), kind(words, draft)],
     };
     fields.push(name(model, draft));
+    fields.push(https(model, draft));
     let is_saving = draft.stage == DraftStage::Saving;
     let can_save = draft.is_complete(&model.websites) && !has_errors(draft) && !is_saving && model.link.is_online();
     Screen {
@@ -173,6 +175,24 @@ fn name(model: &Model, draft: &Draft) -> Field {
     Field {
         problem: shown(draft, FieldId::Name, found(draft, FieldId::Name)),
         ..input
+    }
+}
+
+/// Returns the switch of HTTPS, with the origin of the certificate.
+fn https(model: &Model, draft: &Draft) -> Field {
+    let words = model.words();
+    let is_dev = model.status.as_ref().is_some_and(|status| status.mode == Mode::Dev);
+    let host = draft.name.split(':').next().unwrap_or_default();
+    let help = match draft.is_plain {
+        true => words.https_off,
+        false if is_dev || rocknet_config::is_local_name(&host.to_lowercase()) => words.https_local,
+        false => words.https_public,
+    };
+    let problem = found(draft, FieldId::Https);
+    let value = if draft.is_plain { "false" } else { "true" };
+    Field {
+        problem,
+        ..field(FieldId::Https, words.https, help, FieldInput::Switch, value)
     }
 }
 

@@ -298,6 +298,13 @@ table! {
     name = "Name", "Name";
     name_help = "The name in the address bar. Names that end in .localhost lead to this computer.",
         "Der Name in der Adresszeile. Namen mit der Endung .localhost führen zu diesem Computer.";
+    https = "HTTPS: encrypted", "HTTPS: verschlüsselt";
+    https_local = "With a certificate of the server's own authority. The next page shows whether browsers trust it.",
+        "Mit einem Zertifikat der eigenen Stelle des Servers. Die nächste Seite zeigt, ob Browser ihm vertrauen.";
+    https_public = "With a certificate of a public authority, which must reach this name on port 80 or 443.",
+        "Mit einem Zertifikat einer öffentlichen Stelle, die diesen Namen an Port 80 oder 443 erreichen muss.";
+    https_off = "Other computers on the way can read and change the pages, and browsers call the website not secure.",
+        "Andere Computer auf dem Weg können die Seiten lesen und ändern, und Browser nennen die Website nicht sicher.";
     name_elsewhere_help = "The name in the address bar, such as www.example.com. It leads to the computer of the server.",
         "Der Name in der Adresszeile, etwa www.example.com. Er führt zum Computer des Servers.";
     proxy_elsewhere_help = "The address as the computer of the server reaches it, such as http://127.0.0.1:3000.",
