@@ -150,6 +150,8 @@ pub enum Fix {
     CreateStartPage,
     /// Installs the certificate of the local CA in the stores of the browsers.
     TrustCertificates,
+    /// Copies the line of `/etc/hosts` that leads the name of the new website to this computer.
+    CopyHostsLine,
     /// Puts another text into the field `name`.
     UseName(String),
     /// Puts another text into the field `folder`.

@@ -323,7 +323,7 @@ impl Model {
             }
             PageName::AddWebsite if self.draft.as_ref().is_some_and(Draft::is_saved) => {
                 let mut effects = self.visit();
-                effects.extend(Model::fact_queries());
+                effects.extend(self.added_queries());
                 return effects;
             }
             PageName::History => {

@@ -362,6 +362,13 @@ impl Model {
                 None => Vec::new(),
             },
             Fix::TrustCertificates => self.while_online(Job::Trust),
+            Fix::CopyHostsLine => match self.hosts_line() {
+                Some(line) => {
+                    self.tell(fill(self.words().copied, &[&line]), false);
+                    vec![Effect::Copy(line)]
+                }
+                None => Vec::new(),
+            },
         }
     }
 }

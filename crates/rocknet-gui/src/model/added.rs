@@ -17,6 +17,26 @@ impl Model {
         self.while_online(Job::Visit(name))
     }
 
+    /// Returns the queries whose results the page of the website that was added shows.
+    pub(super) fn added_queries(&self) -> Vec<Effect> {
+        let mut effects = Model::fact_queries();
+        if self.draft.as_ref().is_some_and(|draft| draft.kind.has_php()) {
+            // With the versions that are missing.
+            effects.push(Effect::Job(Job::Query(Query::Php)));
+        }
+        effects
+    }
+
+    /// Returns the line of `/etc/hosts` that leads the name of the new website to this computer; `None` for a name that
+    /// the file cannot have, or that the DNS of the internet resolves.
+    pub fn hosts_line(&self) -> Option<String> {
+        let name = self.draft.as_ref()?.name.to_lowercase();
+        let host = name.split(':').next().filter(|host| !host.is_empty())?;
+        let is_address = host.parse::<std::net::IpAddr>().is_ok();
+        let is_wanted = rocknet_config::is_local_name(host) && !is_address && !host.contains('*');
+        (is_wanted && !host.ends_with(".localhost")).then(|| format!("127.0.0.1 {host} # RockNet"))
+    }
+
     /// Returns the job that queries the certificate of the website that was added, until it is ready.
     pub(super) fn watch_added(&self) -> Vec<Effect> {
         let added = self.draft.as_ref().filter(|draft| draft.is_saved());

@@ -47,6 +47,11 @@ impl WebsiteKind {
         }
     }
 
+    /// Returns true if PHP runs the website.
+    pub fn has_php(self) -> bool {
+        matches!(self, WebsiteKind::Php | WebsiteKind::WordPress | WebsiteKind::Laravel)
+    }
+
     /// Returns the kind of website that the contents of a folder suggest.
     pub fn of_folder(inspection: &Inspection) -> WebsiteKind {
         match inspection {

@@ -143,7 +143,7 @@ impl Model {
                 // The question about unsaved input is answered by the success.
                 let leaving = self.leaving.take();
                 let mut effects = self.visit();
-                effects.extend(Model::fact_queries());
+                effects.extend(self.added_queries());
                 effects.extend(leaving.map_or(Vec::new(), |act| self.act(act)));
                 effects
             }

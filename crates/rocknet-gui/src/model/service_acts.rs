@@ -138,7 +138,7 @@ impl Model {
         let words = self.words();
         let text = match self.page {
             PageName::Databases => self.selected_database().and_then(Database::connection),
-            PageName::Php => self.services.install_command().map(str::to_owned),
+            PageName::Php | PageName::AddWebsite => self.services.install_command().map(str::to_owned),
             PageName::Certificates => Some(self.system_trust()),
             _ => None,
         };

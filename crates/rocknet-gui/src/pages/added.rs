@@ -20,7 +20,8 @@ pub fn screen(model: &Model, draft: &Draft, file: &Path) -> Screen {
     // The checks are those of this computer.
     if !model.is_elsewhere() {
         checks.extend(reply(words, draft));
-        checks.extend(name(words, draft));
+        checks.extend(php(model, draft));
+        checks.extend(name(model, draft));
         checks.extend(certificate(model, draft));
     }
     let has_url = model
@@ -36,6 +37,8 @@ pub fn screen(model: &Model, draft: &Draft, file: &Path) -> Screen {
                 Button::new(words.open_in_browser, Act::OpenSite)
                     .style(Style::Primary)
                     .only_if(has_url && model.link.is_online()),
+                Button::new(words.check_again, Act::Refresh)
+                    .only_if(!model.is_elsewhere() && draft.visit.is_some() && model.link.is_online()),
                 Button::new(words.done, Act::Cancel),
             ],
             ..Form::default()
@@ -79,17 +82,37 @@ fn reply(words: &Words, draft: &Draft) -> Option<Check> {
     })
 }
 
-fn name(words: &Words, draft: &Draft) -> Option<Check> {
+/// Returns the check of PHP, if a version is missing that a website needs.
+fn php(model: &Model, draft: &Draft) -> Option<Check> {
+    let words = model.words();
+    let Fetched::Loaded(php) = &model.services.php else {
+        return None;
+    };
+    let missing = php.missing.as_ref()?.first().filter(|_| draft.kind.has_php())?;
+    let copy = model.services.install_command();
+    Some(Check {
+        mark: Mark::Bad,
+        text: fill(words.check_php_missing, &[missing]),
+        fix: copy.map(|_| Button::new(words.copy_command, Act::CopyService)),
+    })
+}
+
+fn name(model: &Model, draft: &Draft) -> Option<Check> {
+    let words = model.words();
     let visit = draft.visit.as_ref().filter(|_| !draft.name.starts_with(':'))?;
     let (mark, text) = match visit.name_resolves {
         true => (Mark::Good, words.check_resolves),
         false if draft.name.ends_with(".localhost") => (Mark::Fair, words.check_resolves_browser),
         false => (Mark::Bad, words.check_resolves_not),
     };
+    let line = model.hosts_line().filter(|_| mark == Mark::Bad);
     Some(Check {
         mark,
-        text: text.to_owned(),
-        fix: None,
+        text: match &line {
+            Some(line) => fill(words.check_hosts, &[line]),
+            None => text.to_owned(),
+        },
+        fix: line.map(|_| Button::new(words.copy_line, Act::Repair(Fix::CopyHostsLine))),
     })
 }
 

@@ -344,6 +344,10 @@ table! {
     check_resolves_browser = "Browsers find the name; other programs on this computer may not",
         "Browser finden den Namen; andere Programme auf diesem Computer womöglich nicht";
     check_resolves_not = "The name does not lead to this computer", "Der Name führt nicht zu diesem Computer";
+    check_hosts = "The name does not lead to this computer. Add this line to the file /etc/hosts: {0}",
+        "Der Name führt nicht zu diesem Computer. Füge diese Zeile in die Datei /etc/hosts ein: {0}";
+    copy_line = "Copy line", "Zeile kopieren";
+    check_php_missing = "PHP is missing: {0}", "PHP fehlt: {0}";
     check_trust = "Browsers trust the certificate", "Browser vertrauen dem Zertifikat";
     check_trust_failed = "It is not known whether browsers trust the certificate: {0}",
         "Es ist nicht bekannt, ob Browser dem Zertifikat vertrauen: {0}";

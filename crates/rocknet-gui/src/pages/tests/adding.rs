@@ -179,3 +179,82 @@ fn https_is_on_unless_it_is_switched_off() {
     model.status.as_mut().unwrap().mode = rocknet_control::Mode::Dev;
     assert_eq!(https(&model).1, words.https_local);
 }
+
+/// Returns a model with the page of a website that was added, after a visit.
+fn visited(name: &str, kind: &str, name_resolves: bool) -> (Model, Vec<Effect>) {
+    let mut model = online(0);
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Folder, "/srv".to_owned()));
+    let inspection = Inspection {
+        exists: true,
+        readable: true,
+        ..Inspection::default()
+    };
+    model.report(Report::Inspected("/srv".into(), inspection));
+    model.act(Act::SetField(FieldId::Kind, kind.to_owned()));
+    model.act(Act::SetField(FieldId::Name, name.to_owned()));
+    model.act(Act::Submit);
+    let saved = Saved {
+        message: String::new(),
+        file: "/etc/rocknet.toml".into(),
+        revision: "2".to_owned(),
+        can_undo: true,
+        findings: Vec::new(),
+    };
+    let effects = model.report(Report::Edited(Purpose::Add(name.to_owned()), Ok(saved)));
+    model.report(Report::Visited(crate::job::Visit {
+        url: String::new(),
+        reply: Ok(200),
+        name_resolves,
+    }));
+    (model, effects)
+}
+
+#[test]
+fn a_name_that_leads_nowhere_gets_its_line_for_the_hosts_file() {
+    let fix = |model: &Model| form(model).checks.into_iter().find_map(|check| check.fix);
+    let (mut model, _) = visited("Shop.test:8080", "php", false);
+    let check = form(&model).checks.pop().unwrap();
+    assert!(
+        check.text.ends_with("/etc/hosts: 127.0.0.1 shop.test # RockNet"),
+        "{check:?}"
+    );
+    let copied = model.act(fix(&model).unwrap().act);
+    assert_eq!(copied, [Effect::Copy("127.0.0.1 shop.test # RockNet".to_owned())]);
+    // The page looks again after the line was added.
+    let again = form(&model).actions.remove(1);
+    assert!(again.enabled);
+    let effects = model.act(again.act);
+    assert!(
+        effects.contains(&Effect::Job(Job::Visit("Shop.test:8080".to_owned()))),
+        "{effects:?}"
+    );
+    // The file has no wildcards, browsers know names below localhost, and the internet has a DNS.
+    for name in ["*.shop.test", "shop.localhost", "www.example.com", "shop.test"] {
+        let resolves = name == "shop.test";
+        assert_eq!(fix(&visited(name, "php", resolves).0), None, "{name}");
+    }
+}
+
+#[test]
+fn missing_php_is_named_with_its_command() {
+    let (mut model, effects) = visited("shop.localhost", "php", true);
+    let query = Effect::Job(Job::Query(Query::Php));
+    assert!(effects.contains(&query), "{effects:?}");
+    let found = "site \"shop.localhost\" needs PHP: type `apt install php-fpm`";
+    let report = |missing: &[&str]| {
+        Report::Php(Ok(crate::job::PhpReport {
+            missing: Some(missing.iter().map(|text| (*text).to_owned()).collect()),
+            ..crate::job::PhpReport::default()
+        }))
+    };
+    model.report(report(&[found]));
+    let missing = |model: &Model| form(model).checks.into_iter().find(|check| check.text.contains(found));
+    let fix = missing(&model).unwrap().fix.unwrap();
+    assert_eq!(model.act(fix.act), [Effect::Copy("apt install php-fpm".to_owned())]);
+    model.report(report(&[]));
+    assert_eq!(missing(&model), None);
+    // Websites of files need no PHP.
+    let (_, effects) = visited("files.localhost", "files", true);
+    assert!(!effects.contains(&query), "{effects:?}");
+}
