@@ -240,7 +240,7 @@ impl ServerConnection {
         }
         let id = StreamId::new(number);
         if let Some(stream) = self.streams.get_mut(id) {
-            stream.priority = priority;
+            (stream.priority, stream.has_updated_priority) = (priority, true);
             // Before its request, the stream has no response to send.
             if stream.is_reported {
                 self.report_priority(id, priority);
@@ -294,10 +294,8 @@ impl ServerConnection {
         let number = id.number();
         self.next_stream = number + 4;
         let early = self.early_priorities.iter().position(|(known, _)| *known == number);
-        let priority = early.map_or(Priority::DEFAULT, |position| {
-            self.early_priorities.swap_remove(position).1
-        });
-        self.streams.insert(id, RequestStream::new(priority));
+        let early = early.map(|position| self.early_priorities.swap_remove(position).1);
+        self.streams.insert(id, RequestStream::new(early));
         Ok(())
     }
 

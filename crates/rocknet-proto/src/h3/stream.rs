@@ -70,10 +70,14 @@ pub(super) struct RequestStream {
     /// True once the response has ended.
     pub response_ended: bool,
     pub priority: Priority,
+    /// True if PRIORITY_UPDATE has set the priority. It then replaces that in the Priority field, although it may arrive
+    /// first (RFC 9218 §7).
+    pub has_updated_priority: bool,
 }
 
 impl RequestStream {
-    pub fn new(priority: Priority) -> RequestStream {
+    /// `early`: the priority that PRIORITY_UPDATE set before the stream was opened.
+    pub fn new(early: Option<Priority>) -> RequestStream {
         RequestStream {
             phase: Phase::Head,
             header: FrameHeaderReader::default(),
@@ -89,7 +93,8 @@ impl RequestStream {
             is_reported: false,
             head_sent: false,
             response_ended: false,
-            priority,
+            priority: early.unwrap_or(Priority::DEFAULT),
+            has_updated_priority: early.is_some(),
         }
     }
 

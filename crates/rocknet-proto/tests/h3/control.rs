@@ -141,8 +141,11 @@ fn a_priority_may_arrive_before_its_request() {
         .expect("a valid update");
     assert_eq!(peer.engine.priority(second).urgency, 2);
     assert_eq!(peer.engine.take_reprioritized(), None, "no response is pending");
+    // The update replaces the priority in the request, too, although it has arrived first.
+    let with_priority = [&GET[..], &[("priority", "u=4")]].concat();
+    peer.receive(second, &headers(&with_priority), true, usize::MAX);
+    assert_eq!(peer.engine.priority(second).urgency, 2);
     // While the response is pending, a changed priority is reported for the transport.
-    peer.receive(second, &headers(&GET), true, usize::MAX);
     for text in ["u=0", "u=7, i"] {
         peer.engine
             .receive_unidirectional(2, 0, &update(4, text), false)

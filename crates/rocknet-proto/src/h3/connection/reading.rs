@@ -239,7 +239,7 @@ impl ServerConnection {
         stream.remaining_length = info.content_length;
         stream.remaining_limit = context.limits.body_size;
         stream.is_connect = context.head.request().method == Method::Connect;
-        if let Some(priority) = info.priority {
+        if let Some(priority) = info.priority.filter(|_| !stream.has_updated_priority) {
             stream.priority = priority;
         }
         Ok(Some(ConnectionEvent::Request {
