@@ -23,6 +23,9 @@ pub use error::ClientError;
 /// Maximum size of a reply in bytes: the sites of a server with 50,000 of them.
 const MAX_REPLY: usize = 32 << 20;
 
+/// Maximum wait for the next bytes of a stream. The server sends a comment after 15 seconds without an event.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Maximum number of times that a request is sent. A process that ends after an upgrade closes connections that it has
 /// accepted, or replies with [`TAKEN_OVER`]; its successor serves the next connection.
 const MAX_ATTEMPTS: u32 = 5;
@@ -157,7 +160,8 @@ impl Client {
     }
 
     /// Sends a request whose reply is a stream of server-sent events, and passes the data of each event to `take` until
-    /// the stream ends. The wait for an event has no timeout.
+    /// the stream ends. Fails with a timeout if nothing arrives for a minute: the server sends a comment every 15 seconds,
+    /// so a connection without bytes is dead.
     ///
     /// # Errors
     ///
@@ -167,7 +171,9 @@ impl Client {
         request: &Request,
         mut take: impl FnMut(T) -> Result<(), ClientError>,
     ) -> Result<(), ClientError> {
-        self.stream.set_read_timeout(None).map_err(ClientError::Io)?;
+        self.stream
+            .set_read_timeout(Some(STREAM_TIMEOUT))
+            .map_err(ClientError::Io)?;
         let mut received = Vec::new();
         let status = self.exchange(request, &mut |data| {
             received.extend_from_slice(data);

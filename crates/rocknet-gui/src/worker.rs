@@ -161,7 +161,7 @@ impl Worker {
         if self.server.is_some()
             && let Some(server) = self.places.connected()
         {
-            self.logs.follow(server);
+            self.logs.resume(server);
             (self.report)(Report::LogsResumed);
         }
     }

@@ -18,8 +18,15 @@ const MAX_BATCH: usize = 2_000;
 /// Maximum size of a batch in bytes. Lines of the access log have the whole target of a request.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Time after the end of a stream until it is reported, and the logs may be followed again.
+/// Time after the end of a stream until it is reported, and the logs may be followed again. It doubles with each stream
+/// that ends soon, because each new stream sends the recent lines again.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// Maximum of that time.
+const MAX_PAUSE: Duration = Duration::from_secs(32);
+
+/// Duration of a stream after whose end the pause is short again.
+const STABLE: Duration = Duration::from_secs(60);
 
 /// Lines that have arrived but were not yet passed on.
 #[derive(Default)]
@@ -61,15 +68,35 @@ pub enum StreamEnd {
 }
 
 /// Stream of log lines.
-#[derive(Default)]
 pub struct LogStream {
     /// Lines, and the time of the last batch; `None` until the logs are followed.
     followed: Option<(Arc<Mutex<Pending>>, Instant)>,
+    /// Time at which the stream has begun.
+    began: Instant,
+    /// Time after the end of the stream until it is reported.
+    pause: Duration,
+}
+
+impl Default for LogStream {
+    fn default() -> LogStream {
+        LogStream {
+            followed: None,
+            began: Instant::now(),
+            pause: PAUSE,
+        }
+    }
 }
 
 impl LogStream {
     /// Follows the logs of a server. A stream that was followed before ends with its server.
     pub fn follow(&mut self, server: &ServerAddress) {
+        self.pause = PAUSE;
+        self.resume(server);
+    }
+
+    /// Follows the logs again after their stream was cut. The next pause is longer if the stream is cut soon.
+    pub fn resume(&mut self, server: &ServerAddress) {
+        self.began = Instant::now();
         let pending = Arc::<Mutex<Pending>>::default();
         self.followed = Some((Arc::clone(&pending), Instant::now()));
         let server = server.clone();
@@ -95,11 +122,11 @@ impl LogStream {
         let (pending, taken) = self.followed.as_ref()?;
         let pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
         let is_cut = pending.lines.is_empty() && pending.ended == Some(StreamEnd::Cut);
-        Some(*taken + if is_cut { PAUSE } else { INTERVAL })
+        Some(*taken + if is_cut { self.pause } else { INTERVAL })
     }
 
     /// Returns the lines of a batch that is due; `None` before its time, or if no line came. The end of the stream is
-    /// returned once, after the last line; the end of a stream that was cut only after [`PAUSE`]. The logs are then no
+    /// returned once, after the last line; the end of a stream that was cut only after a pause. The logs are then no
     /// longer followed.
     pub fn take(&mut self, now: Instant) -> Option<Result<Vec<LogEvent>, StreamEnd>> {
         if self.due().is_none_or(|due| now < due) {
@@ -115,7 +142,16 @@ impl LogStream {
         let end = pending.ended.take()?;
         drop(pending);
         self.followed = None;
+        self.pause = next_pause(self.pause, now.saturating_duration_since(self.began));
         Some(Err(end))
+    }
+}
+
+/// Returns the pause after the next stream, for the duration of the last one.
+fn next_pause(pause: Duration, lasted: Duration) -> Duration {
+    match lasted >= STABLE {
+        true => PAUSE,
+        false => (pause * 2).min(MAX_PAUSE),
     }
 }
 
@@ -202,6 +238,28 @@ mod tests {
         assert_eq!(first_batch(denied), Err(StreamEnd::Denied));
         let full = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 13\r\n\r\n{\"error\":\"b\"}";
         assert_eq!(first_batch(full), Err(StreamEnd::Refused("b".to_owned())));
+    }
+
+    #[test]
+    fn the_pause_grows_with_streams_that_end_soon_and_is_bounded() {
+        let mut pause = PAUSE;
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            pauses.push(pause.as_secs());
+            pause = next_pause(pause, Duration::from_secs(1));
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 32]);
+        assert_eq!(next_pause(pause, STABLE), PAUSE);
+        // The user who opens the logs again does not wait.
+        let mut logs = LogStream {
+            pause,
+            ..LogStream::default()
+        };
+        let nowhere = ServerAddress::Socket("/nonexistent/s".into());
+        logs.resume(&nowhere);
+        assert_eq!(logs.pause, MAX_PAUSE);
+        logs.follow(&nowhere);
+        assert_eq!(logs.pause, PAUSE);
     }
 
     #[test]
