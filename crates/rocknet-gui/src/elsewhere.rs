@@ -102,7 +102,12 @@ impl Elsewhere {
             self.place.name(),
             plain(&self.socket),
             plain(&self.address),
-            plain(&self.token)
+            // A token that is no longer used is not kept.
+            plain(if self.place == ServerPlace::Address {
+                &self.token
+            } else {
+                ""
+            })
         )
     }
 
@@ -192,6 +197,17 @@ mod tests {
             ..at("[::1]:7625", "abc")
         };
         assert_eq!(Elsewhere::parse(&elsewhere.text()), elsewhere);
+        for place in [ServerPlace::Here, ServerPlace::Socket] {
+            let other = Elsewhere {
+                place,
+                ..elsewhere.clone()
+            };
+            let kept = Elsewhere::parse(&other.text());
+            assert_eq!(
+                (&*kept.token, &kept.address, kept.place),
+                ("", &elsewhere.address, place)
+            );
+        }
         assert_eq!(Elsewhere::parse("place = \"moon\"\nx\ntoken"), Elsewhere::default());
         let hostile = at("a\"\nplace = \"here", "b");
         assert_eq!(Elsewhere::parse(&hostile.text()).place, ServerPlace::Address);
