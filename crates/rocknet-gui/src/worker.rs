@@ -124,6 +124,9 @@ impl Worker {
             let now = Instant::now();
             if now >= due {
                 self.launcher.reap();
+                if let Some(config) = self.places.config() {
+                    self.launcher.bound_output(&config);
+                }
                 self.poll(false);
                 // After a server that does not reply, the jobs that have waited come first.
                 due = (now + INTERVAL).max(Instant::now() + PAUSE);

@@ -35,7 +35,10 @@ const MAX_PORTS: u16 = 50;
 /// Number of lines of the output that a failure shows.
 pub const LINES_SHOWN: usize = 5;
 
-/// Maximum number of bytes at the end of the output that are read.
+/// Size in bytes above which the output is shortened, because a server may run for months.
+const MAX_OUTPUT: u64 = 1 << 20;
+
+/// Maximum number of bytes at the end of the output that are read, and that are left of a long output.
 const MAX_TAIL: u64 = 64 << 10;
 
 /// Beginning of an error in the output.
@@ -47,6 +50,8 @@ pub struct Launcher {
     child: Option<Child>,
     /// Exit status of the last child process, until it is taken.
     exit: Option<ExitStatus>,
+    /// True from the moment at which the first configuration was written until a start has succeeded.
+    is_first: bool,
     /// Maximum time until a stopped server has ended.
     pub stop_timeout: Duration,
 }
@@ -71,6 +76,7 @@ impl Launcher {
             program: options.program.clone().or_else(beside).or_else(on_path),
             child: None,
             exit: None,
+            is_first: false,
             stop_timeout: STOP_TIMEOUT,
         }
     }
@@ -78,6 +84,17 @@ impl Launcher {
     /// Returns the program `rocknet`; `None` if it was not found.
     pub fn program(&self) -> Option<&Path> {
         self.program.as_deref()
+    }
+
+    /// Shortens the output of the server that uses a configuration, if it is long. Another account may own the file; then
+    /// it stays as it is.
+    pub fn bound_output(&self, config: &Path) {
+        let _ = bound(&output_path(config));
+    }
+
+    /// Returns true once after the first start, for which the configuration was written.
+    pub fn take_first(&mut self) -> bool {
+        std::mem::take(&mut self.is_first)
     }
 
     /// Takes a child process that runs the server.
@@ -128,9 +145,10 @@ impl Launcher {
         let config = places
             .config()
             .ok_or_else(|| failure("there is no home folder".to_owned()))?;
-        let is_first = !config.exists();
+        let is_first = is_missing(&config).map_err(|error| failure(format!("{}: {error}", config.display())))?;
         if is_first {
             write_first_config(&config).map_err(|error| failure(format!("{}: {error}", config.display())))?;
+            self.is_first = true;
         }
         let mut moved = None;
         let mut port = FIRST_PORT;
@@ -261,6 +279,19 @@ fn next_free(port: u16) -> Option<u16> {
     (port + 1..port + MAX_PORTS).find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
 }
 
+/// Returns true if there is no such file. A link to a missing file, such as one on a disk that is not mounted, is a file.
+///
+/// # Errors
+///
+/// Fails if the folder is not accessible: the file may exist.
+fn is_missing(file: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(file) {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 /// Writes the configuration of the first start: the first page, in development mode.
 fn write_first_config(config: &Path) -> io::Result<()> {
     let folder = folders::first_page()?;
@@ -286,18 +317,38 @@ fn move_first_page(config: &Path, from: u16, to: u16) -> io::Result<()> {
     replace(config, &editor.to_string())
 }
 
-/// Replaces a file as a whole: a crash leaves the old text or the new one.
+/// Replaces a file as a whole: a crash leaves the old text or the new one. Of a symbolic link, such as one to a folder of
+/// settings under version control, the target is replaced.
 pub fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let beside = file.with_extension("toml.new");
-    let mut new = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)?;
+    let target = match fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink()) {
+        true => fs::canonicalize(file)?,
+        false => file.to_owned(),
+    };
+    let beside = target.with_extension("toml.new");
+    // A file that an earlier attempt has left might be open to others.
+    let _ = fs::remove_file(&beside);
+    let mut new = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
     new.write_all(text.as_bytes())?;
     new.sync_all()?;
-    fs::rename(&beside, file)
+    fs::rename(&beside, &target)?;
+    match target.parent() {
+        // The new name is on the disk as well.
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Shortens the output to its end once it is long. The server appends to it, so its next line follows.
+fn bound(output: &Path) -> io::Result<()> {
+    if fs::metadata(output)?.len() <= MAX_OUTPUT {
+        return Ok(());
+    }
+    let text = tail(output);
+    // The first line may be a part of one.
+    let whole = text.split_once('\n').map_or("", |(_, whole)| whole);
+    let mut file = File::options().append(true).open(output)?;
+    file.set_len(0)?;
+    file.write_all(whole.as_bytes())
 }
 
 /// Returns the file for the output of the server that uses a configuration.
@@ -322,12 +373,9 @@ pub fn tail(file: &Path) -> String {
 /// Creates the file for the output of the server, beside its configuration, and returns its path.
 fn output_file(config: &Path) -> io::Result<(File, PathBuf)> {
     let path = output_path(config);
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&path)?;
+    // The server appends, so that the file can be shortened while it writes.
+    let file = File::options().append(true).create(true).mode(0o600).open(&path)?;
+    file.set_len(0)?;
     Ok((file, path))
 }
 
@@ -364,6 +412,45 @@ mod tests {
         let unknown = failure("error: cannot start: port 8080 is in use; stop it");
         assert_eq!(holder_of(&unknown, 8080).as_deref(), Some("another program"));
         assert_eq!(holder_of(&failure("error: other"), 8080), None);
+    }
+
+    #[test]
+    fn a_link_stays_a_link_and_is_no_missing_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, target) = (folder.path().join("window.toml"), folder.path().join("dotfiles.toml"));
+        assert!(is_missing(&link).unwrap());
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(!is_missing(&link).unwrap() && !link.exists());
+        // The folder of the target may be missing for now, so nothing takes the place of the link.
+        assert!(replace(&link, "a = 1\n").is_err());
+        fs::write(&target, "old").unwrap();
+        replace(&link, "a = 1\n").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "a = 1\n");
+        assert!(is_missing(&target.join("below")).is_err());
+    }
+
+    #[test]
+    fn a_long_output_is_shortened_while_the_server_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("rocknet.toml");
+        let (mut server, output) = output_file(&config).unwrap();
+        let line = format!("{}\n", "x".repeat(99));
+        server.write_all(line.as_bytes()).unwrap();
+        bound(&output).unwrap();
+        assert_eq!(fs::metadata(&output).unwrap().len(), 100);
+        for _ in 0..=MAX_OUTPUT / 100 {
+            server.write_all(line.as_bytes()).unwrap();
+        }
+        bound(&output).unwrap();
+        server.write_all(b"last\n").unwrap();
+        let text = fs::read_to_string(&output).unwrap();
+        assert!(
+            text.len() as u64 <= MAX_TAIL && text.ends_with("x\nlast\n"),
+            "{}",
+            text.len()
+        );
+        assert!(text.lines().all(|line| line.len() == 99 || line == "last"));
     }
 
     #[test]

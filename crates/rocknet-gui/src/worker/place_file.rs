@@ -34,8 +34,6 @@ pub fn write(file: &Path, elsewhere: &Elsewhere) -> Result<(), String> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    // A file beside it that an earlier attempt has left might be open to others.
-    let _ = fs::remove_file(file.with_extension("toml.new"));
     replace(file, &elsewhere.text()).map_err(failed)
 }
 
