@@ -236,6 +236,8 @@ pub enum Report {
     /// The server of this program was started. A port of the first page that was taken, the program that holds it, and
     /// the port in its place.
     Started(Option<(u16, String, u16)>),
+    /// The server was started for the first time, so its first page is shown in the browser.
+    FirstStart,
     /// The server was stopped, but still completes requests of this number of connections. It stops at once if it is
     /// stopped again.
     StillStopping(u64),

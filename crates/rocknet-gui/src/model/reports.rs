@@ -56,6 +56,10 @@ impl Model {
                 };
                 self.tell(text, false);
             }
+            Report::FirstStart => {
+                let url = self.websites.shown().first().and_then(|website| website.url());
+                return url.map_or(Vec::new(), |url| vec![Effect::Job(Job::Open(url.to_owned()))]);
+            }
             Report::StillStopping(connections) => {
                 let text = fill(self.words().still_stopping, &[&connections.to_string()]);
                 self.tell(text, false);

@@ -236,6 +236,15 @@ fn a_lost_server_disables_acts_and_keeps_figures() {
 }
 
 #[test]
+fn the_first_page_is_opened_after_the_first_start() {
+    let mut model = Model::new(Settings::default());
+    assert_eq!(model.report(Report::FirstStart), []);
+    let mut model = online(&["a.test"]);
+    let url = model.websites.shown()[0].url().unwrap().to_owned();
+    assert_eq!(model.report(Report::FirstStart), [Effect::Job(Job::Open(url))]);
+}
+
+#[test]
 fn a_failed_start_stays_visible() {
     let mut model = Model::new(Settings::default());
     assert_eq!(jobs(model.act(Act::StartServer)), [Job::Start(Starter::Program)]);

@@ -67,6 +67,9 @@ impl Worker {
             Ok(moved) => {
                 self.poll(true);
                 (self.report)(Report::Started(moved));
+                if self.launcher.take_first() {
+                    (self.report)(Report::FirstStart);
+                }
             }
             Err(failure) => {
                 // The next poll may find that the server is stopped, which is known already.
