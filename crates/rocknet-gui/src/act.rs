@@ -258,6 +258,8 @@ pub enum Act {
     CopyReason,
     /// Shows the pages of a stopped server instead of the reason of its end.
     CloseReason,
+    /// Copies this text, such as an error.
+    CopyText(String),
     DismissNotice,
     Help,
     Quit,

@@ -152,6 +152,7 @@ fn contents(model: &Model) -> Screen {
         PageName::CheckUp => check_up::screen(model),
         PageName::History => history::screen(model),
     };
+    let screen = with_copy(model, screen);
     let title = match screen.title.is_empty() {
         true => label(model.words(), model.page).to_owned(),
         false => screen.title,
@@ -162,6 +163,20 @@ fn contents(model: &Model) -> Screen {
         banner,
         ..screen
     }
+}
+
+/// Returns the screen with a button that copies its message, if that is about an error.
+fn with_copy(model: &Model, mut screen: Screen) -> Screen {
+    if let Body::Message(message) = &mut screen.body
+        && message.mark == Mark::Bad
+        && !message.actions.iter().any(|button| button.act == Act::CopyReason)
+    {
+        let parts = [&message.title, &message.text].into_iter().chain(&message.lines);
+        let text: Vec<&str> = parts.filter(|part| !part.is_empty()).map(String::as_str).collect();
+        let act = Act::CopyText(text.join("\n"));
+        message.actions.push(Button::new(model.words().copy, act));
+    }
+    screen
 }
 
 /// Returns true if the page shows its contents: the server replies, or it failed to reply a moment ago.

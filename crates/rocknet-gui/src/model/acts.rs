@@ -195,6 +195,13 @@ impl Model {
                 self.ending = None;
                 Vec::new()
             }
+            Act::CopyText(text) => {
+                // A failure stays in view while it is copied.
+                if self.notice.as_ref().is_none_or(|notice| !notice.is_failure) {
+                    self.tell(self.words().text_copied.to_owned(), false);
+                }
+                vec![Effect::Copy(text)]
+            }
             Act::CopyLines => {
                 let lines: Vec<String> = self.log.chosen().map(|line| line.event.line.clone()).collect();
                 self.tell(self.words().lines_copied.to_owned(), false);

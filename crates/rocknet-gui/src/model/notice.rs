@@ -1,11 +1,11 @@
-//! Notice about the outcome of an act, which disappears by itself.
+//! Notice about the outcome of an act. It disappears by itself, except for a failure.
 
 use std::time::Duration;
 
 /// Time that a notice stays.
 const SHOWN: Duration = Duration::from_secs(8);
 
-/// Time that a notice stays if it is about a failure or can be taken back, because it is read before acting.
+/// Time that a notice stays if its change can be taken back, because it is read before acting.
 const SHOWN_LONG: Duration = Duration::from_secs(20);
 
 /// Notice at the lower edge of the window.
@@ -21,7 +21,7 @@ pub struct Notice {
 impl Notice {
     /// Creates a notice that appears now.
     pub fn new(text: String, is_failure: bool, can_undo: bool, now: Duration) -> Notice {
-        let shown = if is_failure || can_undo { SHOWN_LONG } else { SHOWN };
+        let shown = if can_undo { SHOWN_LONG } else { SHOWN };
         Notice {
             text,
             is_failure,
@@ -30,8 +30,9 @@ impl Notice {
         }
     }
 
-    /// Returns true if the notice has to disappear.
+    /// Returns true if the notice has to disappear. A failure stays until the user dismisses it, or the outcome of a
+    /// later act replaces it.
     pub fn is_over(&self, now: Duration) -> bool {
-        now >= self.until
+        !self.is_failure && now >= self.until
     }
 }

@@ -44,9 +44,13 @@ fn online(sites: usize) -> Model {
     model
 }
 
+/// Returns the message of the page, without the button that copies it.
 fn message(model: &Model) -> Message {
     match screen(model).body {
-        Body::Message(message) => message,
+        Body::Message(mut message) => {
+            message.actions.retain(|button| !matches!(button.act, Act::CopyText(_)));
+            message
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -251,6 +255,29 @@ fn a_server_that_hangs_can_be_restarted_by_its_unit() {
         model.report(hangs);
         assert!(model.can_restart());
     }
+}
+
+#[test]
+fn errors_are_copied_whole() {
+    let mut model = model();
+    model.report(Report::StartFailed(StartFailure {
+        reason: "no port".to_owned(),
+        lines: vec!["a".to_owned(), "b".to_owned()],
+    }));
+    let Body::Message(message) = screen(&model).body else {
+        panic!("no message")
+    };
+    let text = format!("{}\nno port\na\nb", model.words().start_failed_title);
+    let copy = message.actions.last().unwrap();
+    assert_eq!(copy.act, Act::CopyText(text.clone()));
+    assert_eq!(model.act(copy.act.clone()), [Effect::Copy(text)]);
+    // A notice about a failure stays, also while it is copied.
+    model.report(Report::Failed("no rights".to_owned()));
+    model.act(Act::CopyText("no rights".to_owned()));
+    model.tick(std::time::Duration::from_secs(86_400));
+    assert_eq!(model.notice.as_ref().map(|notice| &*notice.text), Some("no rights"));
+    model.act(Act::DismissNotice);
+    assert!(model.notice.is_none());
 }
 
 #[test]

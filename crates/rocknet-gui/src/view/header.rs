@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use fltk::button;
+use fltk::draw;
 use fltk::enums::{Align, CallbackTrigger, Event, FrameType};
 use fltk::group::Group;
 use fltk::input::Input;
@@ -32,8 +33,9 @@ const FILTER: i32 = 230;
 const SITE: i32 = 210;
 const LEVEL: i32 = 150;
 
-/// Height of the banner.
+/// Height of the banner with one line, and of its second line.
 const BANNER: i32 = 46;
+const BANNER_LINE: i32 = 20;
 
 /// Texts that the group draws.
 #[derive(Default)]
@@ -41,6 +43,8 @@ struct Texts {
     title: String,
     subtitle: String,
     banner: Option<Banner>,
+    /// Lines of the banner, at most two.
+    banner_lines: Vec<String>,
     hint: String,
 }
 
@@ -260,13 +264,17 @@ impl Header {
             }
             top += HEIGHT;
         }
-        if self.texts.borrow().banner.is_some() {
+        let texts = &mut *self.texts.borrow_mut();
+        if let Some(banner) = &texts.banner {
             top += 10;
+            let button = self.banner_button.as_ref().map_or(0, |button| button.width + 8);
+            texts.banner_lines = banner_lines(&banner.text, area.w - 2 * MARGIN - button - 50);
+            let height = banner_height(texts);
             if let Some(button) = &mut self.banner_button {
                 let width = button.width;
-                button.place(right - width - 8, top + (BANNER - HEIGHT) / 2);
+                button.place(right - width - 8, top + (height - HEIGHT) / 2);
             }
-            top += BANNER;
+            top += height;
         }
         top + 12 - area.y
     }
@@ -331,14 +339,33 @@ fn draw_heading(shared: &SharedHandle, group: &Group, texts: &Texts) {
         paint::edge(around, edge, width);
     }
     if let Some(banner) = &texts.banner {
-        let around = Area::new(x, area.y + area.h - 12 - BANNER, w, BANNER);
+        let height = banner_height(texts);
+        let around = Area::new(x, area.y + area.h - 12 - height, w, height);
         paint::round(around, theme.card);
         paint::edge(around, paint::mark_colour(&theme, banner.mark), 1);
-        paint::mark(&theme, banner.mark, x + 14, around.y + 17, 12);
-        let room = if banner.action.is_some() { 290 } else { 50 };
-        let words = Area::new(x + 38, around.y, w - room, BANNER);
-        paint::text(&banner.text, words, paint::REGULAR, paint::BODY, theme.text, left);
+        paint::mark(&theme, banner.mark, x + 14, around.y + height / 2 - 6, 12);
+        for (index, line) in texts.banner_lines.iter().enumerate() {
+            let top = around.y + (BANNER - BANNER_LINE) / 2 + index as i32 * BANNER_LINE;
+            let place = Area::new(x + 38, top, w - 46, BANNER_LINE);
+            paint::text(line, place, paint::REGULAR, paint::BODY, theme.text, left);
+        }
     }
+}
+
+fn banner_height(texts: &Texts) -> i32 {
+    let more = texts.banner_lines.len().saturating_sub(1) as i32;
+    BANNER + more * BANNER_LINE
+}
+
+/// Splits the text of a banner into at most two lines. The second one is cut if there is still more.
+fn banner_lines(text: &str, width: i32) -> Vec<String> {
+    draw::set_font(paint::REGULAR, paint::BODY);
+    let mut lines = paint::wrapped(text, width);
+    if lines.len() > 2 {
+        let rest = lines.split_off(1).join(" ");
+        lines.push(paint::fitted(&rest, width));
+    }
+    lines
 }
 
 fn inputs(group: &Group) -> Vec<Input> {

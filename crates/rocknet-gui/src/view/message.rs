@@ -111,7 +111,8 @@ impl MessageView {
 
 /// Vertical places of the parts.
 struct Places {
-    mark: i32,
+    /// Place of the mark; `None` if the area is too low for it.
+    mark: Option<i32>,
     title: i32,
     text: i32,
     buttons: i32,
@@ -125,8 +126,9 @@ fn places(area: Area, message: &Message) -> Places {
     let lines = message.lines.len() as i32 * 18 + if message.lines.is_empty() { 0 } else { 36 };
     let total = 40 + 34 + text + buttons + lines;
     // A little above the middle looks like the middle.
-    let mark = area.y + ((area.h - total) * 2 / 5).max(8);
-    let title = mark + 40;
+    let top = area.y + ((area.h - total) * 2 / 5).max(8);
+    let mark = (total <= area.h).then_some(top);
+    let title = mark.map_or(area.y + 4, |mark| mark + 40);
     let text_top = title + 36;
     Places {
         mark,
@@ -145,9 +147,10 @@ fn draw_message(shared: &SharedHandle, group: &Group, message: &Message) {
         paint::edge(area.inset(1), theme.accent, 2);
     }
     let places = places(area, message);
-    match message.mark {
-        Mark::Off => paint::sign(&theme, area.x + area.w / 2 - 15, places.mark - 4, 30),
-        mark => paint::mark(&theme, mark, area.x + area.w / 2 - 13, places.mark, 26),
+    match (message.mark, places.mark) {
+        (_, None) => {}
+        (Mark::Off, Some(y)) => paint::sign(&theme, area.x + area.w / 2 - 15, y - 4, 30),
+        (mark, Some(y)) => paint::mark(&theme, mark, area.x + area.w / 2 - 13, y, 26),
     }
     let title = Area::new(area.x + 16, places.title, area.w - 32, 30);
     paint::text(&message.title, title, paint::BOLD, 18, theme.text, Align::Center);

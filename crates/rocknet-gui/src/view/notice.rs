@@ -77,6 +77,13 @@ impl NoticeView {
                 Ground::Page,
             ));
         }
+        if notice.is_failure {
+            self.buttons.push(PushButton::new(
+                &self.shared,
+                Button::new(words.copy, Act::CopyText(notice.text.clone())),
+                Ground::Page,
+            ));
+        }
         self.buttons.push(PushButton::new(
             &self.shared,
             Button::new("×", Act::DismissNotice),

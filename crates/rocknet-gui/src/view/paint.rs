@@ -89,8 +89,8 @@ pub fn fitted_path(path: &str, width: i32) -> String {
         .unwrap_or_else(|| path.to_owned())
 }
 
-/// Returns a text that fits into a width, with an ellipsis if it was cut.
-fn fitted(words: &str, width: i32) -> String {
+/// Returns a text that fits into a width, with an ellipsis if it was cut. The font has to be set.
+pub fn fitted(words: &str, width: i32) -> String {
     let words = words.lines().next().unwrap_or_default();
     if draw::width(words) <= f64::from(width) {
         return words.to_owned();

@@ -520,6 +520,7 @@ table! {
     stores_elsewhere_text = "Open this window there to let its browsers trust its certificates.",
         "Öffne dieses Fenster dort, damit die Browser dort den Zertifikaten vertrauen.";
     copy_command = "Copy command", "Befehl kopieren";
+    text_copied = "The text was copied.", "Der Text wurde kopiert.";
     copied = "Copied: {0}", "Kopiert: {0}";
     renewal = "Renewal", "Erneuerung";
     renewed_by_itself = "By itself", "Von selbst";
