@@ -191,6 +191,8 @@ pub struct Column {
     pub share: u32,
     /// Width of the table in pixels below which the column is left out; 0 for a column that is always shown.
     pub from: i32,
+    /// True if texts and second lines that are too long take more lines, up to a few.
+    pub wraps: bool,
     /// True for numbers, which are aligned to the right.
     pub is_number: bool,
     /// Act of pressing the heading; `None` if the rows cannot be sorted by the column.
@@ -206,6 +208,7 @@ impl Column {
             label: label.into(),
             share,
             from: 0,
+            wraps: false,
             is_number: false,
             sort: None,
             order: None,
@@ -215,6 +218,11 @@ impl Column {
     /// Leaves the column out of tables that are narrower than `from` pixels.
     pub fn from(self, from: i32) -> Column {
         Column { from, ..self }
+    }
+
+    /// Lets long texts take several lines.
+    pub fn wrapped(self) -> Column {
+        Column { wraps: true, ..self }
     }
 
     /// Aligns the column to the right.

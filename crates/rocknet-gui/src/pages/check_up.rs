@@ -68,7 +68,7 @@ pub fn screen(model: &Model) -> Screen {
                 columns: vec![
                     Column::new(words.check, 4),
                     Column::new(words.result, 5),
-                    Column::new(words.found, 12),
+                    Column::new(words.found, 12).wrapped(),
                 ],
                 selected: selected.and_then(|key| rows.iter().position(|row| row.key == *key)),
                 rows,

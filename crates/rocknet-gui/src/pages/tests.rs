@@ -259,15 +259,13 @@ fn a_server_that_hangs_can_be_restarted_by_its_unit() {
 
 #[test]
 fn errors_are_copied_whole() {
-    let mut model = model();
-    model.report(Report::StartFailed(StartFailure {
-        reason: "no port".to_owned(),
-        lines: vec!["a".to_owned(), "b".to_owned()],
-    }));
+    let mut model = online(1);
+    model.act(Act::Show(PageName::Certificates));
+    model.report(Report::Certificates(Err("no port".to_owned())));
     let Body::Message(message) = screen(&model).body else {
         panic!("no message")
     };
-    let text = format!("{}\nno port\na\nb", model.words().start_failed_title);
+    let text = format!("{}\nno port", model.words().query_failed);
     let copy = message.actions.last().unwrap();
     assert_eq!(copy.act, Act::CopyText(text.clone()));
     assert_eq!(model.act(copy.act.clone()), [Effect::Copy(text)]);

@@ -1,8 +1,9 @@
 //! Form: fields with label, help and problem, checks with their repairs, and buttons. It scrolls if it does not fit.
 
+use fltk::app;
 use fltk::button;
 use fltk::draw;
-use fltk::enums::{Align, FrameType};
+use fltk::enums::{Align, Event, FrameType, Key};
 use fltk::group::{Group, Scroll, ScrollType};
 use fltk::prelude::*;
 use rocknet_gui::screen::{Button, Check, Field, FieldInput, Form};
@@ -46,6 +47,7 @@ impl FormView {
         scroll.set_frame(FrameType::FlatBox);
         scroll.make_resizable(false);
         scroll.set_scrollbar_size(scrollbar::WIDTH);
+        scroll.handle(turn_page);
         FormView {
             scroll,
             rows: Vec::new(),
@@ -192,7 +194,13 @@ impl FormView {
         for button in &mut self.buttons {
             left = button.place(left, y) + 8;
         }
-        let focused = self.rows.iter().position(FieldRow::has_focus);
+        let of_checks = || {
+            self.checks
+                .iter()
+                .position(CheckRow::has_focus)
+                .map(|at| self.rows.len() + at)
+        };
+        let focused = self.rows.iter().position(FieldRow::has_focus).or_else(of_checks);
         if focused != self.focused {
             self.focused = focused;
             self.reveal(area);
@@ -201,10 +209,12 @@ impl FormView {
 
     /// Scrolls until the row with the focus is in view.
     fn reveal(&mut self, area: Area) {
-        let Some(row) = self.focused.and_then(|at| self.rows.get(at)) else {
+        let rows = self.rows.iter().map(|row| &row.group);
+        let mut groups = rows.chain(self.checks.iter().map(|check| &check.group));
+        let Some(group) = self.focused.and_then(|at| groups.nth(at)) else {
             return;
         };
-        let (top, height, present) = (row.group.y(), row.group.h(), self.scroll.yposition());
+        let (top, height, present) = (group.y(), group.h(), self.scroll.yposition());
         let below = top + height - (area.y + area.h);
         let by = match area.y - top {
             above if above > 0 => -above,
@@ -214,6 +224,25 @@ impl FormView {
             self.scroll.scroll_to(self.scroll.xposition(), present + by);
         }
     }
+}
+
+/// Scrolls by a page for the keys that no widget with the focus has handled, as a form may have no field.
+fn turn_page(scroll: &mut Scroll, event: Event) -> bool {
+    if !matches!(event, Event::KeyDown | Event::Shortcut) {
+        return false;
+    }
+    let page = (scroll.h() - 40).max(20);
+    let by = match app::event_key() {
+        Key::PageDown => page,
+        Key::PageUp => -page,
+        _ => return false,
+    };
+    let children = (0..scroll.children()).filter_map(|index| scroll.child(index));
+    let bottom = children.map(|child| child.y() + child.h()).max().unwrap_or(0);
+    let present = scroll.yposition();
+    let last = (present + bottom - scroll.y() - scroll.h()).max(0);
+    scroll.scroll_to(scroll.xposition(), (present + by).clamp(0, last));
+    true
 }
 
 /// Returns the width that the repair of a check takes from its text.
@@ -251,6 +280,11 @@ impl CheckRow {
             shown: check.clone(),
             fix,
         }
+    }
+
+    /// Returns true if the repair has the focus.
+    fn has_focus(&self) -> bool {
+        self.fix.as_ref().is_some_and(|fix| fix.widget.has_focus())
     }
 
     /// Places the row, and returns its height: that of the area, or more for a long text.

@@ -2,6 +2,7 @@
 //! of the user. One file per part.
 
 mod button;
+mod cell;
 mod charts;
 pub mod choice;
 mod chooser;

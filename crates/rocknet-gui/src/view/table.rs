@@ -11,6 +11,7 @@ use fltk::widget::Widget;
 use rocknet_gui::act::Act;
 use rocknet_gui::screen::{Cell, Column, Table};
 
+use super::cell;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
 
@@ -33,6 +34,8 @@ struct TableState {
     hovered: Option<usize>,
     /// True while the bar is dragged.
     drags: bool,
+    /// Lines of text, and of second lines, that each row has room for.
+    lines: (i32, i32),
 }
 
 /// Table view.
@@ -65,6 +68,7 @@ impl TableView {
         let mut state = self.state.borrow_mut();
         let has_moved = key(&state.table, state.table.selected) != key(table, table.selected);
         state.table.clone_from(table);
+        measure(&mut state, self.widget.w());
         if has_moved {
             reveal(&mut state, self.widget.h());
         }
@@ -75,7 +79,9 @@ impl TableView {
     /// Places the view.
     pub fn layout(&mut self, area: Area) {
         self.widget.resize(area.x, area.y, area.w, area.h);
-        clamp(&mut self.state.borrow_mut(), area.h);
+        let mut state = self.state.borrow_mut();
+        measure(&mut state, area.w);
+        clamp(&mut state, area.h);
     }
 }
 
@@ -83,17 +89,42 @@ fn key(table: &Table, row: Option<usize>) -> Option<&str> {
     Some(&table.rows.get(row?)?.key)
 }
 
-/// Returns the height of a row: more if some rows have a second line.
-fn row_height(table: &Table) -> i32 {
+/// Returns the height of a row: more if some rows have a second line, or longer texts.
+fn row_height(state: &TableState) -> i32 {
     let has_detail = |cell: &Cell| !cell.detail.is_empty();
+    let table = &state.table;
+    let more = (state.lines.0 - 1).max(0) * cell::LINE + (state.lines.1 - 1).max(0) * cell::DETAIL;
     match table.rows.iter().any(|row| row.cells.iter().any(has_detail)) {
-        true => TALL,
-        false => LOW,
+        true => TALL + more,
+        false => LOW + more,
+    }
+}
+
+/// Counts the lines that the texts of the rows need in the present width.
+fn measure(state: &mut TableState, width: i32) {
+    state.lines = (1, 1);
+    let places = columns(&state.table, width - BAR);
+    for (at, (_, (_, w))) in state.table.columns.iter().zip(places).enumerate() {
+        let wraps = state.table.columns[at].wraps && w > 0;
+        for cell in state
+            .table
+            .rows
+            .iter()
+            .filter_map(|row| row.cells.get(at).filter(|_| wraps))
+        {
+            let room = w - 20 - if cell.mark.is_some() { 20 } else { 0 };
+            let count = |text: &str, size: i32| {
+                draw::set_font(paint::REGULAR, size);
+                (paint::wrapped(text, room).len() as i32).min(cell::MAX_LINES)
+            };
+            let (text, detail) = (count(&cell.text, paint::BODY), count(&cell.detail, paint::SMALL));
+            state.lines = (state.lines.0.max(text), state.lines.1.max(detail));
+        }
     }
 }
 
 fn clamp(state: &mut TableState, height: i32) {
-    let total = state.table.rows.len() as i32 * row_height(&state.table);
+    let total = state.table.rows.len() as i32 * row_height(state);
     state.offset = state.offset.clamp(0, (total - (height - HEAD)).max(0));
 }
 
@@ -102,7 +133,7 @@ fn reveal(state: &mut TableState, height: i32) {
     let Some(selected) = state.table.selected else {
         return;
     };
-    let row = row_height(&state.table);
+    let row = row_height(state);
     let top = selected as i32 * row;
     state.offset = state.offset.clamp((top + row - (height - HEAD)).min(top), top);
 }
@@ -126,14 +157,14 @@ fn row_at(state: &TableState, widget: &Widget, y: i32) -> Option<usize> {
     if inside < 0 || y >= widget.y() + widget.h() {
         return None;
     }
-    let row = ((inside + state.offset) / row_height(&state.table)) as usize;
+    let row = ((inside + state.offset) / row_height(state)) as usize;
     (row < state.table.rows.len()).then_some(row)
 }
 
 fn handle(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, event: Event) -> bool {
     let (x, y) = app::event_coords();
     let visible = widget.h() - HEAD;
-    let total = state.table.rows.len() as i32 * row_height(&state.table);
+    let total = state.table.rows.len() as i32 * row_height(state);
     match event {
         Event::Focus | Event::Unfocus => {
             if event == Event::Focus && state.table.selected.is_none() {
@@ -187,7 +218,7 @@ fn handle(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, ev
             true
         }
         Event::MouseWheel => {
-            state.offset += app::event_dy_value() * row_height(&state.table);
+            state.offset += app::event_dy_value() * row_height(state);
             clamp(state, widget.h());
             widget.redraw();
             true
@@ -205,7 +236,7 @@ fn press(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, vis
     if app::is_event_ctrl() {
         return sort_by_key(shared, widget, &state.table);
     }
-    let page = (visible / row_height(&state.table)).max(1) as usize;
+    let page = (visible / row_height(state)).max(1) as usize;
     let present = state.table.selected.unwrap_or(0);
     let row = match app::event_key() {
         Key::Up => present.saturating_sub(1),
@@ -267,11 +298,18 @@ fn draw_table(shared: &SharedHandle, widget: &Widget, state: &TableState) {
         } else {
             paint::REGULAR
         };
-        paint::text(&label, cell, font, paint::SMALL, theme.dim, align(column.is_number));
+        paint::text(
+            &label,
+            cell,
+            font,
+            paint::SMALL,
+            theme.dim,
+            cell::align(column.is_number),
+        );
     }
     draw::set_draw_color(colour(theme.soft));
     draw::draw_xyline(area.x + 1, area.y + HEAD - 1, area.x + area.w - 2);
-    let row_height = row_height(table);
+    let row_height = row_height(state);
     let body = Area::new(area.x + 1, area.y + HEAD, area.w - 2, area.h - HEAD - 1);
     draw::push_clip(body.x, body.y, body.w, body.h);
     let first = (state.offset / row_height).max(0) as usize;
@@ -290,7 +328,10 @@ fn draw_table(shared: &SharedHandle, widget: &Widget, state: &TableState) {
         let cells = row.cells.iter().zip(&table.columns).zip(&places);
         for ((cell, column), (left, w)) in cells.filter(|(_, (_, w))| *w > 0) {
             let place = Area::new(area.x + left + 14, y, w - 20, row_height);
-            draw_cell(&theme, cell, place, column.is_number, *left == 0);
+            match column.wraps {
+                true => cell::draw_wrapped(&theme, cell, place, *left == 0),
+                false => cell::draw(&theme, cell, place, column.is_number, *left == 0),
+            }
         }
         draw::set_draw_color(colour(theme.soft));
         draw::draw_xyline(line.x, y + row_height - 1, line.x + line.w);
@@ -320,60 +361,4 @@ fn draw_table(shared: &SharedHandle, widget: &Widget, state: &TableState) {
         );
     }
     paint::edge(area, theme.soft, 1);
-}
-
-fn align(is_number: bool) -> Align {
-    match is_number {
-        true => Align::Right | Align::Inside,
-        false => Align::Left | Align::Inside,
-    }
-}
-
-fn draw_cell(theme: &rocknet_gui::theme::Theme, cell: &Cell, place: Area, is_number: bool, is_first: bool) {
-    let mut words = place;
-    let mut rgb = theme.text;
-    if let Some(mark) = cell.mark {
-        paint::mark(theme, mark, place.x, place.y + place.h / 2 - 6, 12);
-        words.x += 20;
-        words.w -= 20;
-        rgb = paint::mark_colour(theme, mark);
-    }
-    let font = if is_first { paint::BOLD } else { paint::REGULAR };
-    draw::set_font(font, paint::BODY);
-    let lines = match is_number || place.h < TALL {
-        true => Vec::new(),
-        false => paint::wrapped(&cell.text, words.w),
-    };
-    if let ([first, second, ..], "") = (&lines[..], &*cell.detail) {
-        // A long text has a second line where there is room for it.
-        let rest = match lines.len() {
-            2 => second.clone(),
-            _ => lines[1..].join(" "),
-        };
-        for (line, top) in [(first, 6), (&rest, 25)] {
-            let row = Area::new(words.x, words.y + top, words.w, 20);
-            paint::text(line, row, font, paint::BODY, rgb, align(is_number));
-        }
-        return;
-    }
-    if cell.detail.is_empty() {
-        paint::text(&cell.text, words, font, paint::BODY, rgb, align(is_number));
-        return;
-    }
-    let upper = Area::new(words.x, words.y + 7, words.w, 20);
-    paint::text(&cell.text, upper, font, paint::BODY, rgb, align(is_number));
-    let lower = Area::new(words.x, words.y + 27, words.w, 17);
-    draw::set_font(paint::REGULAR, paint::SMALL);
-    let detail = match cell.detail.starts_with('/') {
-        true => paint::fitted_path(&cell.detail, lower.w),
-        false => cell.detail.clone(),
-    };
-    paint::text(
-        &detail,
-        lower,
-        paint::REGULAR,
-        paint::SMALL,
-        theme.dim,
-        align(is_number),
-    );
 }

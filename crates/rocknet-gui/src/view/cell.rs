@@ -1,0 +1,106 @@
+//! Cells of a table: a text with its mark, and a second line.
+
+use fltk::draw;
+use fltk::enums::Align;
+use rocknet_gui::screen::Cell;
+use rocknet_gui::theme::Theme;
+
+use super::paint::{self, Area};
+
+/// Height of a line of text, and of a second line, if a row has several of them.
+pub const LINE: i32 = 18;
+pub const DETAIL: i32 = 17;
+
+/// Maximum number of lines of a text in a row.
+pub const MAX_LINES: i32 = 4;
+
+/// Height of a row that has room for two lines.
+const TWO_LINES: i32 = 52;
+
+/// Returns the alignment of a column.
+pub fn align(is_number: bool) -> Align {
+    match is_number {
+        true => Align::Right | Align::Inside,
+        false => Align::Left | Align::Inside,
+    }
+}
+
+/// Draws a cell with one line of text, or two if the row is high enough, and its second line.
+pub fn draw(theme: &Theme, cell: &Cell, place: Area, is_number: bool, is_first: bool) {
+    let mut words = place;
+    let mut rgb = theme.text;
+    if let Some(mark) = cell.mark {
+        paint::mark(theme, mark, place.x, place.y + place.h / 2 - 6, 12);
+        words.x += 20;
+        words.w -= 20;
+        rgb = paint::mark_colour(theme, mark);
+    }
+    let font = if is_first { paint::BOLD } else { paint::REGULAR };
+    draw::set_font(font, paint::BODY);
+    let lines = match is_number || place.h < TWO_LINES {
+        true => Vec::new(),
+        false => paint::wrapped(&cell.text, words.w),
+    };
+    if let ([first, second, ..], "") = (&lines[..], &*cell.detail) {
+        // A long text has a second line where there is room for it.
+        let rest = match lines.len() {
+            2 => second.clone(),
+            _ => lines[1..].join(" "),
+        };
+        for (line, top) in [(first, 6), (&rest, 25)] {
+            let row = Area::new(words.x, words.y + top, words.w, 20);
+            paint::text(line, row, font, paint::BODY, rgb, align(is_number));
+        }
+        return;
+    }
+    if cell.detail.is_empty() {
+        paint::text(&cell.text, words, font, paint::BODY, rgb, align(is_number));
+        return;
+    }
+    let upper = Area::new(words.x, words.y + 7, words.w, 20);
+    paint::text(&cell.text, upper, font, paint::BODY, rgb, align(is_number));
+    let lower = Area::new(words.x, words.y + 27, words.w, 17);
+    draw::set_font(paint::REGULAR, paint::SMALL);
+    let detail = match cell.detail.starts_with('/') {
+        true => paint::fitted_path(&cell.detail, lower.w),
+        false => cell.detail.clone(),
+    };
+    paint::text(
+        &detail,
+        lower,
+        paint::REGULAR,
+        paint::SMALL,
+        theme.dim,
+        align(is_number),
+    );
+}
+
+/// Draws a cell whose text and second line take as many lines as they need.
+pub fn draw_wrapped(theme: &Theme, cell: &Cell, place: Area, is_first: bool) {
+    let mut words = place;
+    let mut rgb = theme.text;
+    if let Some(mark) = cell.mark {
+        paint::mark(theme, mark, place.x, place.y + 11, 12);
+        words.x += 20;
+        words.w -= 20;
+        rgb = paint::mark_colour(theme, mark);
+    }
+    let font = if is_first { paint::BOLD } else { paint::REGULAR };
+    let mut top = place.y + 8;
+    let mut draw_lines = |text: &str, font, size, height, rgb| {
+        draw::set_font(font, size);
+        let mut lines = paint::wrapped(text, words.w);
+        let most = MAX_LINES as usize;
+        if lines.len() > most {
+            let rest = lines.split_off(most - 1).join(" ");
+            lines.push(rest);
+        }
+        for line in lines {
+            let row = Area::new(words.x, top, words.w, height);
+            paint::text(&line, row, font, size, rgb, align(false));
+            top += height;
+        }
+    };
+    draw_lines(&cell.text, font, paint::BODY, LINE, rgb);
+    draw_lines(&cell.detail, paint::REGULAR, paint::SMALL, DETAIL, theme.dim);
+}
