@@ -188,6 +188,8 @@ pub enum Act {
     AddSite,
     /// Edits the selected website in a form.
     EditSite,
+    /// Lists the websites of the configuration file while the server is stopped.
+    ShowFileConfig,
     /// Edits the common keys of the server in a form.
     EditServer,
     /// Lets the program at the path of the server take over from the running process.

@@ -102,6 +102,8 @@ pub struct Model {
     pub desktop: Option<ColorScheme>,
     /// Configuration as its files had it when no server ran.
     pub file_config: Option<FileConfig>,
+    /// True if the websites of the file are listed in place of the message that no server runs.
+    pub shows_file_config: bool,
     /// Files of the configuration, compared with what the server has loaded.
     config_state: Option<ConfigState>,
     /// True while a new process takes over from the server.
@@ -172,6 +174,7 @@ impl Model {
             starter: None,
             desktop: None,
             file_config: None,
+            shows_file_config: false,
             config_state: None,
             is_upgrading: false,
             viewed_command: None,

@@ -126,7 +126,7 @@ fn contents(model: &Model) -> Screen {
         _ if model.question() == Some(Question::Leave) => questions::screen(model, &Question::Leave),
         PageName::Settings => return settings::screen(model),
         PageName::Databases => databases::screen(model),
-        PageName::Websites if offline::config(model).is_some() => offline::screen(model),
+        PageName::Websites if model.shows_file_config && model.stopped_config().is_some() => offline::screen(model),
         _ if !shows_contents(model) => Screen {
             body: Body::Message(states::without_server(model)),
             ..Screen::default()

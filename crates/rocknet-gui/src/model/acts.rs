@@ -28,7 +28,8 @@ impl Model {
             return Vec::new();
         }
         if !self.permits(&act) {
-            self.complain(self.not_permitted());
+            // The notice above the page says more.
+            self.complain(self.words().denied_title.to_owned());
             return Vec::new();
         }
         match act {
@@ -131,8 +132,13 @@ impl Model {
                 _ => self.submit(),
             },
             Act::Cancel if self.refused_undo.take().is_some() => Vec::new(),
+            Act::ShowFileConfig => {
+                self.shows_file_config = true;
+                Vec::new()
+            }
             Act::Cancel => {
                 self.draft = None;
+                self.shows_file_config = false;
                 self.viewed_command = None;
                 self.opened_change = None;
                 match self.page {
@@ -245,6 +251,7 @@ impl Model {
         self.refused_undo = None;
         self.chooser = None;
         self.viewed_command = None;
+        self.shows_file_config = false;
         self.leaving = None;
         self.page = page;
         let watched = Model::service_queries(page).first().copied();

@@ -2,7 +2,8 @@
 
 use rocknet_control::config::ConfigState;
 
-use super::Model;
+use super::{Link, Model};
+use crate::job::{Absence, FileConfig};
 
 impl Model {
     /// Takes the comparison of the files with what the server has loaded. New websites join the list.
@@ -12,6 +13,16 @@ impl Model {
             self.collect_facts();
         }
         self.config_state = state;
+    }
+
+    /// Returns the configuration of a server that is stopped; `None` if it is not known, or has neither websites nor
+    /// errors.
+    pub fn stopped_config(&self) -> Option<&FileConfig> {
+        let is_stopped = matches!(self.link, Link::Absent(Absence::Stopped(true)));
+        let config = self.file_config.as_ref()?;
+        let has_contents = !config.sites.is_empty() || config.findings.iter().any(|finding| finding.is_error);
+        let is_hidden = self.is_elsewhere() || self.ways.closed_server().is_some();
+        (is_stopped && has_contents && !is_hidden).then_some(config)
     }
 
     /// Returns the comparison of the files with what the server has loaded, if they differ.

@@ -140,6 +140,7 @@ impl Model {
         self.ending = None;
         self.permission = None;
         self.config_state = None;
+        self.shows_file_config = false;
         self.checks = Fetched::Missing;
         self.certificates = Fetched::Missing;
         self.history = Fetched::Missing;

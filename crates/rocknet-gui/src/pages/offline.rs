@@ -2,24 +2,15 @@
 
 use super::states;
 use crate::act::Act;
-use crate::job::{Absence, FileConfig, FileFinding, FileSite};
-use crate::model::{Link, Model, kind_label};
+use crate::job::{FileFinding, FileSite};
+use crate::model::{Model, kind_label};
 use crate::screen::{Banner, Body, Button, Cell, Column, FilterBox, Mark, Screen, Style, Table, TableRow};
 use crate::words::{Words, fill};
 
-/// Returns the configuration that the page shows; `None` if the page has a message instead.
-pub fn config(model: &Model) -> Option<&FileConfig> {
-    let is_stopped = matches!(model.link, Link::Absent(Absence::Stopped(true)));
-    let config = model.file_config.as_ref()?;
-    let has_contents = !config.sites.is_empty() || config.findings.iter().any(|finding| finding.is_error);
-    let is_hidden = model.is_elsewhere() || model.ending.is_some() || model.ways.closed_server().is_some();
-    (is_stopped && has_contents && !is_hidden).then_some(config)
-}
-
-/// Returns the page.
+/// Returns the page with all websites.
 pub fn screen(model: &Model) -> Screen {
     let words = model.words();
-    let Some(config) = config(model) else {
+    let Some(config) = model.stopped_config() else {
         return Screen::default();
     };
     let errors = config.findings.iter().filter(|finding| finding.is_error);
@@ -39,6 +30,7 @@ pub fn screen(model: &Model) -> Screen {
         .collect();
     let mut actions = states::start_buttons(model, words.start_server);
     actions.push(Button::new(words.open_config, Act::OpenConfig).style(Style::Plain));
+    actions.push(Button::new(words.close, Act::Cancel));
     Screen {
         subtitle: fill(
             words.offline_list,
@@ -120,7 +112,7 @@ mod tests {
     use rocknet_control::SiteKind;
 
     use super::*;
-    use crate::job::{Job, Report};
+    use crate::job::{Absence, FileConfig, Job, Report};
     use crate::model::{Effect, Settings};
     use crate::pages;
 
@@ -156,6 +148,17 @@ mod tests {
             sites: vec![site("a.test"), site("b.test")],
             ..FileConfig::default()
         });
+        // The first lines are below the message, whose first button starts the server.
+        let Body::Message(message) = pages::screen(&model).body else {
+            panic!("no message")
+        };
+        assert_eq!(message.lines, ["a.test  /srv/a.test", "b.test  /srv/b.test"]);
+        assert_eq!(message.actions[0].act, Act::StartServer);
+        assert_eq!(
+            message.actions.last().map(|button| &button.act),
+            Some(&Act::ShowFileConfig)
+        );
+        model.act(Act::ShowFileConfig);
         assert_eq!(keys(&model), ["a.test", "b.test"]);
         let screen = pages::screen(&model);
         assert!(screen.subtitle.contains("/home/ann/rocknet.toml") && screen.banner.is_none());
@@ -175,13 +178,16 @@ mod tests {
         ] {
             assert_eq!(model.act(act.clone()), [], "{act:?}");
         }
+        model.act(Act::Cancel);
+        assert!(matches!(pages::screen(&model).body, Body::Message(_)));
+        model.act(Act::ShowFileConfig);
         model.report(Report::Starting);
         assert!(matches!(pages::screen(&model).body, Body::Message(_)));
     }
 
     #[test]
     fn errors_of_the_file_come_first() {
-        let model = stopped(FileConfig {
+        let mut model = stopped(FileConfig {
             sites: vec![site("a.test")],
             findings: vec![
                 FileFinding::default(),
@@ -194,6 +200,11 @@ mod tests {
             ],
             ..FileConfig::default()
         });
+        let Body::Message(message) = pages::screen(&model).body else {
+            panic!("no message")
+        };
+        assert_eq!(message.lines[0], "rocknet.toml:7: unknown key `rot`");
+        model.act(Act::ShowFileConfig);
         let screen = pages::screen(&model);
         assert!(screen.banner.unwrap().text.contains('1'));
         let Body::Table(table) = screen.body else {

@@ -1,11 +1,30 @@
 //! Messages in place of a page: no server, no access, a failed start, and lists that are loading or have failed.
 
 use crate::act::{Act, PageName};
-use crate::job::{Absence, StartFailure};
+use crate::job::{Absence, FileConfig, StartFailure};
 use crate::model::{Fetched, Link, Model, cause_text};
 use crate::screen::{Body, Button, Mark, Message, Style};
 use crate::ways::{Starter, UnitKind};
 use crate::words::{Words, fill};
+
+/// Maximum number of lines below the message of a stopped server.
+const MAX_LINES: usize = 5;
+
+/// Maximum number of errors among these lines.
+const MAX_ERRORS: usize = 3;
+
+/// Returns the first errors and websites of the configuration, as lines below the message of a stopped server.
+fn config_lines(config: &FileConfig) -> Vec<String> {
+    let errors = config.findings.iter().filter(|finding| finding.is_error);
+    let errors = errors
+        .take(MAX_ERRORS)
+        .map(|error| format!("{}: {}", error.place, error.message));
+    let sites = config.sites.iter().map(|site| match &site.root {
+        Some(root) => format!("{}  {}", site.name, root.display()),
+        None => site.name.clone(),
+    });
+    errors.chain(sites).take(MAX_LINES).collect()
+}
 
 /// Returns the message of every page that needs a server, while the server is absent.
 pub fn without_server(model: &Model) -> Message {
@@ -16,6 +35,7 @@ pub fn without_server(model: &Model) -> Message {
         text: if model.may_ask() { words.may_ask } else { "" }.to_owned(),
         ..Message::default()
     };
+    let listed = model.stopped_config().filter(|_| model.page == PageName::Websites);
     match &model.link {
         Link::Connecting | Link::Online(_) => busy(words.connecting_title),
         Link::Starting => busy(words.starting_title),
@@ -52,8 +72,15 @@ pub fn without_server(model: &Model) -> Message {
                 };
                 format!("{text} {service}").trim_end().to_owned()
             },
-            actions: start_buttons(model, words.start_server),
-            ..Message::default()
+            lines: listed.map_or(Vec::new(), config_lines),
+            actions: {
+                let mut actions = start_buttons(model, words.start_server);
+                actions.extend(listed.map(|config| {
+                    let count = config.sites.len().to_string();
+                    Button::new(fill(words.show_websites, &[&count]), Act::ShowFileConfig)
+                }));
+                actions
+            },
         },
         Link::Absent(Absence::NoAccess(socket)) => Message {
             mark: Mark::Bad,

@@ -73,8 +73,7 @@ table! {
         "Das Token dieser Verbindung erlaubt nur zu lesen, was nicht geheim ist. Trage in den Einstellungen das volle Token ein.";
     denied_change = "It only permits to read. Enter the full token in the settings.",
         "Es erlaubt nur zu lesen. Trage in den Einstellungen das volle Token ein.";
-    reading_token = "This token may only read, so buttons that change something are off.",
-        "Dieses Token darf nur lesen, daher sind Knöpfe, die etwas ändern, aus.";
+    reading_token = "This token may only read.", "Dieses Token darf nur lesen.";
     ended_title = "The server has ended unexpectedly", "Der Server hat sich unerwartet beendet";
     ended_code = "It ended with the exit code {0}.",
         "Er endete mit dem Code {0}.";
@@ -154,6 +153,7 @@ table! {
     served = "Served", "Aktiv";
     disabled = "Disabled", "Deaktiviert";
     fault = "Fault", "Fehler";
+    show_websites = "Show websites ({0})", "Websites zeigen ({0})";
     offline_list = "{0} websites in {1}, which the server serves once it is started",
         "{0} Websites in {1}, die der Server nach dem Start ausliefert";
     offline_errors = "The configuration has {0} errors. The first lines of the list name them.",

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rocknet_control::config::{Change, Checked, ConfigText, Finding};
+use rocknet_control::api::Permission;
+use rocknet_control::config::{Change, Checked, ConfigState, ConfigText, Finding};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::logs::{LogEvent, LogKind};
 use rocknet_control::site_form::{FieldInput as KeyInput, SiteField, SiteForm};
 use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status, UpstreamSummary};
 use rocknet_gui::act::{Act, FieldId, PageName};
 use rocknet_gui::job::{
-    Absence, DatabaseReport, FolderTrouble, Listing, PhpReport, Poll, Report, StartFailure, UpstreamReport,
+    Absence, DatabaseReport, FileConfig, FileFinding, FileSite, FolderTrouble, Listing, PhpReport, Poll, Report,
+    StartFailure, UpstreamReport,
 };
 use rocknet_gui::model::{Fetched, Model, Question, Settings};
 
@@ -66,7 +68,21 @@ pub fn states() -> Vec<(&'static str, Model)> {
     lost.report(Report::Absent(Absence::Failed("no reply".to_owned())));
     let mut told = online(3, Some("rocknet.toml:3:1: unknown key"));
     told.report(Report::Failed("something @ failed\nwith details".to_owned()));
+    let mut edited = online(3, None);
+    edited.report(Report::Polled(Box::new(Poll {
+        config: Some(ConfigState {
+            file: "/etc/rocknet/rocknet.toml".into(),
+            added: vec!["by-hand.localhost".to_owned()],
+            ..ConfigState::default()
+        }),
+        ..Poll::default()
+    })));
+    let mut reading = online(3, None);
+    reading.report(Report::Permission(Permission::Read));
     vec![
+        ("edited by hand", edited),
+        ("reading token", reading),
+        ("stopped with websites", stopped()),
         ("connecting", Model::new(Settings::default())),
         ("first start", absent(Absence::Stopped(false))),
         ("stopped", absent(Absence::Stopped(true))),
@@ -80,6 +96,31 @@ pub fn states() -> Vec<(&'static str, Model)> {
         ("no websites", online(0, None)),
         ("500 websites", online(500, None)),
     ]
+}
+
+/// Returns a model of a stopped server, with the websites and the errors of its file.
+fn stopped() -> Model {
+    let mut model = Model::new(Settings::default());
+    model.report(Report::Absent(Absence::Stopped(true)));
+    let site = |number: usize| FileSite {
+        name: format!("site-{number}.localhost"),
+        root: Some("/srv/websites".into()),
+        kind: SiteKind::Files,
+        is_disabled: number == 3,
+        ..FileSite::default()
+    };
+    let error = FileFinding {
+        is_error: true,
+        place: "rocknet.toml:7".to_owned(),
+        message: "unknown key `rot` in [site.\"site-1.localhost\"]".to_owned(),
+        help: "did you mean `root`?".to_owned(),
+    };
+    model.report(Report::FileConfig(Box::new(FileConfig {
+        file: "/home/me/.config/rocknet/rocknet.toml".into(),
+        sites: (0..40).map(site).collect(),
+        findings: vec![error],
+    })));
+    model
 }
 
 /// Sends the lists that a page waits for.
@@ -174,6 +215,19 @@ pub fn edit(model: &mut Model, mut draw: impl FnMut(&Model, &str)) {
     model.act(Act::Cancel);
     draw(model, "question");
     model.act(Act::Discard);
+    model.act(Act::Show(PageName::Server));
+    model.act(Act::EditServer);
+    let server = SiteForm {
+        name: String::new(),
+        ..form()
+    };
+    model.report(Report::SiteForm(String::new(), Ok(Box::new(server))));
+    draw(model, "form of the server");
+    model.act(Act::Cancel);
+    model.act(Act::Show(PageName::CheckUp));
+    model.viewed_command = Some("rocknet check --config /etc/rocknet/rocknet.toml".to_owned());
+    draw(model, "command of a server elsewhere");
+    model.act(Act::Show(PageName::Websites));
     model.act(Act::EditText);
     let text = ConfigText {
         file: "/etc/rocknet/rocknet.toml".into(),
