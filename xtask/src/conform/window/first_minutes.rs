@@ -86,7 +86,7 @@ fn add_website(desk: &Desk<'_>, account: &Account) -> Result<String, Failure> {
 
 /// Lets the browsers of the account trust the certificate, by the button beside the check.
 fn trust(desk: &Desk<'_>, account: &Account) -> Result<(), Failure> {
-    desk.wait_for_text("Not trusted yet: Chromium")?;
+    desk.wait_for_text("Chromium: not yet")?;
     // The focus is at the button below the checks, which opens the website.
     desk.press(&["shift+Tab", "Return"])?;
     desk.wait_for_text("Browsers trust the certificate")?;
