@@ -173,6 +173,8 @@ pub struct StartFailure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Inspection {
     pub exists: bool,
+    /// True if the folder was not looked into, because earlier ones do not reply.
+    pub is_slow: bool,
     /// True for a file in place of a folder.
     pub is_file: bool,
     pub readable: bool,

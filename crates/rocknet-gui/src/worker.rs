@@ -11,6 +11,7 @@ mod ending;
 mod file_config;
 mod folder_list;
 mod folders;
+mod inspections;
 mod launch;
 mod link;
 mod log_stream;
@@ -222,8 +223,10 @@ impl Worker {
             Job::FindWays => self.refresh_ways(),
             Job::QueryDesktop => self.query_desktop(),
             Job::Inspect(folder) => {
-                let inspection = folders::inspect(&folder);
-                (self.report)(Report::Inspected(folder, inspection));
+                let late = self.services.ended();
+                if let Some(inspection) = self.services.inspections.begin(&folder, late, folders::inspect) {
+                    (self.report)(Report::Inspected(folder, inspection));
+                }
             }
             Job::ListFolder(folder) => {
                 let listing = folder_list::list(&folder);

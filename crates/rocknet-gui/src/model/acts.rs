@@ -360,6 +360,11 @@ impl Model {
             draft.checking = None;
             return Vec::new();
         }
+        // One check is in progress at a time, so fast typing does not fill the queue.
+        if draft.checking.is_some() {
+            draft.is_outdated = true;
+            return Vec::new();
+        }
         self.last_check += 1;
         draft.checking = Some(self.last_check);
         vec![Effect::Job(Job::Check(self.last_check, draft.edits()))]

@@ -95,6 +95,8 @@ pub struct Draft {
     pub servers: Vec<String>,
     /// Number of the check in progress.
     pub checking: Option<u64>,
+    /// True if the draft has changed since the check in progress began.
+    pub is_outdated: bool,
     /// Result of the last check.
     pub checked: Option<Result<Checked, ApiError>>,
     /// Error of saving.

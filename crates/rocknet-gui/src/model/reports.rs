@@ -77,6 +77,9 @@ impl Model {
             Report::Checked(number, result) => {
                 if let Some(draft) = self.draft.as_mut().filter(|draft| draft.checking == Some(number)) {
                     draft.checking = None;
+                    if std::mem::take(&mut draft.is_outdated) {
+                        return self.check_draft();
+                    }
                     draft.checked = Some(result);
                     return Vec::new();
                 }

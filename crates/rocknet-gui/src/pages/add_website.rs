@@ -68,6 +68,7 @@ fn folder(words: &Words, draft: &Draft) -> Field {
         _ if draft.folder.trim().is_empty() => words.fill_in.to_owned(),
         _ if draft.is_elsewhere && !draft.folder.trim().starts_with('/') => words.not_a_path.to_owned(),
         _ if draft.folder.contains('\u{fffd}') => words.folder_not_utf8.to_owned(),
+        Some(inspection) if inspection.is_slow => words.folder_is_slow.to_owned(),
         Some(inspection) if inspection.is_file => words.is_a_file.to_owned(),
         Some(inspection) if !inspection.exists && draft.folder.ends_with(' ') => words.folder_ends_in_space.to_owned(),
         Some(inspection) if !inspection.exists => words.not_a_folder.to_owned(),
@@ -239,6 +240,10 @@ fn checks(model: &Model, draft: &Draft) -> Vec<Check> {
         } else {
             check(Mark::Good, words.check_start.to_owned(), None);
         }
+    }
+    let is_path = draft.folder.trim().starts_with('/');
+    if draft.kind != WebsiteKind::Proxy && !draft.is_elsewhere && is_path && draft.inspection.is_none() {
+        check(Mark::Busy, words.check_folder_busy.to_owned(), None);
     }
     if !draft.name.is_empty() && model.websites.find(&draft.name).is_none() {
         check(Mark::Good, words.check_name.to_owned(), None);

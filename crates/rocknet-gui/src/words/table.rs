@@ -317,6 +317,8 @@ table! {
     done = "Done", "Fertig";
     open_in_browser = "Open in browser", "Im Browser öffnen";
     fill_in = "Fill in this field.", "Fülle dieses Feld aus.";
+    folder_is_slow = "This folder does not reply. A folder of a network needs its server.",
+        "Dieser Ordner antwortet nicht. Ein Ordner eines Netzes braucht seinen Server.";
     folder_not_utf8 = "The name of this folder is not text in UTF-8, so no configuration can name it. Rename the folder.",
         "Der Name dieses Ordners ist kein Text in UTF-8, daher kann ihn keine Konfiguration nennen. Benenne den Ordner um.";
     folder_ends_in_space = "There is no such folder. Spaces at the end of a name are left out: rename a folder that has them.",
@@ -330,6 +332,7 @@ table! {
     name_taken = "There is a website with this name already.", "Es gibt schon eine Website mit diesem Namen.";
     use_this = "Use {0}", "{0} verwenden";
     check_folder = "The folder exists and can be read", "Der Ordner ist vorhanden und lesbar";
+    check_folder_busy = "Looking into the folder", "Der Ordner wird angesehen";
     check_name = "The name is free", "Der Name ist frei";
     check_config = "The server accepts these settings", "Der Server nimmt diese Einstellungen an";
     check_config_busy = "The server checks these settings", "Der Server prüft diese Einstellungen";

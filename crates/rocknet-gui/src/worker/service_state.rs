@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use super::inspections::Inspections;
 use super::machine::Machine;
 use super::services::UsesQuery;
 use crate::job::{Query, Report, SiteUse};
@@ -13,13 +14,15 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// State of the worker that concerns services.
 pub struct ServiceState {
     pub machine: Machine,
+    pub inspections: Inspections,
     /// Query that is repeated, and the time of the next one.
     watched: Option<(Query, Instant)>,
     /// Query of the websites that use PHP and other servers, while it is carried out.
     pub uses: Option<UsesQuery>,
     /// Last result of `uses`, with the process id and the number of reloads of the server at that time.
     pub known_uses: Option<((u32, u64), Vec<SiteUse>)>,
-    /// Reports of threads that wait for a program, such as `systemctl` while the user types a password.
+    /// Reports of threads that wait for a program, such as `systemctl` while the user types a password, or for a
+    /// folder.
     ended: (Sender<Report>, Receiver<Report>),
 }
 
@@ -27,6 +30,7 @@ impl Default for ServiceState {
     fn default() -> ServiceState {
         ServiceState {
             machine: Machine::default(),
+            inspections: Inspections::default(),
             watched: None,
             uses: None,
             known_uses: None,

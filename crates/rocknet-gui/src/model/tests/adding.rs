@@ -96,3 +96,22 @@ fn a_website_without_a_url_is_not_opened() {
     };
     assert_eq!(model.report(Report::Visited(visit)), []);
 }
+
+#[test]
+fn a_folder_that_is_looked_into_is_shown_as_such() {
+    let mut model = online(&[]);
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Folder, "/net/shop".to_owned()));
+    let shown = |model: &Model| match crate::pages::screen(model).body {
+        crate::screen::Body::Form(form) => (form.checks, form.fields[0].problem.clone()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(shown(&model).0[0].text, model.words().check_folder_busy);
+    model.act(Act::LeaveField(FieldId::Folder));
+    let slow = Inspection {
+        is_slow: true,
+        ..Inspection::default()
+    };
+    model.report(Report::Inspected("/net/shop".into(), slow));
+    assert_eq!(shown(&model).1, model.words().folder_is_slow);
+}

@@ -163,17 +163,14 @@ fn https_is_on_unless_it_is_switched_off() {
         let field = fields.into_iter().find(|field| field.id == FieldId::Https).unwrap();
         (field.text, field.help)
     };
-    let edits = |effects: Vec<Effect>| match &effects[..] {
-        [Effect::Job(Job::Check(_, edits))] => edits.edits.len(),
-        other => panic!("{other:?}"),
-    };
+    let edits = |model: &Model| model.draft.as_ref().unwrap().edits().edits.len();
     let words = model.words();
     assert_eq!(https(&model), ("true".to_owned(), words.https_local.to_owned()));
-    let named = model.act(Act::SetField(FieldId::Name, "www.example.com".to_owned()));
-    assert_eq!((https(&model).1.as_str(), edits(named)), (words.https_public, 1));
-    let plain = model.act(Act::SetField(FieldId::Https, "false".to_owned()));
+    model.act(Act::SetField(FieldId::Name, "www.example.com".to_owned()));
+    assert_eq!((https(&model).1.as_str(), edits(&model)), (words.https_public, 1));
+    model.act(Act::SetField(FieldId::Https, "false".to_owned()));
     assert_eq!(https(&model), ("false".to_owned(), words.https_off.to_owned()));
-    assert_eq!(edits(plain), 2);
+    assert_eq!(edits(&model), 2);
     // In development, every name has a certificate of the machine.
     model.act(Act::SetField(FieldId::Https, "true".to_owned()));
     model.status.as_mut().unwrap().mode = rocknet_control::Mode::Dev;
