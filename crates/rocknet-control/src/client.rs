@@ -160,8 +160,8 @@ impl Client {
     }
 
     /// Sends a request whose reply is a stream of server-sent events, and passes the data of each event to `take` until
-    /// the stream ends. Fails with a timeout if nothing arrives for a minute: the server sends a comment every 15 seconds,
-    /// so a connection without bytes is dead.
+    /// the stream ends. Fails with a timeout if nothing arrives for a minute: the server sends a comment every 15
+    /// seconds, so a connection without bytes is dead.
     ///
     /// # Errors
     ///

@@ -172,6 +172,8 @@ pub enum Act {
     /// Starts a server in the usual way.
     StartServer,
     StartBy(Starter),
+    /// Replaces the first port by the second in the configuration, and starts the server.
+    StartAt(u16, u16),
     /// Connects to the server again, after a failure.
     ConnectAgain,
     StopServer,

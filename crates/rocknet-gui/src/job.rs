@@ -73,6 +73,8 @@ pub enum Job {
     UseServer(Elsewhere),
     /// Starts a server, and connects to it.
     Start(Starter),
+    /// Replaces the first port by the second in the configuration, and starts the server as a program.
+    StartAt(u16, u16),
     Stop,
     /// Stops the server, and starts it again.
     Restart,
@@ -167,6 +169,8 @@ pub struct StartFailure {
     pub reason: String,
     /// Last lines of its output.
     pub lines: Vec<String>,
+    /// Port that another program holds, and a free port that the configuration can use in its place.
+    pub port: Option<(u16, u16)>,
 }
 
 /// Contents of a folder that identify the kind of a website.

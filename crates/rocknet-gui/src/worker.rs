@@ -19,6 +19,7 @@ mod machine;
 mod options;
 mod place_file;
 mod place_jobs;
+mod ports;
 mod programs;
 mod server_state;
 mod service_jobs;
@@ -178,6 +179,7 @@ impl Worker {
             Job::Connect => self.connect_again(),
             Job::UseServer(place) => self.use_server(&place),
             Job::Start(starter) => self.start(starter),
+            Job::StartAt(from, to) => self.start_at(from, to),
             Job::Stop => drop(self.stop()),
             Job::Restart => self.restart(),
             Job::Upgrade => self.upgrade(),

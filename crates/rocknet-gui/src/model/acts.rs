@@ -57,9 +57,13 @@ impl Model {
                 Vec::new()
             }
             Act::ConnectAgain => self.connect_again(),
-            Act::StartServer | Act::StartBy(_) if self.is_elsewhere() => self.connect_again(),
+            Act::StartServer | Act::StartBy(_) | Act::StartAt(..) if self.is_elsewhere() => self.connect_again(),
             Act::StartServer => self.start(self.starter()),
             Act::StartBy(starter) => self.start(starter),
+            Act::StartAt(from, to) => {
+                self.start(Starter::Program);
+                vec![Effect::Job(Job::StartAt(from, to))]
+            }
             Act::StopServer if self.link.is_online() => self.stop(Job::Stop),
             // Otherwise, this program could not start the server again.
             Act::RestartServer if self.can_restart() => self.stop(Job::Restart),

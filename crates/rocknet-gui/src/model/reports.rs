@@ -34,7 +34,7 @@ impl Model {
                 if self.link == Link::Starting {
                     self.link = Link::StartFailed(StartFailure {
                         reason,
-                        lines: Vec::new(),
+                        ..StartFailure::default()
                     });
                 } else {
                     self.complain(reason);

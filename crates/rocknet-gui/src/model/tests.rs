@@ -255,6 +255,7 @@ fn a_failed_start_stays_visible() {
     let failure = StartFailure {
         reason: "port 8080 is in use".to_owned(),
         lines: Vec::new(),
+        port: None,
     };
     model.report(Report::StartFailed(failure.clone()));
     model.report(Report::Absent(Absence::Stopped(true)));

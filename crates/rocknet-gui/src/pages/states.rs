@@ -121,7 +121,7 @@ pub fn without_server(model: &Model) -> Message {
             ..failed(words, error)
         },
         Link::Absent(Absence::Failed(error)) => failed(words, error),
-        Link::StartFailed(StartFailure { reason, lines }) => Message {
+        Link::StartFailed(StartFailure { reason, lines, port }) => Message {
             mark: Mark::Bad,
             title: words.start_failed_title.to_owned(),
             text: match reason.is_empty() {
@@ -129,7 +129,7 @@ pub fn without_server(model: &Model) -> Message {
                 false => reason.clone(),
             },
             lines: lines.clone(),
-            actions: with_copy(words, start_buttons(model, words.try_again)),
+            actions: with_copy(words, with_port(model, *port)),
         },
     }
 }
@@ -150,6 +150,20 @@ fn ended(model: &Model) -> Message {
         lines: ending.lines,
         actions,
     }
+}
+
+/// Returns the buttons after a failed start. `port`: port that another program holds, and the port in its place.
+fn with_port(model: &Model, port: Option<(u16, u16)>) -> Vec<Button> {
+    let words = model.words();
+    let mut others = start_buttons(model, words.try_again);
+    let Some((taken, free)) = port else {
+        return others;
+    };
+    others.iter_mut().for_each(|button| button.style = Style::Plain);
+    let label = fill(words.use_port, &[&free.to_string()]);
+    let mut buttons = vec![Button::new(&label, Act::StartAt(taken, free)).style(Style::Primary)];
+    buttons.append(&mut others);
+    buttons
 }
 
 fn with_copy(words: &Words, mut actions: Vec<Button>) -> Vec<Button> {

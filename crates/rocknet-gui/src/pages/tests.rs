@@ -75,6 +75,7 @@ fn every_page_has_contents_in_every_state_and_language() {
     failed.report(Report::StartFailed(StartFailure {
         reason: "port".to_owned(),
         lines: vec!["line".to_owned()],
+        port: Some((8080, 8081)),
     }));
     let absent = |absence| {
         let mut model = model();
@@ -156,6 +157,28 @@ fn buttons_of_websites_need_a_selected_one() {
     model.report(Report::Absent(Absence::Failed("x".to_owned())));
     assert_eq!(enabled(&model), []);
     assert!(screen(&model).banner.is_some());
+}
+
+#[test]
+fn a_free_port_is_offered_in_place_of_a_taken_one() {
+    let mut model = model();
+    let failed = |port| {
+        Report::StartFailed(StartFailure {
+            reason: "port 8080 is in use by nginx (pid 7)".to_owned(),
+            port,
+            ..StartFailure::default()
+        })
+    };
+    model.report(failed(None));
+    assert_eq!(message(&model).actions[0].act, Act::StartServer);
+    model.report(failed(Some((8080, 8081))));
+    let first = message(&model).actions.remove(0);
+    assert_eq!(
+        (&*first.label, first.act.clone()),
+        ("Use port 8081", Act::StartAt(8080, 8081))
+    );
+    assert_eq!(model.act(first.act), [Effect::Job(Job::StartAt(8080, 8081))]);
+    assert_eq!(model.link, Link::Starting);
 }
 
 #[test]

@@ -74,6 +74,7 @@ table! {
     denied_change = "It only permits to read. Enter the full token in the settings.",
         "Es erlaubt nur zu lesen. Trage in den Einstellungen das volle Token ein.";
     reading_token = "This token may only read.", "Dieses Token darf nur lesen.";
+    use_port = "Use port {0}", "Port {0} verwenden";
     ended_title = "The server has ended unexpectedly", "Der Server hat sich unerwartet beendet";
     ended_code = "It ended with the exit code {0}.",
         "Er endete mit dem Code {0}.";

@@ -82,6 +82,18 @@ impl Worker {
         }
     }
 
+    /// Starts the server with another port in the configuration of the user.
+    pub(super) fn start_at(&mut self, from: u16, to: u16) {
+        // While a server runs, the configuration is changed by requests only.
+        if self.server.is_some() {
+            return;
+        }
+        match self.launcher.move_port(&self.places, from, to) {
+            Ok(()) => self.start(Starter::Program),
+            Err(failure) => (self.report)(Report::StartFailed(failure)),
+        }
+    }
+
     /// Stops the server, and waits until it has ended. Returns false if it goes on, which is reported.
     pub(super) fn stop(&mut self) -> bool {
         self.refresh_ways();
@@ -144,7 +156,7 @@ impl Worker {
                 let error = "the server was started elsewhere, with another configuration".to_owned();
                 self.stay(UnitFailure::Failed(StartFailure {
                     reason: error,
-                    lines: Vec::new(),
+                    ..StartFailure::default()
                 }));
             }
         }

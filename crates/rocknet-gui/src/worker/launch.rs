@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use rocknet_config::edit::{self, Editor};
 use super::connection::Places;
 use super::folders;
 use super::options::Options;
+use super::ports;
 use crate::job::{EndingCause, StartFailure};
 
 /// Maximum time until a started server replies. Certificates are created at the first start.
@@ -28,9 +28,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Port of the first page, unless another program holds it.
 const FIRST_PORT: u16 = 8080;
-
-/// Maximum number of ports that are tried for the first page.
-const MAX_PORTS: u16 = 50;
 
 /// Number of lines of the output that a failure shows.
 pub const LINES_SHOWN: usize = 5;
@@ -86,8 +83,8 @@ impl Launcher {
         self.program.as_deref()
     }
 
-    /// Shortens the output of the server that uses a configuration, if it is long. Another account may own the file; then
-    /// it stays as it is.
+    /// Shortens the output of the server that uses a configuration, if it is long. A file of another account stays as
+    /// it is.
     pub fn bound_output(&self, config: &Path) {
         let _ = bound(&output_path(config));
     }
@@ -137,7 +134,7 @@ impl Launcher {
     pub fn start(&mut self, places: &Places) -> Result<Option<MovedPort>, StartFailure> {
         let failure = |reason: String| StartFailure {
             reason,
-            lines: Vec::new(),
+            ..StartFailure::default()
         };
         let Some(program) = self.program.clone() else {
             return Err(StartFailure::default());
@@ -157,9 +154,9 @@ impl Launcher {
                 Ok(()) => return Ok(moved),
                 Err(failure) => {
                     let Some(holder) = holder_of(&failure, port).filter(|_| is_first) else {
-                        return Err(failure);
+                        return Err(with_port(failure, &config));
                     };
-                    let Some(free) = next_free(port) else {
+                    let Some(free) = ports::next_free(port) else {
                         return Err(failure);
                     };
                     if move_first_page(&config, port, free).is_err() {
@@ -173,11 +170,27 @@ impl Launcher {
         }
     }
 
+    /// Replaces a port in the configuration of the user.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file does not use the port any more, or cannot be written.
+    pub fn move_port(&self, places: &Places, from: u16, to: u16) -> Result<(), StartFailure> {
+        let config = places.config().unwrap_or_default();
+        let moved = ports::moved(&config, from, to).ok_or(io::ErrorKind::InvalidData.into());
+        moved
+            .and_then(|text| replace(&config, &text))
+            .map_err(|error: io::Error| StartFailure {
+                reason: format!("{}: {error}", config.display()),
+                ..StartFailure::default()
+            })
+    }
+
     /// Starts the program, and waits until it replies or has ended.
     fn attempt(&mut self, program: &Path, config: &Path, places: &Places) -> Result<(), StartFailure> {
         let (mut output, path) = output_file(config).map_err(|error| StartFailure {
             reason: error.to_string(),
-            lines: Vec::new(),
+            ..StartFailure::default()
         })?;
         let failure = |reason: String| failure_of(reason, tail(&path).lines().map(str::to_owned).collect());
         let spawned = output.flush().and_then(|()| output.try_clone()).and_then(|errors| {
@@ -222,7 +235,7 @@ impl Launcher {
             if Instant::now() >= deadline {
                 return Err(StartFailure {
                     reason: "the server does not reply".to_owned(),
-                    lines: Vec::new(),
+                    ..StartFailure::default()
                 });
             }
             thread::sleep(PAUSE);
@@ -257,6 +270,7 @@ fn failure_of(reason: String, lines: Vec<String>) -> StartFailure {
             false => reason,
         },
         lines: lines.into_iter().skip(start).take(LINES_SHOWN).collect(),
+        port: None,
     }
 }
 
@@ -274,12 +288,21 @@ fn holder_of(failure: &StartFailure, port: u16) -> Option<String> {
     Some(named.unwrap_or("another program").to_owned())
 }
 
-/// Returns the next port that no other program holds.
-fn next_free(port: u16) -> Option<u16> {
-    (port + 1..port + MAX_PORTS).find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+/// Adds a free port to a failure whose cause is a port of the configuration that another program holds.
+fn with_port(failure: StartFailure, config: &Path) -> StartFailure {
+    let offer = || {
+        let taken = ports::taken(&failure.reason)?;
+        let free = ports::next_free(taken)?;
+        ports::moved(config, taken, free).map(|_| (taken, free))
+    };
+    StartFailure {
+        port: offer(),
+        ..failure
+    }
 }
 
-/// Returns true if there is no such file. A link to a missing file, such as one on a disk that is not mounted, is a file.
+/// Returns true if there is no such file. A link to a missing file, such as one on a disk that is not mounted, counts
+/// as a file.
 ///
 /// # Errors
 ///
@@ -317,8 +340,8 @@ fn move_first_page(config: &Path, from: u16, to: u16) -> io::Result<()> {
     replace(config, &editor.to_string())
 }
 
-/// Replaces a file as a whole: a crash leaves the old text or the new one. Of a symbolic link, such as one to a folder of
-/// settings under version control, the target is replaced.
+/// Replaces a file as a whole: a crash leaves the old text or the new one. Of a symbolic link, such as one to a folder
+/// of settings under version control, the target is replaced.
 pub fn replace(file: &Path, text: &str) -> io::Result<()> {
     let target = match fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink()) {
         true => fs::canonicalize(file)?,

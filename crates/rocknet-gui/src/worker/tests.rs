@@ -62,7 +62,7 @@ fn a_program_that_ends_at_once_fails_the_start_with_its_output() {
     };
     let expected = StartFailure {
         reason: "the program has ended".to_owned(),
-        lines: Vec::new(),
+        ..StartFailure::default()
     };
     assert_eq!(failure, expected);
 }

@@ -115,6 +115,7 @@ fn failures_say_what_to_do() {
                 "error: port 80 is in use".to_owned(),
                 "--unit rocknet.service --lines=5 --output=cat --no-pager --quiet".to_owned(),
             ],
+            port: None,
         }))
     );
 }

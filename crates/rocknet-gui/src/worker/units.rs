@@ -141,7 +141,13 @@ impl Systemd {
     ///
     /// Returns the reason, with the last lines of the journal.
     pub fn instruct(&self, kind: UnitKind, verb: UnitVerb) -> Result<(), UnitFailure> {
-        let failed = |reason: String, lines| UnitFailure::Failed(StartFailure { reason, lines });
+        let failed = |reason: String, lines| {
+            UnitFailure::Failed(StartFailure {
+                reason,
+                lines,
+                port: None,
+            })
+        };
         let output = self
             .systemctl(kind)
             .args([verb.name(), UNIT])

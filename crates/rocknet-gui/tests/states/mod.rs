@@ -63,6 +63,7 @@ pub fn states() -> Vec<(&'static str, Model)> {
     failed.report(Report::StartFailed(StartFailure {
         reason: "cannot start: port 8080 is in use by nginx (pid 7)".to_owned(),
         lines: vec!["a line".to_owned(); 5],
+        port: Some((8080, 8081)),
     }));
     let mut lost = online(3, None);
     lost.report(Report::Absent(Absence::Failed("no reply".to_owned())));

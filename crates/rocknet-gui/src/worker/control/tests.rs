@@ -50,3 +50,41 @@ fn a_server_that_still_completes_requests_is_reported() {
     assert!(worker.server.is_some());
     assert_eq!(reports.try_iter().last(), Some(Report::StillStopping(7)));
 }
+
+#[test]
+fn a_taken_port_of_an_old_configuration_is_replaced_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = held.local_addr().unwrap().port();
+    let config = folder.path().join("rocknet.toml");
+    std::fs::create_dir(folder.path().join("www")).unwrap();
+    let text = format!("# mine\n[server]\nmode = \"dev\"\n\n[site.\":{port}\"]\nroot = \"www\"\n");
+    std::fs::write(&config, &text).unwrap();
+    let refusal = format!("echo 'error: cannot start: port {port} is in use by nginx (pid 7)' >&2; exit 1");
+    crate::worker::fake_programs::script(folder.path(), "rocknet", &refusal);
+    let (sender, reports) = std::sync::mpsc::channel();
+    let options = crate::worker::Options {
+        socket: Some(folder.path().join("control.sock")),
+        config: Some(config.clone()),
+        program: Some(folder.path().join("rocknet")),
+        place: None,
+        search_path: Some(folder.path().into()),
+    };
+    let mut worker = Worker::new(options, move |report| drop(sender.send(report)));
+    worker.start(Starter::Program);
+    let Some(Report::StartFailed(failure)) = reports.try_iter().last() else {
+        panic!("no failure");
+    };
+    let (taken, free) = failure.port.unwrap();
+    assert!(taken == port && free > port);
+    // The file is changed only on request.
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), text);
+    worker.start_at(taken, free);
+    let new = std::fs::read_to_string(&config).unwrap();
+    assert_eq!(new, text.replace(&format!(":{port}"), &format!(":{free}")));
+    // The program of the test still names the old port, which the file no longer uses.
+    let Some(Report::StartFailed(failure)) = reports.try_iter().last() else {
+        panic!("no failure");
+    };
+    assert_eq!(failure.port, None);
+}
