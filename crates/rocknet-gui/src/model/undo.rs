@@ -5,19 +5,10 @@ use rocknet_control::config::{Saved, Undo};
 
 use super::draft::DraftStage;
 use super::forms::{CONFLICT, MISSING};
-use super::{Effect, Fetched, Model};
+use super::{Effect, Fetched, Model, RefusedUndo};
 use crate::act::PageName;
 use crate::job::Job;
 use crate::words::fill;
-
-/// Undo that the server has refused, because it would discard edits that are not in the history.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedUndo {
-    /// The same undo, which discards the edits.
-    undo: Undo,
-    /// The edits as a unified diff.
-    pub edits: String,
-}
 
 impl Model {
     /// Returns true if the last change of this window can be taken back.

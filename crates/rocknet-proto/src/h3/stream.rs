@@ -70,8 +70,8 @@ pub(super) struct RequestStream {
     /// True once the response has ended.
     pub response_ended: bool,
     pub priority: Priority,
-    /// True if PRIORITY_UPDATE has set the priority. It then replaces that in the Priority field, although it may arrive
-    /// first (RFC 9218 §7).
+    /// True if PRIORITY_UPDATE has set the priority. It then replaces that in the Priority field, although it may
+    /// arrive first (RFC 9218 §7).
     pub has_updated_priority: bool,
 }
 
