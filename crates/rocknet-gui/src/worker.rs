@@ -240,7 +240,10 @@ impl Worker {
             }
             Job::FindServers => {
                 let own = self.server.as_ref().map_or(&[][..], |server| &server.status.listeners);
-                (self.report)(Report::FoundServers(folders::development_servers(own)));
+                (self.report)(Report::FoundServers(folders::development_servers(
+                    own,
+                    &self.services.machine.local_servers(),
+                )));
             }
             Job::Visit(name) => {
                 let sites = self.server.as_ref().map_or(&[][..], |server| &server.sites);

@@ -1,6 +1,7 @@
 //! The website that was added: the visit to it, and its certificate.
 
-use super::{CertificateTrust, Effect, Model};
+use super::draft::DraftStage;
+use super::{CertificateTrust, Effect, Model, WebsiteKind};
 use crate::job::{Job, Query, Visit};
 
 impl Model {
@@ -37,8 +38,15 @@ impl Model {
         (is_wanted && !host.ends_with(".localhost")).then(|| format!("127.0.0.1 {host} # RockNet"))
     }
 
-    /// Returns the job that queries the certificate of the website that was added, until it is ready.
+    /// Returns the job that looks again for what the page waits for: a development server that is being started, or the
+    /// certificate of the website that was added.
     pub(super) fn watch_added(&self) -> Vec<Effect> {
+        let awaits_server = |draft: &super::Draft| {
+            draft.kind == WebsiteKind::Proxy && draft.stage == DraftStage::Filling && !draft.is_elsewhere
+        };
+        if self.draft.as_ref().is_some_and(awaits_server) {
+            return vec![Effect::Job(Job::FindServers)];
+        }
         let added = self.draft.as_ref().filter(|draft| draft.is_saved());
         let website = added.and_then(|draft| self.websites.find(&draft.name));
         match website.is_some_and(|website| website.facts.trust == CertificateTrust::Fault) {

@@ -115,7 +115,7 @@ impl Model {
             Report::Listed(folder, result) => return self.take_listing(&folder, result),
             Report::FolderCreated(folder, result) => return self.take_created(&folder, result),
             Report::FoundServers(servers) => {
-                if let Some(draft) = &mut self.draft {
+                if let Some(draft) = self.draft.as_mut().filter(|draft| draft.servers != servers) {
                     draft.find_servers(servers, &self.websites);
                     return self.check_draft();
                 }

@@ -1,10 +1,10 @@
 //! Folders of websites: their contents, start pages, and development servers that run beside them.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::job::Inspection;
 
@@ -13,9 +13,6 @@ const MAX_ENTRIES: usize = 10_000;
 
 /// Ports that development servers use by default: Node, Vite, Angular, Flask, Django and PHP, Astro, Hugo, Jekyll.
 const DEVELOPMENT_PORTS: [u16; 10] = [3000, 5173, 4200, 5000, 8000, 4321, 1313, 4000, 3001, 8888];
-
-/// Maximum time for a connection to one of these ports. On the same machine, a connection takes microseconds.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Finds out what kind of website a folder contains.
 pub fn inspect(folder: &Path) -> Inspection {
@@ -43,21 +40,16 @@ pub fn inspect(folder: &Path) -> Inspection {
     inspection
 }
 
-/// Returns the addresses of development servers that accept connections. `own`: addresses of the server itself.
-pub fn development_servers(own: &[String]) -> Vec<String> {
+/// Returns the addresses of development servers. `own`: addresses of the server itself. `listening`: ports of this
+/// computer at which programs listen, each with the address that leads to the program.
+pub fn development_servers(own: &[String], listening: &BTreeMap<u16, IpAddr>) -> Vec<String> {
     let is_own = |port: u16| {
         let ends = [format!(":{port}"), format!(":{port}/")];
         own.iter().any(|address| ends.iter().any(|end| address.ends_with(end)))
     };
-    DEVELOPMENT_PORTS
-        .into_iter()
-        .filter(|port| !is_own(*port))
-        .filter(|port| {
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-            TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok()
-        })
-        .map(|port| format!("http://127.0.0.1:{port}"))
-        .collect()
+    let ports = DEVELOPMENT_PORTS.into_iter().filter(|port| !is_own(*port));
+    let addresses = ports.filter_map(|port| Some(SocketAddr::new(*listening.get(&port)?, port)));
+    addresses.map(|address| format!("http://{address}")).collect()
 }
 
 /// Writes a start page into a folder that has none.
@@ -118,6 +110,18 @@ fn page(title: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn development_servers_are_those_at_known_ports() {
+        let v4 = IpAddr::from([127, 0, 0, 1]);
+        let v6 = IpAddr::from(std::net::Ipv6Addr::LOCALHOST);
+        let listening = BTreeMap::from([(3000, v4), (5173, v6), (8000, v4), (5432, v4)]);
+        let own = ["http://127.0.0.1:8000/".to_owned()];
+        assert_eq!(
+            development_servers(&own, &listening),
+            ["http://127.0.0.1:3000", "http://[::1]:5173"]
+        );
+    }
 
     #[test]
     fn kinds_are_recognised_by_their_files() {

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -54,6 +55,12 @@ impl Default for Machine {
         }
     }
 }
+
+/// Addresses in `/proc/net/tcp` that connections from this computer reach: all addresses, and 127.0.0.1.
+const LOCAL_V4: [&str; 2] = ["00000000", "0100007F"];
+
+/// The same for IPv6 in `/proc/net/tcp6`: all addresses, and `::1`.
+const LOCAL_V6: [&str; 2] = ["00000000000000000000000000000000", "00000000000000000000000001000000"];
 
 /// Unit of systemd.
 #[derive(Debug, PartialEq, Eq)]
@@ -233,6 +240,26 @@ impl Machine {
             ports.extend(text.lines().skip(1).filter_map(listening_port));
         }
         ports
+    }
+
+    /// Returns the TCP ports at which programs on this computer listen for connections from this computer, each with
+    /// the address that leads to the program: that of IPv4 if there is one.
+    pub fn local_servers(&self) -> BTreeMap<u16, IpAddr> {
+        let mut servers = BTreeMap::new();
+        let addresses = [
+            ("proc/net/tcp6", IpAddr::V6(Ipv6Addr::LOCALHOST), LOCAL_V6),
+            ("proc/net/tcp", IpAddr::V4(Ipv4Addr::LOCALHOST), LOCAL_V4),
+        ];
+        for (file, address, local) in addresses {
+            let text = fs::read_to_string(self.root.join(file)).unwrap_or_default();
+            let is_local = |line: &&str| {
+                let listens_at = line.split_whitespace().nth(1).and_then(|own| own.split(':').next());
+                listens_at.is_some_and(|own| local.contains(&own))
+            };
+            let ports = text.lines().skip(1).filter(is_local).filter_map(listening_port);
+            servers.extend(ports.map(|port| (port, address)));
+        }
+        servers
     }
 
     /// Returns the sockets of PostgreSQL by port.

@@ -115,3 +115,21 @@ fn a_folder_that_is_looked_into_is_shown_as_such() {
     model.report(Report::Inspected("/net/shop".into(), slow));
     assert_eq!(shown(&model).1, model.words().folder_is_slow);
 }
+
+#[test]
+fn a_development_server_that_is_started_later_is_found() {
+    let mut model = online(&[]);
+    model.act(Act::AddSite);
+    assert_eq!(model.report(polled(2, &[])), []);
+    model.act(Act::SetField(FieldId::Kind, "proxy".to_owned()));
+    assert_eq!(jobs(model.report(polled(3, &[]))), [Job::FindServers]);
+    let found = || Report::FoundServers(vec!["http://[::1]:5173".to_owned()]);
+    assert!(matches!(jobs(model.report(found()))[..], [Job::Check(..)]));
+    let draft = model.draft.as_ref().unwrap();
+    assert_eq!(
+        (draft.address.as_str(), draft.name.as_str()),
+        ("http://[::1]:5173", "app-5173.localhost")
+    );
+    // The same servers need no further check.
+    assert_eq!(model.report(found()), []);
+}

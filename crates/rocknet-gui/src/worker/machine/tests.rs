@@ -184,3 +184,29 @@ fn versions_of_php_are_those_of_its_programs() {
     );
     assert_eq!(machine.php_versions(), ["8.10", "8.2"]);
 }
+
+#[test]
+fn servers_of_this_computer_are_found_over_both_protocols() {
+    let line = |address: &str, state: &str| format!("   0: {address} 00000000:0000 {state} 00000000:00000000\n");
+    let any_v6 = "0".repeat(32);
+    let tcp = [
+        HEAD.to_owned(),
+        line("0100007F:0BB8", "0A"),
+        line("00000000:1F40", "0A"),
+        // A connection, and a server that listens at another address.
+        line("0100007F:1770", "01"),
+        line("0200A8C0:1771", "0A"),
+    ];
+    let tcp6 = [
+        HEAD.to_owned(),
+        line("00000000000000000000000001000000:1435", "0A"),
+        line(&format!("{any_v6}:1F40"), "0A"),
+    ];
+    let (_folder, machine) = machine(
+        &[("proc/net/tcp", &tcp.concat()), ("proc/net/tcp6", &tcp6.concat())],
+        "",
+    );
+    let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let expected = [(3000, v4), (5173, IpAddr::V6(Ipv6Addr::LOCALHOST)), (8000, v4)];
+    assert_eq!(machine.local_servers(), BTreeMap::from(expected));
+}
