@@ -102,6 +102,8 @@ pub enum Job {
     WatchTraffic(bool),
     /// Follows the logs from now on.
     FollowLogs,
+    /// Ends following the logs.
+    UnfollowLogs,
     /// Looks for ways to start and stop a server.
     FindWays,
     /// Queries whether the desktop prefers dark or light windows.

@@ -13,6 +13,7 @@ mod draft;
 mod drops;
 mod edits;
 mod ending;
+mod entering;
 mod fetched;
 mod forms;
 mod links;
@@ -302,7 +303,7 @@ impl Model {
 
     /// Returns the job that fills the page, if it shows a list that is queried.
     fn query(&mut self) -> Vec<Effect> {
-        if !self.link.is_online() && self.page != PageName::Databases {
+        if !self.link.is_online() && !matches!(self.page, PageName::Databases | PageName::Settings) {
             return Vec::new();
         }
         let services = Model::service_queries(self.page);
@@ -345,10 +346,14 @@ impl Model {
             }
             PageName::Logs => {
                 let follow = self.log.start();
+                if follow && !self.log.is_empty() {
+                    self.log.resume();
+                }
                 let mut effects = vec![Effect::Job(Job::Query(Query::Level))];
                 effects.extend(follow.then_some(Effect::Job(Job::FollowLogs)));
                 return effects;
             }
+            PageName::Settings => return vec![Effect::Job(Job::QueryDesktop)],
             _ => return Vec::new(),
         };
         vec![Effect::Job(Job::Query(query))]

@@ -217,6 +217,7 @@ impl Worker {
             Job::WatchTraffic(watches) => {
                 self.watches_traffic = watches;
             }
+            Job::UnfollowLogs => self.logs = LogStream::default(),
             Job::FollowLogs => {
                 if let Some(server) = self.places.connected() {
                     self.logs.follow(server);

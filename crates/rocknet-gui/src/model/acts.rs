@@ -198,7 +198,13 @@ impl Model {
                 Vec::new()
             }
             Act::SetLevel(level) => self.while_online(Job::SetLevel(level)),
-            Act::Refresh if self.page == PageName::Websites && self.may_change() => self.act(Act::ReloadServer),
+            // These pages show the state of the server, which is queried each second anyway.
+            Act::Refresh
+                if self.may_change()
+                    && matches!(self.page, PageName::Websites | PageName::Activity | PageName::Server) =>
+            {
+                self.act(Act::ReloadServer)
+            }
             Act::Refresh => self.query(),
             Act::CopyReason => self.copy_reason(),
             Act::CloseReason => {
@@ -251,22 +257,9 @@ impl Model {
         if page != PageName::AddWebsite {
             self.draft = None;
         }
-        self.opened_change = None;
-        self.refused_undo = None;
-        self.chooser = None;
-        self.viewed_command = None;
-        self.shows_file_config = false;
-        self.leaving = None;
-        self.page = page;
-        let watched = Model::service_queries(page).first().copied();
-        let mut effects = vec![
-            Effect::Job(Job::WatchTraffic(page == PageName::Websites)),
-            Effect::Job(Job::Watch(watched)),
-        ];
-        match page {
-            PageName::Server => effects.push(Effect::Job(Job::FindWays)),
-            PageName::Settings => effects.push(Effect::Job(Job::QueryDesktop)),
-            _ => {}
+        let mut effects = self.enter(page);
+        if page == PageName::Server {
+            effects.push(Effect::Job(Job::FindWays));
         }
         effects.extend(self.query());
         effects
@@ -318,14 +311,13 @@ impl Model {
             return Vec::new();
         }
         self.site_edit = Fetched::Missing;
-        self.chooser = None;
-        self.page = PageName::AddWebsite;
+        let mut effects = self.enter(PageName::AddWebsite);
         self.draft = Some(Draft::new(self.is_elsewhere()));
         self.notice = None;
-        match self.is_elsewhere() {
-            true => Vec::new(),
-            false => vec![Effect::Job(Job::FindServers)],
+        if !self.is_elsewhere() {
+            effects.push(Effect::Job(Job::FindServers));
         }
+        effects
     }
 
     pub(super) fn set_field(&mut self, field: FieldId, text: &str) -> Vec<Effect> {

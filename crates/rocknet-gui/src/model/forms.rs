@@ -25,11 +25,12 @@ impl Model {
             return Vec::new();
         }
         let name = website.summary.name.clone();
-        self.page = PageName::EditWebsite;
+        let mut effects = self.enter(PageName::EditWebsite);
         self.notice = None;
         self.site_edit = Fetched::Loading;
         self.edited_site.clone_from(&name);
-        vec![Effect::Job(Job::WatchTraffic(false)), Effect::Job(Job::SiteForm(name))]
+        effects.push(Effect::Job(Job::SiteForm(name)));
+        effects
     }
 
     /// Opens the form of the server.
@@ -37,14 +38,12 @@ impl Model {
         if !self.link.is_online() {
             return Vec::new();
         }
-        self.page = PageName::EditWebsite;
+        let mut effects = self.enter(PageName::EditWebsite);
         self.notice = None;
         self.site_edit = Fetched::Loading;
         self.edited_site.clear();
-        vec![
-            Effect::Job(Job::WatchTraffic(false)),
-            Effect::Job(Job::SiteForm(String::new())),
-        ]
+        effects.push(Effect::Job(Job::SiteForm(String::new())));
+        effects
     }
 
     /// Returns the page that the open form belongs to.

@@ -1,6 +1,7 @@
 //! Lines of the logs: a bounded number of the latest, with the choice of the user.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use rocknet_control::api::Level;
 use rocknet_control::logs::{LogEvent, LogFilter, LogKind};
@@ -10,6 +11,9 @@ use crate::act::LogChoice;
 
 /// Maximum number of lines that are kept: more than a reader scrolls through.
 pub const MAX_LINES: usize = 2_000;
+
+/// Time after which logs on a page that is not shown are no longer followed.
+const IDLE: Duration = Duration::from_secs(300);
 
 /// Maximum length of a line in characters. Longer lines are cut, because drawing them takes time.
 const MAX_LINE: usize = 1_000;
@@ -50,6 +54,8 @@ pub struct LogView {
     pub follows: bool,
     /// True if the worker follows the logs of the present server.
     is_followed: bool,
+    /// Time at which the page of the logs was left; `None` while it is shown.
+    left: Option<Duration>,
     /// True until a new line arrives after the logs were followed again. Recent lines before it may be known.
     is_resuming: bool,
     /// Reason why the server sends no lines; the inner `None`: the token of this program does not permit it.
@@ -66,6 +72,7 @@ impl Default for LogView {
             filter: String::new(),
             follows: true,
             is_followed: false,
+            left: None,
             is_resuming: false,
             refusal: None,
         }
@@ -82,6 +89,23 @@ impl LogView {
             self.is_resuming = !self.lines.is_empty();
         }
         starts
+    }
+
+    /// Takes that the page of the logs is shown.
+    pub fn is_read(&mut self) {
+        self.left = None;
+    }
+
+    /// Takes that another page is shown.
+    pub fn leave(&mut self, now: Duration) {
+        self.left = self.left.or(Some(now));
+    }
+
+    /// Returns true if the worker has to end following the logs, because another page was shown for [`IDLE`].
+    pub fn unfollow(&mut self, now: Duration) -> bool {
+        let is_idle = self.is_followed && self.left.is_some_and(|left| now.saturating_sub(left) >= IDLE);
+        self.is_followed &= !is_idle;
+        is_idle
     }
 
     /// Records that the server refused to send lines. They are requested again when the page is next shown.

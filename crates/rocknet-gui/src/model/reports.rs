@@ -66,12 +66,14 @@ impl Model {
             }
             Report::Polled(poll) => {
                 self.poll(*poll);
-                return match self.page {
+                let mut effects = self.unfollow_idle_logs();
+                effects.extend(match self.page {
                     PageName::EditWebsite => self.watch_site(),
                     PageName::EditText => self.watch_text(),
                     PageName::AddWebsite => self.watch_added(),
                     _ => Vec::new(),
-                };
+                });
+                return effects;
             }
             Report::Edited(purpose, result) => return self.edited(purpose, result),
             Report::Checked(number, result) => {

@@ -26,11 +26,13 @@ impl Model {
         let file = site.as_ref().map(|(file, _)| file.clone());
         self.text_line = site.map(|(_, line)| line);
         self.page_before_text = self.page.entry();
-        self.show(PageName::EditText);
+        let mut effects = self.enter(PageName::EditText);
+        self.draft = None;
         self.site_edit = Fetched::Missing;
         self.text_edit = Fetched::Loading;
         self.wanted_file.clone_from(&file);
-        vec![Effect::Job(Job::WatchTraffic(false)), Effect::Job(Job::ReadText(file))]
+        effects.push(Effect::Job(Job::ReadText(file)));
+        effects
     }
 
     pub(super) fn choose_text(&mut self, file: PathBuf) -> Vec<Effect> {
