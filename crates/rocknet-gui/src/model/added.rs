@@ -1,7 +1,7 @@
 //! The website that was added: the visit to it, and its certificate.
 
 use super::draft::DraftStage;
-use super::{CertificateTrust, Effect, Model, WebsiteKind};
+use super::{CertificateTrust, Effect, Fetched, Model, WebsiteKind};
 use crate::job::{Job, Query, Visit};
 
 impl Model {
@@ -40,7 +40,7 @@ impl Model {
 
     /// Returns the job that looks again for what the page waits for: a development server that is being started, or the
     /// certificate of the website that was added.
-    pub(super) fn watch_added(&self) -> Vec<Effect> {
+    pub(super) fn watch_added(&mut self) -> Vec<Effect> {
         let awaits_server = |draft: &super::Draft| {
             draft.kind == WebsiteKind::Proxy && draft.stage == DraftStage::Filling && !draft.is_elsewhere
         };
@@ -49,9 +49,17 @@ impl Model {
         }
         let added = self.draft.as_ref().filter(|draft| draft.is_saved());
         let website = added.and_then(|draft| self.websites.find(&draft.name));
-        match website.is_some_and(|website| website.facts.trust == CertificateTrust::Fault) {
-            true => self.while_online(Job::Query(Query::Certificates)),
-            false => Vec::new(),
+        match website.map(|website| website.facts.trust) {
+            Some(CertificateTrust::Fault) => self.while_online(Job::Query(Query::Certificates)),
+            // The first certificate creates the authority, which the first look did not find.
+            Some(CertificateTrust::Local) if self.services.trust == Fetched::Loaded(Vec::new()) => {
+                let has_looked = |draft: &mut super::Draft| std::mem::replace(&mut draft.has_looked_again, true);
+                match self.draft.as_mut().is_none_or(has_looked) {
+                    true => Vec::new(),
+                    false => self.while_online(Job::Query(Query::Trust)),
+                }
+            }
+            _ => Vec::new(),
         }
     }
 

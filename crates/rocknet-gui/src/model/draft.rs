@@ -104,6 +104,8 @@ pub struct Draft {
     pub stage: DraftStage,
     /// Result of the visit after saving.
     pub visit: Option<Visit>,
+    /// True once the trust stores were looked into again, after the first certificate of the local CA.
+    pub has_looked_again: bool,
     /// True once the browser was opened.
     pub is_opened: bool,
 }

@@ -84,7 +84,11 @@ fn the_trust_in_a_new_website_is_that_of_this_account() {
         poll(&mut model, Vec::new()),
         [Effect::Job(Job::Query(Query::Certificates))]
     );
+    // The local CA was created for this certificate, so no store was found before. The stores are looked into once
+    // more.
+    model.report(Report::Trust(Ok(Vec::new())));
     model.report(Report::Certificates(Ok(vec![certificate(&["new.test"])])));
+    assert_eq!(poll(&mut model, Vec::new()), [Effect::Job(Job::Query(Query::Trust))]);
     assert_eq!(poll(&mut model, Vec::new()), []);
     model.report(Report::Trust(Ok(vec![
         store("system", Trust::NotYet),
