@@ -4,6 +4,7 @@ mod ending;
 mod file_config;
 mod folders;
 mod services;
+mod trouble;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub use services::{
     Database, DatabaseKind, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, ServiceJob, SiteUse, Trust,
     TrustStore, UnitAction, UpstreamReport,
 };
+pub use trouble::Trouble;
 
 /// Purpose of a change of the configuration. The window shows it when the change is in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,8 +169,7 @@ pub enum Absence {
 /// Failed start of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StartFailure {
-    /// Reason; empty if the program was not found.
-    pub reason: String,
+    pub reason: Trouble,
     /// Last lines of its output.
     pub lines: Vec<String>,
     /// Port that another program holds, and a free port that the configuration can use in its place.
@@ -195,7 +196,7 @@ pub struct Inspection {
 pub struct Visit {
     pub url: String,
     /// Status of the response, or the error.
-    pub reply: Result<u16, String>,
+    pub reply: Result<u16, Trouble>,
     /// Result of the lookup of the name on this machine.
     pub name_resolves: bool,
 }
@@ -241,8 +242,8 @@ pub enum Report {
     Ways(Ways),
     /// Colour scheme that the desktop prefers; `None` if it has no preference.
     Desktop(Option<ColorScheme>),
-    /// The server of this program was started. A port of the first page that was taken, the program that holds it, and
-    /// the port in its place.
+    /// The server of this program was started. A port of the first page that was taken, the program that holds it
+    /// (empty if it is not known), and the port in its place.
     Started(Option<(u16, String, u16)>),
     /// The server was started for the first time, so its first page is shown in the browser.
     FirstStart,
@@ -251,7 +252,7 @@ pub enum Report {
     StillStopping(u64),
     Polled(Box<Poll>),
     /// A new process of this version has taken over; or the reason why the old one goes on.
-    Upgraded(Result<String, String>),
+    Upgraded(Result<String, Trouble>),
     Edited(Purpose, Result<Saved, ApiError>),
     Checked(u64, Result<Checked, ApiError>),
     /// The form of the website with this name.
@@ -262,12 +263,12 @@ pub enum Report {
     Upstreams(Result<UpstreamReport, String>),
     Php(Result<PhpReport, String>),
     Uses(Result<Vec<SiteUse>, String>),
-    Trust(Result<Vec<TrustStore>, String>),
+    Trust(Result<Vec<TrustStore>, Trouble>),
     Databases(DatabaseReport),
     /// The token of this program does not permit the query.
     Denied(Query),
     /// An instruction about a service was carried out, with the message of the server, or has failed.
-    Served(ServiceJob, Result<String, String>),
+    Served(ServiceJob, Result<String, Trouble>),
     Doctor(Result<Vec<DoctorCheck>, String>),
     History(Result<Vec<Change>, String>),
     Level(Level),
@@ -292,5 +293,5 @@ pub enum Report {
     /// The token of this program does not permit the instruction.
     NotPermitted,
     /// An instruction has failed, with its message.
-    Failed(String),
+    Failed(Trouble),
 }

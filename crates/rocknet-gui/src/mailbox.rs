@@ -166,10 +166,10 @@ mod tests {
     fn instructions_are_never_merged() {
         let mailbox = Mailbox::default();
         for text in ["a", "b"] {
-            mailbox.push(Report::Failed(text.to_owned()));
+            mailbox.push(Report::Failed(text.to_owned().into()));
         }
-        assert_eq!(mailbox.take(), Some(Report::Failed("a".to_owned())));
-        assert_eq!(mailbox.take(), Some(Report::Failed("b".to_owned())));
+        assert_eq!(mailbox.take(), Some(Report::Failed("a".to_owned().into())));
+        assert_eq!(mailbox.take(), Some(Report::Failed("b".to_owned().into())));
         assert_eq!(mailbox.take_within(Duration::ZERO), None);
     }
 

@@ -31,6 +31,7 @@ mod settings;
 mod site_edit;
 mod text_edit;
 mod texts;
+mod trouble;
 mod typed;
 mod undo;
 mod website_facts;
@@ -67,6 +68,7 @@ pub use services::{Services, Upstream};
 pub use settings::Settings;
 pub use site_edit::SiteEdit;
 pub use text_edit::{TextEdit, TextPlace};
+pub use trouble::trouble_text;
 pub use website_facts::{CertificateTrust, WebsiteFacts, kind_label, trust_label};
 pub use websites::{Website, WebsiteState, Websites};
 

@@ -212,7 +212,7 @@ impl Worker {
             Job::SetLevel(level) => match self.call::<LogLevel>(&Request::SetLogLevel(LogLevelChange::new(level))) {
                 Ok(now) => (self.report)(Report::LevelChanged(now.level)),
                 Err(error) if error.status == 403 => (self.report)(Report::NotPermitted),
-                Err(error) => (self.report)(Report::Failed(error.error)),
+                Err(error) => (self.report)(Report::Failed(error.error.into())),
             },
             Job::WatchTraffic(watches) => {
                 self.watches_traffic = watches;
@@ -310,7 +310,7 @@ impl Worker {
                     None => error.error,
                 };
                 self.poll(false);
-                (self.report)(Report::Failed(text));
+                (self.report)(Report::Failed(text.into()));
             }
         }
     }
@@ -338,7 +338,7 @@ impl Worker {
             }
             Query::Level => match self.call::<LogLevel>(&Request::LogLevel) {
                 Ok(level) => Report::Level(level.level),
-                Err(error) => Report::Failed(error.error),
+                Err(error) => Report::Failed(error.error.into()),
             },
         };
         (self.report)(report);

@@ -1,6 +1,7 @@
 //! End of a server that was not stopped by this program.
 
 use super::links::Link;
+use super::trouble::trouble_text;
 use super::{Effect, Model};
 use crate::job::{Ending, EndingCause};
 use crate::words::{Words, fill};
@@ -28,7 +29,7 @@ impl Model {
     /// Copies the reason why the server has ended or could not start, with the last lines of its output.
     pub(super) fn copy_reason(&self) -> Vec<Effect> {
         let (reason, lines) = match (&self.link, &self.ending) {
-            (Link::StartFailed(failure), _) => (failure.reason.clone(), &failure.lines),
+            (Link::StartFailed(failure), _) => (trouble_text(self.words(), &failure.reason), &failure.lines),
             (_, Some(ending)) => (cause_text(self.words(), &ending.cause), &ending.lines),
             _ => return Vec::new(),
         };

@@ -4,6 +4,7 @@ use rocknet_control::api::Permission;
 
 use super::draft::DraftStage;
 use super::links::Link;
+use super::trouble::trouble_text;
 use super::{Effect, Fetched, Model};
 use crate::act::PageName;
 use crate::job::{Absence, Job, Poll, Query, Report, StartFailure};
@@ -22,7 +23,10 @@ impl Model {
                 self.is_upgrading = false;
                 match result {
                     Ok(version) => self.tell(fill(self.words().upgraded, &[&version]), false),
-                    Err(reason) => self.complain(fill(self.words().not_upgraded, &[&reason])),
+                    Err(trouble) => {
+                        let words = self.words();
+                        self.complain(fill(words.not_upgraded, &[&trouble_text(words, &trouble)]));
+                    }
                 }
             }
             Report::FileConfig(config) => self.file_config = Some(*config),
@@ -33,7 +37,7 @@ impl Model {
                 let reason = fill(self.words().refused, &[&command]);
                 if self.link == Link::Starting {
                     self.link = Link::StartFailed(StartFailure {
-                        reason,
+                        reason: reason.into(),
                         ..StartFailure::default()
                     });
                 } else {
@@ -48,6 +52,10 @@ impl Model {
             Report::Desktop(wish) => self.desktop = wish,
             Report::Started(moved) => {
                 let text = match moved {
+                    Some((port, holder, other)) if holder.is_empty() => fill(
+                        self.words().port_taken,
+                        &[&port.to_string(), self.words().other_program, &other.to_string()],
+                    ),
                     Some((port, holder, other)) => fill(
                         self.words().port_taken,
                         &[&port.to_string(), &holder, &other.to_string()],
@@ -134,7 +142,7 @@ impl Model {
                 self.take_permission(Permission::Read);
                 self.complain(self.not_permitted());
             }
-            Report::Failed(message) => self.complain(message),
+            Report::Failed(trouble) => self.complain(trouble_text(self.words(), &trouble)),
             report => return self.report_service(report),
         }
         Vec::new()

@@ -2,9 +2,10 @@
 
 use rocknet_control::{PhpPoolSummary, PhpState, UpstreamState};
 
+use super::trouble::trouble_text;
 use super::{Effect, Fetched, Model, Upstream};
 use crate::act::PageName;
-use crate::job::{Database, DatabaseState, Job, Query, Report, ServiceJob, UnitAction};
+use crate::job::{Database, DatabaseState, Job, Query, Report, ServiceJob, Trouble, UnitAction};
 use crate::words::fill;
 
 impl Model {
@@ -20,6 +21,7 @@ impl Model {
 
     /// Takes a report about services.
     pub(super) fn report_service(&mut self, report: Report) -> Vec<Effect> {
+        let words = self.words();
         let services = &mut self.services;
         match report {
             Report::Upstreams(Ok(report)) => services.take_upstreams(report),
@@ -34,7 +36,9 @@ impl Model {
                 self.collect_facts();
             }
             Report::Trust(result) => {
-                services.trust.take(result);
+                services
+                    .trust
+                    .take(result.map_err(|trouble| trouble_text(words, &trouble)));
                 self.collect_facts();
             }
             Report::Databases(report) => services.databases = Fetched::Loaded(report),
@@ -55,14 +59,14 @@ impl Model {
         }
     }
 
-    fn served(&mut self, job: ServiceJob, result: Result<String, String>) {
+    fn served(&mut self, job: ServiceJob, result: Result<String, Trouble>) {
         let words = self.words();
         if let ServiceJob::Database(unit, _) = &job {
             self.services.changing.remove(unit);
         }
         let message = match result {
             Ok(message) => message,
-            Err(error) => return self.complain(error),
+            Err(trouble) => return self.complain(trouble_text(words, &trouble)),
         };
         let text = match job {
             ServiceJob::Drain(address, true) => fill(words.drained_now, &[&address]),

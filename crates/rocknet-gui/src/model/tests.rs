@@ -253,7 +253,7 @@ fn a_failed_start_stays_visible() {
     let mut model = Model::new(Settings::default());
     assert_eq!(jobs(model.act(Act::StartServer)), [Job::Start(Starter::Program)]);
     let failure = StartFailure {
-        reason: "port 8080 is in use".to_owned(),
+        reason: "port 8080 is in use".to_owned().into(),
         lines: Vec::new(),
         port: None,
     };
@@ -325,7 +325,9 @@ fn a_unit_starts_the_server_again_that_it_has_run() {
     );
     assert!(model.may_ask());
     model.report(Report::Refused("sudo systemctl start rocknet".to_owned()));
-    assert!(matches!(&model.link, Link::StartFailed(failure) if failure.reason.contains("sudo systemctl start")));
+    assert!(
+        matches!(&model.link, Link::StartFailed(failure) if failure.reason.message().contains("sudo systemctl start"))
+    );
     assert_eq!(
         jobs(model.act(Act::StartBy(Starter::Program))),
         [Job::Start(Starter::Program)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::trust;
 use crate::act::{Act, Fix};
 use crate::job::Trust;
-use crate::model::{CertificateTrust, Draft, Fetched, Model};
+use crate::model::{CertificateTrust, Draft, Fetched, Model, trouble_text};
 use crate::screen::{Body, Button, Check, Form, Mark, Screen, Style};
 use crate::words::{Words, fill};
 
@@ -75,7 +75,9 @@ fn reply(words: &Words, draft: &Draft) -> Option<Check> {
             mark: Mark::Bad,
             text: fill(
                 words.check_no_reply,
-                &[&reply.as_ref().map_or_else(Clone::clone, u16::to_string)],
+                &[&reply
+                    .as_ref()
+                    .map_or_else(|trouble| trouble_text(words, trouble), u16::to_string)],
             ),
             fix: None,
         },

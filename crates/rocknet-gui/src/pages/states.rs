@@ -2,7 +2,7 @@
 
 use crate::act::{Act, PageName};
 use crate::job::{Absence, FileConfig, StartFailure};
-use crate::model::{Fetched, Link, Model, cause_text};
+use crate::model::{Fetched, Link, Model, cause_text, trouble_text};
 use crate::screen::{Body, Button, Mark, Message, Style};
 use crate::ways::{Starter, UnitKind};
 use crate::words::{Words, fill};
@@ -124,10 +124,7 @@ pub fn without_server(model: &Model) -> Message {
         Link::StartFailed(StartFailure { reason, lines, port }) => Message {
             mark: Mark::Bad,
             title: words.start_failed_title.to_owned(),
-            text: match reason.is_empty() {
-                true => words.no_program_text.to_owned(),
-                false => reason.clone(),
-            },
+            text: trouble_text(words, reason),
             lines: lines.clone(),
             actions: with_copy(words, with_port(model, *port)),
         },

@@ -73,7 +73,7 @@ fn form(model: &Model) -> Form {
 fn every_page_has_contents_in_every_state_and_language() {
     let mut failed = model();
     failed.report(Report::StartFailed(StartFailure {
-        reason: "port".to_owned(),
+        reason: "port".to_owned().into(),
         lines: vec!["line".to_owned()],
         port: Some((8080, 8081)),
     }));
@@ -164,7 +164,7 @@ fn a_free_port_is_offered_in_place_of_a_taken_one() {
     let mut model = model();
     let failed = |port| {
         Report::StartFailed(StartFailure {
-            reason: "port 8080 is in use by nginx (pid 7)".to_owned(),
+            reason: "port 8080 is in use by nginx (pid 7)".to_owned().into(),
             port,
             ..StartFailure::default()
         })
@@ -293,7 +293,7 @@ fn errors_are_copied_whole() {
     assert_eq!(copy.act, Act::CopyText(text.clone()));
     assert_eq!(model.act(copy.act.clone()), [Effect::Copy(text)]);
     // A notice about a failure stays, also while it is copied.
-    model.report(Report::Failed("no rights".to_owned()));
+    model.report(Report::Failed("no rights".to_owned().into()));
     model.act(Act::CopyText("no rights".to_owned()));
     model.tick(std::time::Duration::from_secs(86_400));
     assert_eq!(model.notice.as_ref().map(|notice| &*notice.text), Some("no rights"));

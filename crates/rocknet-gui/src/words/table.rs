@@ -75,6 +75,20 @@ table! {
         "Es erlaubt nur zu lesen. Trage in den Einstellungen das volle Token ein.";
     reading_token = "This token may only read.", "Dieses Token darf nur lesen.";
     use_port = "Use port {0}", "Port {0} verwenden";
+    no_home = "There is no home folder for the files of this program.",
+        "Es gibt keinen persönlichen Ordner für die Dateien dieses Programms.";
+    start_no_reply = "It was started, but does not reply.", "Er wurde gestartet, antwortet aber nicht.";
+    program_ended = "The program has ended without a message.", "Das Programm hat sich ohne Meldung beendet.";
+    not_opened = "{0} cannot be opened. Install the package xdg-utils. ({1})",
+        "{0} lässt sich nicht öffnen. Installiere das Paket xdg-utils. ({1})";
+    no_editor = "No text editor was found. Set VISUAL, such as VISUAL=code.",
+        "Kein Texteditor wurde gefunden. Setze VISUAL, etwa VISUAL=code.";
+    no_visual = "The variable VISUAL names no program.", "Die Variable VISUAL nennt kein Programm.";
+    no_file = "{0} has no file. Set VISUAL to an editor for folders.",
+        "{0} enthält keine Datei. Setze VISUAL auf einen Editor für Ordner.";
+    no_address = "The website has no address to request.", "Die Website hat keine Adresse, die abgerufen werden kann.";
+    not_http = "This is not a response of HTTP/1.1.", "Das ist keine Antwort nach HTTP/1.1.";
+    command_failed = "{0} has failed without a message.", "{0} ist ohne Meldung fehlgeschlagen.";
     ended_title = "The server has ended unexpectedly", "Der Server hat sich unerwartet beendet";
     ended_code = "It ended with the exit code {0}.",
         "Er endete mit dem Code {0}.";
@@ -118,6 +132,7 @@ table! {
     open_config = "Open configuration file", "Konfigurationsdatei öffnen";
     port_taken = "Port {0} is held by {1}, so the first page uses port {2}.",
         "Port {0} wird von {1} benutzt, daher nutzt die erste Seite Port {2}.";
+    other_program = "another program", "einem anderen Programm";
     server_started = "The server runs.", "Der Server läuft.";
     still_stopping = "The server still completes requests (open connections: {0}). Stop it again to end it at once.",
         "Der Server beendet noch Anfragen (offene Verbindungen: {0}). Halte ihn noch einmal an, um ihn sofort zu beenden.";

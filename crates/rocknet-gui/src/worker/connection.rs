@@ -25,6 +25,9 @@ pub const SYSTEM_CONFIG: &str = "/etc/rocknet/rocknet.toml";
 /// Maximum wait for a connection, and for a reply with the state. The server replies in milliseconds, unless it hangs.
 pub const STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Message in place of a reply if the server has ended since the window sent the job. The window then shows its end.
+pub const STOPPED: &str = "the server is stopped";
+
 /// Connection to a server, with its last known state.
 pub struct ServerLink {
     pub client: Client,

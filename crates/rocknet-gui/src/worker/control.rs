@@ -4,7 +4,7 @@ use rocknet_control::api::{Done, Request};
 
 use super::Worker;
 use super::units::{FoundUnit, UnitFailure, UnitVerb};
-use crate::job::{Absence, Report, StartFailure};
+use crate::job::{Absence, Report, StartFailure, Trouble};
 use crate::ways::{NoRestart, Starter, UnitKind, Ways};
 
 impl Worker {
@@ -108,7 +108,7 @@ impl Worker {
             self.look_again();
             (self.report)(match error.status {
                 403 => Report::NotPermitted,
-                _ => Report::Failed(error.error),
+                _ => Report::Failed(error.error.into()),
             });
             return false;
         }
@@ -153,9 +153,8 @@ impl Worker {
                 self.stay(UnitFailure::Refused("sudo systemctl restart rocknet".to_owned()));
             }
             (Some(NoRestart::OtherConfig), _) => {
-                let error = "the server was started elsewhere, with another configuration".to_owned();
                 self.stay(UnitFailure::Failed(StartFailure {
-                    reason: error,
+                    reason: Trouble::OtherConfig,
                     ..StartFailure::default()
                 }));
             }

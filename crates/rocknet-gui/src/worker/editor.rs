@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
+use crate::job::Trouble;
+
 /// Editors that need a terminal.
 const IN_TERMINAL: [&str; 11] = [
     "vi", "vim", "nvim", "nano", "pico", "micro", "hx", "helix", "kak", "joe", "mcedit",
@@ -22,13 +24,13 @@ const TERMINAL: &str = "x-terminal-emulator";
 /// # Errors
 ///
 /// Returns a message if there is no editor, or if it cannot be started.
-pub fn open(folder: &Path) -> Result<(), String> {
+pub fn open(folder: &Path) -> Result<(), Trouble> {
     let visual = std::env::var_os("VISUAL").filter(|value| !value.is_empty());
     let command = match visual {
         Some(visual) => command_of_variable(&visual.to_string_lossy(), folder),
         None => command_of_desktop(&text_editor()?, &start_page(folder)?),
     };
-    let (program, arguments) = command.split_first().ok_or("VISUAL names no program")?;
+    let (program, arguments) = command.split_first().ok_or(Trouble::NoVisual)?;
     let mut child = Command::new(program)
         .args(arguments)
         .current_dir(folder)
@@ -36,7 +38,7 @@ pub fn open(folder: &Path) -> Result<(), String> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|error| format!("{}: {error}", program.to_string_lossy()))?;
+        .map_err(|error| Trouble::of(Path::new(program), &error))?;
     // The thread only collects its end.
     thread::spawn(move || drop(child.wait()));
     Ok(())
@@ -78,7 +80,7 @@ fn command_of_desktop(exec: &str, file: &Path) -> Vec<OsString> {
 }
 
 /// Returns the file that a text editor shows: the start page, or the first file of the folder.
-fn start_page(folder: &Path) -> Result<PathBuf, String> {
+fn start_page(folder: &Path) -> Result<PathBuf, Trouble> {
     let start = START_PAGES
         .iter()
         .map(|page| folder.join(page))
@@ -87,26 +89,23 @@ fn start_page(folder: &Path) -> Result<PathBuf, String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).filter(|path| path.is_file()).min()
     };
-    start
-        .or_else(first)
-        .ok_or_else(|| format!("{} has no file; set VISUAL to an editor for folders", folder.display()))
+    start.or_else(first).ok_or_else(|| Trouble::NoFile(folder.to_owned()))
 }
 
 /// Returns the key `Exec` of the desktop's program for texts.
-fn text_editor() -> Result<String, String> {
-    const NONE: &str = "no text editor was found: set VISUAL, such as VISUAL=code";
+fn text_editor() -> Result<String, Trouble> {
     let output = Command::new("xdg-mime")
         .args(["query", "default", "text/plain"])
         .stdin(Stdio::null())
         .output()
-        .map_err(|_| NONE)?;
+        .map_err(|_| Trouble::NoEditor)?;
     let entry = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let folders = data_folders();
     let text = folders
         .iter()
         .find_map(|folder| fs::read_to_string(folder.join("applications").join(&entry)).ok());
     let exec = text.as_deref().filter(|_| !entry.is_empty()).and_then(exec_of);
-    exec.ok_or_else(|| NONE.to_owned())
+    exec.ok_or(Trouble::NoEditor)
 }
 
 /// Returns the key `Exec` in the first group of a desktop entry.
@@ -167,7 +166,10 @@ mod tests {
     #[test]
     fn the_start_page_is_preferred() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(start_page(folder.path()).unwrap_err().contains("VISUAL"));
+        assert_eq!(
+            start_page(folder.path()),
+            Err(Trouble::NoFile(folder.path().to_owned()))
+        );
         fs::write(folder.path().join("zoo.txt"), "").unwrap();
         fs::write(folder.path().join("about.txt"), "").unwrap();
         assert!(start_page(folder.path()).unwrap().ends_with("about.txt"));

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use crate::job::Inspection;
+use crate::job::{Inspection, Trouble};
 
 /// Maximum number of entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 10_000;
@@ -57,7 +57,7 @@ pub fn development_servers(own: &[String], listening: &BTreeMap<u16, IpAddr>) ->
 /// # Errors
 ///
 /// Returns a message if the file exists or cannot be written.
-pub fn create_start_page(folder: &Path) -> Result<(), String> {
+pub fn create_start_page(folder: &Path) -> Result<(), Trouble> {
     let path = folder.join("index.html");
     let written = File::options().write(true).create_new(true).open(&path);
     let title = folder
@@ -68,7 +68,7 @@ pub fn create_start_page(folder: &Path) -> Result<(), String> {
         .and_then(|mut file| {
             file.write_all(page(&title, "This page is <code>index.html</code> in its folder.").as_bytes())
         })
-        .map_err(|error| format!("{}: {error}", path.display()))
+        .map_err(|error| Trouble::of(&path, &error))
 }
 
 /// Creates the folder of the first page, and returns it.

@@ -15,7 +15,7 @@ use super::connection::Places;
 use super::folders;
 use super::options::Options;
 use super::ports;
-use crate::job::{EndingCause, StartFailure};
+use crate::job::{EndingCause, StartFailure, Trouble};
 
 /// Maximum time until a started server replies. Certificates are created at the first start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -132,19 +132,17 @@ impl Launcher {
     ///
     /// Returns the reason, with the last lines of the output.
     pub fn start(&mut self, places: &Places) -> Result<Option<MovedPort>, StartFailure> {
-        let failure = |reason: String| StartFailure {
+        let failure = |reason: Trouble| StartFailure {
             reason,
             ..StartFailure::default()
         };
         let Some(program) = self.program.clone() else {
             return Err(StartFailure::default());
         };
-        let config = places
-            .config()
-            .ok_or_else(|| failure("there is no home folder".to_owned()))?;
-        let is_first = is_missing(&config).map_err(|error| failure(format!("{}: {error}", config.display())))?;
+        let config = places.config().ok_or_else(|| failure(Trouble::NoHome))?;
+        let is_first = is_missing(&config).map_err(|error| failure(Trouble::of(&config, &error)))?;
         if is_first {
-            write_first_config(&config).map_err(|error| failure(format!("{}: {error}", config.display())))?;
+            write_first_config(&config).map_err(|error| failure(Trouble::of(&config, &error)))?;
             self.is_first = true;
         }
         let mut moved = None;
@@ -181,7 +179,7 @@ impl Launcher {
         moved
             .and_then(|text| replace(&config, &text))
             .map_err(|error: io::Error| StartFailure {
-                reason: format!("{}: {error}", config.display()),
+                reason: Trouble::of(&config, &error),
                 ..StartFailure::default()
             })
     }
@@ -189,10 +187,10 @@ impl Launcher {
     /// Starts the program, and waits until it replies or has ended.
     fn attempt(&mut self, program: &Path, config: &Path, places: &Places) -> Result<(), StartFailure> {
         let (mut output, path) = output_file(config).map_err(|error| StartFailure {
-            reason: error.to_string(),
+            reason: error.to_string().into(),
             ..StartFailure::default()
         })?;
-        let failure = |reason: String| failure_of(reason, tail(&path).lines().map(str::to_owned).collect());
+        let failure = |reason: Option<Trouble>| failure_of(reason, tail(&path).lines().map(str::to_owned).collect());
         let spawned = output.flush().and_then(|()| output.try_clone()).and_then(|errors| {
             Command::new(program)
                 .args(["run", "--config"])
@@ -204,12 +202,12 @@ impl Launcher {
                 .process_group(0)
                 .spawn()
         });
-        let mut child = spawned.map_err(|error| failure(format!("{}: {error}", program.display())))?;
+        let mut child = spawned.map_err(|error| failure(Some(Trouble::of(program, &error))))?;
         let mut places = places.again();
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             if let Ok(Some(_)) = child.try_wait() {
-                return Err(failure(String::new()));
+                return Err(failure(None));
             }
             if places.reply() {
                 self.adopt(child);
@@ -217,7 +215,7 @@ impl Launcher {
             }
             if Instant::now() >= deadline {
                 self.child = Some(child);
-                return Err(failure("the server does not reply".to_owned()));
+                return Err(failure(Some(Trouble::NoReply)));
             }
             thread::sleep(PAUSE);
         }
@@ -234,7 +232,7 @@ impl Launcher {
         while !places.reply() {
             if Instant::now() >= deadline {
                 return Err(StartFailure {
-                    reason: "the server does not reply".to_owned(),
+                    reason: Trouble::NoReply,
                     ..StartFailure::default()
                 });
             }
@@ -258,40 +256,39 @@ impl Launcher {
     }
 }
 
-/// Returns the failure of a start. `reason`: if it is empty, it is read from the lines of the output. The lines that
+/// Returns the failure of a start. `reason`: without one, it is read from the lines of the output. The lines that
 /// are shown are those after the first error, which have its place, or the last ones.
-fn failure_of(reason: String, lines: Vec<String>) -> StartFailure {
+fn failure_of(reason: Option<Trouble>, lines: Vec<String>) -> StartFailure {
     let last = lines.len().saturating_sub(LINES_SHOWN);
     let error = lines.iter().position(|line| line.starts_with(ERROR));
     let start = error.map_or(last, |error| last.min(error + 1));
     StartFailure {
-        reason: match reason.is_empty() {
-            true => self::reason(&lines),
-            false => reason,
-        },
+        reason: reason.unwrap_or_else(|| self::reason(&lines)),
         lines: lines.into_iter().skip(start).take(LINES_SHOWN).collect(),
         port: None,
     }
 }
 
 /// Returns the message of the first error in the output, or its last line.
-fn reason(lines: &[String]) -> String {
+fn reason(lines: &[String]) -> Trouble {
     let error = lines.iter().find_map(|line| line.strip_prefix(ERROR));
     let last = lines.last().map(String::as_str);
-    error.or(last).unwrap_or("the program has ended").to_owned()
+    error
+        .or(last)
+        .map_or(Trouble::ProgramEnded, |message| message.to_owned().into())
 }
 
-/// Returns the program that holds the port, if that is why the start has failed.
+/// Returns the program that holds the port, if that is why the start has failed; an empty text if it is not known.
 fn holder_of(failure: &StartFailure, port: u16) -> Option<String> {
-    let (_, rest) = failure.reason.split_once(&format!("port {port} is in use"))?;
+    let (_, rest) = failure.reason.message().split_once(&format!("port {port} is in use"))?;
     let named = rest.strip_prefix(" by ").and_then(|rest| rest.split(';').next());
-    Some(named.unwrap_or("another program").to_owned())
+    Some(named.unwrap_or_default().to_owned())
 }
 
 /// Adds a free port to a failure whose cause is a port of the configuration that another program holds.
 fn with_port(failure: StartFailure, config: &Path) -> StartFailure {
     let offer = || {
-        let taken = ports::taken(&failure.reason)?;
+        let taken = ports::taken(failure.reason.message())?;
         let free = ports::next_free(taken)?;
         ports::moved(config, taken, free).map(|_| (taken, free))
     };
@@ -412,7 +409,7 @@ mod tests {
             line.to_owned(),
             "2026 INFO stopping".to_owned(),
         ];
-        failure_of(String::new(), lines)
+        failure_of(None, lines)
     }
 
     #[test]
@@ -420,11 +417,11 @@ mod tests {
         let output = "warning: x\nerror: unknown key `rot`\n --> rocknet.toml:2:1\n  |\n2 | rot = 1\n  | ^^^\n  help: did \
                       you mean `root`?\n\n1 error, no warnings";
         let lines: Vec<String> = output.lines().map(str::to_owned).collect();
-        let failure = failure_of(String::new(), lines.clone());
-        assert_eq!(failure.reason, "unknown key `rot`");
+        let failure = failure_of(None, lines.clone());
+        assert_eq!(failure.reason.message(), "unknown key `rot`");
         assert_eq!(failure.lines, lines[2..7]);
-        let failure = failure_of("no reply".to_owned(), vec!["1".to_owned(); 9]);
-        assert_eq!((&*failure.reason, failure.lines.len()), ("no reply", LINES_SHOWN));
+        let failure = failure_of(Some(Trouble::NoReply), vec!["1".to_owned(); 9]);
+        assert_eq!((failure.reason, failure.lines.len()), (Trouble::NoReply, LINES_SHOWN));
     }
 
     #[test]
@@ -433,7 +430,7 @@ mod tests {
         assert_eq!(holder_of(&taken, 8080).as_deref(), Some("nginx (pid 7)"));
         assert_eq!(holder_of(&taken, 808), None);
         let unknown = failure("error: cannot start: port 8080 is in use; stop it");
-        assert_eq!(holder_of(&unknown, 8080).as_deref(), Some("another program"));
+        assert_eq!(holder_of(&unknown, 8080).as_deref(), Some(""));
         assert_eq!(holder_of(&failure("error: other"), 8080), None);
     }
 

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::Worker;
 use super::connection::SYSTEM_CONFIG;
-use super::connection::ServerLink;
+use super::connection::{STOPPED, ServerLink};
 use crate::job::{Absence, Poll, Report};
 
 /// Interval between two queries of the websites, if no reload has changed them: errors appear without a reload.
@@ -145,7 +145,7 @@ impl Worker {
     /// Sends a request. Without a server, or after the loss of the connection, the error says so.
     pub(super) fn call<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ApiError> {
         let Some(server) = &mut self.server else {
-            return Err(ApiError::new(503, "the server is stopped"));
+            return Err(ApiError::new(503, STOPPED));
         };
         // A server that hangs is found at once, not only after the long timeout of the request.
         match server.query_status().and_then(|_| server.client.call(request)) {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::units::property;
-use crate::job::{Database, DatabaseKind, DatabaseReport, DatabaseState, UnitAction};
+use crate::job::{Database, DatabaseKind, DatabaseReport, DatabaseState, Trouble, UnitAction};
 
 /// Sockets at which MariaDB and MySQL listen on Debian, Fedora, and after a build from source.
 const MYSQL_SOCKETS: [&str; 3] = ["run/mysqld/mysqld.sock", "var/lib/mysql/mysql.sock", "tmp/mysql.sock"];
@@ -91,19 +91,19 @@ impl Machine {
     /// # Errors
     ///
     /// Returns the message of `systemctl`.
-    pub fn control(&self, unit: &str, action: UnitAction) -> Result<(), String> {
+    pub fn control(&self, unit: &str, action: UnitAction) -> Result<(), Trouble> {
         let output = Command::new(&self.systemctl)
             .args([action.verb(), "--", unit])
             .stdin(Stdio::null())
             .output()
-            .map_err(|error| format!("systemctl: {error}"))?;
+            .map_err(|error| Trouble::of(&self.systemctl, &error))?;
         if output.status.success() {
             return Ok(());
         }
         let errors = String::from_utf8_lossy(&output.stderr);
         Err(match errors.trim() {
-            "" => format!("systemctl {} {unit} has failed", action.verb()),
-            errors => errors.to_owned(),
+            "" => Trouble::CommandFailed(format!("systemctl {} {unit}", action.verb())),
+            errors => errors.to_owned().into(),
         })
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::launch::replace;
 use crate::elsewhere::Elsewhere;
+use crate::job::Trouble;
 
 /// Mode of the file.
 const MODE: u32 = 0o600;
@@ -29,8 +30,8 @@ pub fn read(file: &Path) -> Elsewhere {
 /// # Errors
 ///
 /// Returns a message if the file cannot be written.
-pub fn write(file: &Path, elsewhere: &Elsewhere) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", file.display());
+pub fn write(file: &Path, elsewhere: &Elsewhere) -> Result<(), Trouble> {
+    let failed = |error: std::io::Error| Trouble::of(file, &error);
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }

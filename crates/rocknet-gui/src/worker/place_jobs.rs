@@ -4,7 +4,7 @@ use rocknet_control::ClientError;
 
 use super::{Worker, place_file};
 use crate::elsewhere::Elsewhere;
-use crate::job::{Absence, Report};
+use crate::job::{Absence, Report, Trouble};
 
 impl Worker {
     /// Reads the place of the server from its file, and reports it.
@@ -27,7 +27,7 @@ impl Worker {
         };
         let saved = match self.places.place() {
             Some(file) => place_file::write(file, place),
-            None => Err("there is no home folder".to_owned()),
+            None => Err(Trouble::NoHome),
         };
         if let Err(error) = saved {
             (self.report)(Report::Failed(error));

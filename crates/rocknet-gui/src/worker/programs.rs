@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use super::launch::replace;
+use crate::job::Trouble;
 use crate::model::Settings;
 
 /// Opens a URL, a folder or a file with the program that the desktop has for it.
@@ -13,14 +14,14 @@ use crate::model::Settings;
 /// # Errors
 ///
 /// Returns a message if `xdg-open` cannot be started.
-pub fn open(target: &str) -> Result<(), String> {
+pub fn open(target: &str) -> Result<(), Trouble> {
     let mut child = Command::new("xdg-open")
         .arg(target)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|error| format!("{target} cannot be opened: xdg-open (package xdg-utils): {error}"))?;
+        .map_err(|error| Trouble::NotOpened(target.to_owned(), error.to_string()))?;
     // Some desktops keep xdg-open as long as the browser runs. The thread only collects its end.
     thread::spawn(move || drop(child.wait()));
     Ok(())
@@ -32,25 +33,25 @@ pub fn open(target: &str) -> Result<(), String> {
 /// # Errors
 ///
 /// Returns the message of `rocknet trust`.
-pub fn trust(program: Option<&Path>, config: Option<&Path>) -> Result<(), String> {
-    let program = program.ok_or("the program `rocknet` was not found")?;
+pub fn trust(program: Option<&Path>, config: Option<&Path>) -> Result<(), Trouble> {
+    let program = program.ok_or(Trouble::NoProgram)?;
     let mut command = Command::new(program);
     command.args(["trust", "--browsers"]).stdin(Stdio::null());
     if let Some(config) = config {
         command.arg("--config").arg(config);
     }
-    let output = command
-        .output()
-        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let output = command.output().map_err(|error| Trouble::of(program, &error))?;
     if output.status.success() {
         return Ok(());
     }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let shown = errors
-        .lines()
-        .find_map(|line| line.strip_prefix("error: "))
-        .or(errors.lines().last());
-    Err(shown.unwrap_or("rocknet trust has failed").to_owned())
+    Err(last_error(&output.stderr).map_or_else(|| Trouble::CommandFailed("rocknet trust".to_owned()), Trouble::Text))
+}
+
+/// Returns the first error in the output of `rocknet`, or its last line; `None` without any.
+pub fn last_error(output: &[u8]) -> Option<String> {
+    let output = String::from_utf8_lossy(output);
+    let error = output.lines().find_map(|line| line.strip_prefix("error: "));
+    error.or(output.lines().last()).map(str::to_owned)
 }
 
 /// Writes the file of settings.
@@ -58,10 +59,10 @@ pub fn trust(program: Option<&Path>, config: Option<&Path>) -> Result<(), String
 /// # Errors
 ///
 /// Returns a message if the file cannot be written.
-pub fn save_settings(text: &str) -> Result<(), String> {
-    let folder = Settings::folder().ok_or("there is no home folder")?;
+pub fn save_settings(text: &str) -> Result<(), Trouble> {
+    let folder = Settings::folder().ok_or(Trouble::NoHome)?;
     let file = folder.join("window.toml");
     fs::create_dir_all(&folder)
         .and_then(|()| replace(&file, text))
-        .map_err(|error| format!("{}: {error}", file.display()))
+        .map_err(|error| Trouble::of(&file, &error))
 }

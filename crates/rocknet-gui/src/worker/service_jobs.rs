@@ -7,7 +7,7 @@ use rocknet_control::api::{ApiError, Done, Request};
 use rocknet_control::php::PhpPoolName;
 use rocknet_control::upstream::UpstreamAddress;
 
-use super::connection::ServerLink;
+use super::connection::{STOPPED, ServerLink};
 use super::services::{self, UsesQuery};
 use super::{Worker, trust};
 use crate::job::{Query, Report, ServiceJob};
@@ -63,7 +63,7 @@ impl Worker {
     /// server has not been reloaded since.
     fn begin_uses(&mut self) {
         let Some(server) = &self.server else {
-            return (self.report)(Report::Uses(Err("the server is stopped".to_owned())));
+            return (self.report)(Report::Uses(Err(STOPPED.to_owned())));
         };
         let version = (server.status.pid, server.status.reloads);
         match &self.services.known_uses {
@@ -111,7 +111,7 @@ impl Worker {
         run: impl FnOnce(&mut ServerLink) -> Result<T, rocknet_control::ClientError>,
     ) -> Report {
         let Some(server) = &mut self.server else {
-            return report(Err("the server is stopped".to_owned()));
+            return report(Err(STOPPED.to_owned()));
         };
         match server.query_status().and_then(|_| run(server)) {
             Ok(reply) => report(Ok(reply)),
@@ -163,7 +163,7 @@ impl Worker {
         if matches!(&result, Err(error) if error.status == 403) {
             return (self.report)(Report::NotPermitted);
         }
-        let result = result.map(|done| done.message).map_err(|error| error.error);
+        let result = result.map(|done| done.message).map_err(|error| error.error.into());
         self.query_service(query, false);
         (self.report)(Report::Served(job, result));
     }

@@ -30,7 +30,7 @@ fn absence_is_reported_once_and_jobs_fail_with_a_message() {
     jobs.send(Job::Connect).unwrap();
     assert_eq!(next(), Report::Absent(Absence::Stopped(false)));
     jobs.send(Job::Reload).unwrap();
-    assert_eq!(next(), Report::Failed("the server is stopped".to_owned()));
+    assert_eq!(next(), Report::Failed("the server is stopped".to_owned().into()));
     jobs.send(Job::Query(Query::Doctor)).unwrap();
     assert_eq!(next(), Report::Doctor(Err("the server is stopped".to_owned())));
     jobs.send(Job::Inspect(folder.path().to_owned())).unwrap();
@@ -61,7 +61,7 @@ fn a_program_that_ends_at_once_fails_the_start_with_its_output() {
         }
     };
     let expected = StartFailure {
-        reason: "the program has ended".to_owned(),
+        reason: crate::job::Trouble::ProgramEnded,
         ..StartFailure::default()
     };
     assert_eq!(failure, expected);

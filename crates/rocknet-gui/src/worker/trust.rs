@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::job::{Trust, TrustStore};
+use super::programs::last_error;
+use crate::job::{Trouble, Trust, TrustStore};
 
 /// Output of `rocknet trust --look --json`.
 #[derive(Debug, Deserialize)]
@@ -30,21 +31,17 @@ struct Row {
 /// # Errors
 ///
 /// Returns a message if the program is missing or fails.
-pub fn look(program: Option<&Path>, config: Option<&Path>) -> Result<Vec<TrustStore>, String> {
-    let program = program.ok_or("the program `rocknet` was not found")?;
+pub fn look(program: Option<&Path>, config: Option<&Path>) -> Result<Vec<TrustStore>, Trouble> {
+    let program = program.ok_or(Trouble::NoProgram)?;
     let mut command = Command::new(program);
     command.args(["trust", "--look", "--json"]).stdin(Stdio::null());
     if let Some(config) = config {
         command.arg("--config").arg(config);
     }
-    let output = command
-        .output()
-        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let output = command.output().map_err(|error| Trouble::of(program, &error))?;
     // The exit code is 1 as long as a store does not trust the local CA.
     parse(&output.stdout).ok_or_else(|| {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let last = errors.lines().last().unwrap_or("rocknet trust has failed");
-        last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        last_error(&output.stderr).map_or_else(|| Trouble::CommandFailed("rocknet trust".to_owned()), Trouble::Text)
     })
 }
 
@@ -84,9 +81,9 @@ mod tests {
 
     #[test]
     fn a_missing_or_failing_program_is_reported() {
-        assert!(look(None, None).unwrap_err().contains("rocknet"));
+        assert_eq!(look(None, None), Err(Trouble::NoProgram));
         assert!(look(Some(Path::new("/nonexistent")), None).is_err());
         let failed = look(Some(Path::new("/bin/false")), None);
-        assert_eq!(failed, Err("rocknet trust has failed".to_owned()));
+        assert_eq!(failed, Err(Trouble::CommandFailed("rocknet trust".to_owned())));
     }
 }

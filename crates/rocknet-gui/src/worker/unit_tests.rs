@@ -110,7 +110,7 @@ fn failures_say_what_to_do() {
     assert_eq!(
         systemd.instruct(UnitKind::System, UnitVerb::Start),
         Err(UnitFailure::Failed(StartFailure {
-            reason: "Job for rocknet.service failed.".to_owned(),
+            reason: "Job for rocknet.service failed.".to_owned().into(),
             lines: vec![
                 "error: port 80 is in use".to_owned(),
                 "--unit rocknet.service --lines=5 --output=cat --no-pager --quiet".to_owned(),

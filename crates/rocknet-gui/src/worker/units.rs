@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::job::{EndingCause, StartFailure};
+use crate::job::{EndingCause, StartFailure, Trouble};
 use crate::ways::{Obstacle, UnitKind, UnitState};
 
 /// Name of the unit, which packages and `rocknet service install` use.
@@ -141,7 +141,7 @@ impl Systemd {
     ///
     /// Returns the reason, with the last lines of the journal.
     pub fn instruct(&self, kind: UnitKind, verb: UnitVerb) -> Result<(), UnitFailure> {
-        let failed = |reason: String, lines| {
+        let failed = |reason: Trouble, lines| {
             UnitFailure::Failed(StartFailure {
                 reason,
                 lines,
@@ -154,7 +154,7 @@ impl Systemd {
             // With a terminal, the password would be requested there instead of in a window of the desktop.
             .stdin(Stdio::null())
             .output()
-            .map_err(|error| failed(format!("systemctl: {error}"), Vec::new()))?;
+            .map_err(|error| failed(Trouble::of(Path::new("systemctl"), &error), Vec::new()))?;
         if output.status.success() {
             return Ok(());
         }
@@ -162,7 +162,8 @@ impl Systemd {
         if REFUSALS.iter().any(|refusal| message.contains(refusal)) {
             return Err(UnitFailure::Refused(format!("sudo systemctl {} rocknet", verb.name())));
         }
-        let reason = message.lines().next().unwrap_or("systemctl has failed").to_owned();
+        let reason = message.lines().next().map(|line| Trouble::Text(line.to_owned()));
+        let reason = reason.unwrap_or_else(|| Trouble::CommandFailed(format!("systemctl {}", verb.name())));
         Err(failed(reason, self.journal(kind)))
     }
 

@@ -7,7 +7,7 @@ use rocknet_control::api::{ApiError, Done, Request};
 use rocknet_control::upgrade::UpgradeOrder;
 
 use super::Worker;
-use crate::job::Report;
+use crate::job::{Report, Trouble};
 
 /// Maximum time until the new process replies, after the old one has reported that it serves.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,9 +33,7 @@ impl Worker {
                 }
                 self.refresh_ways();
                 let version = self.server.as_ref().map(|server| server.status.version.clone());
-                (self.report)(Report::Upgraded(
-                    version.ok_or_else(|| "the new process does not reply".to_owned()),
-                ));
+                (self.report)(Report::Upgraded(version.ok_or(Trouble::NoReply)));
             }
             Err(ApiError { status: 403, .. }) => (self.report)(Report::NotPermitted),
             Err(error) => {
@@ -43,7 +41,7 @@ impl Worker {
                     Some(details) => format!("{}\n{details}", error.error),
                     None => error.error,
                 };
-                (self.report)(Report::Upgraded(Err(reason)));
+                (self.report)(Report::Upgraded(Err(reason.into())));
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rocknet_control::SiteSummary;
 
-use crate::job::Visit;
+use crate::job::{Trouble, Visit};
 use crate::model::Website;
 
 /// Maximum time for a reply. The first request to a PHP site starts processes.
@@ -30,7 +30,7 @@ pub fn visit(site: Option<&SiteSummary>, name: &str) -> Visit {
     let named = |url: &String| url.replacen("://*.", "://www.", 1);
     let any = site.and_then(|site| site.urls.first());
     let reply = match (fault, clear) {
-        (Some(fault), _) => Err(fault),
+        (Some(fault), _) => Err(fault.into()),
         (None, Some(clear)) => request(&named(clear)),
         (None, None) => connect(&any.map(named).unwrap_or_default()).map(|_| 200),
     };
@@ -53,21 +53,22 @@ fn authority(url: &str) -> Option<(&str, u16)> {
 }
 
 /// Connects to the port of a URL on this machine.
-fn connect(url: &str) -> Result<TcpStream, String> {
-    let (host, port) = authority(url).ok_or_else(|| format!("{url} is not a URL"))?;
+fn connect(url: &str) -> Result<TcpStream, Trouble> {
+    let (host, port) = authority(url).ok_or(Trouble::NoAddress)?;
     let ip = host
         .trim_matches(['[', ']'])
         .parse()
         .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let stream = TcpStream::connect_timeout(&SocketAddr::new(ip, port), TIMEOUT).map_err(|error| error.to_string())?;
+    let stream = TcpStream::connect_timeout(&SocketAddr::new(ip, port), TIMEOUT)
+        .map_err(|error| Trouble::Text(error.to_string()))?;
     for set in [TcpStream::set_read_timeout, TcpStream::set_write_timeout] {
-        set(&stream, Some(TIMEOUT)).map_err(|error| error.to_string())?;
+        set(&stream, Some(TIMEOUT)).map_err(|error| Trouble::Text(error.to_string()))?;
     }
     Ok(stream)
 }
 
 /// Requests a URL in the clear from this machine, and returns the status of the response.
-fn request(url: &str) -> Result<u16, String> {
+fn request(url: &str) -> Result<u16, Trouble> {
     let mut stream = connect(url)?;
     let host = url
         .split_once("://")
@@ -76,14 +77,16 @@ fn request(url: &str) -> Result<u16, String> {
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nUser-Agent: rocknet-gui\r\nConnection: close\r\n\r\n");
     stream
         .write_all(request.as_bytes())
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| Trouble::Text(error.to_string()))?;
     // "HTTP/1.1 200": the rest of the response is not needed.
     let mut line = [0; 12];
-    stream.read_exact(&mut line).map_err(|error| error.to_string())?;
+    stream
+        .read_exact(&mut line)
+        .map_err(|error| Trouble::Text(error.to_string()))?;
     let status = std::str::from_utf8(&line[9..])
         .ok()
         .and_then(|status| status.parse().ok());
-    status.ok_or_else(|| "this is not a response of HTTP/1.1".to_owned())
+    status.ok_or(Trouble::NotHttp)
 }
 
 /// Returns true if the name leads to this machine. A name without a host, such as `:8080`, always does.

@@ -61,14 +61,14 @@ pub fn states() -> Vec<(&'static str, Model)> {
     };
     let mut failed = Model::new(Settings::default());
     failed.report(Report::StartFailed(StartFailure {
-        reason: "cannot start: port 8080 is in use by nginx (pid 7)".to_owned(),
+        reason: "cannot start: port 8080 is in use by nginx (pid 7)".to_owned().into(),
         lines: vec!["a line".to_owned(); 5],
         port: Some((8080, 8081)),
     }));
     let mut lost = online(3, None);
     lost.report(Report::Absent(Absence::Failed("no reply".to_owned())));
     let mut told = online(3, Some("rocknet.toml:3:1: unknown key"));
-    told.report(Report::Failed("something @ failed\nwith details".to_owned()));
+    told.report(Report::Failed("something @ failed\nwith details".to_owned().into()));
     let mut edited = online(3, None);
     edited.report(Report::Polled(Box::new(Poll {
         config: Some(ConfigState {

@@ -50,7 +50,7 @@ fn a_server_is_drained_and_enabled_by_the_same_act() {
     assert_eq!(jobs(model.act(Act::SwitchService)), drain(false));
     model.report(Report::Served(
         ServiceJob::Drain("http://a:80".to_owned(), true),
-        Err("no".to_owned()),
+        Err("no".to_owned().into()),
     ));
     assert!(model.notice.as_ref().unwrap().is_failure);
     model.report(Report::Absent(Absence::Stopped(true)));
@@ -235,7 +235,7 @@ fn databases_need_no_server() {
     assert_eq!(model.act(Act::CopyService), [Effect::Copy(copied)]);
     let stop = ServiceJob::Database("mariadb.service".to_owned(), UnitAction::Stop);
     assert_eq!(jobs(model.act(Act::SwitchService)), [Job::Service(stop.clone())]);
-    model.report(Report::Served(stop, Err("not authorized".to_owned())));
+    model.report(Report::Served(stop, Err("not authorized".to_owned().into())));
     assert!(model.notice.as_ref().unwrap().text.contains("not authorized"));
     assert_eq!(model.services.state(&database), DatabaseState::Stopped);
     // Databases stay when a server is found.

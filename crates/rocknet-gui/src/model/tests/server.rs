@@ -128,7 +128,7 @@ fn an_upgrade_says_what_has_happened() {
     model.report(Report::Upgraded(Ok("0.2.0".to_owned())));
     assert!(notice(&model).contains("0.2.0"));
     assert_eq!(jobs(model.act(Act::UpgradeServer)), [Job::Upgrade]);
-    model.report(Report::Upgraded(Err("cannot start /usr/bin/rocknet".to_owned())));
+    model.report(Report::Upgraded(Err("cannot start /usr/bin/rocknet".to_owned().into())));
     assert!(notice(&model).contains("cannot start /usr/bin/rocknet"));
     assert!(!model.is_upgrading);
 }

@@ -171,7 +171,7 @@ fn databases_are_shown_without_a_server() {
     assert_eq!(table(&model).rows[2].cells[1].mark, Some(Mark::Busy));
     assert_eq!(labels(&model), [words.check_again]);
     let start = ServiceJob::Database("c.service".to_owned(), UnitAction::Start);
-    model.report(Report::Served(start, Err("no".to_owned())));
+    model.report(Report::Served(start, Err("no".to_owned().into())));
     model.report(report(false));
     assert_eq!(all(&mut model, "b.service"), [words.check_again]);
     assert_eq!(screen(&model).subtitle, words.databases_help_without_systemd);

@@ -9,7 +9,10 @@ use crate::worker::fake_server::FakeServer;
 
 #[test]
 fn a_refused_stop_is_reported_at_once() {
-    for (status, expected) in [(403, Report::NotPermitted), (500, Report::Failed("no".to_owned()))] {
+    for (status, expected) in [
+        (403, Report::NotPermitted),
+        (500, Report::Failed("no".to_owned().into())),
+    ] {
         let server = FakeServer::start(move |request| match request.split(' ').nth(1) {
             Some("/api/status") => Some((200, "{}".to_owned())),
             Some("/api/stop") => Some((status, "{\"error\":\"no\"}".to_owned())),

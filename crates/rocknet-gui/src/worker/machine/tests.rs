@@ -165,7 +165,7 @@ fn units_are_started_and_refusals_reported() {
     let (folder, machine) = machine(&[], "");
     assert_eq!(machine.control("mariadb.service", UnitAction::Start), Ok(()));
     let refused = machine.control("mariadb.service", UnitAction::Stop);
-    assert_eq!(refused, Err("Access denied".to_owned()));
+    assert_eq!(refused, Err("Access denied".to_owned().into()));
     let called = fs::read_to_string(folder.path().join("called")).unwrap();
     assert_eq!(called, "start -- mariadb.service\nstop -- mariadb.service\n");
 }
