@@ -16,6 +16,7 @@ mod ending;
 mod entering;
 mod fetched;
 mod forms;
+mod key_list;
 mod links;
 mod log_view;
 mod notice;
@@ -124,6 +125,8 @@ pub struct Model {
     pub log: LogView,
     pub level: Option<Level>,
     pub draft: Option<Draft>,
+    /// Row that is selected in the list of keys, while it is shown.
+    pub shown_keys: Option<String>,
     /// Chooser of folders, while it is open.
     pub chooser: Option<FolderChooser>,
     /// Form of the website that is edited.
@@ -190,6 +193,7 @@ impl Model {
             log: LogView::default(),
             level: None,
             draft: None,
+            shown_keys: None,
             chooser: None,
             site_edit: Fetched::Missing,
             edited_site: String::new(),

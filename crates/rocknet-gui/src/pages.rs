@@ -11,6 +11,7 @@ mod databases;
 mod edit_text;
 mod edit_website;
 mod history;
+mod keys;
 mod logs;
 mod offline;
 mod permission;
@@ -121,6 +122,9 @@ pub fn screen(model: &Model) -> Screen {
 }
 
 fn contents(model: &Model) -> Screen {
+    if let Some(selected) = &model.shown_keys {
+        return keys::screen(model, selected);
+    }
     let screen = match model.page {
         // Before the states without a server, which do not answer the question: the page could not be left.
         _ if model.question() == Some(Question::Leave) => questions::screen(model, &Question::Leave),

@@ -93,6 +93,9 @@ fn the_smallest_window_shows_everything() {
             }
             // The longest notice is above the contents, and the form has all of its fields and problems.
             model.act(Act::Help);
+            show_smallest(&mut window, &model, &format!("{name}, keys, {language:?}"));
+            model.act(Act::Help);
+            model.report(Report::Failed("A reason of several lines. ".repeat(30)));
             model.act(Act::AddSite);
             show_smallest(&mut window, &model, &format!("{name}, adding, {language:?}"));
             choose(&mut model, |model, state| {

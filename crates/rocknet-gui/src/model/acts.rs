@@ -14,6 +14,11 @@ use crate::words::fill;
 impl Model {
     /// Carries out an act of the user, and returns what the window has to do.
     pub fn act(&mut self, act: Act) -> Vec<Effect> {
+        if self.shown_keys.is_some()
+            && let Some(effects) = self.act_in_key_list(&act)
+        {
+            return effects;
+        }
         if act == Act::Cancel && self.leaving.is_some() {
             return self.act(Act::Stay);
         }
@@ -228,7 +233,7 @@ impl Model {
                 Vec::new()
             }
             Act::Help => {
-                self.tell(self.words().shortcuts.to_owned(), false);
+                self.shown_keys = Some(String::new());
                 Vec::new()
             }
             Act::Quit => vec![Effect::Quit],

@@ -1,9 +1,9 @@
 //! Settings of the window.
 
 use super::place;
-use crate::act::FieldId;
+use crate::act::{Act, FieldId};
 use crate::model::Model;
-use crate::screen::{Body, Field, FieldInput, Form, Screen};
+use crate::screen::{Body, Button, Field, FieldInput, Form, Screen};
 use crate::theme::ThemeChoice;
 use crate::words::Language;
 
@@ -52,11 +52,12 @@ pub fn screen(model: &Model) -> Screen {
     place::add(model, &mut form);
     form.fields.push(Field {
         input: FieldInput::Heading,
-        ..field(FieldId::Heading(0), words.keys, words.shortcuts, Vec::new(), "")
+        ..field(FieldId::Heading(0), words.keys, words.key_help, Vec::new(), "")
     });
     Screen {
         title: words.settings.to_owned(),
         subtitle: words.settings_help.to_owned(),
+        actions: vec![Button::new(words.show_keys, Act::Help)],
         body: Body::Form(form),
         ..Screen::default()
     }

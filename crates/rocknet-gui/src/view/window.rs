@@ -61,6 +61,8 @@ pub struct Window {
     is_awaited: Cell<bool>,
     /// True if newer contents are drawn in part, because a menu was open.
     is_partial: bool,
+    /// True if the list of keys is shown.
+    shows_keys: bool,
 }
 
 impl Window {
@@ -103,6 +105,7 @@ impl Window {
             shown: None,
             is_awaited: Cell::new(true),
             is_partial: false,
+            shows_keys: false,
         }
     }
 
@@ -164,6 +167,8 @@ impl Window {
                 .is_none_or(|(before, ..)| before.body != shown.0.body);
         let (screen, page, _) = self.shown.insert(shown);
         let (page, is_new_page) = (*page, before.is_none_or(|(page, _)| page != model.page));
+        let shows_keys = model.shown_keys.is_some();
+        let is_new_page = std::mem::replace(&mut self.shows_keys, shows_keys) != shows_keys || is_new_page;
         self.header.show(screen);
         let is_other = !matches!(
             (&self.body, &screen.body),
@@ -192,10 +197,15 @@ impl Window {
             body.show(&screen.body, words.choose_folder);
         }
         self.layout();
-        let takes_focus = matches!(
-            page,
-            PageName::Websites | PageName::AddWebsite | PageName::EditWebsite | PageName::EditText | PageName::History
-        );
+        let takes_focus = shows_keys
+            || matches!(
+                page,
+                PageName::Websites
+                    | PageName::AddWebsite
+                    | PageName::EditWebsite
+                    | PageName::EditText
+                    | PageName::History
+            );
         if is_new_message && !self.is_awaited.get() {
             if app::focus().map(|widget| widget.as_widget_ptr()) != focused
                 && let Some(BodyView::Message(message)) = &mut self.body

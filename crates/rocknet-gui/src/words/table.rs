@@ -591,8 +591,34 @@ table! {
     connected_to = "Connected to {0}", "Verbunden mit {0}";
     keys = "Keys", "Tasten";
     settings_help = "Saved at once, for this account.", "Wird sofort gespeichert, für dieses Konto.";
-    shortcuts = "Ctrl+N adds a website. F2 edits. Ctrl+F filters. Enter opens. Del removes. Ctrl+S saves. Ctrl+Z \
-                 takes back. F5 reloads. Ctrl+E edits as text. Ctrl+L shows the log of the selected website. Ctrl+1 to Ctrl+9 sort by a column. Ctrl+, shows the settings. Ctrl+Q quits.",
-        "Strg+N fügt eine Website hinzu. F2 bearbeitet. Strg+F filtert. Enter öffnet. Entf entfernt. Strg+S \
-         speichert. Strg+Z nimmt zurück. F5 lädt neu. Strg+E bearbeitet als Text. Strg+L zeigt das Protokoll der gewählten Website. Strg+1 bis Strg+9 sortieren nach einer Spalte. Strg+, zeigt die Einstellungen. Strg+Q beendet.";
+    show_keys = "Show the keys", "Tasten zeigen";
+    keys_help = "Every function works by keyboard. Esc or F1 closes this list.",
+        "Alles geht mit der Tastatur. Esc oder F1 schließt diese Liste.";
+    key = "Key", "Taste";
+    key_effect = "Effect", "Wirkung";
+    key_add = "Ctrl+N: Add a website", "Strg+N: Website hinzufügen";
+    key_edit = "F2: Edit the selected website", "F2: Gewählte Website bearbeiten";
+    key_open = "Enter: Open the selected row, or press the button with the focus",
+        "Enter: Gewählte Zeile öffnen, oder die Schaltfläche mit dem Fokus drücken";
+    key_remove = "Del: Remove the selected website", "Entf: Gewählte Website entfernen";
+    key_log = "Ctrl+L: Log of the selected website", "Strg+L: Protokoll der gewählten Website";
+    key_filter = "Ctrl+F: Filter", "Strg+F: Filtern";
+    key_sort = "Ctrl+1 to Ctrl+9: Sort by a column, again in reverse order",
+        "Strg+1 bis Strg+9: Nach einer Spalte sortieren, noch einmal umgekehrt";
+    key_refresh = "F5: Reload the configuration, or the list of the page",
+        "F5: Konfiguration oder die Liste der Seite neu laden";
+    key_save = "Ctrl+S: Save the form or the text", "Strg+S: Formular oder Text speichern";
+    key_undo = "Ctrl+Z: Take the last change back", "Strg+Z: Letzte Änderung zurücknehmen";
+    key_text = "Ctrl+E: Edit the configuration as text", "Strg+E: Konfiguration als Text bearbeiten";
+    key_complete = "Ctrl+Space: Propose keys of the text, complete the path of a folder",
+        "Strg+Leertaste: Schlüssel des Textes vorschlagen, den Pfad eines Ordners ergänzen";
+    key_findings = "F6: Go from the text to its problems", "F6: Vom Text zu seinen Problemen";
+    key_folder = "Down: Go from the path of a folder to the list", "Pfeil ab: Vom Pfad eines Ordners zur Liste";
+    key_settings = "Ctrl+,: Settings", "Strg+,: Einstellungen";
+    key_leave = "Esc: Leave the form, the text or the list", "Esc: Formular, Text oder Liste verlassen";
+    key_parts = "Tab: Go to the next part of the window", "Tab: Zum nächsten Teil des Fensters";
+    key_move = "Arrows, Page Up, Page Down: Move in lists and texts",
+        "Pfeile, Bild auf, Bild ab: In Listen und Texten bewegen";
+    key_help = "F1: Show this list", "F1: Diese Liste zeigen";
+    key_quit = "Ctrl+Q: Close the window; the server continues", "Strg+Q: Fenster schließen; der Server läuft weiter";
 }
