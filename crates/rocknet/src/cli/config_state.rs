@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rocknet::certificates::ServerEnvironment;
 use rocknet_config::{Config, Environment, ProcessEnvironment, Report, WatchedFiles};
@@ -19,6 +20,10 @@ use super::config_file::revision;
 /// Maximum number of errors whose positions are listed.
 const MAX_ERRORS: usize = 100;
 
+/// Time for which errors are not checked again while the files stay the same. They depend on more than these files,
+/// such as on the folders of sites, and the check of a large configuration takes long.
+const ERRORS_FOR: Duration = Duration::from_secs(5);
+
 /// Last result of a comparison. The main loop and the threads of requests share it.
 #[derive(Clone, Default)]
 pub struct StateCache(Arc<Mutex<Option<Compared>>>);
@@ -28,6 +33,7 @@ struct Compared {
     watched: WatchedFiles,
     loaded: BTreeMap<PathBuf, String>,
     state: ConfigState,
+    at: Instant,
 }
 
 impl StateCache {
@@ -47,6 +53,7 @@ impl StateCache {
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = &*cached
             && last.loaded == loaded
+            && (last.state.errors.is_empty() || last.at.elapsed() < ERRORS_FOR)
             && last.watched.are_unchanged()
         {
             return Ok(last.state.clone());
@@ -58,12 +65,11 @@ impl StateCache {
         }
         let watched = WatchedFiles::default();
         let state = compare(main, &watched, &loaded, serving);
-        // Errors depend on more than the files of the configuration, such as on the folders of sites.
-        let is_lasting = state.errors.is_empty();
-        *cached = is_lasting.then(|| Compared {
+        *cached = Some(Compared {
             watched,
             loaded,
             state: state.clone(),
+            at: Instant::now(),
         });
         Ok(state)
     }
@@ -127,4 +133,38 @@ fn positions(main: &Path, report: &Report) -> Vec<ConfigPosition> {
         }
     };
     errors.map(position).take(MAX_ERRORS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn errors_are_checked_again_after_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let main = folder.path().join("rocknet.toml");
+        let root = folder.path().join("later");
+        fs::write(&main, "[site.\"a.test\"]\nroot = \"later\"\n").unwrap();
+        // A file that was changed a moment ago is always read again.
+        let hour_ago = SystemTime::now() - Duration::from_secs(3_600);
+        let file = File::options().append(true).open(&main).unwrap();
+        file.set_modified(hour_ago).unwrap();
+        let states = StateCache::default();
+        let errors = || {
+            let state = states.state(&main, BTreeMap::new(), &Config::default()).unwrap();
+            (state.errors.len(), state.added)
+        };
+        let expected = vec!["a.test".to_owned()];
+        assert_eq!(errors(), (1, expected.clone()));
+        fs::create_dir(&root).unwrap();
+        assert_eq!(errors(), (1, expected.clone()), "the last result is used");
+        let mut cached = states.0.lock().unwrap();
+        let last = cached.as_mut().unwrap();
+        last.at = last.at.checked_sub(ERRORS_FOR).unwrap();
+        drop(cached);
+        assert_eq!(errors(), (0, expected));
+    }
 }
