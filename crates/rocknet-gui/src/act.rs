@@ -152,6 +152,8 @@ pub enum Fix {
     TrustCertificates,
     /// Copies the line of `/etc/hosts` that leads the name of the new website to this computer.
     CopyHostsLine,
+    /// Adds the website at the second port in place of the first one, which another program holds.
+    UsePort(u16, u16),
     /// Puts another text into the field `name`.
     UseName(String),
     /// Puts another text into the field `folder`.

@@ -253,6 +253,8 @@ pub enum Report {
     Polled(Box<Poll>),
     /// A new process of this version has taken over; or the reason why the old one goes on.
     Upgraded(Result<String, Trouble>),
+    /// The website was not added, because another program holds the first port. The second one is free.
+    PortTaken(u16, u16),
     Edited(Purpose, Result<Saved, ApiError>),
     Checked(u64, Result<Checked, ApiError>),
     /// The form of the website with this name.

@@ -382,6 +382,12 @@ impl Model {
                 None => Vec::new(),
             },
             Fix::TrustCertificates => self.while_online(Job::Trust),
+            Fix::UsePort(taken, free) => {
+                if let Some(draft) = &mut self.draft {
+                    draft.use_port(taken, free);
+                }
+                self.submit()
+            }
             Fix::CopyHostsLine => match self.hosts_line() {
                 Some(line) => {
                     self.tell(fill(self.words().copied, &[&line]), false);

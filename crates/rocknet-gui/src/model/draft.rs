@@ -99,6 +99,10 @@ pub struct Draft {
     pub is_outdated: bool,
     /// Result of the last check.
     pub checked: Option<Result<Checked, ApiError>>,
+    /// Port of the website that another program holds, and a free port.
+    pub free_port: Option<(u16, u16)>,
+    /// Ports that the website uses in place of the default ones.
+    ports: Vec<(u16, u16)>,
     /// Error of saving.
     pub failure: Option<String>,
     pub stage: DraftStage,
@@ -133,6 +137,7 @@ impl Draft {
     pub fn set(&mut self, field: FieldId, text: &str, websites: &Websites) {
         self.chosen.insert(field);
         self.failure = None;
+        self.free_port = None;
         self.checked = None;
         match field {
             FieldId::Folder => {
@@ -250,6 +255,38 @@ impl Draft {
         }
     }
 
+    /// Uses another port in place of one that another program holds.
+    pub fn use_port(&mut self, taken: u16, free: u16) {
+        self.failure = None;
+        self.free_port = None;
+        match self.name.strip_suffix(&format!(":{taken}")) {
+            Some(host) => self.name = format!("{host}:{free}"),
+            None => self.ports.push((taken, free)),
+        }
+    }
+
+    /// Returns the value of `listen`; `None` for the default ports.
+    fn listen(&self) -> Option<String> {
+        const DEVELOPMENT: [u16; 2] = [8080, 8443];
+        const PRODUCTION: [u16; 2] = [80, 443];
+        let (first, _) = self.ports.first()?;
+        let defaults = if DEVELOPMENT.contains(first) {
+            DEVELOPMENT
+        } else {
+            PRODUCTION
+        };
+        let moved = |port| {
+            self.ports
+                .iter()
+                .fold(port, |port, (taken, free)| if port == *taken { *free } else { port })
+        };
+        let [plain, secure] = defaults.map(moved);
+        Some(match self.is_plain {
+            true => format!("\"http://{plain}\""),
+            false => format!("[\"http://{plain}\", {secure}]"),
+        })
+    }
+
     /// Returns true if browsers would find no start page in the folder.
     pub fn lacks_start_page(&self) -> bool {
         self.kind == WebsiteKind::Files && self.inspection.is_some_and(|inspection| !inspection.has_index_html)
@@ -277,6 +314,12 @@ impl Draft {
                 },
             ],
         };
+        if let Some(listen) = self.listen() {
+            edits.push(Edit::Set {
+                path: vec!["site".to_owned(), self.name.clone(), "listen".to_owned()],
+                value: listen,
+            });
+        }
         if self.is_plain {
             edits.push(Edit::SetField {
                 site: self.name.clone(),

@@ -83,6 +83,11 @@ impl Model {
                 });
                 return effects;
             }
+            Report::PortTaken(port, free) => {
+                if let Some(draft) = &mut self.draft {
+                    draft.free_port = Some((port, free));
+                }
+            }
             Report::Edited(purpose, result) => return self.edited(purpose, result),
             Report::Checked(number, result) => {
                 if let Some(draft) = self.draft.as_mut().filter(|draft| draft.checking == Some(number)) {

@@ -271,7 +271,11 @@ fn checks(model: &Model, draft: &Draft) -> Vec<Check> {
         None => {}
     }
     if let Some(failure) = &draft.failure {
-        check(Mark::Bad, failure.clone(), None);
+        let fix = draft.free_port.map(|(taken, free)| {
+            let label = fill(words.use_port, &[&free.to_string()]);
+            Button::new(label, Act::Repair(Fix::UsePort(taken, free)))
+        });
+        check(Mark::Bad, failure.clone(), fix);
     }
     checks
 }

@@ -133,3 +133,46 @@ fn a_development_server_that_is_started_later_is_found() {
     // The same servers need no further check.
     assert_eq!(model.report(found()), []);
 }
+
+#[test]
+fn a_website_whose_port_is_taken_is_added_at_a_free_one() {
+    let mut model = online(&[]);
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Kind, "proxy".to_owned()));
+    model.act(Act::SetField(FieldId::Address, "http://127.0.0.1:3000".to_owned()));
+    let refuse = |model: &mut Model, name: &str, taken: u16, free: u16| {
+        model.report(Report::PortTaken(taken, free));
+        let error = ApiError::new(422, format!("port {taken} is in use by nginx (pid 7)"));
+        model.report(Report::Edited(Purpose::Add(name.to_owned()), Err(error)));
+        let crate::screen::Body::Form(form) = crate::pages::screen(model).body else {
+            panic!("no form")
+        };
+        let fix = form.checks.last().unwrap().fix.clone().unwrap();
+        assert!(fix.label.contains(&free.to_string()), "{fix:?}");
+        let [Job::Edit(Purpose::Add(name), edits)] = &jobs(model.act(fix.act))[..] else {
+            panic!("no edit")
+        };
+        let listen = edits.edits.iter().find_map(|edit| match edit {
+            Edit::Set { path, value } if path[2] == "listen" => Some(value.clone()),
+            _ => None,
+        });
+        (name.clone(), listen.unwrap_or_default())
+    };
+    model.act(Act::Submit);
+    let name = "app-3000.localhost";
+    let (_, listen) = refuse(&mut model, name, 8080, 8082);
+    assert_eq!(listen, "[\"http://8082\", 8443]");
+    let (_, listen) = refuse(&mut model, name, 8443, 8444);
+    assert_eq!(listen, "[\"http://8082\", 8444]");
+    // A port in the name is that of the website.
+    let mut model = online(&[]);
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Kind, "proxy".to_owned()));
+    model.act(Act::SetField(FieldId::Address, "http://127.0.0.1:3000".to_owned()));
+    model.act(Act::SetField(FieldId::Name, ":9000".to_owned()));
+    model.act(Act::Submit);
+    assert_eq!(
+        refuse(&mut model, ":9000", 9000, 9001),
+        (":9001".to_owned(), String::new())
+    );
+}
