@@ -19,7 +19,7 @@ use fltk::enums::Event;
 use fltk::image::SvgImage;
 use fltk::prelude::*;
 use rocknet_gui::act::{Act, FieldId, PageName};
-use rocknet_gui::job::{Inspection, Report};
+use rocknet_gui::job::{Inspection, Report, Trouble};
 use rocknet_gui::model::{Model, Question, Settings};
 use rocknet_gui::screen::Body;
 use rocknet_gui::theme::ThemeChoice;
@@ -95,7 +95,7 @@ fn the_smallest_window_shows_everything() {
             model.act(Act::Help);
             show_smallest(&mut window, &model, &format!("{name}, keys, {language:?}"));
             model.act(Act::Help);
-            model.report(Report::Failed("A reason of several lines. ".repeat(30)));
+            model.report(Report::Failed(Trouble::Text("A reason of several lines. ".repeat(30))));
             model.act(Act::AddSite);
             show_smallest(&mut window, &model, &format!("{name}, adding, {language:?}"));
             choose(&mut model, |model, state| {
