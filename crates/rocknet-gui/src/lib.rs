@@ -9,6 +9,7 @@
 pub mod act;
 pub mod difference;
 pub mod elsewhere;
+pub mod home;
 pub mod job;
 pub mod mailbox;
 pub mod model;

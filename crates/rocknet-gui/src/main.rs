@@ -134,7 +134,7 @@ fn settings() -> Settings {
         language: Language::of_locale(&locale.to_string_lossy()),
         ..Settings::default()
     };
-    let file = Settings::folder().map(|folder| folder.join("window.toml"));
+    let file = rocknet_gui::home::settings_folder().map(|folder| folder.join("window.toml"));
     let text = file.and_then(|file| std::fs::read_to_string(file).ok());
     Settings::parse(&text.unwrap_or_default(), defaults)
 }

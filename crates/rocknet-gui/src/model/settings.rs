@@ -1,7 +1,5 @@
 //! Settings of the window, and their file: one `key = "value"` per line.
 
-use std::path::PathBuf;
-
 use crate::theme::ThemeChoice;
 use crate::words::Language;
 
@@ -49,16 +47,6 @@ impl Settings {
             self.theme.name(),
             self.language.code()
         )
-    }
-
-    /// Returns the folder of the files that this program writes for its user: `rocknet` in `$XDG_CONFIG_HOME` or
-    /// `~/.config`; `None` without a home folder.
-    pub fn folder() -> Option<PathBuf> {
-        let below = |variable: &str, path: &str| {
-            let base = std::env::var_os(variable).filter(|value| !value.is_empty())?;
-            Some(PathBuf::from(base).join(path))
-        };
-        below("XDG_CONFIG_HOME", "rocknet").or_else(|| below("HOME", ".config/rocknet"))
     }
 }
 

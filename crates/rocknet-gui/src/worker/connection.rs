@@ -10,8 +10,8 @@ use rocknet_control::api::Request;
 use rocknet_control::{Client, ClientError, ServerAddress, SiteSummary, Status};
 
 use super::options::Options;
+use crate::home::settings_folder;
 use crate::job::Absence;
-use crate::model::Settings;
 
 /// Environment variable with the path of the control socket, for servers and their clients.
 const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
@@ -95,11 +95,11 @@ impl Places {
             config: options
                 .config
                 .clone()
-                .or_else(|| Some(Settings::folder()?.join("rocknet.toml"))),
+                .or_else(|| Some(settings_folder()?.join("rocknet.toml"))),
             place: options
                 .place
                 .clone()
-                .or_else(|| Some(Settings::folder()?.join(PLACE_FILE))),
+                .or_else(|| Some(settings_folder()?.join(PLACE_FILE))),
             connected: None,
             uses_system: false,
         }

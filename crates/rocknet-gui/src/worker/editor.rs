@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
+use crate::home::data_folder;
 use crate::job::Trouble;
 
 /// Editors that need a terminal.
@@ -116,12 +117,12 @@ fn exec_of(text: &str) -> Option<String> {
 }
 
 fn data_folders() -> Vec<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let own = variable("XDG_DATA_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(variable("HOME")?).join(".local/share")));
-    let system = variable("XDG_DATA_DIRS").unwrap_or_else(|| "/usr/local/share:/usr/share".into());
-    own.into_iter().chain(std::env::split_paths(&system)).collect()
+    let system = std::env::var_os("XDG_DATA_DIRS").filter(|value| !value.is_empty());
+    let system = system.unwrap_or_else(|| "/usr/local/share:/usr/share".into());
+    data_folder()
+        .into_iter()
+        .chain(std::env::split_paths(&system))
+        .collect()
 }
 
 #[cfg(test)]

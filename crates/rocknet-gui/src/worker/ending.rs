@@ -5,7 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Worker;
-use super::launch::{LINES_SHOWN, output_path, tail};
+use super::launch::LINES_SHOWN;
+use super::output::{output_path, tail};
 use super::units::UnitEnd;
 use crate::job::{Ending, EndingCause};
 

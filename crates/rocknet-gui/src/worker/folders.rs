@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use crate::home::data_folder;
 use crate::job::{Inspection, Trouble};
 
 /// Maximum number of entries of a folder that are looked at.
@@ -77,13 +78,7 @@ pub fn create_start_page(folder: &Path) -> Result<(), Trouble> {
 ///
 /// Fails without a home folder, or if the folder cannot be written.
 pub fn first_page() -> io::Result<PathBuf> {
-    let below = |variable: &str, path: &str| {
-        let base = std::env::var_os(variable).filter(|value| !value.is_empty())?;
-        Some(PathBuf::from(base).join(path))
-    };
-    let folder = below("XDG_DATA_HOME", "rocknet/first-page")
-        .or_else(|| below("HOME", ".local/share/rocknet/first-page"))
-        .ok_or(io::ErrorKind::NotFound)?;
+    let folder = data_folder().ok_or(io::ErrorKind::NotFound)?.join("rocknet/first-page");
     fs::create_dir_all(&folder)?;
     let file = folder.join("index.html");
     if !file.exists() {

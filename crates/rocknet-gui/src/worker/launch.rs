@@ -1,8 +1,7 @@
 //! Starting a server as a child process. It goes on when the window is closed, because its websites are in use.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::{self, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,8 +11,10 @@ use std::time::{Duration, Instant};
 use rocknet_config::edit::{self, Editor};
 
 use super::connection::Places;
+use super::files::{is_missing, replace};
 use super::folders;
 use super::options::Options;
+use super::output::{self, ERROR, error_of, tail};
 use super::ports;
 use crate::job::{EndingCause, StartFailure, Trouble};
 
@@ -31,15 +32,6 @@ const FIRST_PORT: u16 = 8080;
 
 /// Number of lines of the output that a failure shows.
 pub const LINES_SHOWN: usize = 5;
-
-/// Size in bytes above which the output is shortened, because a server may run for months.
-const MAX_OUTPUT: u64 = 1 << 20;
-
-/// Maximum number of bytes at the end of the output that are read, and that are left of a long output.
-const MAX_TAIL: u64 = 64 << 10;
-
-/// Beginning of an error in the output.
-const ERROR: &str = "error: ";
 
 /// Starts servers.
 pub struct Launcher {
@@ -86,7 +78,7 @@ impl Launcher {
     /// Shortens the output of the server that uses a configuration, if it is long. A file of another account stays as
     /// it is.
     pub fn bound_output(&self, config: &Path) {
-        let _ = bound(&output_path(config));
+        let _ = output::bound(&output::output_path(config));
     }
 
     /// Returns true once after the first start, for which the configuration was written.
@@ -186,7 +178,7 @@ impl Launcher {
 
     /// Starts the program, and waits until it replies or has ended.
     fn attempt(&mut self, program: &Path, config: &Path, places: &Places) -> Result<(), StartFailure> {
-        let (mut output, path) = output_file(config).map_err(|error| StartFailure {
+        let (mut output, path) = output::output_file(config).map_err(|error| StartFailure {
             reason: error.to_string().into(),
             ..StartFailure::default()
         })?;
@@ -271,11 +263,8 @@ fn failure_of(reason: Option<Trouble>, lines: Vec<String>) -> StartFailure {
 
 /// Returns the message of the first error in the output, or its last line.
 fn reason(lines: &[String]) -> Trouble {
-    let error = lines.iter().find_map(|line| line.strip_prefix(ERROR));
-    let last = lines.last().map(String::as_str);
-    error
-        .or(last)
-        .map_or(Trouble::ProgramEnded, |message| message.to_owned().into())
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    error_of(&lines).map_or(Trouble::ProgramEnded, |message| message.to_owned().into())
 }
 
 /// Returns the program that holds the port, if that is why the start has failed; an empty text if it is not known.
@@ -295,20 +284,6 @@ fn with_port(failure: StartFailure, config: &Path) -> StartFailure {
     StartFailure {
         port: offer(),
         ..failure
-    }
-}
-
-/// Returns true if there is no such file. A link to a missing file, such as one on a disk that is not mounted, counts
-/// as a file.
-///
-/// # Errors
-///
-/// Fails if the folder is not accessible: the file may exist.
-fn is_missing(file: &Path) -> io::Result<bool> {
-    match fs::symlink_metadata(file) {
-        Ok(_) => Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(error),
     }
 }
 
@@ -335,68 +310,6 @@ fn move_first_page(config: &Path, from: u16, to: u16) -> io::Result<()> {
         .rename_site(&format!(":{from}"), &format!(":{to}"))
         .map_err(|_| io::ErrorKind::NotFound)?;
     replace(config, &editor.to_string())
-}
-
-/// Replaces a file as a whole: a crash leaves the old text or the new one. Of a symbolic link, such as one to a folder
-/// of settings under version control, the target is replaced.
-pub fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let target = match fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink()) {
-        true => fs::canonicalize(file)?,
-        false => file.to_owned(),
-    };
-    let beside = target.with_extension("toml.new");
-    // A file that an earlier attempt has left might be open to others.
-    let _ = fs::remove_file(&beside);
-    let mut new = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
-    new.write_all(text.as_bytes())?;
-    new.sync_all()?;
-    fs::rename(&beside, &target)?;
-    match target.parent() {
-        // The new name is on the disk as well.
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
-/// Shortens the output to its end once it is long. The server appends to it, so its next line follows.
-fn bound(output: &Path) -> io::Result<()> {
-    if fs::metadata(output)?.len() <= MAX_OUTPUT {
-        return Ok(());
-    }
-    let text = tail(output);
-    // The first line may be a part of one.
-    let whole = text.split_once('\n').map_or("", |(_, whole)| whole);
-    let mut file = File::options().append(true).open(output)?;
-    file.set_len(0)?;
-    file.write_all(whole.as_bytes())
-}
-
-/// Returns the file for the output of the server that uses a configuration.
-pub fn output_path(config: &Path) -> PathBuf {
-    config.with_file_name("server-output.log")
-}
-
-/// Returns the end of a file, at most [`MAX_TAIL`] bytes; nothing if it cannot be read.
-pub fn tail(file: &Path) -> String {
-    let read = || {
-        let mut file = File::open(file)?;
-        let start = file.metadata()?.len().saturating_sub(MAX_TAIL);
-        file.seek(SeekFrom::Start(start))?;
-        let mut bytes = Vec::new();
-        file.take(MAX_TAIL).read_to_end(&mut bytes)?;
-        io::Result::Ok(bytes)
-    };
-    // A line of another program may have bytes that are not UTF-8.
-    read().map_or(String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Creates the file for the output of the server, beside its configuration, and returns its path.
-fn output_file(config: &Path) -> io::Result<(File, PathBuf)> {
-    let path = output_path(config);
-    // The server appends, so that the file can be shortened while it writes.
-    let file = File::options().append(true).create(true).mode(0o600).open(&path)?;
-    file.set_len(0)?;
-    Ok((file, path))
 }
 
 #[cfg(test)]
@@ -432,45 +345,6 @@ mod tests {
         let unknown = failure("error: cannot start: port 8080 is in use; stop it");
         assert_eq!(holder_of(&unknown, 8080).as_deref(), Some(""));
         assert_eq!(holder_of(&failure("error: other"), 8080), None);
-    }
-
-    #[test]
-    fn a_link_stays_a_link_and_is_no_missing_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let (link, target) = (folder.path().join("window.toml"), folder.path().join("dotfiles.toml"));
-        assert!(is_missing(&link).unwrap());
-        std::os::unix::fs::symlink(&target, &link).unwrap();
-        assert!(!is_missing(&link).unwrap() && !link.exists());
-        // The folder of the target may be missing for now, so nothing takes the place of the link.
-        assert!(replace(&link, "a = 1\n").is_err());
-        fs::write(&target, "old").unwrap();
-        replace(&link, "a = 1\n").unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_to_string(&target).unwrap(), "a = 1\n");
-        assert!(is_missing(&target.join("below")).is_err());
-    }
-
-    #[test]
-    fn a_long_output_is_shortened_while_the_server_writes() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("rocknet.toml");
-        let (mut server, output) = output_file(&config).unwrap();
-        let line = format!("{}\n", "x".repeat(99));
-        server.write_all(line.as_bytes()).unwrap();
-        bound(&output).unwrap();
-        assert_eq!(fs::metadata(&output).unwrap().len(), 100);
-        for _ in 0..=MAX_OUTPUT / 100 {
-            server.write_all(line.as_bytes()).unwrap();
-        }
-        bound(&output).unwrap();
-        server.write_all(b"last\n").unwrap();
-        let text = fs::read_to_string(&output).unwrap();
-        assert!(
-            text.len() as u64 <= MAX_TAIL && text.ends_with("x\nlast\n"),
-            "{}",
-            text.len()
-        );
-        assert!(text.lines().all(|line| line.len() == 99 || line == "last"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::launch::replace;
+use super::files::replace;
 use crate::elsewhere::Elsewhere;
 use crate::job::Trouble;
 

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::launch::replace;
+use super::files::replace;
+use super::output::last_error;
+use crate::home::settings_folder;
 use crate::job::Trouble;
-use crate::model::Settings;
 
 /// Opens a URL, a folder or a file with the program that the desktop has for it.
 ///
@@ -47,20 +48,13 @@ pub fn trust(program: Option<&Path>, config: Option<&Path>) -> Result<(), Troubl
     Err(last_error(&output.stderr).map_or_else(|| Trouble::CommandFailed("rocknet trust".to_owned()), Trouble::Text))
 }
 
-/// Returns the first error in the output of `rocknet`, or its last line; `None` without any.
-pub fn last_error(output: &[u8]) -> Option<String> {
-    let output = String::from_utf8_lossy(output);
-    let error = output.lines().find_map(|line| line.strip_prefix("error: "));
-    error.or(output.lines().last()).map(str::to_owned)
-}
-
 /// Writes the file of settings.
 ///
 /// # Errors
 ///
 /// Returns a message if the file cannot be written.
 pub fn save_settings(text: &str) -> Result<(), Trouble> {
-    let folder = Settings::folder().ok_or(Trouble::NoHome)?;
+    let folder = settings_folder().ok_or(Trouble::NoHome)?;
     let file = folder.join("window.toml");
     fs::create_dir_all(&folder)
         .and_then(|()| replace(&file, text))

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use super::programs::last_error;
+use super::output::last_error;
 use crate::job::{Trouble, Trust, TrustStore};
 
 /// Output of `rocknet trust --look --json`.

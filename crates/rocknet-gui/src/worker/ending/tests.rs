@@ -6,8 +6,8 @@ use std::sync::mpsc::Receiver;
 use super::*;
 use crate::job::{Absence, Report};
 use crate::ways::UnitKind;
+use crate::worker::Options;
 use crate::worker::fake_programs::script;
-use crate::worker::{Options, launch};
 
 /// Returns a worker whose configuration is in a folder.
 fn worker(folder: &Path) -> (Worker, Receiver<Report>) {
@@ -32,7 +32,7 @@ fn the_signal_and_the_exit_code_of_a_child_are_reported_with_its_last_lines() {
         let (mut worker, reports) = worker(folder.path());
         script(folder.path(), "server", text);
         fs::write(
-            launch::output_path(&folder.path().join("rocknet.toml")),
+            output_path(&folder.path().join("rocknet.toml")),
             "1\n2\n3\n4\n5\n6 \u{fffd}\n",
         )
         .unwrap();
@@ -87,7 +87,7 @@ fn a_server_of_an_earlier_window_is_explained_by_its_output() {
     let folder = tempfile::tempdir().unwrap();
     let (mut worker, _reports) = worker(folder.path());
     worker.ways.serves_own_config = true;
-    let output = launch::output_path(&folder.path().join("rocknet.toml"));
+    let output = output_path(&folder.path().join("rocknet.toml"));
     fs::write(&output, "thread panicked\n").unwrap();
     let expected = Ending {
         cause: EndingCause::Unknown,
