@@ -11,8 +11,8 @@ use rocknet_control::site_form::{FieldInput as KeyInput, SiteField, SiteForm};
 use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status, UpstreamSummary};
 use rocknet_gui::act::{Act, FieldId, PageName};
 use rocknet_gui::job::{
-    Absence, DatabaseReport, FileConfig, FileFinding, FileSite, FolderTrouble, Listing, PhpReport, Poll, Report,
-    StartFailure, UpstreamReport,
+    Absence, DatabaseReport, Ending, EndingCause, FileConfig, FileFinding, FileSite, FolderTrouble, Listing, PhpReport,
+    Poll, Report, StartFailure, UpstreamReport,
 };
 use rocknet_gui::model::{Fetched, Model, Question, Settings};
 
@@ -65,6 +65,12 @@ pub fn states() -> Vec<(&'static str, Model)> {
         lines: vec!["a line".to_owned(); 5],
         port: Some((8080, 8081)),
     }));
+    let mut ended = online(3, None);
+    ended.report(Report::Ended(Ending {
+        cause: EndingCause::Signal(9),
+        lines: vec!["thread 'rn-worker-1' panicked at a place with a long name: index out of bounds".to_owned(); 5],
+    }));
+    ended.report(Report::Absent(Absence::Stopped(true)));
     let mut lost = online(3, None);
     lost.report(Report::Absent(Absence::Failed("no reply".to_owned())));
     let mut told = online(3, Some("rocknet.toml:3:1: unknown key"));
@@ -92,6 +98,9 @@ pub fn states() -> Vec<(&'static str, Model)> {
             absent(Absence::NoAccess("/run/rocknet/control.sock".into())),
         ),
         ("failed start", failed),
+        ("ended", ended),
+        ("no reply", absent(Absence::NoReply("/run/rocknet/control.sock".into()))),
+        ("another account", absent(Absence::Foreign("127.0.0.1:7625".to_owned()))),
         ("lost", lost),
         ("broken file", told),
         ("no websites", online(0, None)),
