@@ -4,8 +4,8 @@ use super::{Effect, Model};
 use crate::act::Act;
 
 impl Model {
-    /// Carries out an act while the list of keys is shown; `None` for acts that have their usual effect. These close the
-    /// list, except for input of the page below it.
+    /// Carries out an act while the list of keys is shown; `None` for acts that have their usual effect. These close
+    /// the list, except for input of the page below it.
     pub(super) fn act_in_key_list(&mut self, act: &Act) -> Option<Vec<Effect>> {
         match act {
             Act::Help | Act::Cancel => self.shown_keys = None,
