@@ -65,11 +65,18 @@ pub fn moved(config: &Path, from: u16, to: u16) -> Option<String> {
         let listen = editor.value(&["site", name, "listen"]);
         let new = match &listen {
             Some(listen) => with_port(listen, from, to),
-            None if defaults.contains(&from) && !has_port(name) => {
-                let ports = defaults.map(|port| if port == from { to } else { port }.to_string());
-                format!("[{}]", ports.join(", "))
-            }
-            None => continue,
+            None if has_port(name) => continue,
+            // Without a scheme, a port other than 80 has TLS if the website does.
+            None => match (
+                defaults.map(|port| if port == from { to } else { port }),
+                site.tls.is_some(),
+            ) {
+                (ports, _) if ports == defaults => continue,
+                ([plain, secure], true) => format!("[\"http://{plain}\", {secure}]"),
+                ([plain, _], false) if plain == to => format!("\"http://{plain}\""),
+                // A website without TLS has no listener at the other port.
+                (_, false) => continue,
+            },
         };
         if listen.is_none_or(|listen| listen != new) {
             editor.set(&["site", name, "listen"], &new).ok()?;
@@ -161,7 +168,13 @@ mod tests {
         // The default port is in no line, so it is written.
         let text = format!("{head}[site.\"a.localhost\"] # a\nroot = \"www\"\n");
         let new = moved(&text, 8080, 8081).unwrap();
-        assert_eq!(new, format!("{text}listen = [8081, 8443]\n"));
+        assert_eq!(new, format!("{text}listen = [\"http://8081\", 8443]\n"));
+        let new = moved(&text, 8443, 8444).unwrap();
+        assert_eq!(new, format!("{text}listen = [\"http://8080\", 8444]\n"));
+        let text = format!("{text}tls = \"off\"\n");
+        let new = moved(&text, 8080, 8081).unwrap();
+        assert_eq!(new, format!("{text}listen = \"http://8081\"\n"));
+        assert_eq!(moved(&text, 8443, 8444), None);
         assert_eq!(moved("rot", 8080, 8081), None);
     }
 }
