@@ -80,9 +80,12 @@ fn last_lines(output: &Path) -> Vec<String> {
     last_of(&text.lines().collect::<Vec<_>>())
 }
 
+/// Returns the last lines that are not empty.
 fn last_of(lines: &[&str]) -> Vec<String> {
-    let start = lines.len().saturating_sub(LINES_SHOWN);
-    lines[start..].iter().map(|line| (*line).to_owned()).collect()
+    let filled = lines.iter().rev().filter(|line| !line.trim().is_empty());
+    let mut last: Vec<String> = filled.take(LINES_SHOWN).map(|line| (*line).to_owned()).collect();
+    last.reverse();
+    last
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ fn the_signal_and_the_exit_code_of_a_child_are_reported_with_its_last_lines() {
         script(folder.path(), "server", text);
         fs::write(
             output_path(&folder.path().join("rocknet.toml")),
-            "1\n2\n3\n4\n5\n6 \u{fffd}\n",
+            "1\n2\n\n3\n4\n  \n5\n6 \u{fffd}\n",
         )
         .unwrap();
         let child = std::process::Command::new(folder.path().join("server"))
