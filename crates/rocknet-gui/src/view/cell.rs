@@ -1,7 +1,7 @@
 //! Cells of a table: a text with its mark, and a second line.
 
 use fltk::draw;
-use fltk::enums::Align;
+use fltk::enums::{Align, Font};
 use rocknet_gui::screen::Cell;
 use rocknet_gui::theme::Theme;
 
@@ -75,32 +75,41 @@ pub fn draw(theme: &Theme, cell: &Cell, place: Area, is_number: bool, is_first: 
     );
 }
 
-/// Draws a cell whose text and second line take as many lines as they need.
+/// Draws a cell whose text and second line take as many lines as they need, in the middle of the row.
 pub fn draw_wrapped(theme: &Theme, cell: &Cell, place: Area, is_first: bool) {
     let mut words = place;
     let mut rgb = theme.text;
     if let Some(mark) = cell.mark {
-        paint::mark(theme, mark, place.x, place.y + 11, 12);
+        paint::mark(theme, mark, place.x, place.y + place.h / 2 - 6, 12);
         words.x += 20;
         words.w -= 20;
         rgb = paint::mark_colour(theme, mark);
     }
     let font = if is_first { paint::BOLD } else { paint::REGULAR };
-    let mut top = place.y + 8;
-    let mut draw_lines = |text: &str, font, size, height, rgb| {
-        draw::set_font(font, size);
-        let mut lines = paint::wrapped(text, words.w);
-        let most = MAX_LINES as usize;
-        if lines.len() > most {
-            let rest = lines.split_off(most - 1).join(" ");
-            lines.push(rest);
-        }
-        for line in lines {
-            let row = Area::new(words.x, top, words.w, height);
-            paint::text(&line, row, font, size, rgb, align(false));
-            top += height;
-        }
-    };
-    draw_lines(&cell.text, font, paint::BODY, LINE, rgb);
-    draw_lines(&cell.detail, paint::REGULAR, paint::SMALL, DETAIL, theme.dim);
+    let texts = lines(&cell.text, font, paint::BODY, words.w);
+    let details = lines(&cell.detail, paint::REGULAR, paint::SMALL, words.w);
+    let height = texts.len() as i32 * LINE + details.len() as i32 * DETAIL;
+    let mut top = place.y + (place.h - height) / 2;
+    for line in texts {
+        let row = Area::new(words.x, top, words.w, LINE);
+        paint::text(&line, row, font, paint::BODY, rgb, align(false));
+        top += LINE;
+    }
+    for line in details {
+        let row = Area::new(words.x, top, words.w, DETAIL);
+        paint::text(&line, row, paint::REGULAR, paint::SMALL, theme.dim, align(false));
+        top += DETAIL;
+    }
+}
+
+/// Splits a text into at most [`MAX_LINES`] lines. The last one has the rest.
+fn lines(text: &str, font: Font, size: i32, width: i32) -> Vec<String> {
+    draw::set_font(font, size);
+    let mut lines = paint::wrapped(text, width);
+    let most = MAX_LINES as usize;
+    if lines.len() > most {
+        let rest = lines.split_off(most - 1).join(" ");
+        lines.push(rest);
+    }
+    lines
 }
