@@ -43,7 +43,7 @@ Options:
 ";
 
 fn main() -> ExitCode {
-    let options = match options(std::env::args().skip(1)) {
+    let mut options = match options(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => return ExitCode::SUCCESS,
         Err(message) => {
@@ -51,6 +51,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let settings = settings();
+    options.language = settings.language;
     let began = Instant::now();
     let app = app::App::default();
     app::set_visible_focus(true);
@@ -61,7 +63,7 @@ fn main() -> ExitCode {
         app::awake();
     });
     let program = Program {
-        model: Model::new(settings()),
+        model: Model::new(settings),
         window: None,
         jobs,
         reports,

@@ -44,6 +44,7 @@ use rocknet_control::site_form::{ServerForm, SiteForm};
 
 use crate::job::{Absence, Job, Purpose, Query, Report};
 use crate::ways::Ways;
+use crate::words::Language;
 use connection::{Places, ServerLink};
 use desktop::SchemeQuery;
 use file_config::FileReader;
@@ -77,6 +78,8 @@ pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Send
 struct Worker {
     places: Places,
     launcher: Launcher,
+    /// Language of the start pages that the worker writes.
+    language: Language,
     report: Box<dyn Fn(Report) + Send>,
     /// Moment from which the times of reports are measured.
     began: Instant,
@@ -104,6 +107,7 @@ impl Worker {
         Worker {
             places: Places::new(&options),
             launcher: Launcher::new(&options),
+            language: options.language,
             report: Box::new(report),
             began: Instant::now(),
             server: None,
@@ -253,7 +257,7 @@ impl Worker {
                 let visit = visits::visit(sites.iter().find(|site| site.name == name), &name);
                 (self.report)(Report::Visited(visit));
             }
-            Job::CreateStartPage(folder) => match folders::create_start_page(&folder) {
+            Job::CreateStartPage(folder) => match folders::create_start_page(&folder, self.language) {
                 Ok(()) => {
                     let inspection = folders::inspect(&folder);
                     (self.report)(Report::Inspected(folder, inspection));

@@ -88,6 +88,7 @@ impl Machine {
             program: Some(program),
             place: Some(folder.path().join("settings/server.toml")),
             search_path: Some("/nonexistent".into()),
+            ..Options::default()
         };
         let (sender, reports) = channel();
         let jobs = worker::start(options, move |report| drop(sender.send(report)));

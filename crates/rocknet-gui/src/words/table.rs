@@ -284,6 +284,9 @@ table! {
     add_subtitle = "Choose a folder. The rest is suggested.", "Wähle einen Ordner. Der Rest wird vorgeschlagen.";
     add_elsewhere_subtitle = "The website and its folder are on the computer of the server.",
         "Die Website und ihr Ordner liegen auf dem Computer des Servers.";
+    first_page_text = "RockNet serves this page. Add your own website in the RockNet window.",
+        "RockNet liefert diese Seite aus. Füge im RockNet-Fenster eine eigene Website hinzu.";
+    start_page_text = "This page is {0} in its folder.", "Diese Seite ist {0} in ihrem Ordner.";
     folder = "Folder", "Ordner";
     folder_elsewhere_help = "The path on the computer of the server. The server looks into it.",
         "Der Pfad auf dem Computer des Servers. Der Server sieht dort nach.";

@@ -45,6 +45,7 @@ impl FakeServer {
             program: Some("/nonexistent/rocknet".into()),
             place: None,
             search_path: Some(self.folder.path().into()),
+            ..Options::default()
         };
         let (sender, reports) = channel();
         let mut worker = Worker::new(options, move |report| drop(sender.send(report)));

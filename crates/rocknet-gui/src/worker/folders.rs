@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::home::data_folder;
 use crate::job::{Inspection, Trouble};
+use crate::words::{Language, fill};
 
 /// Maximum number of entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 10_000;
@@ -53,52 +54,46 @@ pub fn development_servers(own: &[String], listening: &BTreeMap<u16, IpAddr>) ->
     addresses.map(|address| format!("http://{address}")).collect()
 }
 
-/// Writes a start page into a folder that has none.
+/// Writes a start page in a language into a folder that has none.
 ///
 /// # Errors
 ///
 /// Returns a message if the file exists or cannot be written.
-pub fn create_start_page(folder: &Path) -> Result<(), Trouble> {
+pub fn create_start_page(folder: &Path, language: Language) -> Result<(), Trouble> {
     let path = folder.join("index.html");
     let written = File::options().write(true).create_new(true).open(&path);
-    let title = folder
-        .file_name()
-        .map_or("Website".to_owned(), |name| name.to_string_lossy().into_owned());
+    let title = folder.file_name().map_or(language.words().website.to_owned(), |name| {
+        name.to_string_lossy().into_owned()
+    });
     let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    let text = fill(language.words().start_page_text, &["<code>index.html</code>"]);
     written
-        .and_then(|mut file| {
-            file.write_all(page(&title, "This page is <code>index.html</code> in its folder.").as_bytes())
-        })
+        .and_then(|mut file| file.write_all(page(&title, &text, language).as_bytes()))
         .map_err(|error| Trouble::of(&path, &error))
 }
 
-/// Creates the folder of the first page, and returns it.
+/// Creates the folder of the first page in a language, and returns it.
 ///
 /// # Errors
 ///
 /// Fails without a home folder, or if the folder cannot be written.
-pub fn first_page() -> io::Result<PathBuf> {
+pub fn first_page(language: Language) -> io::Result<PathBuf> {
     let folder = data_folder().ok_or(io::ErrorKind::NotFound)?.join("rocknet/first-page");
     fs::create_dir_all(&folder)?;
     let file = folder.join("index.html");
     if !file.exists() {
-        fs::write(
-            file,
-            page(
-                "It works",
-                "RockNet serves this page. Add your own website in the RockNet window.",
-            ),
-        )?;
+        fs::write(file, page("It works", language.words().first_page_text, language))?;
     }
     Ok(folder)
 }
 
-fn page(title: &str, text: &str) -> String {
+fn page(title: &str, text: &str, language: Language) -> String {
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+        "<!doctype html>\n<html lang=\"{code}\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width\">\n<title>{title}</title>\n<style>\n:root {{ color-scheme: light dark }}\nbody {{ \
          font: 1.1rem/1.6 system-ui, sans-serif; max-width: 40rem; margin: 20vh auto; padding: 0 1rem; text-align: \
-         center }}\n</style>\n<h1>{title}</h1>\n<p>{text}</p>\n"
+         center }}\n</style>\n<h1>{title}</h1>\n<p>{text}</p>\n",
+        code = language.code()
     )
 }
 
@@ -130,9 +125,14 @@ mod tests {
         fs::remove_file(root.join("a.html")).unwrap();
         let empty = inspect(root);
         assert!(empty.exists && empty.readable && !empty.has_php && !empty.has_index_html);
-        create_start_page(root).unwrap();
+        create_start_page(root, Language::German).unwrap();
+        let page = fs::read_to_string(root.join("index.html")).unwrap();
+        assert!(
+            page.contains("<html lang=\"de\">") && page.contains("Diese Seite ist <code>index.html</code>"),
+            "{page}"
+        );
         assert!(inspect(root).has_index_html);
-        assert!(create_start_page(root).is_err());
+        assert!(create_start_page(root, Language::English).is_err());
         fs::write(root.join("Index.PHP"), "").unwrap();
         assert!(inspect(root).has_php);
         fs::write(root.join("artisan"), "").unwrap();

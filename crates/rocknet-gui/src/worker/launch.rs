@@ -17,6 +17,7 @@ use super::options::Options;
 use super::output::{self, ERROR, error_of, tail};
 use super::ports;
 use crate::job::{EndingCause, StartFailure, Trouble};
+use crate::words::Language;
 
 /// Maximum time until a started server replies. Certificates are created at the first start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -43,6 +44,8 @@ pub struct Launcher {
     is_first: bool,
     /// Maximum time until a stopped server has ended.
     pub stop_timeout: Duration,
+    /// Language of the first page.
+    language: Language,
 }
 
 /// Port of the first page that was taken, the program that holds it, and the port in its place.
@@ -67,6 +70,7 @@ impl Launcher {
             exit: None,
             is_first: false,
             stop_timeout: STOP_TIMEOUT,
+            language: options.language,
         }
     }
 
@@ -134,7 +138,7 @@ impl Launcher {
         let config = places.config().ok_or_else(|| failure(Trouble::NoHome))?;
         let is_first = is_missing(&config).map_err(|error| failure(Trouble::of(&config, &error)))?;
         if is_first {
-            write_first_config(&config).map_err(|error| failure(Trouble::of(&config, &error)))?;
+            write_first_config(&config, self.language).map_err(|error| failure(Trouble::of(&config, &error)))?;
             self.is_first = true;
         }
         let mut moved = None;
@@ -288,8 +292,8 @@ fn with_port(failure: StartFailure, config: &Path) -> StartFailure {
 }
 
 /// Writes the configuration of the first start: the first page, in development mode.
-fn write_first_config(config: &Path) -> io::Result<()> {
-    let folder = folders::first_page()?;
+fn write_first_config(config: &Path, language: Language) -> io::Result<()> {
+    let folder = folders::first_page(language)?;
     let text = format!(
         "# Configuration of RockNet. The RockNet window edits this file and keeps your comments.\n[server]\nmode = \
          \"dev\"\n\n# The first page. Remove it when you have websites of your own.\n[site.\":{FIRST_PORT}\"]\nroot = \

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::words::Language;
+
 /// Options of the program. Without a socket and a configuration, the settings may name a server elsewhere.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -16,4 +18,6 @@ pub struct Options {
     pub place: Option<PathBuf>,
     /// Search path of the programs that query and instruct the system; `None`: the search path of this process.
     pub search_path: Option<OsString>,
+    /// Language of the pages that the program writes: the first page, and start pages.
+    pub language: Language,
 }

@@ -20,6 +20,7 @@ fn absence_is_reported_once_and_jobs_fail_with_a_message() {
         place: None,
         // There is no systemd and no desktop.
         search_path: Some(folder.path().into()),
+        ..Options::default()
     };
     let (sender, reports) = channel();
     let jobs = start(options, move |report| drop(sender.send(report)));
@@ -51,6 +52,7 @@ fn a_program_that_ends_at_once_fails_the_start_with_its_output() {
         program: Some("/bin/false".into()),
         place: None,
         search_path: Some(folder.path().into()),
+        ..Options::default()
     };
     let (sender, reports) = channel();
     let jobs = start(options, move |report| drop(sender.send(report)));

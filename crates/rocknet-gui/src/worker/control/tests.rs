@@ -72,6 +72,7 @@ fn a_taken_port_of_an_old_configuration_is_replaced_on_request() {
         program: Some(folder.path().join("rocknet")),
         place: None,
         search_path: Some(folder.path().into()),
+        ..crate::worker::Options::default()
     };
     let mut worker = Worker::new(options, move |report| drop(sender.send(report)));
     worker.start(Starter::Program);
