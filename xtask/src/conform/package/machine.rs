@@ -3,6 +3,7 @@
 use crate::command::{output, run};
 use crate::packages::is_root;
 use crate::{Failure, repository};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -180,7 +181,10 @@ impl BootedSystem {
 
 impl Drop for BootedSystem {
     fn drop(&mut self) {
-        // The system in the container is killed with its parent.
+        // The kernel ends all processes of a container with its first process, but not with nspawn.
+        if let Some(leader) = i32::try_from(self.leader).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(leader, Signal::KILL);
+        }
         let _ = self.nspawn.kill();
         let _ = self.nspawn.wait();
     }
