@@ -61,7 +61,12 @@ fn start_server(desk: &Desk<'_>, account: &Account) -> Result<(), Failure> {
     let sites: Vec<SiteSummary> = wait("the server replies", || account.request(&Request::Sites))?;
     // The port is another one if a program of this machine holds 8080.
     let port = sites.first().and_then(|site| site.name.strip_prefix(':')?.parse().ok());
-    let page = get(port.ok_or("the first page has no port")?)?;
+    let port = port.ok_or("the first page has no port")?;
+    let url = format!("http://localhost:{port}/");
+    wait("the browser opens the first page", || {
+        (account.opened() == [url.clone()]).then_some(())
+    })?;
+    let page = get(port)?;
     match page.contains("It works") {
         true => Ok(()),
         false => Err(format!("the first page is {page}").into()),
@@ -77,11 +82,10 @@ fn add_website(desk: &Desk<'_>, account: &Account) -> Result<String, Failure> {
     desk.wait_for_text("The server accepts these settings")?;
     desk.press(&["Return"])?;
     desk.wait_for_title(&format!("{NAME} is ready"))?;
-    let opened = wait("the browser opens", || account.opened().pop())?;
-    match opened.starts_with(&format!("https://{NAME}")) {
-        true => Ok(opened),
-        false => Err(format!("the browser opens {opened}").into()),
-    }
+    let url = format!("https://{NAME}");
+    wait("the browser opens the website", || {
+        account.opened().pop().filter(|opened| opened.starts_with(&url))
+    })
 }
 
 /// Lets the browsers of the account trust the certificate, by the button beside the check.
