@@ -26,11 +26,12 @@ pub fn run(desk: &Desk<'_>, account: &Account) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Kills the server. The window says so, and its button starts the server again.
+/// Kills the server. The window says so and names the cause, and its button starts the server again.
 fn killed(desk: &Desk<'_>, account: &Account) -> Result<(), Failure> {
     kill(account)?;
     desk.wait_for_title("Websites – RockNet – Stopped")?;
-    desk.wait_for_text("The server is stopped")?;
+    desk.wait_for_text("The server has ended unexpectedly")?;
+    desk.wait_for_text("It was killed")?;
     desk.press(&["Tab", "Return"])?;
     desk.wait_for_title("Websites – RockNet – Running")?;
     desk.wait_for_text(NAME)?;
