@@ -206,7 +206,7 @@ impl SecureSite {
         let own = name.and_then(|name| {
             store.find(name).or_else(|| {
                 store.report_missing(name);
-                // The local CA signs in the callback, so the certificate may exist now.
+                // The local CA signs a name below a wildcard during the report, so the certificate may exist now.
                 store.find(name)
             })
         });

@@ -16,8 +16,9 @@ const MIN_AGE: Duration = Duration::from_secs(3);
 struct Stamp {
     modified: Option<SystemTime>,
     size: u64,
-    /// Device, number and time of the last change of the file's entry; zeros on systems without them.
-    entry: [u64; 4],
+    /// Device, inode number, and time of the last change of the inode (ctime) in seconds and nanoseconds; zeros on
+    /// systems without them.
+    inode: [u64; 4],
 }
 
 impl Stamp {
@@ -27,7 +28,7 @@ impl Stamp {
         Some(Stamp {
             modified: metadata.modified().ok(),
             size: metadata.len(),
-            entry: entry(&metadata),
+            inode: inode(&metadata),
         })
     }
 
@@ -39,7 +40,7 @@ impl Stamp {
 }
 
 #[cfg(unix)]
-fn entry(metadata: &std::fs::Metadata) -> [u64; 4] {
+fn inode(metadata: &std::fs::Metadata) -> [u64; 4] {
     use std::os::unix::fs::MetadataExt;
     let (seconds, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
     [
@@ -51,7 +52,7 @@ fn entry(metadata: &std::fs::Metadata) -> [u64; 4] {
 }
 
 #[cfg(not(unix))]
-fn entry(_: &std::fs::Metadata) -> [u64; 4] {
+fn inode(_: &std::fs::Metadata) -> [u64; 4] {
     [0; 4]
 }
 
@@ -115,15 +116,15 @@ mod tests {
 
     use super::*;
 
-    /// Writes a file that was changed an hour ago.
+    /// Writes a file, and sets the time of its last change to a fixed one in the past.
     fn write(file: &Path, text: &str) {
         fs::write(file, text).unwrap();
-        let hour_ago = SystemTime::now() - Duration::from_secs(3_600);
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         File::options()
             .append(true)
             .open(file)
             .unwrap()
-            .set_modified(hour_ago)
+            .set_modified(changed)
             .unwrap();
     }
 
@@ -144,7 +145,7 @@ mod tests {
         write(&included, "[site.\"b.test\"]\nroot = \".\"\n");
         assert!(
             !watched.are_unchanged(),
-            "the same size and time, but another change of the entry"
+            "the same size and time, but another change of the inode"
         );
         let watched = read();
         assert!(watched.are_unchanged());

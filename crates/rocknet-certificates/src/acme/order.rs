@@ -41,8 +41,8 @@ pub enum OrderError {
     ChallengeFailed(String),
     /// The response to the challenge could not be published.
     ChallengeNotPresented(String),
-    /// The certificate could not be used or saved.
-    Storage(StoredCertificateError),
+    /// The issued certificate cannot be used, or the certificate or the order could not be saved.
+    Stored(StoredCertificateError),
     /// The key or the signing request could not be created.
     Crypto(rcgen::Error),
 }
@@ -64,10 +64,10 @@ pub async fn obtain(context: &OrderContext<'_>) -> Result<StoredCertificate, Ord
         Err(
             OrderError::Ca(_)
             | OrderError::ChallengeNotPresented(_)
-            | OrderError::Storage(StoredCertificateError::Storage(_)),
+            | OrderError::Stored(StoredCertificateError::Storage(_)),
         ) => false,
         // The certificate that the CA issued is unusable.
-        Err(OrderError::Storage(_)) => true,
+        Err(OrderError::Stored(_)) => true,
     };
     if is_finished {
         PendingOrder::remove(context.storage, context.name);
@@ -122,7 +122,7 @@ async fn create(context: &OrderContext<'_>) -> Result<(Order, String), OrderErro
     // certificate.
     pending
         .save(context.storage, context.name)
-        .map_err(OrderError::Storage)?;
+        .map_err(OrderError::Stored)?;
     Ok((order, pending.key_pem))
 }
 
@@ -153,10 +153,11 @@ async fn complete(
     }
     let policy = RetryPolicy::new().timeout(TIMEOUT);
     let chain = order.poll_certificate(&policy).await.map_err(OrderError::Ca)?;
-    StoredCertificate::save(context.storage, context.name, key_pem, &chain).map_err(OrderError::Storage)
+    StoredCertificate::save(context.storage, context.name, key_pem, &chain).map_err(OrderError::Stored)
 }
 
-/// Publishes the responses to all challenges, and waits until the CA has validated them.
+/// Publishes the response to one challenge of each pending authorization, the first configured type that the CA offers,
+/// and waits until the CA has validated them.
 async fn solve_challenges(
     context: &OrderContext<'_>,
     order: &mut Order,
@@ -242,7 +243,7 @@ impl std::fmt::Display for OrderError {
             OrderError::ChallengeNotPresented(reason) => {
                 write!(f, "the challenge response could not be published: {reason}")
             }
-            OrderError::Storage(error) => error.fmt(f),
+            OrderError::Stored(error) => error.fmt(f),
             OrderError::Crypto(error) => write!(f, "the key or the signing request could not be created: {error}"),
         }
     }

@@ -19,7 +19,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Timeout for the head of a request, from its first byte; for the first request of a connection, from the start \
          of the connection. After it, the client gets 408, or the connection is closed if nothing was received. Over \
-         HTTP/3, the stream of the request is reset.",
+         HTTP/2, the connection is closed with GOAWAY; over HTTP/3, the stream of the request is reset.",
     )
     .sets(&[Target::Limits(field!(header_timeout))])
     .example("header_timeout = \"5s\"")
@@ -144,8 +144,9 @@ pub(super) const KEYS: &[Key] = &[
             max_ms: DAY_MS,
         },
         "Timeout for a handler to produce a response, and each next part of it. It covers a disk that hangs and a \
-         handler that does not return. After it, the client gets 503, or the response is cut off if it has begun. \
-         Sites and routes may override it.",
+         handler that does not return. After it, the client gets 503, or 504 if PHP, a CGI program or an application \
+         did not respond. A response that has begun is cut off. Proxies wait for a response for their own \
+         `first_byte`. Sites and routes may override it.",
     )
     .sets(&[
         Target::Limits(field!(answer_timeout)),

@@ -10,8 +10,9 @@ with_defaults! {
     #[derive(Debug, Clone, PartialEq)]
     pub struct Limits {
         /// Timeout for receiving the head of a request. It starts with the first byte of the head; for the first
-        /// request, it starts with the connection. After it, the client gets 408, or the connection is closed if
-        /// nothing was received.
+        /// request, it starts with the connection. After it, a client of HTTP/1 gets 408, or its connection is closed
+        /// if nothing was received. Over HTTP/2 the connection is closed with GOAWAY, and over HTTP/3 the stream of
+        /// the request is reset.
         pub header_timeout: Duration = Duration::from_secs(10),
         /// Maximum size of a request head, in bytes. A larger one gets 431.
         pub header_size: usize = 16 * 1024,
@@ -32,8 +33,9 @@ with_defaults! {
         /// Timeout for the client to accept a byte of the response. It is also the period over which the client must
         /// accept at least `body_rate` on average. Otherwise the connection is closed.
         pub send_stall: Duration = Duration::from_secs(60),
-        /// Timeout for a handler to produce a response, or its next part. After it, the client gets 503, or the
-        /// response is cut off. Sites and routes may override it.
+        /// Timeout for a handler to produce a response, or its next part. After it, the client gets 503, or 504 if PHP,
+        /// a CGI program or an application did not respond; a response that has begun is cut off. Proxies wait for a
+        /// response for their own `first_byte` instead. Sites and routes may override it.
         pub answer_timeout: Duration = Duration::from_secs(60),
         /// Timeout for the next request on a connection. After it, the connection is closed. Zero: the connection is
         /// closed after each response.
