@@ -100,8 +100,9 @@ impl FieldIndex {
 
     /// Adds a line; `known` is the result of [`KnownField::from_name`] for its name.
     ///
-    /// A name must be shorter than 16 MiB, and there must be fewer than 65,536 lines; the ceilings of
-    /// [`limits`](crate::limits) ensure both.
+    /// A name must be shorter than 16 MiB, which the ceiling of head sizes in [`limits`](crate::limits) ensures. There
+    /// must be fewer than 65,536 lines. A ceiling there ensures it for HTTP/1, and the maximum number of fields of the
+    /// HPACK and QPACK decoders for HTTP/2 and HTTP/3.
     #[inline]
     pub fn push(&mut self, name: ByteSpan, known: Option<KnownField>, value: ByteSpan) {
         let number = match known {
@@ -189,14 +190,14 @@ pub struct Fields<'a> {
     index: &'a FieldIndex,
 }
 
-/// One field line.
+/// One field, received or to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field<'a> {
     /// Known name that `name` spells, if any, so that encoders need no second lookup.
     pub known: Option<KnownField>,
-    /// Field name as received.
+    /// Field name, in the spelling that was received or is to be sent.
     pub name: &'a [u8],
-    /// Field value without surrounding whitespace.
+    /// Field value. That of a received field has no surrounding whitespace.
     pub value: &'a [u8],
 }
 

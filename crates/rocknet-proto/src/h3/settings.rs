@@ -7,7 +7,7 @@ use super::varint;
 // Identifiers of the QPACK settings (RFC 9204 §5).
 const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
 const QPACK_BLOCKED_STREAMS: u64 = 0x7;
-/// Identifier of the setting for the maximum size of a field section (RFC 9114 §7.2.4.1).
+/// Identifier of the setting for the maximum size of the decoded fields of a message (RFC 9114 §7.2.4.1).
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 /// Identifier of the setting that permits extended CONNECT (RFC 9220 §5).
 const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
@@ -30,7 +30,8 @@ pub(crate) struct ServerSettings {
     pub table_capacity: u64,
     /// Number of streams that may wait for the dynamic table at once.
     pub blocked_streams: u64,
-    /// Maximum size of a field section in bytes.
+    /// Maximum size of the decoded fields of a message in bytes: names, values, and 32 bytes per field (RFC 9114
+    /// §4.2.2).
     pub field_section_size: u64,
     /// True if extended CONNECT is accepted (RFC 9220).
     pub connect_protocol: bool,
