@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rocknet_io::wheel::Wheel;
 use rocknet_proto::cgi::{StatusLine, VariableError};
 use rocknet_proto::status::Status;
 
@@ -36,6 +37,7 @@ use crate::gateway::variables::{self, VariableSink, VariableSource};
 use rocknet_files::tree::Tree;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::response::Response;
+use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Handler, HandlerFuture};
 
@@ -105,6 +107,11 @@ impl Handler for CgiHandler {
 
     fn buffers_request_body(&self) -> bool {
         true
+    }
+
+    /// Adds the time in the queue to `answer_timeout`, which begins after it.
+    fn timeout_ticks(&self, wheel: &Wheel, route: &Route) -> u32 {
+        wheel.ticks(self.programs.queue_timeout + route.answer_timeout)
     }
 
     fn supports_accel_redirect(&self) -> bool {

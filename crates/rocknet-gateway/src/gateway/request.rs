@@ -1,6 +1,5 @@
 //! A request prepared for a back end: with its body received, and with the context of its variables.
 
-use rocknet_proto::fields::KnownField;
 use rocknet_proto::method::Method;
 
 use super::error::BackendError;
@@ -68,13 +67,13 @@ impl BackendRequest {
     /// Returns whether the request may be sent again if its connection is lost before the response begins. In that case
     /// it is unknown whether the back end has processed the request.
     pub fn is_repeatable(&self) -> bool {
-        let view = self.exchange.request.view();
-        let has_length = view.fields.get(KnownField::ContentLength).is_some();
-        matches!(view.method, Method::Get | Method::Head) && !has_length && self.body_length.is_none()
+        let method = self.exchange.request.view().method;
+        matches!(method, Method::Get | Method::Head) && self.body_length.is_none()
     }
 
     /// Returns the number of ticks within which the response must begin: `answer_timeout` less one tick. The handler
-    /// then reports the cause before the timeout of the client's connection, which responds with a plain 503.
+    /// then reports the cause before the timeout of the client's connection, which responds with 503 and names no
+    /// cause. Handlers that wait before this time begins add that wait to their `timeout_ticks`.
     pub fn response_ticks(&self) -> u32 {
         let Exchange { services, route, .. } = &self.exchange;
         services.wheel.ticks(route.answer_timeout).saturating_sub(1)

@@ -380,8 +380,9 @@ fn no_random() -> io::Error {
     io::Error::other("the system provides no random numbers")
 }
 
-/// Creates the folder of the socket if it does not exist. Only the user of the server may enter the folder of the
-/// default path, in the state folder. Any other folder may also be entered by its group.
+/// Creates the folder of the socket, and its missing parents, if it does not exist. Only the user of the server may
+/// enter the folder of a path that ends in [`CONTROL_SOCKET`], as the default path in the state folder does. Any other
+/// folder may also be entered by its group.
 fn create_folder(socket: &Path) -> io::Result<()> {
     match socket.parent() {
         Some(folder) if !folder.exists() => {
@@ -393,7 +394,8 @@ fn create_folder(socket: &Path) -> io::Result<()> {
 }
 
 /// Creates the folder of a socket that the configuration names, and gives it to the account that the server
-/// switches to. To be called as root. An error is reported later, when the socket is bound.
+/// switches to. Its missing parents are created too, and remain root's. To be called as root. An error is reported later,
+/// when the socket is bound.
 pub fn prepare_folder(config: &Config, user: &User) {
     if let ControlSocket::File(socket) = &config.admin.socket
         && let Some(folder) = socket.parent()

@@ -145,7 +145,8 @@ fn ports(config: &Config, served: &ServedAddresses, checks: &mut Vec<Check>) {
         checks.push(match Listener::bind(&address, ListenOptions::default()) {
             Ok(_) => Check::good("port", format!("{address} can be bound")),
             Err(error) => match &error.kind {
-                // Most likely the port belongs to a running RockNet.
+                // Not `bad`, because the port may belong to a RockNet whose addresses are unknown here: one that this
+                // user cannot query, or one with another configuration.
                 BindErrorKind::InUse(_) => Check::fair("port", error.to_string()),
                 _ => Check::bad("port", error.to_string()),
             },
@@ -237,11 +238,12 @@ fn managed_php(config: &Config) -> Vec<Check> {
         let found: Vec<_> = php::installed().iter().map(php::Installed::version).collect();
         return vec![Check::good("PHP", format!("installed: {}", found.join(", ")))];
     }
-    let check = |missing: String| {
-        let command = missing.split('`').nth(1).map(str::to_owned);
+    let check = |message: String| {
+        // The message has one text in backquotes: the command that installs the version.
+        let command = message.split('`').nth(1).map(str::to_owned);
         Check {
             command,
-            ..Check::bad("PHP", missing)
+            ..Check::bad("PHP", message)
         }
     };
     missing.into_iter().map(check).collect()

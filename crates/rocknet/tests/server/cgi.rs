@@ -278,6 +278,28 @@ fn each_folder_has_the_limits_of_its_table() {
     assert_eq!(server.get("/cgi-bin/quick.sh").text(), "done\n");
 }
 
+/// The wait for a slot does not shorten the time that a program has for its response.
+#[test]
+fn the_timeout_of_a_response_begins_after_the_queue() {
+    let folder = folder();
+    // The first program sends a piece every 0.2 s and holds the only slot for longer than `answer_timeout`.
+    let steps = "for step in 1 2 3 4 5 6 7 8; do echo $step; sleep 0.2; done";
+    for (name, text) in [
+        ("slow.sh", format!("{SHELL}{steps}")),
+        ("next.sh", format!("{SHELL}echo done")),
+    ] {
+        let path = folder.path(&format!("www/cgi-bin/{name}"));
+        fs::write(&path, text).expect("a program");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    }
+    let table = "cgi = { folder = \"/cgi-bin\", programs = 1, queue = \"30s\" }\nlimits = { answer_timeout = \"1s\" }";
+    let server = Running::site(folder, table);
+    let mut client = server.connect();
+    client.send(request("GET /cgi-bin/slow.sh", &["Connection: close"]));
+    client.head();
+    assert_eq!(server.get("/cgi-bin/next.sh").text(), "done\n");
+}
+
 over_http3! {
     each_folder_has_the_limits_of_its_table,
     only_programs_are_run,

@@ -29,7 +29,7 @@ pub(super) fn check(config: &Config, served: &BTreeSet<Address>, max_ports: usiz
                 let found = format!("UDP port of {address} can be opened; a firewall in front has to let it pass");
                 Check::good(SUBJECT, found)
             }
-            // Most likely the port belongs to a running RockNet.
+            // It may belong to a running RockNet whose addresses are unknown here.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 Check::fair(SUBJECT, format!("UDP port of {address} is in use"))
             }
