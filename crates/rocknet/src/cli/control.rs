@@ -394,8 +394,8 @@ fn create_folder(socket: &Path) -> io::Result<()> {
 }
 
 /// Creates the folder of a socket that the configuration names, and gives it to the account that the server
-/// switches to. Its missing parents are created too, and remain root's. To be called as root. An error is reported later,
-/// when the socket is bound.
+/// switches to. Its missing parents are created too, and remain root's. To be called as root. An error is reported
+/// later, when the socket is bound.
 pub fn prepare_folder(config: &Config, user: &User) {
     if let ControlSocket::File(socket) = &config.admin.socket
         && let Some(folder) = socket.parent()
