@@ -3,6 +3,7 @@
 mod address;
 mod error;
 mod listener;
+mod unix_socket;
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -17,8 +18,9 @@ use serde::de::DeserializeOwned;
 use crate::api::{ApiError, JSON, Request, TAKEN_OVER};
 use address::ControlStream;
 
-pub use address::{Peer, ServerAddress};
+pub use address::ServerAddress;
 pub use error::ClientError;
+pub use unix_socket::Peer;
 
 /// Maximum size of a reply in bytes: the sites of a server with 50,000 of them.
 const MAX_REPLY: usize = 32 << 20;

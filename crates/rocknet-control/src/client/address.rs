@@ -7,11 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
-
 use super::error::ClientError;
 use super::listener;
+use super::unix_socket::{self, Peer};
 
 /// Maximum time to open a TCP connection. It is short because the address is on this machine. For a forwarded port, the
 /// SSH client accepts the connection at once, before it reaches the server.
@@ -63,15 +61,6 @@ impl fmt::Debug for ServerAddress {
     }
 }
 
-/// Process at the other end of a control socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
-    /// Id of the process that began to listen at the socket.
-    pub pid: u32,
-    /// Account of that process.
-    pub uid: u32,
-}
-
 /// Stream of a connection to the control API.
 #[derive(Debug)]
 pub(super) enum ControlStream {
@@ -90,7 +79,7 @@ impl ControlStream {
     /// [`ClientError::Foreign`], or an error of the operating system.
     pub fn connect(server: &ServerAddress, timeout: Duration) -> Result<ControlStream, ClientError> {
         let stream = match server {
-            ServerAddress::Socket(path) => connect_unix(path, timeout).map(ControlStream::Unix),
+            ServerAddress::Socket(path) => unix_socket::connect(path, timeout).map(ControlStream::Unix),
             ServerAddress::Tcp { address, .. } if !address.ip().is_loopback() => {
                 return Err(ClientError::NotLocal(*address));
             }
@@ -117,11 +106,7 @@ impl ControlStream {
         let ControlStream::Unix(stream) = self else {
             return None;
         };
-        let peer = socket_peercred(stream).ok()?;
-        Some(Peer {
-            pid: peer.pid.as_raw_nonzero().get().unsigned_abs(),
-            uid: peer.uid.as_raw(),
-        })
+        unix_socket::peer(stream)
     }
 
     /// Limits the wait for bytes that are received; `None`: without a limit.
@@ -147,16 +132,6 @@ impl ControlStream {
             ControlStream::Tcp(stream) => Ok((stream.read_timeout()?, stream.write_timeout()?)),
         }
     }
-}
-
-/// Connects to a control socket within the timeout. The stream keeps the timeout as its write timeout.
-fn connect_unix(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
-    let address = SocketAddrUnix::new(path)?;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // The timeout for sending also limits the wait of `connect`, see socket(7).
-    set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
-    rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
-    Ok(socket.into())
 }
 
 impl Read for ControlStream {

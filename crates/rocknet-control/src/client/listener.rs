@@ -14,12 +14,16 @@ const LISTS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 const LISTEN: &str = "0A";
 
 /// Returns the account of the program that listens at an address, if it is neither this account nor root. `Some(None)`:
-/// the program is not in the lists, for example because it runs in a container.
+/// the program is not in the lists, for example because it runs in a container. `None` also on systems other than Linux,
+/// which have no such lists.
 ///
 /// # Errors
 ///
 /// Returns an error of the operating system if the lists cannot be read.
 pub fn foreign(address: SocketAddr) -> io::Result<Option<Option<u32>>> {
+    if !cfg!(target_os = "linux") {
+        return Ok(None);
+    }
     let own = rustix::process::geteuid().as_raw();
     let mut accounts = Vec::new();
     for list in LISTS {

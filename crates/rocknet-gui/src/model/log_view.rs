@@ -101,7 +101,7 @@ impl LogView {
         self.left = self.left.or(Some(now));
     }
 
-    /// Returns true if the worker has to end following the logs, because another page was shown for [`IDLE`].
+    /// Returns true if the worker has to end following the logs, because another page was shown for five minutes.
     pub fn unfollow(&mut self, now: Duration) -> bool {
         let is_idle = self.is_followed && self.left.is_some_and(|left| now.saturating_sub(left) >= IDLE);
         self.is_followed &= !is_idle;
