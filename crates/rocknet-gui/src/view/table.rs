@@ -9,7 +9,7 @@ use fltk::enums::{Align, Event, Key};
 use fltk::prelude::*;
 use fltk::widget::Widget;
 use rocknet_gui::act::Act;
-use rocknet_gui::screen::{Cell, Column, Table};
+use rocknet_gui::screen::{Column, Table, TableRow};
 
 use super::cell;
 use super::paint::{self, Area};
@@ -34,8 +34,8 @@ struct TableState {
     hovered: Option<usize>,
     /// True while the bar is dragged.
     drags: bool,
-    /// Lines of text, and of second lines, that each row has room for.
-    lines: (i32, i32),
+    /// Top of each row and end of the last one, in pixels below the heading. Empty before the first measurement.
+    tops: Vec<i32>,
 }
 
 /// Table view.
@@ -89,43 +89,63 @@ fn key(table: &Table, row: Option<usize>) -> Option<&str> {
     Some(&table.rows.get(row?)?.key)
 }
 
-/// Returns the height of a row: more if some rows have a second line, or longer texts.
-fn row_height(state: &TableState) -> i32 {
-    let has_detail = |cell: &Cell| !cell.detail.is_empty();
-    let table = &state.table;
-    let more = (state.lines.0 - 1).max(0) * cell::LINE + (state.lines.1 - 1).max(0) * cell::DETAIL;
-    match table.rows.iter().any(|row| row.cells.iter().any(has_detail)) {
-        true => TALL + more,
-        false => LOW + more,
-    }
-}
-
-/// Counts the lines that the texts of the rows need in the present width.
+/// Computes the places of the rows in the present width. Texts of a column that wraps take as many lines as they need,
+/// so the rows of its table differ in height.
 fn measure(state: &mut TableState, width: i32) {
-    state.lines = (1, 1);
-    let places = columns(&state.table, width - BAR);
-    for (at, (_, (_, w))) in state.table.columns.iter().zip(places).enumerate() {
-        let wraps = state.table.columns[at].wraps && w > 0;
-        for cell in state
-            .table
-            .rows
+    let table = &state.table;
+    let places = columns(table, width - BAR);
+    let wraps: Vec<bool> = table
+        .columns
+        .iter()
+        .zip(&places)
+        .map(|(column, (_, w))| column.wraps && *w > 0)
+        .collect();
+    let has_detail = |row: &TableRow| row.cells.iter().any(|cell| !cell.detail.is_empty());
+    let is_tall = !wraps.contains(&true) && table.rows.iter().any(has_detail);
+    let mut tops = vec![0];
+    let mut top = 0;
+    for row in &table.rows {
+        let (mut texts, mut details) = (1, 1);
+        for ((cell, _), (_, w)) in row
+            .cells
             .iter()
-            .filter_map(|row| row.cells.get(at).filter(|_| wraps))
+            .zip(&wraps)
+            .zip(&places)
+            .filter(|((_, wraps), _)| **wraps)
         {
             let room = w - 20 - if cell.mark.is_some() { 20 } else { 0 };
             let count = |text: &str, size: i32| {
                 draw::set_font(paint::REGULAR, size);
                 (paint::wrapped(text, room).len() as i32).min(cell::MAX_LINES)
             };
-            let (text, detail) = (count(&cell.text, paint::BODY), count(&cell.detail, paint::SMALL));
-            state.lines = (state.lines.0.max(text), state.lines.1.max(detail));
+            texts = texts.max(count(&cell.text, paint::BODY));
+            details = details.max(count(&cell.detail, paint::SMALL));
         }
+        top += if is_tall || has_detail(row) { TALL } else { LOW };
+        top += (texts - 1) * cell::LINE + (details - 1) * cell::DETAIL;
+        tops.push(top);
     }
+    state.tops = tops;
+}
+
+/// Returns the height of all rows.
+fn total_height(state: &TableState) -> i32 {
+    state.tops.last().copied().unwrap_or_default()
+}
+
+/// Returns the mean height of the rows, at least 1.
+fn mean_height(state: &TableState) -> i32 {
+    (total_height(state) / state.table.rows.len().max(1) as i32).max(1)
+}
+
+/// Returns the row at a distance below the heading, as if nothing was scrolled; the number of rows below the last one.
+fn row_below(state: &TableState, distance: i32) -> usize {
+    let begun = state.tops.partition_point(|top| *top <= distance);
+    begun.saturating_sub(1)
 }
 
 fn clamp(state: &mut TableState, height: i32) {
-    let total = state.table.rows.len() as i32 * row_height(state);
-    state.offset = state.offset.clamp(0, (total - (height - HEAD)).max(0));
+    state.offset = state.offset.clamp(0, (total_height(state) - (height - HEAD)).max(0));
 }
 
 /// Scrolls until the selected row is in view.
@@ -133,9 +153,14 @@ fn reveal(state: &mut TableState, height: i32) {
     let Some(selected) = state.table.selected else {
         return;
     };
-    let row = row_height(state);
-    let top = selected as i32 * row;
-    state.offset = state.offset.clamp((top + row - (height - HEAD)).min(top), top);
+    let Some(&[top, end]) = state
+        .tops
+        .get(selected..selected + 2)
+        .and_then(|tops| tops.first_chunk())
+    else {
+        return;
+    };
+    state.offset = state.offset.clamp((end - (height - HEAD)).min(top), top);
 }
 
 /// Returns left edge and width of each column; the width is 0 for a column that is left out.
@@ -157,14 +182,14 @@ fn row_at(state: &TableState, widget: &Widget, y: i32) -> Option<usize> {
     if inside < 0 || y >= widget.y() + widget.h() {
         return None;
     }
-    let row = ((inside + state.offset) / row_height(state)) as usize;
+    let row = row_below(state, inside + state.offset);
     (row < state.table.rows.len()).then_some(row)
 }
 
 fn handle(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, event: Event) -> bool {
     let (x, y) = app::event_coords();
     let visible = widget.h() - HEAD;
-    let total = state.table.rows.len() as i32 * row_height(state);
+    let total = total_height(state);
     match event {
         Event::Focus | Event::Unfocus => {
             if event == Event::Focus && state.table.selected.is_none() {
@@ -218,7 +243,7 @@ fn handle(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, ev
             true
         }
         Event::MouseWheel => {
-            state.offset += app::event_dy_value() * row_height(state);
+            state.offset += app::event_dy_value() * mean_height(state);
             clamp(state, widget.h());
             widget.redraw();
             true
@@ -236,7 +261,7 @@ fn press(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, vis
     if app::is_event_ctrl() {
         return sort_by_key(shared, widget, &state.table);
     }
-    let page = (visible / row_height(state)).max(1) as usize;
+    let page = (visible / mean_height(state)).max(1) as usize;
     let present = state.table.selected.unwrap_or(0);
     let row = match app::event_key() {
         Key::Up => present.saturating_sub(1),
@@ -309,12 +334,12 @@ fn draw_table(shared: &SharedHandle, widget: &Widget, state: &TableState) {
     }
     draw::set_draw_color(colour(theme.soft));
     draw::draw_xyline(area.x + 1, area.y + HEAD - 1, area.x + area.w - 2);
-    let row_height = row_height(state);
     let body = Area::new(area.x + 1, area.y + HEAD, area.w - 2, area.h - HEAD - 1);
     draw::push_clip(body.x, body.y, body.w, body.h);
-    let first = (state.offset / row_height).max(0) as usize;
-    for (index, row) in table.rows.iter().enumerate().skip(first) {
-        let y = body.y + index as i32 * row_height - state.offset;
+    let first = row_below(state, state.offset);
+    for ((index, row), tops) in table.rows.iter().enumerate().zip(state.tops.windows(2)).skip(first) {
+        let y = body.y + tops[0] - state.offset;
+        let row_height = tops[1] - tops[0];
         if y >= body.y + body.h {
             break;
         }
@@ -351,7 +376,7 @@ fn draw_table(shared: &SharedHandle, widget: &Widget, state: &TableState) {
             Align::Center,
         );
     }
-    let total = table.rows.len() as i32 * row_height;
+    let total = total_height(state);
     if total > body.h {
         let length = (body.h * body.h / total).max(24);
         let top = body.y + (body.h - length) * state.offset / (total - body.h).max(1);
