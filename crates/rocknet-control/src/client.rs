@@ -171,6 +171,21 @@ impl Client {
     pub fn stream<T: DeserializeOwned>(
         &mut self,
         request: &Request,
+        take: impl FnMut(T) -> Result<(), ClientError>,
+    ) -> Result<(), ClientError> {
+        self.stream_while(request, || true, take)
+    }
+
+    /// Receives a stream like [`Client::stream`], until `is_wanted` returns false. It is called when bytes arrive, at
+    /// the latest with the next comment.
+    ///
+    /// # Errors
+    ///
+    /// Fails in the same cases as [`Client::stream`], or with [`ClientError::Invalid`] if the stream is not wanted.
+    pub fn stream_while<T: DeserializeOwned>(
+        &mut self,
+        request: &Request,
+        is_wanted: impl Fn() -> bool,
         mut take: impl FnMut(T) -> Result<(), ClientError>,
     ) -> Result<(), ClientError> {
         self.stream
@@ -178,6 +193,9 @@ impl Client {
             .map_err(ClientError::Io)?;
         let mut received = Vec::new();
         let status = self.exchange(request, &mut |data| {
+            if !is_wanted() {
+                return Err(ClientError::Invalid("the stream is no longer wanted".to_owned()));
+            }
             received.extend_from_slice(data);
             while let Some(end) = received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = received.drain(..=end).collect();

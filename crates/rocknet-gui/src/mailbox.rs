@@ -27,14 +27,16 @@ impl Mailbox {
     /// Adds a report.
     pub fn push(&self, report: Report) {
         let mut waiting = self.lock();
+        let since = waiting.iter().rposition(changes_server).map_or(0, |at| at + 1);
         let older = waiting
             .iter()
+            .skip(since)
             .position(|older| is_replaceable(&report) && discriminant(older) == discriminant(&report));
-        let report = match older.and_then(|at| waiting.remove(at)) {
-            Some(older) => merge(older, report),
-            None => report,
-        };
-        waiting.push_back(report);
+        match older.and_then(|at| Some((since + at, waiting.remove(since + at)?))) {
+            // The report keeps the place of the older one, because later reports may refer to it.
+            Some((at, older)) => waiting.insert(at, merge(older, report)),
+            None => waiting.push_back(report),
+        }
         drop(waiting);
         self.arrived.notify_one();
     }
@@ -56,6 +58,11 @@ impl Mailbox {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Report>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns true for a report after which states and lists are those of another server.
+fn changes_server(report: &Report) -> bool {
+    matches!(report, Report::Connected(_) | Report::Absent(_) | Report::Place(_))
 }
 
 /// Returns true for a state or a list that the worker sends again and again, and for log lines.
@@ -160,6 +167,24 @@ mod tests {
         };
         assert_eq!((lines.len(), lines[0].lost), (MAX_LINES, 10_000 - MAX_LINES as u64));
         assert_eq!(taken[2..], [Report::Doctor(Ok(Vec::new()))]);
+    }
+
+    #[test]
+    fn states_of_two_servers_are_not_merged_and_keep_their_place() {
+        let mailbox = Mailbox::default();
+        mailbox.push(poll(1, Some(3)));
+        mailbox.push(Report::Connected("/b".into()));
+        mailbox.push(poll(2, None));
+        mailbox.push(Report::Failed("a".to_owned().into()));
+        mailbox.push(poll(3, None));
+        let taken: Vec<_> = std::iter::from_fn(|| mailbox.take()).collect();
+        let expected = [
+            poll(1, Some(3)),
+            Report::Connected("/b".into()),
+            poll(3, None),
+            Report::Failed("a".to_owned().into()),
+        ];
+        assert_eq!(taken, expected);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rocknet_config::edit::{self, Editor};
 
 use super::connection::Places;
-use super::files::{is_missing, replace};
+use super::files::{is_missing, replace, replace_keeping_mode};
 use super::folders;
 use super::options::Options;
 use super::output::{self, ERROR, error_of, tail};
@@ -111,6 +111,12 @@ impl Launcher {
         self.child.is_some() || self.exit.is_some()
     }
 
+    /// Forgets the exit status of the last child process, because another server has taken its place, or because it was
+    /// stopped on purpose.
+    pub fn forget_exit(&mut self) {
+        self.exit = None;
+    }
+
     /// Returns the cause of the end of the last child process: the inner `None` for an orderly end. `None`: it has not
     /// ended yet.
     pub fn take_exit(&mut self) -> Option<Option<EndingCause>> {
@@ -173,7 +179,7 @@ impl Launcher {
         let config = places.config().unwrap_or_default();
         let moved = ports::moved(&config, from, to).ok_or(io::ErrorKind::InvalidData.into());
         moved
-            .and_then(|text| replace(&config, &text))
+            .and_then(|text| replace_keeping_mode(&config, &text))
             .map_err(|error: io::Error| StartFailure {
                 reason: Trouble::of(&config, &error),
                 ..StartFailure::default()
@@ -244,6 +250,7 @@ impl Launcher {
         while Instant::now() < deadline {
             self.reap();
             if self.child.is_none() && places.connect().is_err() {
+                self.forget_exit();
                 return true;
             }
             thread::sleep(PAUSE);
@@ -313,7 +320,7 @@ fn move_first_page(config: &Path, from: u16, to: u16) -> io::Result<()> {
     editor
         .rename_site(&format!(":{from}"), &format!(":{to}"))
         .map_err(|_| io::ErrorKind::NotFound)?;
-    replace(config, &editor.to_string())
+    replace_keeping_mode(config, &editor.to_string())
 }
 
 #[cfg(test)]

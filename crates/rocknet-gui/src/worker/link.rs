@@ -87,6 +87,9 @@ impl Worker {
                 return false;
             }
         }
+        if self.last_pid != server.status.pid {
+            self.launcher.forget_exit();
+        }
         self.last_pid = server.status.pid;
         self.server = Some(server);
         self.absence = None;
@@ -130,6 +133,10 @@ impl Worker {
             None => (None, None),
         };
         server.status = status.clone();
+        if self.last_pid != status.pid {
+            // An upgrade has ended the child process in good order.
+            self.launcher.forget_exit();
+        }
         self.last_pid = status.pid;
         Ok(Poll {
             at,

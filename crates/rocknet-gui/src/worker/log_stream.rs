@@ -100,14 +100,16 @@ impl LogStream {
         let pending = Arc::<Mutex<Pending>>::default();
         self.followed = Some((Arc::clone(&pending), Instant::now()));
         let server = server.clone();
-        // The thread ends with the connection, or with the first line after the logs of another server are followed.
+        // The thread ends with the connection, or with the first line or comment after the stream is no longer followed.
         thread::spawn(move || {
             let filter = LogFilter {
                 follow: true,
                 ..LogFilter::default()
             };
-            let ended = Client::connect_to(&server)
-                .and_then(|mut client| client.stream(&Request::Logs(filter), |event| push(&pending, event)));
+            let ended = Client::connect_to(&server).and_then(|mut client| {
+                let is_followed = || Arc::strong_count(&pending) > 1;
+                client.stream_while(&Request::Logs(filter), is_followed, |event| push(&pending, event))
+            });
             let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
             pending.ended = Some(match ended {
                 Err(ClientError::Api(error)) if error.status == 403 => StreamEnd::Denied,
@@ -157,9 +159,6 @@ fn next_pause(pause: Duration, lasted: Duration) -> Duration {
 
 /// Keeps a line. Fails if no reader is left, which ends the stream.
 fn push(pending: &Arc<Mutex<Pending>>, event: LogEvent) -> Result<(), ClientError> {
-    if Arc::strong_count(pending) == 1 {
-        return Err(ClientError::Invalid("the stream is no longer followed".to_owned()));
-    }
     let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
     pending.add(event);
     Ok(())
@@ -220,6 +219,24 @@ mod tests {
         assert_eq!(pending.lines[0].lost, MAX_BATCH as u64 + 7 + 1);
         pending.add(event("x".repeat(2 * MAX_BYTES)));
         assert_eq!((pending.lines.len(), pending.bytes), (1, 2 * MAX_BYTES));
+    }
+
+    #[test]
+    fn a_comment_ends_a_stream_that_is_no_longer_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let mut logs = LogStream::default();
+        logs.follow(&ServerAddress::Socket(socket));
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        logs = LogStream::default();
+        let comment =
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n:\n\n\r\n";
+        stream.write_all(comment.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+        assert!(logs.due().is_none());
     }
 
     #[test]

@@ -101,7 +101,9 @@ fn with_port(value: &str, from: u16, to: u16) -> String {
     while let Some(at) = rest.find(&from) {
         let (before, after) = (&rest[..at], &rest[at + from.len()..]);
         let begins = before.chars().last().or_else(|| new.chars().last());
-        let begins = begins.is_none_or(|before| matches!(before, '[' | ',' | ' ' | '\n' | ':'));
+        let is_after_scheme = format!("{new}{before}").ends_with("://");
+        let begins =
+            is_after_scheme || begins.is_none_or(|before| matches!(before, '[' | ',' | ' ' | '\n' | ':' | '"' | '\''));
         let ends = after
             .chars()
             .next()
@@ -143,6 +145,9 @@ mod tests {
             ("[8080, 18080, 80]", "[8081, 18080, 80]"),
             ("[\n  8080,\n]", "[\n  8081,\n]"),
             ("\"http://127.0.0.1:8080\"", "\"http://127.0.0.1:8081\""),
+            ("[\"http://8080\", 8443]", "[\"http://8081\", 8443]"),
+            ("\"8080\"", "\"8081\""),
+            ("\"unix:/run/8080\"", "\"unix:/run/8080\""),
             ("\"unix:/run/8080.sock\"", "\"unix:/run/8080.sock\""),
             ("\"8080.0.0.1:80\"", "\"8080.0.0.1:80\""),
         ] {
