@@ -14,8 +14,8 @@ const LISTS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 const LISTEN: &str = "0A";
 
 /// Returns the account of the program that listens at an address, if it is neither this account nor root. `Some(None)`:
-/// the program is not in the lists, for example because it runs in a container. `None` also on systems other than Linux,
-/// which have no such lists.
+/// the program is not in the lists, for example because it runs in a container. `None` also on systems other than
+/// Linux, which have no such lists.
 ///
 /// # Errors
 ///

@@ -100,7 +100,8 @@ impl LogStream {
         let pending = Arc::<Mutex<Pending>>::default();
         self.followed = Some((Arc::clone(&pending), Instant::now()));
         let server = server.clone();
-        // The thread ends with the connection, or with the first line or comment after the stream is no longer followed.
+        // The thread ends with the connection, or with the first line or comment after the stream is no longer
+        // followed.
         thread::spawn(move || {
             let filter = LogFilter {
                 follow: true,
