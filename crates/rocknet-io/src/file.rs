@@ -152,7 +152,8 @@ pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u
     while content.len() < max {
         let at = content.len();
         match retry(|| system::append_resident(file.as_fd(), at as u64, &mut content)) {
-            // The file system does not support RWF_NOWAIT. A file system in memory never waits for a disk anyway.
+            // The file system does not support RWF_NOWAIT. A file system in memory waits for a disk only if its pages
+            // were swapped out, which is accepted.
             Err(Errno::OPNOTSUPP) if system::is_memory_backed(file.as_fd()) => {
                 return read_at_most(file, max).map(Some);
             }
@@ -181,7 +182,8 @@ fn some_if_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
     }
 }
 
-/// Returns whether the page at `offset` is in memory. Files on a file system in memory are always resident.
+/// Returns whether the page at `offset` is in memory. Files on a file system in memory count as resident, although
+/// their pages may be swapped out.
 ///
 /// The result is false if the file system cannot tell or reports an error. The caller then reads the file where
 /// blocking is allowed, and the error occurs again there.

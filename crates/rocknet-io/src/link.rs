@@ -101,8 +101,9 @@ pub trait Link {
     /// Returns the error of `shutdown(2)`, or of sending close_notify.
     fn shut_down(&mut self) -> io::Result<()>;
 
-    /// Makes dropping the link send a reset (RST), so that the peer does not mistake a truncated stream for a complete
-    /// one. Unsent bytes are discarded.
+    /// Ends the link with a reset, so that the peer does not mistake a truncated stream for a complete one. Unsent
+    /// bytes are discarded. TCP sends RST when the link is dropped; a stream of HTTP/2 or HTTP/3 is reset immediately
+    /// (RST_STREAM, RESET_STREAM). A Unix socket has no reset.
     fn reset(&mut self);
 
     /// Ends the stream as its protocol requires, before the link is dropped: TLS sends close_notify, unless

@@ -48,8 +48,9 @@ pub fn deny_system_calls(has_io_uring: bool) -> Result<(), SandboxError> {
     system::deny_system_calls(has_io_uring)
 }
 
-/// Permits changes of files only below `folders`. Reading and running stay unlimited, and so do files that are open.
-/// Device files such as `/dev/null` can still be written. To be called before any thread starts.
+/// Permits creating, writing, moving and removing files only below `folders`. Mode, owner, times and extended
+/// attributes are not covered, nor is truncation before Linux 6.2. Reading and running stay unlimited, and so do files
+/// that are open. Device files such as `/dev/null` can still be written. To be called before any thread starts.
 ///
 /// # Errors
 ///
@@ -74,8 +75,8 @@ pub fn can_deny_system_calls() -> bool {
     system::can_deny_system_calls()
 }
 
-/// Returns true if the kernel can keep this process from changing files outside of given folders, and from moving files
-/// between folders.
+/// Returns true if the kernel can keep this process from changing files outside of given folders, and still lets it
+/// move files between these folders (Landlock of Linux 5.19 or newer).
 #[must_use]
 pub fn can_limit_writes() -> bool {
     system::can_limit_writes()
