@@ -194,6 +194,8 @@ fn a_pool_is_stopped_and_started() {
     // `restart` starts a stopped pool too.
     php.halt(&name);
     wait("the pool is stopped again", &|| php.report()[0].is_stopped);
+    // A process that is ending may still accept a connection.
+    wait("its processes have ended", &|| has_exited(next));
     assert_eq!(php.restart(&name), 1);
     assert!(is_master(pid(&server, "/master.php")));
 }
