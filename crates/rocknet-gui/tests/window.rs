@@ -208,6 +208,18 @@ fn folders_are_dropped(window: &mut Window) {
     assert!(app::handle(Event::DndEnter, &window.window).unwrap());
     let below = app::belowmouse::<fltk::widget::Widget>().unwrap();
     assert_eq!(below.as_widget_ptr(), window.drop_area.as_widget_ptr());
+    // File managers release the pointer first, so that it enters the widget below it. The drop is taken all the same.
+    app::set_belowmouse(&field);
+    let below = app::belowmouse::<fltk::widget::Widget>().unwrap();
+    assert_eq!(below.as_widget_ptr(), window.drop_area.as_widget_ptr());
+    assert!(app::handle(Event::DndRelease, &window.window).unwrap());
+    app::copy2("file:///srv/late\r\n");
+    app::paste_text2(&below);
+    let acts: Vec<Act> = std::iter::from_fn(|| window.next_act()).collect();
+    assert_eq!(acts, [Act::Drop("file:///srv/late\r\n".to_owned())]);
+    app::set_belowmouse(&field);
+    let below = app::belowmouse::<fltk::widget::Widget>().unwrap();
+    assert_eq!(below.as_widget_ptr(), field.as_widget_ptr(), "the drag has ended");
     // Without a drop, the text is pasted into the field as the user has copied it.
     app::copy2("/more");
     app::paste_text2(&field);

@@ -9,12 +9,16 @@ use fltk::enums::Color;
 use rocknet_gui::act::Act;
 use rocknet_gui::theme::{Rgb, Theme};
 
+use super::drops::Drag;
+
 /// State that all widgets share. Callbacks only add acts, so that no widget changes while another one is drawn.
 pub struct Shared {
     theme: Cell<Theme>,
     acts: RefCell<VecDeque<Act>>,
     /// True from a drop until its text arrives.
     is_dropping: Cell<bool>,
+    /// The drag over the window, outside its fields.
+    drag: Cell<Drag>,
 }
 
 /// Handle of the shared state.
@@ -27,6 +31,7 @@ impl Shared {
             theme: Cell::new(theme),
             acts: RefCell::default(),
             is_dropping: Cell::new(false),
+            drag: Cell::default(),
         })
     }
 
@@ -55,6 +60,16 @@ impl Shared {
     /// Returns true if the text that has arrived is that of a drop.
     pub fn ends_drop(&self) -> bool {
         self.is_dropping.replace(false)
+    }
+
+    /// Returns the drag over the window, outside its fields.
+    pub fn drag(&self) -> Drag {
+        self.drag.get()
+    }
+
+    /// Changes the state of the drag.
+    pub fn set_drag(&self, drag: Drag) {
+        self.drag.set(drag);
     }
 
     /// Takes the oldest act.
