@@ -6,6 +6,7 @@ mod cell;
 mod charts;
 pub mod choice;
 mod chooser;
+mod drag;
 mod drops;
 mod editor;
 mod form;

@@ -9,7 +9,7 @@ use fltk::enums::Color;
 use rocknet_gui::act::Act;
 use rocknet_gui::theme::{Rgb, Theme};
 
-use super::drops::Drag;
+use super::drag::Drag;
 
 /// State that all widgets share. Callbacks only add acts, so that no widget changes while another one is drawn.
 pub struct Shared {
