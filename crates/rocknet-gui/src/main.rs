@@ -34,7 +34,8 @@ The desktop program of RockNet
 Usage: rocknet-gui [OPTIONS]
 
 Options:
-  --socket PATH   The control socket of the server; by default that of the configuration, or of the system
+  --socket PATH   The control socket of a server on this computer; by default that of the configuration, or of the
+                  system. A socket that SSH forwards is named in the settings
   --config FILE   The configuration of a server that this program starts; by default rocknet/rocknet.toml in
                   $XDG_CONFIG_HOME or ~/.config
   --program PATH  The program `rocknet`; by default the one beside this program, or on the search path

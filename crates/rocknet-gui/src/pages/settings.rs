@@ -50,10 +50,6 @@ pub fn screen(model: &Model) -> Screen {
         ..Form::default()
     };
     place::add(model, &mut form);
-    form.fields.push(Field {
-        input: FieldInput::Heading,
-        ..field(FieldId::Heading(0), words.keys, words.key_help, Vec::new(), "")
-    });
     Screen {
         title: words.settings.to_owned(),
         subtitle: words.settings_help.to_owned(),
