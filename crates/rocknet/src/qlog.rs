@@ -29,8 +29,8 @@ pub struct QlogWriter {
     thread: Mutex<Option<(SyncSender<Record>, OwnedThread)>>,
     /// Number of connections that are traced.
     traces: Arc<AtomicUsize>,
-    /// Number of traces since the start of the server.
-    files: AtomicUsize,
+    /// Number of traces that were requested since the start of the server while fewer than `MAX_TRACES` were open.
+    requested: AtomicUsize,
 }
 
 /// Record of a trace, with its file.
@@ -72,9 +72,11 @@ impl QlogWriter {
         Ok(records)
     }
 
-    /// Ends the thread after it has written the waiting records. Returns true if it has ended by `deadline`.
+    /// Ends the thread after it has written the waiting records. Open traces keep it running, so their connections have
+    /// to end first. Returns true if it has ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
-        self.thread().take().is_none_or(|(records, thread)| {
+        let taken = self.thread().take();
+        taken.is_none_or(|(records, thread)| {
             drop(records);
             thread.join(deadline)
         })
@@ -92,7 +94,7 @@ impl OpenTrace for QlogFolder {
         if self.writer.traces.load(Ordering::Relaxed) >= MAX_TRACES {
             return None;
         }
-        match self.writer.files.fetch_add(1, Ordering::Relaxed) {
+        match self.writer.requested.fetch_add(1, Ordering::Relaxed) {
             0..MAX_FILES => {}
             // Only the first refused trace is logged.
             MAX_FILES => {
@@ -144,10 +146,10 @@ impl Write for Trace {
         // Each record ends with a line feed (RFC 7464 §2.2).
         if bytes.last() == Some(&b'\n') {
             let record = mem::take(&mut self.record);
-            let bytes = self.bytes + record.len();
+            let size = self.bytes + record.len();
             let file = Arc::clone(&self.file);
-            if bytes <= MAX_TRACE_BYTES && self.records.try_send((file, record)).is_ok() {
-                self.bytes = bytes;
+            if size <= MAX_TRACE_BYTES && self.records.try_send((file, record)).is_ok() {
+                self.bytes = size;
             } else {
                 self.dropped += 1;
             }
@@ -183,7 +185,7 @@ impl TraceFile {
         if let TraceFile::Unopened(path) = self {
             *self = match create(path) {
                 Ok(file) => TraceFile::Open(file),
-                // A client can choose the connection ID of an earlier connection.
+                // The name has the connection ID that the client chose, which may be that of an earlier connection.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     tracing::debug!("{} exists; this connection is not traced", path.display());
                     TraceFile::Failed

@@ -1,5 +1,7 @@
-//! Table of file operations. Each operation ends with one completion. Until then, the table owns the files and paths
-//! that the operation refers to.
+//! Table of file operations: reads, and path prefetches, which load the names of a path into the kernel's cache.
+//!
+//! Each operation ends with one completion, unless the ring fails. Until then, the table owns the files and paths that
+//! the operation refers to.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -33,7 +35,7 @@ struct StoredOperation {
     is_abandoned: bool,
 }
 
-/// Command of a file operation. Its descriptors remain open at least until the operation has been submitted.
+/// Command of a file operation. It keeps the descriptors open to which the operation refers.
 pub(super) enum FileCommand {
     /// Reads into memory that outlives the operation.
     Read {
@@ -43,7 +45,7 @@ pub(super) enum FileCommand {
         length: u32,
         offset: u64,
     },
-    /// Looks up a path. Boxed, because the kernel holds the address of the lookup.
+    /// Opens a path so that the kernel's cache has its names. Boxed, because the kernel holds the address of the lookup.
     Lookup(Box<PathLookup>),
 }
 
@@ -101,8 +103,8 @@ impl FileOperations {
         self.operations.remove(index);
     }
 
-    /// Stores the result, or removes the operation if it was abandoned. Closes the descriptor that a lookup opened.
-    /// Returns the waker of the task that waits for the result, if any.
+    /// Stores the result, or removes the operation if it was abandoned. The descriptor that a lookup opened is closed:
+    /// only the sign of its result has a meaning later. Returns the waker of the task that waits for the result, if any.
     pub fn complete(&mut self, index: usize, result: i32) -> Option<Waker> {
         let operation = self.operations.get_mut(index)?;
         if let FileCommand::Lookup(_) = operation.command {
@@ -121,8 +123,8 @@ impl FileOperations {
         self.operations.iter().any(|(_, operation)| operation.result.is_none())
     }
 
-    /// Ends all unfinished operations with `-ECANCELED`, because a failed ring delivers no more completions. Returns
-    /// the wakers of their tasks.
+    /// Ends all unfinished operations with `-ECANCELED`, because a failed ring delivers no more completions. Abandoned
+    /// ones remain in the table, because the kernel may still use their memory. Returns the wakers of the tasks.
     pub fn cancel_all(&mut self) -> Vec<Waker> {
         let cancel = |(_, operation): (usize, &mut StoredOperation)| {
             operation.result.get_or_insert(-libc::ECANCELED);
@@ -150,7 +152,7 @@ impl FileOperations {
         }
     }
 
-    /// Abandons the operation, which is removed from the table as soon as it has ended.
+    /// Abandons the operation. Its completion removes it from the table; if it has ended already, it is removed here.
     pub fn abandon(&mut self, index: usize) {
         if let Some(operation) = self.operations.get_mut(index) {
             operation.is_abandoned = true;

@@ -8,13 +8,13 @@ use super::histogram::Histogram;
 /// Counters of the requests to one route.
 #[derive(Debug, Default)]
 pub struct RouteCounters {
-    /// Responses by class: 1xx to 5xx.
+    /// Responses by the class of their final status. 1xx counts upgrades (101).
     pub responses: [Counter; 5],
     /// Bytes of response bodies and tunnels that were sent.
     pub sent_bytes: Counter,
     /// Bytes of request bodies that were received.
     pub received_bytes: Counter,
-    /// Durations of responses. Tunnels are not included.
+    /// Durations of exchanges, as in [`CountedResponse::duration_us`]. Tunnels are not included.
     pub durations: Histogram,
 }
 
@@ -42,7 +42,8 @@ pub struct CountedResponse {
     pub sent_bytes: u64,
     /// Bytes of the request body.
     pub received_bytes: u64,
-    /// Time from the request to the response in microseconds; `None` for a tunnel.
+    /// Time from the parsed request head until the response was passed to the connection as a whole, in microseconds;
+    /// `None` for a tunnel.
     pub duration_us: Option<u64>,
 }
 

@@ -86,7 +86,8 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
     Some(all)
 }
 
-/// Reads one server: a URL, or `unix:` and a path; `None` after an error. `http2`: as in [`upstreams`].
+/// Reads one server: a URL, or `unix:` and a path; `None` after an error. A value of another type was reported before.
+/// `http2`: as in [`upstreams`].
 pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Upstream> {
     let written = node.written()?;
     let text = written.value.as_str();
@@ -119,7 +120,10 @@ pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Optio
         ),
         Some(("grpc", rest)) => format!("write \"h2c://{}\"", short(rest)),
         Some(_) => EXAMPLE.to_owned(),
-        None if host("http", text).is_ok() => format!("write \"http://{}\"", short(text)),
+        None if host("http", text).is_ok() => {
+            let scheme = if http2 { "h2c" } else { "http" };
+            format!("write \"{scheme}://{}\"", short(text))
+        }
         None => EXAMPLE.to_owned(),
     };
     let message = format!(
@@ -152,7 +156,8 @@ fn host(scheme: &str, text: &str) -> Result<Host, String> {
     }
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => match port.parse() {
-            Ok(port) if port != 0 => (host, port),
+            // `parse` accepts a plus sign, which no URL has.
+            Ok(number) if number != 0 && !port.starts_with('+') => (host, number),
             _ => return Err(format!("\"{}\" is not a port", short(port))),
         },
         _ if scheme == "https" => (text, 443),
@@ -168,7 +173,7 @@ fn host(scheme: &str, text: &str) -> Result<Host, String> {
         return Ok(Host::Address(IpAddr::V4(ip), port));
     }
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    // A name whose last label is a number would be parsed as an IPv4 address, and valid addresses were handled above.
+    // Resolvers parse a name whose last label is a number as an IPv4 address, and valid addresses were handled above.
     // An empty label counts as a number, so that an empty host is refused.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
@@ -195,6 +200,7 @@ mod tests {
             ("app:0", None),
             ("app:70000", None),
             ("app:", None),
+            ("app:+80", None),
             ("", None),
             (":80", None),
             ("app/path", None),

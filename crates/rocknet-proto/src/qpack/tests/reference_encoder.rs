@@ -1,4 +1,5 @@
-//! Compares the decoder with a plain list, by instructions and sections that use every feature of the format.
+//! Compares the decoder with a plain list, by all instructions and by sections with every form of reference to the
+//! dynamic table.
 
 use proptest::prelude::*;
 
@@ -99,6 +100,7 @@ fn instruct((form, number, value): Choice, table: &mut PlainTable, out: &mut Vec
 /// table for the whole field or only its name, a field of the static table, or a literal.
 fn encode(choices: Vec<Choice>, base: usize, table: &PlainTable) -> (Vec<u8>, Vec<OwnedField>) {
     let (mut lines, mut fields, mut required) = (Vec::new(), Vec::new(), 0);
+    // A Base may exceed the insert count (RFC 9204 §4.5.1.2): the two highest values here do.
     let base = base % (table.entries.len() + 3);
     for (form, number, value) in choices {
         // Returns the N bit for half of the forms, and 0 for the other forms.

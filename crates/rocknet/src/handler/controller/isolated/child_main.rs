@@ -23,8 +23,8 @@ use crate::handler::controller::response_builder::ResponseBuilder;
 
 /// Maximum bytes of a log line. The server truncates lines to the same length.
 const MAX_LOG_LINE: usize = 2 * 1024;
-/// Maximum number of threads: twice the sum of the server's limits for calls and idle connections. A server within
-/// its limits does not reach this number.
+/// Maximum number of threads, one for each connection: twice the sum of the server's limits for calls and idle
+/// connections. The factor covers threads whose connection the server has closed, but which have not ended yet.
 const MAX_THREADS: usize = 256;
 
 /// Name of the process in lists of processes.
@@ -77,7 +77,7 @@ pub fn run() -> ExitCode {
         }
     }
     threads.wait();
-    // The `drop` function of the library is called here, after the last request.
+    // With the last reference, the function `drop` that the library exports is called, after the last request.
     drop(controllers);
     drop(library);
     ExitCode::SUCCESS
@@ -168,17 +168,18 @@ impl ChildConnection {
     /// Serves the requests of the connection. Returns an error once the connection has ended.
     fn serve(mut self, controllers: &[host::LoadedController]) -> io::Result<()> {
         loop {
-            let (number, request) = self.receive(|message| match message {
-                ServerMessage::Begin(number, request) => Some((number, ReceivedRequest::read(request))),
+            let (index, request) = self.receive(|message| match message {
+                ServerMessage::Begin(index, request) => Some((index, ReceivedRequest::read(request))),
                 _ => None,
             })?;
-            let content = self.receive(|message| match message {
-                ServerMessage::Content(content) => Some(content.to_vec()),
+            // The whole request body; empty for a controller that takes it in pieces.
+            let body = self.receive(|message| match message {
+                ServerMessage::Content(body) => Some(body.to_vec()),
                 _ => None,
             })?;
-            let request = request.map_err(invalid_data)?.with_content(&content);
+            let request = request.map_err(invalid_data)?.with_content(&body);
             let controller = controllers
-                .get(usize::from(number))
+                .get(usize::from(index))
                 .ok_or_else(|| invalid_data(InvalidFrame))?;
             self.answer(controller, &request)?;
             self.inbox.shrink();
@@ -189,6 +190,7 @@ impl ChildConnection {
     /// Handles one request.
     fn answer(&mut self, controller: &host::LoadedController, request: &ReceivedRequest) -> io::Result<()> {
         let mut builder = ChildResponse {
+            // The name of the controller is for log lines, which the server writes.
             builder: ResponseBuilder::new("".into()),
             stream: Arc::clone(&self.stream),
         };
@@ -215,6 +217,7 @@ impl ChildConnection {
                 return self.send(&match error {
                     ControllerError::Failed(CallError(code)) => ProcessMessage::Failed(code),
                     ControllerError::Refused(refused) => ProcessMessage::Refused(refused),
+                    // Building the head has no other error.
                     _ => ProcessMessage::NoStatus,
                 });
             }
