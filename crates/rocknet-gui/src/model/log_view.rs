@@ -91,6 +91,11 @@ impl LogView {
         starts
     }
 
+    /// Returns true if the logs of the present server are followed.
+    pub fn is_followed(&self) -> bool {
+        self.is_followed
+    }
+
     /// Takes that the page of the logs is shown.
     pub fn is_read(&mut self) {
         self.left = None;

@@ -114,7 +114,12 @@ impl Model {
                 self.level = Some(level);
                 self.tell(fill(self.words().level_changed, &[level.name()]), false);
             }
-            Report::Log(events) => self.log.push(events),
+            Report::Log(events) => {
+                // Lines that arrive later may be those of another server.
+                if self.log.is_followed() {
+                    self.log.push(events);
+                }
+            }
             Report::LogsRefused(reason) => self.log.refuse(reason),
             Report::LogsResumed => self.log.resume(),
             Report::Inspected(folder, inspection) => {
@@ -163,6 +168,8 @@ impl Model {
         self.certificates = Fetched::Missing;
         self.history = Fetched::Missing;
         self.services.forget_server();
+        // The worker has ended the stream of the last connection.
+        self.log.stop();
         let mut effects = vec![Effect::Job(Job::WatchTraffic(self.page == PageName::Websites))];
         effects.extend(self.query());
         effects
@@ -170,8 +177,8 @@ impl Model {
 
     fn lose(&mut self, absence: Absence) {
         let was_stopping = self.link == Link::Stopping;
+        self.log.stop();
         if self.link.is_online() || was_stopping {
-            self.log.stop();
             self.websites.forget_rates();
         }
         if was_stopping && matches!(absence, Absence::Stopped(_)) {

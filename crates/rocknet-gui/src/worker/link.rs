@@ -53,6 +53,7 @@ impl Worker {
 
     /// Reports why there is no server. `was_there`: true if there was one a moment ago, so that its end is explained.
     fn become_absent(&mut self, absence: Absence, was_there: bool) {
+        self.end_logs();
         if was_there
             && matches!(absence, Absence::Stopped(_))
             && let Some(ending) = self.ending()
@@ -94,6 +95,7 @@ impl Worker {
         self.server = Some(server);
         self.absence = None;
         self.services.forget_server();
+        self.end_logs();
         (self.report)(Report::Connected(socket));
         true
     }
@@ -170,6 +172,15 @@ impl Worker {
                 self.lose(&error);
                 shown
             }
+        }
+    }
+
+    /// Ends following the logs of the last server. Its last lines are reported first, because they may have the reason
+    /// of its end. The window follows the logs of the next server once they are shown.
+    fn end_logs(&mut self) {
+        let lines = self.logs.end();
+        if !lines.is_empty() {
+            (self.report)(Report::Log(lines));
         }
     }
 

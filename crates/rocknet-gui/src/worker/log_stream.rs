@@ -120,6 +120,15 @@ impl LogStream {
         });
     }
 
+    /// Ends following, and returns the lines that were not yet passed on.
+    pub fn end(&mut self) -> Vec<LogEvent> {
+        let ended = std::mem::take(self).followed;
+        ended.map_or(Vec::new(), |(pending, _)| {
+            let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut pending.lines).into()
+        })
+    }
+
     /// Returns the time of the next batch or end; `None` if the logs are not followed.
     pub fn due(&self) -> Option<Instant> {
         let (pending, taken) = self.followed.as_ref()?;
@@ -238,6 +247,23 @@ mod tests {
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
         assert!(logs.due().is_none());
+    }
+
+    #[test]
+    fn the_last_lines_are_left_when_following_ends() {
+        let event = LogEvent {
+            kind: rocknet_control::logs::LogKind::Error,
+            line: "ERROR no memory".to_owned(),
+            site: None,
+            lost: 0,
+        };
+        let mut logs = LogStream::default();
+        assert_eq!(logs.end(), []);
+        logs.follow(&ServerAddress::Socket("/nonexistent/s".into()));
+        let (pending, _) = logs.followed.as_ref().unwrap();
+        pending.lock().unwrap().add(event.clone());
+        assert_eq!(logs.end(), [event]);
+        assert!(logs.due().is_none() && logs.end().is_empty());
     }
 
     #[test]

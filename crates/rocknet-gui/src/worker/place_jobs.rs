@@ -2,6 +2,7 @@
 
 use rocknet_control::ClientError;
 
+use super::log_stream::LogStream;
 use super::{Worker, place_file};
 use crate::elsewhere::Elsewhere;
 use crate::job::{Absence, Report, Trouble};
@@ -33,6 +34,7 @@ impl Worker {
             (self.report)(Report::Failed(error));
         }
         self.server = None;
+        self.logs = LogStream::default();
         self.last_pid = 0;
         self.places.use_server(server);
         self.connect_again();

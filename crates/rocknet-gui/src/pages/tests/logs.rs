@@ -65,3 +65,27 @@ fn lines_of_logs_are_marked_by_severity() {
     model.report(Report::LogsRefused(None));
     assert_eq!(message(&model).title, model.words().denied_title);
 }
+
+#[test]
+fn lines_of_a_server_that_is_no_longer_shown_are_dropped() {
+    let line = |text: &str| LogEvent {
+        kind: LogKind::Error,
+        line: text.to_owned(),
+        site: None,
+        lost: 0,
+    };
+    let mut model = online(1);
+    model.act(Act::Show(PageName::Logs));
+    model.report(Report::Log(vec![line("of a")]));
+    model.report(Report::Absent(Absence::NoReply("/s".into())));
+    model.report(Report::Log(vec![line("late")]));
+    // The new connection follows the logs again, and its lines are shown after the known ones.
+    let effects = model.report(Report::Connected("/s".into()));
+    assert!(effects.contains(&Effect::Job(Job::FollowLogs)), "{effects:?}");
+    model.report(Report::Log(vec![line("of a"), line("new")]));
+    let texts: Vec<&str> = model.log.chosen().map(|line| &*line.event.line).collect();
+    assert_eq!(texts, ["of a", "new"]);
+    // A connection to a server that has restarted meanwhile has no other report before it.
+    let effects = model.report(Report::Connected("/s".into()));
+    assert!(effects.contains(&Effect::Job(Job::FollowLogs)), "{effects:?}");
+}

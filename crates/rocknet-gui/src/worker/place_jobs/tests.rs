@@ -8,6 +8,7 @@ use rocknet_control::ServerAddress;
 
 use super::*;
 use crate::job::Job;
+use crate::worker::connection::Places;
 use crate::worker::options::Options;
 
 /// Returns a worker for a server at an address, and its reports.
@@ -110,4 +111,29 @@ fn jobs_of_this_computer_are_not_carried_out_for_a_server_elsewhere() {
     }
     assert_eq!(reports.try_iter().collect::<Vec<_>>(), []);
     assert!(!folder.path().join("index.html").exists());
+}
+
+#[test]
+fn the_logs_of_a_server_end_with_its_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    let (mut worker, _reports) = worker(server.clone());
+    worker.places = Places::new(&Options {
+        config: Some("/nonexistent/rocknet.toml".into()),
+        place: Some(folder.path().join("server.toml")),
+        ..Options::default()
+    });
+    worker.logs.follow(&server);
+    let elsewhere = Elsewhere {
+        place: crate::elsewhere::ServerPlace::Socket,
+        socket: folder.path().join("s").to_string_lossy().into_owned(),
+        ..Elsewhere::default()
+    };
+    worker.use_server(&elsewhere);
+    assert!(worker.logs.due().is_none());
+    // The same after the loss of the server, which is found again at the same address.
+    worker.logs.follow(&server);
+    let timeout = std::io::Error::from(std::io::ErrorKind::TimedOut);
+    worker.lose(&ClientError::Io(timeout));
+    assert!(worker.logs.due().is_none());
 }
