@@ -27,6 +27,8 @@ mod server_state;
 mod service_jobs;
 mod service_state;
 mod services;
+mod slow_jobs;
+mod threads;
 mod trust;
 mod units;
 mod upgrade;
@@ -51,6 +53,7 @@ use file_config::FileReader;
 use launch::Launcher;
 use log_stream::{LogStream, StreamEnd};
 use service_state::ServiceState;
+use threads::SlowJobs;
 use units::Systemd;
 
 pub use options::Options;
@@ -99,6 +102,7 @@ struct Worker {
     /// True after the first search for ways.
     has_looked: bool,
     services: ServiceState,
+    slow: SlowJobs,
     file_reader: FileReader,
 }
 
@@ -121,6 +125,7 @@ impl Worker {
             looked_for: None,
             has_looked: false,
             services: ServiceState::default(),
+            slow: SlowJobs::default(),
             file_reader: FileReader::default(),
         }
     }
@@ -152,8 +157,14 @@ impl Worker {
             if let Some(wish) = self.desktop.take() {
                 (self.report)(Report::Desktop(wish));
             }
+            let awaits = self.slow.is_running();
+            self.report_slow_jobs();
             // Jobs of the user come before the rest of a long query.
-            let earliest = if self.continue_uses() { now } else { due };
+            let earliest = match self.continue_uses() {
+                true => now,
+                false if awaits => due.min(now + threads::PAUSE),
+                false => due,
+            };
             let next = [self.logs.due(), self.desktop.due()]
                 .into_iter()
                 .flatten()
@@ -252,11 +263,7 @@ impl Worker {
                     &self.services.machine.local_servers(),
                 )));
             }
-            Job::Visit(name) => {
-                let sites = self.server.as_ref().map_or(&[][..], |server| &server.sites);
-                let visit = visits::visit(sites.iter().find(|site| site.name == name), &name);
-                (self.report)(Report::Visited(visit));
-            }
+            Job::Visit(name) => self.begin_visit(name),
             Job::CreateStartPage(folder) => match folders::create_start_page(&folder, self.language) {
                 Ok(()) => {
                     let inspection = folders::inspect(&folder);
@@ -264,13 +271,7 @@ impl Worker {
                 }
                 Err(error) => (self.report)(Report::Failed(error)),
             },
-            Job::Trust => {
-                let config = self.present_config();
-                (self.report)(match programs::trust(self.launcher.program(), config.as_deref()) {
-                    Ok(()) => Report::Trusted,
-                    Err(error) => Report::Failed(error),
-                });
-            }
+            Job::Trust => self.begin_trust(),
             Job::Open(target) => {
                 if let Err(error) = programs::open(&target) {
                     (self.report)(Report::Failed(error));

@@ -39,10 +39,15 @@ impl FakeServer {
 
     /// Returns a worker for the server, and its reports.
     pub fn worker(&self) -> (Worker, Receiver<Report>) {
+        self.worker_with("/nonexistent/rocknet".into())
+    }
+
+    /// Returns a worker that uses this program, and its reports.
+    pub fn worker_with(&self, program: PathBuf) -> (Worker, Receiver<Report>) {
         let options = Options {
             socket: Some(self.socket()),
             config: Some(self.folder.path().join("rocknet.toml")),
-            program: Some("/nonexistent/rocknet".into()),
+            program: Some(program),
             place: None,
             search_path: Some(self.folder.path().into()),
             ..Options::default()

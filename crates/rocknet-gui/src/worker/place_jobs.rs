@@ -3,6 +3,7 @@
 use rocknet_control::ClientError;
 
 use super::log_stream::LogStream;
+use super::threads::SlowJobs;
 use super::{Worker, place_file};
 use crate::elsewhere::Elsewhere;
 use crate::job::{Absence, Report, Trouble};
@@ -35,6 +36,8 @@ impl Worker {
         }
         self.server = None;
         self.logs = LogStream::default();
+        // A result about the last server is no longer of interest.
+        self.slow = SlowJobs::default();
         self.last_pid = 0;
         self.places.use_server(server);
         self.connect_again();

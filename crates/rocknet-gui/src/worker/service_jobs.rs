@@ -7,9 +7,9 @@ use rocknet_control::api::{ApiError, Done, Request};
 use rocknet_control::php::PhpPoolName;
 use rocknet_control::upstream::UpstreamAddress;
 
+use super::Worker;
 use super::connection::{STOPPED, ServerLink};
 use super::services::{self, UsesQuery};
-use super::{Worker, trust};
 use crate::job::{Query, Report, ServiceJob};
 
 /// Time for which a long query is carried out before other jobs.
@@ -38,10 +38,7 @@ impl Worker {
             Query::Databases => Report::Databases(self.services.machine.databases()),
             // The browsers of this computer say nothing about the trust in the local CA of another computer.
             Query::Trust if self.places.is_elsewhere() => Report::Trust(Ok(Vec::new())),
-            Query::Trust => {
-                let config = self.present_config();
-                Report::Trust(trust::look(self.launcher.program(), config.as_deref()))
-            }
+            Query::Trust => return self.begin_trust_look(),
             _ if self.server.is_none() && !is_first => return,
             Query::Upstreams => self.with_server(query, Report::Upstreams, |server| {
                 services::upstreams(&mut server.client, at)
