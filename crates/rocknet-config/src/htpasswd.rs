@@ -129,8 +129,17 @@ fn parse_line(bytes: &[u8]) -> Result<(&str, PasswordHash), LineErrorKind> {
 ///
 /// Fails if the file cannot be read or parsed, exceeds a bound, or is writable by every user of the machine.
 pub fn read(path: &Path) -> Result<(Users, Stamp), PasswordFileError> {
+    // The checks apply to the opened file, because the path may lead to another file a moment later.
+    let file = stamp::open(path).map_err(|error| match Stamp::of(path) {
+        // A socket cannot be opened.
+        Ok(stamp) if !stamp.is_regular() => PasswordFileError::NotRegular,
+        _ => PasswordFileError::Unreadable(error),
+    })?;
+    let before = file
+        .metadata()
+        .map(|metadata| Stamp::from(&metadata))
+        .map_err(PasswordFileError::Unreadable)?;
     // Only regular files are read, because a FIFO or device could block the thread indefinitely.
-    let before = Stamp::of(path).map_err(PasswordFileError::Unreadable)?;
     if !before.is_regular() {
         return Err(PasswordFileError::NotRegular);
     }
@@ -138,8 +147,8 @@ pub fn read(path: &Path) -> Result<(Users, Stamp), PasswordFileError> {
         return Err(PasswordFileError::WritableByAll);
     }
     let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes))
+    file.take(MAX_FILE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
         .map_err(PasswordFileError::Unreadable)?;
     if bytes.len() > MAX_FILE_BYTES {
         return Err(PasswordFileError::TooLarge);

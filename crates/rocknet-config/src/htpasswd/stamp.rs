@@ -1,9 +1,11 @@
 //! File metadata that reveals a change of the content, with the permissions of the file.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 /// Metadata of a file. Two stamps of a file differ if its content may have changed in between. They include the change
 /// time of the inode, because a program that copies a file may set an older modification time.
@@ -44,6 +46,19 @@ impl Stamp {
     pub fn is_writable_by_all(&self) -> bool {
         self.mode & 0o002 != 0
     }
+}
+
+/// Opens a file to read it. Does not wait for the other end of a FIFO, and acquires no controlling terminal.
+///
+/// # Errors
+///
+/// Returns the error of the file system.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
 }
 
 /// Bits of the file type, and their value for a regular file (POSIX `S_IFMT`, `S_IFREG`).

@@ -1,6 +1,6 @@
 //! File metadata that reveals a change of the content, on systems without inodes and modes.
 
-use std::fs;
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
@@ -20,11 +20,7 @@ impl Stamp {
     ///
     /// Fails if the metadata cannot be read.
     pub fn of(path: &Path) -> io::Result<Stamp> {
-        fs::metadata(path).map(|metadata| Stamp {
-            modified: metadata.modified().ok(),
-            size: metadata.len(),
-            is_regular: metadata.is_file(),
-        })
+        fs::metadata(path).map(|metadata| Stamp::from(&metadata))
     }
 
     /// Returns true for a regular file.
@@ -40,5 +36,24 @@ impl Stamp {
     /// Returns false, because the system has no file modes.
     pub fn is_writable_by_all(&self) -> bool {
         false
+    }
+}
+
+/// Opens a file to read it.
+///
+/// # Errors
+///
+/// Returns the error of the file system.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+impl From<&Metadata> for Stamp {
+    fn from(metadata: &Metadata) -> Stamp {
+        Stamp {
+            modified: metadata.modified().ok(),
+            size: metadata.len(),
+            is_regular: metadata.is_file(),
+        }
     }
 }

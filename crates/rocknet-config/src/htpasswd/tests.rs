@@ -176,3 +176,25 @@ proptest! {
         crate::fuzzing::htpasswd(text.as_bytes());
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_file_without_content_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fifo, socket) = (folder.path().join("fifo"), folder.path().join("socket"));
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    for path in [fifo, socket] {
+        // Opening the FIFO to read it would otherwise wait for a program that writes to it.
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let read = path.clone();
+        std::thread::spawn(move || sender.send(super::read(&read).map(|_| ())));
+        let result = receiver.recv_timeout(std::time::Duration::from_secs(20));
+        assert!(
+            matches!(result, Ok(Err(PasswordFileError::NotRegular))),
+            "{}: {result:?}",
+            path.display()
+        );
+    }
+}
