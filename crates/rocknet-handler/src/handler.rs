@@ -59,6 +59,9 @@ pub struct ExchangeRef<'a> {
     pub user: Option<&'a str>,
 }
 
+/// Name of the response timeout of a route, as [`Handler::timeout_limits`] returns it.
+pub const ANSWER_TIMEOUT: &str = "limits.answer_timeout";
+
 /// Responds to requests. One value serves all workers.
 ///
 /// The server calls [`Handler::handle_now`] first, and [`Handler::handle`] if that returns `None`. The crate's
@@ -77,6 +80,11 @@ pub trait Handler: Send + Sync {
     /// Returns the response timeout in ticks of the wheel; by default `answer_timeout` of the route.
     fn timeout_ticks(&self, wheel: &Wheel, route: &Route) -> u32 {
         wheel.ticks(route.answer_timeout)
+    }
+
+    /// Returns the names of the limits that the response timeout consists of, for the log.
+    fn timeout_limits(&self) -> &'static str {
+        ANSWER_TIMEOUT
     }
 
     /// Returns true if responses may take long enough that early hints (RFC 8297) are worth sending before them.

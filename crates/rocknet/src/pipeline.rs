@@ -33,6 +33,7 @@ mod exit;
 mod files;
 mod finish;
 mod handle;
+mod handler_timeout;
 mod immediate;
 mod incoming;
 mod interface;
@@ -69,6 +70,7 @@ pub use rocknet_proto::refusal::Refusal;
 pub use self::cache_lookup::respond_from_entry;
 pub use self::context::{RequestContext, access_log};
 pub use self::finish::{error_response, plain_error_response, refusal_response};
+pub use self::handler_timeout::HandlerTimeout;
 pub use self::incoming::IncomingRequest;
 pub use self::interface::{Outcome, PipelineIo, ResponseState, StartedExchange};
 pub use self::pending::{CompletedResponse, PendingResponse};
@@ -245,17 +247,8 @@ where
         body = io.open_body();
     }
     let handler = endpoint.handler(&resolved.path);
-    let timeout_ticks = handler.timeout_ticks(&worker.wheel, &endpoint.route);
-    deferred::wait(
-        worker,
-        context,
-        incoming,
-        body,
-        timeout_ticks,
-        undecided,
-        decisions,
-        restart,
-    )
+    let timeout = HandlerTimeout::of(&**handler, &worker.wheel, &endpoint.route);
+    deferred::wait(worker, context, incoming, body, timeout, undecided, decisions, restart)
 }
 
 /// Runs the phases again once a guard has decided. The configuration may have changed meanwhile.

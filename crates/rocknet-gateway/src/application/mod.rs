@@ -59,6 +59,10 @@ impl Handler for ApplicationHandler {
         self.0.timeout_ticks(wheel, route.answer_timeout)
     }
 
+    fn timeout_limits(&self) -> &'static str {
+        "limits.answer_timeout after `connect` of the application"
+    }
+
     fn buffers_request_body(&self) -> bool {
         true
     }

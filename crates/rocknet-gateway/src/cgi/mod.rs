@@ -114,6 +114,10 @@ impl Handler for CgiHandler {
         wheel.ticks(self.programs.queue_timeout + route.answer_timeout)
     }
 
+    fn timeout_limits(&self) -> &'static str {
+        "limits.answer_timeout after cgi.queue"
+    }
+
     fn supports_accel_redirect(&self) -> bool {
         true
     }

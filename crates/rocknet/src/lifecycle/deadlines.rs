@@ -3,8 +3,10 @@
 use std::rc::Rc;
 use std::task::Waker;
 
+use rocknet_handler::handler::ANSWER_TIMEOUT;
 use rocknet_io::wheel::{Deadline, Wheel};
 
+use crate::pipeline::HandlerTimeout;
 use crate::worker::Ticks;
 
 /// Event that a connection or exchange waits for.
@@ -58,8 +60,8 @@ pub struct Deadlines {
     held: u64,
     /// Remaining ticks of the request body window that a handler has interrupted; 0 if no window was interrupted.
     interrupted: u32,
-    /// Timeout of the handler of the current request in ticks; `None`: the general timeout.
-    handler_timeout: Option<u32>,
+    /// Timeout of the handler of the current request; `None`: the general timeout.
+    handler_timeout: Option<HandlerTimeout>,
 }
 
 impl Deadlines {
@@ -80,14 +82,19 @@ impl Deadlines {
         self.wait
     }
 
-    /// Sets the ticks that the handler of a request may take, until the next call; `None`: the general timeout.
-    pub fn set_handler_timeout(&mut self, ticks: Option<u32>) {
-        self.handler_timeout = ticks;
+    /// Sets the timeout of the handler of a request, until the next call; `None`: the general timeout.
+    pub fn set_handler_timeout(&mut self, timeout: Option<HandlerTimeout>) {
+        self.handler_timeout = timeout;
     }
 
     /// Returns the ticks that the handler, or the next piece of its response, may take. `ticks`: the general timeout.
     pub fn handler_ticks(&self, ticks: u32) -> u32 {
-        self.handler_timeout.unwrap_or(ticks)
+        self.handler_timeout.map_or(ticks, |timeout| timeout.ticks)
+    }
+
+    /// Returns the names of the limits that the timeout of the handler consists of.
+    pub fn handler_limits(&self) -> &'static str {
+        self.handler_timeout.map_or(ANSWER_TIMEOUT, |timeout| timeout.limits)
     }
 
     /// Begins a wait. A running wait for the same event begins again.

@@ -31,7 +31,9 @@ impl ActiveExchange {
     ) -> Expiry {
         let wait = deadlines.wait();
         if wait == Wait::Handler && !is_half_closed {
-            refusals::log_handler_timeout(worker, Some(&self.context));
+            let has_fallback = matches!(&self.stage, Stage::Waiting(pending) if pending.plain_fallback.is_some());
+            let limits = deadlines.handler_limits();
+            refusals::log_handler_timeout(worker, Some(&self.context), limits, has_fallback);
         }
         if let (Wait::RequestBody, Some(channel)) = (wait, channel) {
             channel.end(Err(BodyError::TooSlow));

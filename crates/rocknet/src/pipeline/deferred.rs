@@ -10,6 +10,7 @@ use rocknet_proto::status::Status;
 use super::admission::{Decisions, Undecided};
 use super::context::RequestContext;
 use super::exit;
+use super::handler_timeout::HandlerTimeout;
 use super::incoming::IncomingRequest;
 use super::interface::{PipelineIo, ResponseState, StartedExchange};
 use super::pending::{PendingResponse, RoutingResult};
@@ -43,7 +44,7 @@ pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
     mut context: RequestContext,
     incoming: &IncomingRequest<'_, F>,
     body: RequestBody,
-    timeout_ticks: u32,
+    timeout: HandlerTimeout,
     undecided: Undecided,
     mut decisions: Decisions,
     begin: Begin,
@@ -64,7 +65,7 @@ pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
         decisions.complete(undecided).await;
         deferred.resume(&worker, &request_context, decisions, begin)
     });
-    pending.timeout_ticks = Some(timeout_ticks);
+    pending.timeout = Some(timeout);
     StartedExchange {
         context,
         state: ResponseState::Pending(pending),

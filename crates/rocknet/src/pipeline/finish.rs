@@ -10,6 +10,7 @@ use rocknet_proto::status::Status;
 
 use super::context::RequestContext;
 use super::exit::{self, Exit};
+use super::handler_timeout::HandlerTimeout;
 use super::interface::{ResponseState, StartedExchange};
 use super::pending::PendingResponse;
 use super::refusals;
@@ -21,6 +22,7 @@ use crate::worker::Worker;
 /// Maximum time to read the error page of a route and to apply the filters to it. The plain page is sent after this
 /// time. Most pages are in memory, so only a slow disk or filter reaches the limit.
 const PAGE_WAIT: Duration = Duration::from_secs(2);
+const PAGE_LIMIT: &str = "the two seconds for an error page";
 
 /// Applies the phases after the handler to a complete response, and returns its exchange.
 pub(super) fn respond(
@@ -63,7 +65,11 @@ pub(super) fn finish(
     };
     let mut pending = PendingResponse::finished(work);
     if status.is_error() {
-        (pending.plain_fallback, pending.timeout_ticks) = (Some(status), Some(worker.wheel.ticks(PAGE_WAIT)));
+        pending.plain_fallback = Some(status);
+        pending.timeout = Some(HandlerTimeout {
+            ticks: worker.wheel.ticks(PAGE_WAIT),
+            limits: PAGE_LIMIT,
+        });
     }
     ResponseState::Pending(pending)
 }

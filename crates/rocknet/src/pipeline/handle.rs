@@ -9,6 +9,7 @@ use rocknet_proto::status::Status;
 use super::admission;
 use super::context::RequestContext;
 use super::finish::{refuse, respond};
+use super::handler_timeout::HandlerTimeout;
 use super::immediate;
 use super::incoming::IncomingRequest;
 use super::interface::{PipelineIo, ResponseState, StartedExchange};
@@ -127,7 +128,7 @@ where
     let work = admission::handle(worker, &context, endpoint, handler, exchange);
     let mut pending = PendingResponse::handler(worker, &context, work).with_interim(interim_channel);
     pending.preloads = preloads;
-    pending.timeout_ticks = Some(handler.timeout_ticks(&worker.wheel, route));
+    pending.timeout = Some(HandlerTimeout::of(&**handler, &worker.wheel, route));
     pending.allows_accel_redirect = handler.supports_accel_redirect();
     StartedExchange {
         context,

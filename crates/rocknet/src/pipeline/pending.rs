@@ -13,6 +13,7 @@ use rocknet_proto::status::Status;
 use super::accel_redirect;
 use super::context::RequestContext;
 use super::exit::{self, Exit};
+use super::handler_timeout::HandlerTimeout;
 use crate::files::cache::l1::CachedEntry;
 use crate::fixed;
 use crate::handler::{self, HandlerFuture};
@@ -56,8 +57,8 @@ pub struct PendingResponse {
     exit: Option<(Rc<Worker>, Rc<RequestContext>)>,
     /// Files that the response probably needs if it is a page. They are known before the response.
     pub preloads: Option<Arc<Preloads>>,
-    /// Timeout in ticks of the timer wheel; `None` if the server's `limits.answer_timeout` applies.
-    pub timeout_ticks: Option<u32>,
+    /// Response timeout; `None` if the server's `limits.answer_timeout` applies.
+    pub timeout: Option<HandlerTimeout>,
     /// Status of a complete error response that waits only for its error page or a filter; otherwise `None`. After the
     /// timeout, the plain page of this status is sent.
     pub plain_fallback: Option<Status>,
@@ -82,10 +83,10 @@ impl PendingResponse {
             interim_channel: None,
             exit: Some((Rc::clone(worker), Rc::clone(context))),
             preloads: None,
-            timeout_ticks: context
+            timeout: context
                 .route
                 .as_ref()
-                .map(|route| worker.wheel.ticks(route.answer_timeout)),
+                .map(|route| HandlerTimeout::of_route(&worker.wheel, route)),
             plain_fallback: None,
             allows_accel_redirect: false,
         }
@@ -98,7 +99,7 @@ impl PendingResponse {
             interim_channel: None,
             exit: None,
             preloads: None,
-            timeout_ticks: None,
+            timeout: None,
             plain_fallback: None,
             allows_accel_redirect: false,
         }
@@ -112,7 +113,7 @@ impl PendingResponse {
             interim_channel: None,
             exit: None,
             preloads: None,
-            timeout_ticks: None,
+            timeout: None,
             plain_fallback: None,
             allows_accel_redirect: false,
         }

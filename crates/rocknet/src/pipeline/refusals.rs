@@ -49,19 +49,29 @@ fn help(status: Status) -> &'static str {
 }
 
 /// Logs at warn that a response, or the next piece of its body, was not ready in time. Throttled, because a disk that
-/// hangs affects all requests for its files.
+/// hangs affects all requests for its files. `limits`: names of the limits that have passed. `has_fallback`: true if
+/// the client gets the plain page in place of an error page.
 #[cold]
-pub fn log_handler_timeout(worker: &Worker, context: Option<&RequestContext>) {
+pub fn log_handler_timeout(
+    worker: &Worker,
+    context: Option<&RequestContext>,
+    limits: &'static str,
+    has_fallback: bool,
+) {
     let site = context.map_or("", |context| context.site_name());
-    let address = worker.address.to_string();
     let cause = Cause {
         level: Level::WARN,
         what: "a response was not ready in time",
         site,
-        subject: &address,
+        subject: limits,
     };
     if cause.may_be_logged() {
-        tracing::warn!(site, %address, "a response, or its next piece, was not ready within limits.answer_timeout; the request failed");
+        let result = match has_fallback {
+            true => "the client got the plain page",
+            false => "the request failed",
+        };
+        let address = worker.address.to_string();
+        tracing::warn!(site, %address, "a response, or its next piece, was not ready within {limits}; {result}");
     }
 }
 

@@ -4,7 +4,6 @@ use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rocknet_config::model::Priority;
 use rocknet_io::runtime::Runtime;
 
 use crate::GET;
@@ -247,36 +246,6 @@ fn pipelined_bytes_before_a_response_are_bounded() {
     let received = client.received();
     assert!(received.starts_with("HTTP/1.1 404 "), "{received}");
     assert_eq!(received.matches("HTTP/1.1 200 OK").count(), 500);
-}
-
-#[test]
-fn a_hanging_disk_times_out() {
-    let server = TestServer::new("answer_timeout = \"10s\"");
-    // Jobs that occupy every thread of the pool stand for lookups on a disk that hangs.
-    let pool = &server.worker.shared.pool;
-    let (release, hung) = std::sync::mpsc::channel::<()>();
-    let hung = std::sync::Arc::new(std::sync::Mutex::new(hung));
-    let threads = pool.stats().threads;
-    let jobs: Vec<_> = (0..threads)
-        .map(|_| {
-            let hung = std::sync::Arc::clone(&hung);
-            pool.spawn(Priority::High, move || drop(hung.lock().map(|hung| hung.recv())))
-        })
-        .collect();
-    let mut client = server.connect();
-    client.peer.send(GET.as_bytes());
-    client.settle();
-    // Nine seconds, with four ticks in each.
-    server.pass(9 * 4);
-    client.settle();
-    assert_eq!(client.received(), "");
-    server.pass(2 * 4);
-    client.settle();
-    let received = client.received();
-    assert!(received.starts_with("HTTP/1.1 503 "), "{received}");
-    assert!(received.contains("Connection: close"), "{received}");
-    drop(release);
-    drop(jobs);
 }
 
 #[test]

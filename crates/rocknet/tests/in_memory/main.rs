@@ -14,6 +14,7 @@ mod library;
 mod lifecycle;
 mod limits;
 mod proxied;
+mod slow_disk;
 mod splits;
 mod test_server;
 #[allow(dead_code)] // shared with tests that use more of it

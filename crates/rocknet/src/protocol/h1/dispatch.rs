@@ -67,7 +67,7 @@ impl<L: Link> Connection<L> {
     fn store_exchange(&mut self, config: &WorkerConfig, serving: CurrentExchange) {
         match &serving.exchange.stage {
             Stage::Waiting(pending) => {
-                self.core.deadlines.set_handler_timeout(pending.timeout_ticks);
+                self.core.deadlines.set_handler_timeout(pending.timeout);
                 self.core.deadlines.begin(Wait::Handler, self.response_ticks(config));
             }
             Stage::Sending { .. } | Stage::Tunnel(_) => {

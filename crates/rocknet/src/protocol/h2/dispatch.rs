@@ -130,7 +130,7 @@ impl<L: Link> Connection<L> {
     fn insert_exchange(&mut self, worker: &Worker, exchange: ActiveExchange, stream: RequestStream) {
         let mut deadlines = Deadlines::new(&worker.wheel);
         match &exchange.stage {
-            Stage::Waiting(pending) => deadlines.set_handler_timeout(pending.timeout_ticks),
+            Stage::Waiting(pending) => deadlines.set_handler_timeout(pending.timeout),
             Stage::Sending { .. } => {}
             // Turns on TCP keepalive, because a tunnel may be silent for any length of time.
             Stage::Tunnel(_) => self.core.link.enable_tcp_keepalive(),

@@ -118,7 +118,7 @@ impl Connection {
             ..
         }) = &exchange
         {
-            deadlines.set_handler_timeout(pending.timeout_ticks);
+            deadlines.set_handler_timeout(pending.timeout);
         }
         self.streams.insert(Box::new(StreamExchange {
             stream,
