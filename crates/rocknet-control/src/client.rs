@@ -273,7 +273,7 @@ impl Client {
                 .map_err(|error| invalid(&error))?;
             self.engine.finish([], &mut out).map_err(|error| invalid(&error))?;
         }
-        self.stream.write_all(&out).map_err(ClientError::Io)?;
+        self.stream.write_all(&out).map_err(ClientError::of_sending)?;
         self.receive(take)
     }
 

@@ -61,6 +61,25 @@ impl fmt::Debug for ServerAddress {
     }
 }
 
+/// Returns the error of a connection that could not be opened.
+fn failed(server: &ServerAddress, error: io::Error) -> ClientError {
+    match (error.kind(), server) {
+        (io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused, _) => ClientError::NotRunning(server.shown()),
+        (io::ErrorKind::PermissionDenied, ServerAddress::Socket(path)) => ClientError::NoAccess(path.clone()),
+        // A TCP address has no owner and no group.
+        (io::ErrorKind::PermissionDenied, ServerAddress::Tcp { address, .. }) => {
+            let what = format!("a firewall or a security policy (SELinux, AppArmor) of this machine denies {address}");
+            ClientError::Io(with_context(&what, &error))
+        }
+        _ => ClientError::of_sending(error),
+    }
+}
+
+/// Returns the error with a text before its own.
+fn with_context(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
 /// Stream of a connection to the control API.
 #[derive(Debug)]
 pub(super) enum ControlStream {
@@ -84,20 +103,22 @@ impl ControlStream {
                 return Err(ClientError::NotLocal(*address));
             }
             ServerAddress::Tcp { address, .. } => {
-                let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT);
-                // The program is looked up after it has accepted the connection, so that it cannot be replaced before.
-                match stream.and_then(|stream| Ok((stream, listener::foreign(*address)?))) {
-                    Ok((stream, None)) => Ok(ControlStream::Tcp(stream)),
-                    Ok((_, Some(account))) => return Err(ClientError::Foreign(*address, account)),
-                    Err(error) => Err(error),
-                }
+                TcpStream::connect_timeout(address, CONNECT_TIMEOUT).map(ControlStream::Tcp)
             }
         };
-        stream.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NotRunning(server.shown()),
-            io::ErrorKind::PermissionDenied => ClientError::NoAccess(server.shown()),
-            _ => ClientError::Io(error),
-        })
+        let stream = stream.map_err(|error| failed(server, error))?;
+        if let ServerAddress::Tcp { address, .. } = server {
+            // The program is looked up after it has accepted the connection, so that it cannot be replaced before.
+            match listener::foreign(*address) {
+                Ok(None) => {}
+                Ok(Some(account)) => return Err(ClientError::Foreign(*address, account)),
+                Err(error) => {
+                    let what = format!("the account that listens at {address} cannot be looked up");
+                    return Err(ClientError::Io(with_context(&what, &error)));
+                }
+            }
+        }
+        Ok(stream)
     }
 
     /// Returns the process that listens at the socket; `None` for a TCP address, or if the operating system returns an
@@ -155,6 +176,31 @@ impl Write for ControlStream {
         match self {
             ControlStream::Unix(stream) => stream.flush(),
             ControlStream::Tcp(stream) => stream.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_fits_the_kind_of_the_address() {
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let tcp = ServerAddress::Tcp {
+            address: ([127, 0, 0, 1], 7625).into(),
+            token: "secret".to_owned(),
+        };
+        for (server, expected) in [
+            (ServerAddress::Socket("/run/s".into()), "as a member of its group"),
+            (tcp, "a firewall or a security policy"),
+        ] {
+            let shown = server.shown();
+            let error = failed(&server, denied()).to_string();
+            assert!(
+                error.contains(expected) && error.contains(&*shown.to_string_lossy()),
+                "{error}"
+            );
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::api::ApiError;
 pub enum ClientError {
     /// Nothing listens at the socket or TCP address. Contains the path of the socket, or the TCP address as text.
     NotRunning(PathBuf),
-    /// The user has no access to the socket or TCP address, as in `NotRunning`.
+    /// The user has no access to the control socket at this path.
     NoAccess(PathBuf),
     /// The TCP address is not on this machine, so the token would be sent over a network in the clear.
     NotLocal(SocketAddr),
@@ -30,10 +30,33 @@ pub enum ClientError {
 impl ClientError {
     /// Returns true if the server did not reply in time, or has not accepted the connection in time.
     pub fn is_timeout(&self) -> bool {
-        let is_late = |error: &io::Error| matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
         matches!(self, ClientError::Io(error) if is_late(error))
     }
+
+    /// Returns the error of a connection that could not be opened, or of a request that could not be sent as a whole.
+    pub(super) fn of_sending(error: io::Error) -> ClientError {
+        ClientError::Io(match is_late(&error) {
+            true => io::Error::new(io::ErrorKind::TimedOut, NotSent),
+            false => error,
+        })
+    }
 }
+
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// Timeout before the whole request was sent. The server does not carry out an incomplete request.
+#[derive(Debug)]
+struct NotSent;
+
+impl fmt::Display for NotSent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the server did not accept the request in time, so it does not carry it out")
+    }
+}
+
+impl std::error::Error for NotSent {}
 
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,6 +84,7 @@ impl fmt::Display for ClientError {
                 "the account that listens at {address} is not known, so the token was not sent: forward the port by \
                  `ssh -L` on this machine"
             ),
+            ClientError::Io(error) if error.get_ref().is_some_and(|inner| inner.is::<NotSent>()) => error.fmt(f),
             error if error.is_timeout() => {
                 f.write_str("the server did not reply in time; it may still carry out the request")
             }

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixListener;
 
 use super::*;
 use crate::api::{Done, Level, LogLevel, LogLevelChange};
+use crate::config::{Candidate, Checked};
 
 /// Serves one connection with the given responses, one for each request, and returns the received bytes.
 fn serve(listener: UnixListener, responses: Vec<&'static str>) -> thread::JoinHandle<String> {
@@ -176,7 +177,7 @@ fn a_server_that_accepts_no_connection_is_left_after_the_timeout() {
     let listener = listener.expect("a socket");
     let address = rustix::net::SocketAddrUnix::new(&socket).expect("an address");
     rustix::net::bind(&listener, &address).expect("a name");
-    rustix::net::listen(&listener, 0).expect("a queue");
+    rustix::net::listen(&listener, 1).expect("a queue");
     let timeout = Duration::from_millis(100);
     let mut waiting = Vec::new();
     let error = loop {
@@ -186,8 +187,21 @@ fn a_server_that_accepts_no_connection_is_left_after_the_timeout() {
         }
         assert!(waiting.len() < 100, "the queue is endless");
     };
-    assert!(error.is_timeout(), "{error}");
+    assert!(error.is_timeout() && error.to_string().contains(UNSENT), "{error}");
     // A connection in the queue gets no reply.
     let error = waiting[0].call::<Done>(&Request::Stop).expect_err("no reply");
-    assert!(error.is_timeout() && error.to_string().contains("in time"), "{error}");
+    assert!(
+        error.is_timeout() && error.to_string().contains("may still carry out"),
+        "{error}"
+    );
+    // The socket has no room for a large request, because the server does not read from it.
+    let large = Request::CheckConfig(Candidate {
+        text: "#".repeat(8 << 20),
+        file: None,
+    });
+    let error = waiting[1].call::<Checked>(&large).expect_err("no room");
+    assert!(error.is_timeout() && error.to_string().contains(UNSENT), "{error}");
 }
+
+/// End of the error of a request that was not sent as a whole.
+const UNSENT: &str = "so it does not carry it out";
