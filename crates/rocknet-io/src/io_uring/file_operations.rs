@@ -45,7 +45,7 @@ pub(super) enum FileCommand {
         length: u32,
         offset: u64,
     },
-    /// Opens a path so that the kernel's cache has its names. Boxed, because the kernel holds the address of the lookup.
+    /// Opens a path so that the kernel's cache has its names. Boxed: the kernel holds its address.
     Lookup(Box<PathLookup>),
 }
 
@@ -104,7 +104,7 @@ impl FileOperations {
     }
 
     /// Stores the result, or removes the operation if it was abandoned. The descriptor that a lookup opened is closed:
-    /// only the sign of its result has a meaning later. Returns the waker of the task that waits for the result, if any.
+    /// only the sign of its result is used later. Returns the waker of the task that waits for the result, if any.
     pub fn complete(&mut self, index: usize, result: i32) -> Option<Waker> {
         let operation = self.operations.get_mut(index)?;
         if let FileCommand::Lookup(_) = operation.command {
