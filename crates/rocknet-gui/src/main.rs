@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use fltk::app;
 use fltk::prelude::*;
+use jiff::tz::TimeZone;
 use rocknet_gui::job::{Job, Report};
 use rocknet_gui::mailbox::Mailbox;
 use rocknet_gui::model::{Effect, Model, Settings};
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
         app::awake();
     });
     let program = Program {
-        model: Model::new(settings),
+        model: Model::new(settings).with_zone(TimeZone::system()),
         window: None,
         jobs,
         reports,

@@ -105,7 +105,7 @@ pub fn server_state(model: &Model) -> ServerState {
         }
         Link::Absent(Absence::Unreachable(_)) => (Mark::Bad, words.not_reachable, None),
         Link::Absent(Absence::NoReply(_)) => (Mark::Bad, words.no_reply, restart()),
-        Link::Absent(Absence::Failed(_)) => (Mark::Bad, words.no_access, None),
+        Link::Absent(Absence::Failed(_)) => (Mark::Bad, words.no_reply, None),
         Link::StartFailed(_) => (Mark::Bad, words.failed, start()),
     };
     let is_permitted = |button: &Button| model.permits(&button.act);

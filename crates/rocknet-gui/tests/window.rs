@@ -3,6 +3,8 @@
 
 #[path = "display/mod.rs"]
 mod display;
+#[path = "focus/mod.rs"]
+mod focus;
 #[path = "layout/mod.rs"]
 mod layout;
 #[path = "states/mod.rs"]
@@ -176,6 +178,7 @@ fn every_page_is_drawn() {
     }
     menus_choose_the_right_value();
     folders_are_dropped(&mut window);
+    focus::focus_is_kept(&mut window);
     icon_is_that_of_the_drawing();
     symbols_are_those_of_the_drawing();
     assert_eq!(seen.len(), 8, "every kind of contents was drawn: {seen:?}");

@@ -285,7 +285,7 @@ fn settings_are_saved_and_take_effect() {
     let asked = jobs(model.act(Act::SetField(FieldId::Language, "de".to_owned())));
     assert!(matches!(&asked[..], [Job::SaveSettings(text)] if text.contains("language = \"de\"")));
     assert_eq!(model.words().websites, "Websites");
-    assert_eq!(model.words().logs, "Protokolle");
+    assert_eq!(model.words().certificates, "Zertifikate");
 }
 
 fn unit(kind: UnitKind, is_active: bool, obstacle: Option<Obstacle>) -> UnitState {

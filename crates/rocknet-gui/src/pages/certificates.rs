@@ -71,10 +71,10 @@ fn row(words: &Words, certificate: &CertificateSummary) -> TableRow {
         true => (Mark::Bad, words.no_certificate.to_owned()),
         false if days < 0 => (Mark::Bad, words.expired.to_owned()),
         // Certificates of the local CA live for days, and are renewed by themselves.
-        false if days < SOON && certificate.fault.is_some() => {
-            (Mark::Fair, fill(words.days_left, &[&days.to_string()]))
+        false if days < SOON && (certificate.source == "files" || certificate.fault.is_some()) => {
+            (Mark::Fair, days_left(words, days))
         }
-        false => (Mark::Good, fill(words.days_left, &[&days.to_string()])),
+        false => (Mark::Good, days_left(words, days)),
     };
     TableRow {
         key: key_of(certificate),
@@ -84,6 +84,13 @@ fn row(words: &Words, certificate: &CertificateSummary) -> TableRow {
             renewal(words, certificate),
             Cell::new(common_name(&certificate.issuer)),
         ],
+    }
+}
+
+fn days_left(words: &Words, days: i64) -> String {
+    match days {
+        1 => words.one_day_left.to_owned(),
+        _ => fill(words.days_left, &[&days.to_string()]),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Changes of the configuration by the control API, and the differences of one of them.
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use rocknet_control::config::Change;
 use rocknet_control::text;
 
@@ -28,7 +30,7 @@ pub fn screen(model: &Model) -> Screen {
     if let Some(change) = changes.iter().find(|change| Some(change.id) == model.opened_change) {
         let is_newest = changes.first().is_some_and(|newest| newest.id == change.id);
         let undo = if is_newest { undo(true) } else { go_back };
-        return opened(words, change, undo);
+        return opened(words, &model.zone, change, undo);
     }
     let is_selected = selected.is_some_and(|key| changes.iter().any(|change| change.id.to_string() == *key));
     Screen {
@@ -54,7 +56,7 @@ pub fn screen(model: &Model) -> Screen {
                     Column::new(words.time, 6),
                 ],
                 selected: selected.and_then(|key| changes.iter().position(|change| change.id.to_string() == *key)),
-                rows: changes.iter().map(row).collect(),
+                rows: changes.iter().map(|change| row(&model.zone, change)).collect(),
                 empty: String::new(),
             }),
         }),
@@ -83,13 +85,22 @@ fn discard(model: &Model, refused: &RefusedUndo) -> Screen {
     }
 }
 
-fn row(change: &Change) -> TableRow {
+/// Returns a time as `2026-11-29 07:26`, without seconds.
+fn local_time(zone: &TimeZone, unix_time: u64) -> String {
+    let second = i64::try_from(unix_time).ok();
+    let time = second.and_then(|second| Timestamp::from_second(second).ok());
+    time.map_or_else(String::new, |time| {
+        time.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+    })
+}
+
+fn row(zone: &TimeZone, change: &Change) -> TableRow {
     TableRow {
         key: change.id.to_string(),
         cells: vec![
             Cell::new(text::sanitized(&change.what, 120)).detail(change.file.to_string_lossy()),
             Cell::new(counted(change)),
-            Cell::new(text::http_date(change.unix_time)),
+            Cell::new(local_time(zone, change.unix_time)),
         ],
     }
 }
@@ -108,9 +119,9 @@ fn counted(change: &Change) -> String {
 }
 
 /// Returns the page with the differences of a change.
-fn opened(words: &Words, change: &Change, undo: Button) -> Screen {
+fn opened(words: &Words, zone: &TimeZone, change: &Change, undo: Button) -> Screen {
     let lines: Vec<LogLine> = change.diff.lines().map(diff_line).collect();
-    let time = text::http_date(change.unix_time);
+    let time = local_time(zone, change.unix_time);
     Screen {
         title: text::sanitized(&change.what, 120),
         subtitle: fill(

@@ -42,12 +42,15 @@ pub fn without_server(model: &Model) -> Message {
         Link::Stopping => busy(words.stopping_title),
         Link::Absent(Absence::Stopped(_)) if model.ways.closed_server().is_some() => {
             let (account, group) = model.ways.closed_server().unwrap_or_default();
+            let command = format!("sudo usermod -aG {group} {account}");
+            let mut actions = start_buttons(model, starter_label(words, model.starter()));
+            actions.push(Button::new(words.copy_command, Act::CopyText(command.clone())));
             Message {
                 mark: Mark::Fair,
                 title: words.closed_title.to_owned(),
-                text: fill(words.closed_text, &[group, account]),
-                actions: start_buttons(model, starter_label(words, model.starter())),
-                ..Message::default()
+                text: fill(words.closed_text, &[group]),
+                lines: vec![command],
+                actions,
             }
         }
         Link::Absent(Absence::Stopped(_)) if model.ending.is_some() => ended(model),

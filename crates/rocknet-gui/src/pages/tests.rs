@@ -246,9 +246,15 @@ fn lists_are_loading_then_loaded_or_failed() {
         certificate(3, &["a.test"]),
         certificate(-1, &["a.test"]),
         certificate(0, &[]),
+        CertificateSummary {
+            source: "files".to_owned(),
+            ..certificate(1, &["a.test"])
+        },
     ])));
-    let marks: Vec<_> = table(&model).rows.iter().map(|row| row.cells[1].mark).collect();
-    assert_eq!(marks, [Some(Mark::Good), Some(Mark::Bad), Some(Mark::Bad)]);
+    let rows = table(&model).rows;
+    let marks: Vec<_> = rows.iter().filter_map(|row| row.cells[1].mark).collect();
+    assert_eq!(marks, [Mark::Good, Mark::Bad, Mark::Bad, Mark::Fair]);
+    assert_eq!(rows[3].cells[1].text, "1 day left", "nothing renews a file");
     model.act(Act::Show(PageName::CheckUp));
     model.report(Report::Doctor(Ok(vec![DoctorCheck {
         command: None,

@@ -22,7 +22,7 @@ macro_rules! table {
 table! {
     websites = "Websites", "Websites";
     activity = "Activity", "Aktivität";
-    logs = "Logs", "Protokolle";
+    logs = "Logs", "Logs";
     server = "Server", "Server";
     upstreams = "Other servers", "Andere Server";
     php = "PHP", "PHP";
@@ -145,10 +145,10 @@ table! {
         "Er nutzt deine eigene Konfiguration. Der Dienst dieses Computers nutzt eine andere.";
     may_ask = "The system may ask for a password.", "Das System fragt womöglich nach einem Passwort.";
     closed_title = "A server of this computer is running", "Ein Server dieses Computers läuft";
-    closed_text = "Your account has no access to it, because it is not a member of the group {0}. To get access, type \
-                   \"sudo usermod -aG {0} {1}\", sign out and sign in again. Or start a server of your own.",
-        "Dein Konto hat keinen Zugriff auf ihn, weil es nicht Mitglied der Gruppe {0} ist. Für den Zugriff tippe „sudo \
-         usermod -aG {0} {1}“, melde dich ab und wieder an. Oder starte einen eigenen Server.";
+    closed_text = "Your account has no access to it, because it is not a member of the group {0}. Run this command in a \
+                   terminal, sign out and sign in again. Or start a server of your own.",
+        "Dein Konto hat keinen Zugriff auf ihn, weil es nicht Mitglied der Gruppe {0} ist. Führe diesen Befehl in einem \
+         Terminal aus, melde dich ab und wieder an. Oder starte einen eigenen Server.";
     refused = "The system did not permit it. Type \"{0}\" in a terminal, or enter the password of an administrator.",
         "Das System hat es nicht erlaubt. Tippe „{0}“ in einem Terminal, oder gib das Passwort eines Administrators ein.";
 
@@ -190,7 +190,7 @@ table! {
     open = "Open", "Öffnen";
     open_folder = "Folder", "Ordner";
     open_editor = "Editor", "Editor";
-    open_log = "Log", "Protokoll";
+    open_log = "Log", "Log";
     protocol = "Protocol", "Protokoll";
     certificate = "Certificate", "Zertifikat";
     php_elsewhere = "external", "extern";
@@ -413,7 +413,7 @@ table! {
     lines_counted = "{0} lines", "{0} Zeilen";
     lines_copied = "The lines were copied.", "Die Zeilen wurden kopiert.";
     level_changed = "The log now writes the level \"{0}\" until the next reload.",
-        "Das Protokoll schreibt nun bis zum nächsten Laden die Stufe „{0}“.";
+        "Das Log schreibt nun bis zum nächsten Laden die Stufe „{0}“.";
 
     // Server.
     property = "Property", "Eigenschaft";
@@ -509,6 +509,7 @@ table! {
     issuer = "Issued by", "Ausgestellt von";
     valid = "Valid", "Gültig";
     days_left = "{0} days left", "noch {0} Tage";
+    one_day_left = "1 day left", "noch 1 Tag";
     expired = "Expired", "Abgelaufen";
     no_certificate = "No certificate", "Kein Zertifikat";
     check = "Check", "Prüfung";
@@ -593,7 +594,8 @@ table! {
     connect = "Connect", "Verbinden";
     connected_to = "Connected to {0}", "Verbunden mit {0}";
     keys = "Keys", "Tasten";
-    settings_help = "Saved at once, for this account.", "Wird sofort gespeichert, für dieses Konto.";
+    settings_help = "Saved at once, for this account. A change of the server begins with Connect.",
+        "Wird sofort gespeichert, für dieses Konto. Ein anderer Server gilt ab „Verbinden“.";
     show_keys = "Show the keys", "Tasten zeigen";
     keys_help = "Every function works by keyboard. Esc or F1 closes this list.",
         "Alles geht mit der Tastatur. Esc oder F1 schließt diese Liste.";
@@ -604,7 +606,7 @@ table! {
     key_open = "Enter: Open the selected row, or press the button with the focus",
         "Enter: Gewählte Zeile öffnen, oder die Schaltfläche mit dem Fokus drücken";
     key_remove = "Del: Remove the selected website", "Entf: Gewählte Website entfernen";
-    key_log = "Ctrl+L: Log of the selected website", "Strg+L: Protokoll der gewählten Website";
+    key_log = "Ctrl+L: Log of the selected website", "Strg+L: Log der gewählten Website";
     key_filter = "Ctrl+F: Filter", "Strg+F: Filtern";
     key_sort = "Ctrl+1 to Ctrl+9: Sort by a column, again in reverse order",
         "Strg+1 bis Strg+9: Nach einer Spalte sortieren, noch einmal umgekehrt";

@@ -181,8 +181,13 @@ fn a_closed_server_of_the_system_names_its_group() {
     };
     model.report(Report::Ways(system_unit(true, Some(obstacle))));
     let closed = message(&model);
-    assert!(closed.text.contains("sudo usermod -aG web ann"), "{}", closed.text);
-    assert_eq!((closed.mark, closed.actions.len()), (Mark::Fair, 1));
+    assert_eq!(closed.lines, ["sudo usermod -aG web ann"]);
+    let Body::Message(closed) = screen(&model).body else {
+        panic!("no message")
+    };
+    let acts: Vec<&Act> = closed.actions.iter().map(|button| &button.act).collect();
+    let copy = Act::CopyText("sudo usermod -aG web ann".to_owned());
+    assert_eq!((closed.mark, acts), (Mark::Fair, vec![&Act::StartServer, &copy]));
 }
 
 #[test]

@@ -191,11 +191,12 @@ fn a_conflict_shows_the_differences_and_has_its_answers_in_the_heading() {
 
 #[test]
 fn a_change_shows_its_lines() {
-    let mut model = online(1);
+    let zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(2));
+    let mut model = online(1).with_zone(zone);
     model.act(Act::Show(PageName::History));
     let change = |id| Change {
         id,
-        unix_time: 0,
+        unix_time: 1_793_000_000,
         file: "/r.toml".into(),
         revision: String::new(),
         what: format!("change {id}"),
@@ -219,4 +220,9 @@ fn a_change_shows_its_lines() {
     model.act(Act::Select("2".to_owned()));
     model.act(Act::OpenRow);
     assert!(screen(&model).actions[1].enabled && screen(&model).subtitle.contains("+2 −1"));
+    let subtitle = screen(&model).subtitle;
+    assert!(
+        subtitle.contains("2026-10-26 09:33"),
+        "the time of the user's zone: {subtitle}"
+    );
 }
