@@ -33,6 +33,9 @@ pub struct PushButton {
     pub shown: Button,
     /// Width that fits the label.
     pub width: i32,
+    /// False while the button cannot be pressed. A button with the focus remains an active widget then, because the
+    /// toolkit would move the focus to the first widget of the window.
+    can_press: Rc<Cell<bool>>,
 }
 
 impl PushButton {
@@ -46,9 +49,23 @@ impl PushButton {
         widget.super_draw(false);
         let (style, act) = (shown.style, shown.act.clone());
         let hovered = Rc::new(Cell::new(false));
-        let (colours, below) = (SharedHandle::clone(shared), Rc::clone(&hovered));
-        widget.draw(move |widget| draw_button(&colours, widget, style, below.get(), ground));
+        let can_press = Rc::new(Cell::new(true));
+        let (colours, below, drawn) = (SharedHandle::clone(shared), Rc::clone(&hovered), Rc::clone(&can_press));
+        widget.draw(move |widget| {
+            let look = Look {
+                style,
+                ground,
+                is_hovered: below.get(),
+                can_press: drawn.get(),
+            };
+            draw_button(&colours, widget, &look);
+        });
+        let left = Rc::clone(&can_press);
         widget.handle(move |widget, event| match event {
+            Event::Unfocus if !left.get() => {
+                widget.deactivate();
+                true
+            }
             Event::Enter | Event::Leave => {
                 hovered.set(event == Event::Enter);
                 widget.redraw();
@@ -60,18 +77,36 @@ impl PushButton {
             }
             _ => false,
         });
-        let acts = SharedHandle::clone(shared);
-        widget.set_callback(move |_| acts.act(act.clone()));
-        let mut new = PushButton { widget, shown, width };
-        new.enable(new.shown.enabled);
+        let (acts, pressed) = (SharedHandle::clone(shared), Rc::clone(&can_press));
+        widget.set_callback(move |_| {
+            if pressed.get() {
+                acts.act(act.clone());
+            }
+        });
+        let mut new = PushButton {
+            widget,
+            shown,
+            width,
+            can_press,
+        };
+        new.lock(false);
         new
     }
 
     /// Lets the button be pressed, or not.
     pub fn enable(&mut self, enabled: bool) {
         self.shown.enabled = enabled;
-        if enabled {
+        self.lock(false);
+    }
+
+    /// Lets the button not be pressed while it is locked.
+    pub fn lock(&mut self, is_locked: bool) {
+        let can_press = self.shown.enabled && !is_locked;
+        self.can_press.set(can_press);
+        if can_press {
             self.widget.activate();
+        } else if self.widget.has_focus() {
+            self.widget.redraw();
         } else {
             self.widget.deactivate();
         }
@@ -84,18 +119,26 @@ impl PushButton {
     }
 }
 
-fn draw_button(shared: &SharedHandle, widget: &button::Button, style: Style, hovered: bool, ground: Ground) {
-    let theme = shared.theme();
+/// Look of a button.
+struct Look {
+    style: Style,
+    ground: Ground,
+    is_hovered: bool,
+    can_press: bool,
+}
+
+fn draw_button(shared: &SharedHandle, widget: &button::Button, look: &Look) {
+    let (theme, style, hovered) = (shared.theme(), look.style, look.is_hovered);
     let area = Area::new(widget.x(), widget.y(), widget.w(), widget.h());
-    let around = match ground {
+    let around = match look.ground {
         Ground::Page => theme.back,
         Ground::Side => theme.side,
         Ground::Card => theme.card,
     };
     paint::fill(area, around);
-    let is_active = widget.active_r();
+    let can_press = look.can_press && widget.active_r();
     let (ground, label, edge) = match style {
-        _ if !is_active => (around, theme.edge, theme.soft),
+        _ if !can_press => (around, theme.edge, theme.soft),
         Style::Primary => (theme.accent, theme.on_accent, theme.accent),
         Style::Chosen => (theme.selected, theme.text, theme.accent),
         Style::Danger if hovered => (theme.hover, theme.bad, theme.edge),
@@ -106,9 +149,9 @@ fn draw_button(shared: &SharedHandle, widget: &button::Button, style: Style, hov
     let box_area = area.inset(2);
     paint::round(box_area, ground);
     paint::edge(box_area, edge, 1);
-    if widget.has_focus() && is_active {
+    if widget.has_focus() {
         paint::edge(area.inset(1), theme.accent, 2);
-        if style == Style::Primary {
+        if style == Style::Primary && can_press {
             paint::edge(box_area.inset(3), theme.on_accent, 1);
         }
     }

@@ -39,7 +39,16 @@ pub fn area(shared: &SharedHandle) -> Frame {
 /// Handles the events of a drop. Returns false for other events, and for a text that is no path, which a field inserts.
 pub fn handle(shared: &SharedHandle, event: Event) -> bool {
     match event {
-        Event::DndEnter | Event::DndDrag | Event::DndLeave => true,
+        Event::DndDrag => true,
+        Event::DndEnter | Event::DndLeave => {
+            // The text of an earlier drop has not arrived.
+            shared.ends_drop();
+            true
+        }
+        Event::KeyDown => {
+            shared.ends_drop();
+            false
+        }
         Event::DndRelease => {
             shared.expect_drop();
             true

@@ -6,6 +6,7 @@ use fltk::draw;
 use fltk::enums::{Align, Event, FrameType, Key};
 use fltk::group::{Group, Scroll, ScrollType};
 use fltk::prelude::*;
+use rocknet_gui::act::FieldId;
 use rocknet_gui::screen::{Button, Check, Field, FieldInput, Form};
 
 use super::button::{Ground, HEIGHT, PushButton};
@@ -26,7 +27,7 @@ pub struct FormView {
     rows: Vec<FieldRow>,
     checks: Vec<CheckRow>,
     buttons: Vec<PushButton>,
-    /// Row that has the focus. It is scrolled into view when it gets the focus.
+    /// Number of the row, check or button that has the focus. It is scrolled into view when it gets the focus.
     focused: Option<usize>,
     shared: SharedHandle,
 }
@@ -36,6 +37,13 @@ struct CheckRow {
     group: Group,
     shown: Check,
     fix: Option<PushButton>,
+}
+
+/// Where the user is in a form.
+#[derive(Debug, Clone, Copy)]
+pub struct FormPlace {
+    field: Option<FieldId>,
+    scrolled: i32,
 }
 
 impl FormView {
@@ -71,6 +79,10 @@ impl FormView {
                 .iter()
                 .zip(&form.fields)
                 .all(|(row, field)| shape(&row.field.borrow()) == shape(field));
+        // The page after the form has other contents, so the position in the form has no meaning there.
+        if self.rows.is_empty() != form.fields.is_empty() {
+            self.scroll.scroll_to(0, 0);
+        }
         if !is_same {
             let focused = self
                 .rows
@@ -96,8 +108,8 @@ impl FormView {
         }
         let mut lost_focus = had_focus && form.fields.is_empty();
         if !self.checks.iter().map(|row| &row.shown).eq(&form.checks) {
-            let fixes = self.checks.iter().filter_map(|row| row.fix.as_ref());
-            lost_focus |= fixes.into_iter().any(|fix| fix.widget.has_focus());
+            let focused = self.checks.iter().find(|row| row.has_focus());
+            let focused = focused.and_then(|row| row.shown.fix.clone()).map(|fix| fix.act);
             for row in self.checks.drain(..) {
                 self.scroll.remove(&row.group);
                 fltk::app::delete_widget(row.group);
@@ -113,6 +125,11 @@ impl FormView {
             for button in &self.buttons {
                 self.scroll.remove(&button.widget);
                 self.scroll.add(&button.widget);
+            }
+            if let Some(act) = focused {
+                let fixes = self.checks.iter_mut().filter_map(|row| row.fix.as_mut());
+                let same = fixes.into_iter().find(|fix| fix.shown.act == act);
+                lost_focus |= same.is_none_or(|fix| fix.widget.take_focus().is_err());
             }
         }
         let same = |button: &PushButton, wanted: &Button| {
@@ -132,6 +149,7 @@ impl FormView {
             }
         } else {
             for old in self.buttons.drain(..) {
+                lost_focus |= old.widget.has_focus();
                 self.scroll.remove(&old.widget);
                 fltk::app::delete_widget(old.widget);
             }
@@ -194,27 +212,55 @@ impl FormView {
         for button in &mut self.buttons {
             left = button.place(left, y) + 8;
         }
-        let of_checks = || {
-            self.checks
-                .iter()
-                .position(CheckRow::has_focus)
-                .map(|at| self.rows.len() + at)
-        };
-        let focused = self.rows.iter().position(FieldRow::has_focus).or_else(of_checks);
+        if !self.buttons.is_empty() {
+            y += HEIGHT;
+        }
+        // A form that has become shorter is not left scrolled past its end.
+        let past_end = (area.y + area.h - y).clamp(0, self.scroll.yposition().max(0));
+        if past_end > 0 {
+            self.scroll.scroll_to(0, self.scroll.yposition() - past_end);
+        }
+        let rows = self.rows.iter().map(FieldRow::contains_focus);
+        let checks = self.checks.iter().map(CheckRow::has_focus);
+        let buttons = self.buttons.iter().map(|button| button.widget.has_focus());
+        let focused = rows.chain(checks).chain(buttons).position(|has_focus| has_focus);
         if focused != self.focused {
             self.focused = focused;
             self.reveal(area);
         }
     }
 
-    /// Scrolls until the row with the focus is in view.
+    /// Returns where the user is in the form.
+    pub fn place(&self) -> FormPlace {
+        let row = self.rows.iter().find(|row| row.contains_focus());
+        FormPlace {
+            field: row.map(|row| row.field.borrow().id),
+            scrolled: self.scroll.yposition(),
+        }
+    }
+
+    /// Returns to a place in the form. Called after the layout, before which the form has no height.
+    pub fn return_to(&mut self, place: FormPlace) {
+        self.scroll.scroll_to(0, place.scrolled);
+        let row = self
+            .rows
+            .iter_mut()
+            .find(|row| Some(row.field.borrow().id) == place.field);
+        if !row.is_some_and(FieldRow::take_focus) {
+            self.take_focus();
+        }
+    }
+
+    /// Scrolls until the row, check or button with the focus is in view.
     fn reveal(&mut self, area: Area) {
-        let rows = self.rows.iter().map(|row| &row.group);
-        let mut groups = rows.chain(self.checks.iter().map(|check| &check.group));
-        let Some(group) = self.focused.and_then(|at| groups.nth(at)) else {
+        let rows = self.rows.iter().map(|row| row.group.as_base_widget());
+        let checks = self.checks.iter().map(|check| check.group.as_base_widget());
+        let buttons = self.buttons.iter().map(|button| button.widget.as_base_widget());
+        let mut places = rows.chain(checks).chain(buttons).map(|widget| (widget.y(), widget.h()));
+        let Some((top, height)) = self.focused.and_then(|at| places.nth(at)) else {
             return;
         };
-        let (top, height, present) = (group.y(), group.h(), self.scroll.yposition());
+        let present = self.scroll.yposition();
         let below = top + height - (area.y + area.h);
         let by = match area.y - top {
             above if above > 0 => -above,

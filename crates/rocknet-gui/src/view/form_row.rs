@@ -119,7 +119,13 @@ impl FieldRow {
             RowInput::None => {}
         }
         let buttons = self.choose.iter_mut().chain(&mut self.fix);
-        buttons.for_each(|button| enable(&mut button.widget, !is_locked && button.shown.enabled));
+        buttons.for_each(|button| button.lock(is_locked));
+    }
+
+    /// Returns true if the input or a button of the row has the focus.
+    pub fn contains_focus(&self) -> bool {
+        let mut buttons = self.choose.iter().chain(&self.fix);
+        self.has_focus() || buttons.any(|button| button.widget.has_focus())
     }
 
     /// Returns true if the input has the focus.
@@ -179,13 +185,13 @@ impl FieldRow {
     }
 }
 
+/// Lets a widget be changed, or not. The toolkit would move the focus away from a widget that is not active, so one
+/// with the focus stays as it is: the model ignores its input.
 fn enable<W: WidgetExt>(widget: &mut W, is_enabled: bool) {
-    if widget.active() != is_enabled {
-        if is_enabled {
-            widget.activate();
-        } else {
-            widget.deactivate();
-        }
+    if is_enabled {
+        widget.activate();
+    } else if !widget.has_focus() {
+        widget.deactivate();
     }
 }
 

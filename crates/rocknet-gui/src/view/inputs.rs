@@ -96,7 +96,7 @@ fn focus<W: WidgetExt>(shared: &SharedHandle, widget: &W, event: Event, id: Fiel
     false
 }
 
-/// Creates a switch with its label beside it. Space turns it.
+/// Creates a switch with its label beside it. Space and Enter turn it.
 pub fn switch_input(shared: &SharedHandle, id: FieldId, label: &str) -> CheckButton {
     let mut switch = CheckButton::new(0, 0, 100, HEIGHT, None);
     switch.set_label(label);
@@ -132,7 +132,15 @@ pub fn switch_input(shared: &SharedHandle, id: FieldId, label: &str) -> CheckBut
     let acts = SharedHandle::clone(shared);
     switch.set_callback(move |switch| acts.act(Act::SetField(id, switch.value().to_string())));
     let acts = SharedHandle::clone(shared);
-    switch.handle(move |switch, event| focus(&acts, switch, event, id));
+    switch.handle(move |switch, event| match event {
+        Event::KeyDown if keys::is_enter() => {
+            let value = !switch.value();
+            switch.set_value(value);
+            switch.do_callback();
+            true
+        }
+        _ => focus(&acts, switch, event, id),
+    });
     switch
 }
 
@@ -140,7 +148,13 @@ pub fn switch_input(shared: &SharedHandle, id: FieldId, label: &str) -> CheckBut
 pub fn choice_input(shared: &SharedHandle, id: FieldId, choices: &[(String, String)]) -> MenuButton {
     let mut menu = choice::menu(shared, choices, move |value| Act::SetField(id, value));
     let acts = SharedHandle::clone(shared);
-    menu.handle(move |menu, event| focus(&acts, menu, event, id));
+    menu.handle(move |menu, event| match event {
+        Event::KeyDown if keys::is_enter() => {
+            menu.popup();
+            true
+        }
+        _ => focus(&acts, menu, event, id),
+    });
     menu
 }
 

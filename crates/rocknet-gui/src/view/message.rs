@@ -22,6 +22,9 @@ const TEXT_WIDTH: i32 = 460;
 /// Height of a line of the text.
 const LINE: i32 = 22;
 
+/// Height of a row of buttons with the space below it.
+const BUTTON_ROW: i32 = HEIGHT + 8;
+
 /// Message view.
 pub struct MessageView {
     pub group: Group,
@@ -100,13 +103,30 @@ impl MessageView {
     pub fn layout(&mut self, area: Area) {
         self.group.resize(area.x, area.y, area.w, area.h);
         self.ground.resize(area.x, area.y, area.w, area.h);
-        let places = places(area, &self.shown.borrow());
-        let total: i32 = self.buttons.iter().map(|button| button.width + 8).sum::<i32>() - 8;
-        let mut x = area.x + (area.w - total) / 2;
-        for button in &mut self.buttons {
-            x = button.place(x, places.buttons) + 8;
+        let widths: Vec<i32> = self.buttons.iter().map(|button| button.width).collect();
+        let places = places(area, &self.shown.borrow(), &widths);
+        let mut buttons = self.buttons.iter_mut();
+        for (index, row) in button_rows(&widths, area.w).into_iter().enumerate() {
+            let total = row.iter().map(|width| width + 8).sum::<i32>() - 8;
+            let mut x = area.x + (area.w - total) / 2;
+            for button in buttons.by_ref().take(row.len()) {
+                x = button.place(x, places.buttons + index as i32 * BUTTON_ROW) + 8;
+            }
         }
     }
+}
+
+/// Distributes buttons of these widths over rows that fit into an area.
+fn button_rows(widths: &[i32], room: i32) -> Vec<Vec<i32>> {
+    let mut rows: Vec<Vec<i32>> = Vec::new();
+    for &width in widths {
+        let fits = |row: &&mut Vec<i32>| row.iter().map(|other| other + 8).sum::<i32>() + width <= room - 8;
+        match rows.last_mut().filter(fits) {
+            Some(row) => row.push(width),
+            None => rows.push(vec![width]),
+        }
+    }
+    rows
 }
 
 /// Vertical places of the parts.
@@ -115,15 +135,29 @@ struct Places {
     mark: Option<i32>,
     title: i32,
     text: i32,
+    /// Lines of the text: as many as leave room for the buttons.
+    text_lines: Vec<String>,
     buttons: i32,
     lines: i32,
+    /// Number of the lines below the buttons that there is room for.
+    line_count: usize,
 }
 
-fn places(area: Area, message: &Message) -> Places {
+/// `widths`: those of the buttons.
+fn places(area: Area, message: &Message, widths: &[i32]) -> Places {
     draw::set_font(paint::REGULAR, paint::BODY);
-    let text = paint::wrapped(&message.text, TEXT_WIDTH.min(area.w - 48)).len() as i32 * LINE;
-    let buttons = if message.actions.is_empty() { 0 } else { HEIGHT + 20 };
-    let lines = message.lines.len() as i32 * 18 + if message.lines.is_empty() { 0 } else { 36 };
+    let rows = button_rows(widths, area.w).len() as i32;
+    let buttons = if rows == 0 { 0 } else { rows * BUTTON_ROW + 12 };
+    let room = area.h - 40 - buttons - 16;
+    let text_lines = paint::wrapped_to(
+        &message.text,
+        TEXT_WIDTH.min(area.w - 48),
+        (room / LINE).max(1) as usize,
+    );
+    let text = text_lines.len() as i32 * LINE;
+    let room = area.h - 40 - text - 16 - buttons - 24;
+    let line_count = message.lines.len().min((room / 18).max(0) as usize);
+    let lines = line_count as i32 * 18 + if line_count == 0 { 0 } else { 36 };
     let total = 40 + 34 + text + buttons + lines;
     // A little above the middle looks like the middle.
     let top = area.y + ((area.h - total) * 2 / 5).max(8);
@@ -134,8 +168,10 @@ fn places(area: Area, message: &Message) -> Places {
         mark,
         title,
         text: text_top,
+        text_lines,
         buttons: text_top + text + 16,
         lines: text_top + text + buttons + 18,
+        line_count,
     }
 }
 
@@ -146,7 +182,10 @@ fn draw_message(shared: &SharedHandle, group: &Group, message: &Message) {
     if group.child(0).is_some_and(|ground| ground.has_focus()) {
         paint::edge(area.inset(1), theme.accent, 2);
     }
-    let places = places(area, message);
+    // The first child is the ground, and the others are the buttons.
+    let buttons = (1..group.children()).filter_map(|index| group.child(index));
+    let widths: Vec<i32> = buttons.map(|button| button.w()).collect();
+    let places = places(area, message, &widths);
     match (message.mark, places.mark) {
         (_, None) => {}
         (Mark::Off, Some(y)) => paint::sign(&theme, area.x + area.w / 2 - 15, y - 4, 30),
@@ -155,14 +194,11 @@ fn draw_message(shared: &SharedHandle, group: &Group, message: &Message) {
     let title = Area::new(area.x + 16, places.title, area.w - 32, 30);
     paint::text(&message.title, title, paint::BOLD, 18, theme.text, Align::Center);
     draw::set_font(paint::REGULAR, paint::BODY);
-    for (index, line) in paint::wrapped(&message.text, TEXT_WIDTH.min(area.w - 48))
-        .iter()
-        .enumerate()
-    {
+    for (index, line) in places.text_lines.iter().enumerate() {
         let place = Area::new(area.x + 16, places.text + index as i32 * LINE, area.w - 32, LINE);
         paint::text(line, place, paint::REGULAR, paint::BODY, theme.dim, Align::Center);
     }
-    if message.lines.is_empty() {
+    if places.line_count == 0 {
         return;
     }
     let w = (area.w - 48).min(760);
@@ -170,11 +206,11 @@ fn draw_message(shared: &SharedHandle, group: &Group, message: &Message) {
         area.x + (area.w - w) / 2,
         places.lines,
         w,
-        message.lines.len() as i32 * 18 + 20,
+        places.line_count as i32 * 18 + 20,
     );
     paint::round(card, theme.card);
     paint::edge(card, theme.soft, 1);
-    for (index, line) in message.lines.iter().enumerate() {
+    for (index, line) in message.lines.iter().take(places.line_count).enumerate() {
         let place = Area::new(card.x + 12, card.y + 10 + index as i32 * 18, card.w - 24, 18);
         paint::text(
             line,

@@ -55,11 +55,13 @@ impl NoticeView {
         }
     }
 
-    /// Shows a notice, or hides it.
-    pub fn show(&mut self, notice: Option<&Notice>, words: &Words) {
+    /// Shows a notice, or hides it. Returns true if a button that was removed had the focus.
+    #[must_use]
+    pub fn show(&mut self, notice: Option<&Notice>, words: &Words) -> bool {
         if self.shown.borrow().as_ref() == notice {
-            return;
+            return false;
         }
+        let had_focus = self.buttons.iter().any(|button| button.widget.has_focus());
         for old in self.buttons.drain(..) {
             self.group.remove(&old.widget);
             fltk::app::delete_widget(old.widget);
@@ -67,7 +69,7 @@ impl NoticeView {
         self.shown.replace(notice.cloned());
         let Some(notice) = notice else {
             self.group.hide();
-            return;
+            return had_focus;
         };
         self.group.begin();
         if notice.can_undo {
@@ -92,6 +94,7 @@ impl NoticeView {
         self.group.end();
         self.group.show();
         self.group.redraw();
+        had_focus
     }
 
     /// Returns true if a notice is shown.
@@ -112,7 +115,7 @@ impl NoticeView {
         };
         let room: i32 = self.buttons.iter().map(|button| button.width + 6).sum();
         draw::set_font(paint::REGULAR, paint::BODY);
-        let lines = paint::wrapped(&notice.text, area.w - room - 60).len().min(MAX_LINES) as i32;
+        let lines = paint::wrapped_to(&notice.text, area.w - room - 60, MAX_LINES).len() as i32;
         let h = (lines * LINE + 24).max(HEIGHT + 12);
         let y = area.y + area.h - h;
         self.group.resize(area.x, y, area.w, h);
@@ -139,10 +142,10 @@ fn draw_notice(shared: &SharedHandle, group: &Group, notice: &Notice) {
         room += group.child(index).map_or(0, |child| child.w() + 6);
     }
     draw::set_font(paint::REGULAR, paint::BODY);
-    let lines = paint::wrapped(&notice.text, area.w - room);
-    let count = lines.len().min(MAX_LINES) as i32;
+    let lines = paint::wrapped_to(&notice.text, area.w - room, MAX_LINES);
+    let count = lines.len() as i32;
     let top = area.y + (area.h - count * LINE) / 2;
-    for (index, line) in lines.iter().take(MAX_LINES).enumerate() {
+    for (index, line) in lines.iter().enumerate() {
         let place = Area::new(area.x + 38, top + index as i32 * LINE, area.w - room, LINE);
         paint::text(
             line,

@@ -132,6 +132,22 @@ pub fn wrapped(words: &str, width: i32) -> Vec<String> {
     lines
 }
 
+/// Splits a text into at most `count` lines that fit into a width; the last one ends in `…` if there is more. The font
+/// has to be set. The work is bounded for a text of any length.
+pub fn wrapped_to(words: &str, width: i32, count: usize) -> Vec<String> {
+    // No letter is narrower than two pixels.
+    let most = count * (width.max(2) as usize / 2) + 1;
+    let end = words.char_indices().nth(most).map_or(words.len(), |(at, _)| at);
+    let mut lines = wrapped(&words[..end], width);
+    if lines.len() > count || end < words.len() {
+        lines.truncate(count);
+        if let Some(last) = lines.last_mut() {
+            *last = fitted(&format!("{last} …"), width);
+        }
+    }
+    lines
+}
+
 /// Returns the colour of a mark.
 pub fn mark_colour(theme: &Theme, mark: Mark) -> Rgb {
     match mark {

@@ -277,7 +277,10 @@ fn press(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, vis
         }
         _ => return false,
     };
-    select(shared, state, row.min(count - 1));
+    let row = row.min(count - 1);
+    select(shared, state, row);
+    // A second key may come before the model has answered.
+    state.table.selected = Some(row);
     reveal(state, widget.h());
     widget.redraw();
     true

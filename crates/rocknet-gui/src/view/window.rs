@@ -17,7 +17,7 @@ use super::charts::ChartsView;
 use super::chooser::ChooserView;
 use super::drops;
 use super::editor::EditorView;
-use super::form::FormView;
+use super::form::{FormPlace, FormView};
 use super::header::{Header, MARGIN};
 use super::icon;
 use super::keys;
@@ -63,6 +63,8 @@ pub struct Window {
     is_partial: bool,
     /// True if the list of keys is shown.
     shows_keys: bool,
+    /// Where the user was in the form of the page, when a question or the list of keys took its place.
+    form_place: Option<(PageName, FormPlace)>,
 }
 
 impl Window {
@@ -106,6 +108,7 @@ impl Window {
             is_awaited: Cell::new(true),
             is_partial: false,
             shows_keys: false,
+            form_place: None,
         }
     }
 
@@ -150,10 +153,13 @@ impl Window {
         let state = pages::server_state(model);
         self.show_title(&screen.title, state.label);
         self.navigation.show(pages::navigation(model), state);
-        self.notice.show(model.notice.as_ref(), words);
+        let has_lost_focus = self.notice.show(model.notice.as_ref(), words);
         let shown = (screen, model.page, theme);
         if self.shown.as_ref() == Some(&shown) && !std::mem::take(&mut self.is_partial) {
             self.layout();
+            if has_lost_focus {
+                self.focus_body(false);
+            }
             self.end_wait();
             return;
         }
@@ -184,6 +190,9 @@ impl Window {
         let had_chooser = matches!(self.body, Some(BodyView::Chooser(_)));
         if is_other || is_new_page {
             if let Some(old) = self.body.take() {
+                if let (BodyView::Form(form), Some((before, _))) = (&old, before) {
+                    self.form_place = Some((before, form.place()));
+                }
                 old.delete(&mut self.window);
             }
             self.window.begin();
@@ -214,7 +223,10 @@ impl Window {
             }
         } else if is_new_message || (is_other || is_new_page) && takes_focus {
             self.focus_body(had_chooser);
+        } else if has_lost_focus {
+            self.focus_body(false);
         }
+        self.return_to_form(page, is_other, had_chooser);
         self.end_wait();
         if before.is_none_or(|(_, before)| before != theme) {
             show_defaults(&theme);
@@ -238,7 +250,7 @@ impl Window {
         let state = pages::server_state(model);
         self.show_title(&screen.title, state.label);
         self.navigation.show(pages::navigation(model), state);
-        self.notice.show(model.notice.as_ref(), model.words());
+        let has_lost_focus = self.notice.show(model.notice.as_ref(), model.words());
         match (&mut self.body, &screen.body) {
             _ if self.shown.as_ref().is_none_or(|(_, page, _)| *page != model.page) => {}
             (Some(BodyView::Charts(view)), Body::Charts(charts)) => view.show(charts),
@@ -248,6 +260,9 @@ impl Window {
         }
         self.is_partial = true;
         self.layout();
+        if has_lost_focus {
+            self.focus_body(false);
+        }
     }
 
     /// Takes that the outcome of the instruction of the user is shown. A message without buttons says that the window
@@ -271,6 +286,22 @@ impl Window {
             Some(BodyView::Message(message)) => {
                 if let Some(button) = message.buttons.first_mut() {
                     let _ = button.widget.take_focus();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns to the place in the form of a page that the user had before a question or the list of keys. `is_other`:
+    /// the contents of the page were created again.
+    fn return_to_form(&mut self, page: PageName, is_other: bool, had_chooser: bool) {
+        let of_page = self.form_place.filter(|(of, _)| *of == page);
+        match (&mut self.body, of_page) {
+            (_, None) => self.form_place = None,
+            (Some(BodyView::Form(form)), Some((_, place))) if is_other => {
+                self.form_place = None;
+                if !had_chooser {
+                    form.return_to(place);
                 }
             }
             _ => {}
