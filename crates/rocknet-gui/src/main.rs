@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use fltk::app;
 use fltk::prelude::*;
-use jiff::tz::TimeZone;
 use rocknet_gui::job::{Job, Report};
 use rocknet_gui::mailbox::Mailbox;
 use rocknet_gui::model::{Effect, Model, Settings};
@@ -65,7 +64,7 @@ fn main() -> ExitCode {
         app::awake();
     });
     let program = Program {
-        model: Model::new(settings).with_zone(TimeZone::system()),
+        model: Model::new(settings),
         window: None,
         jobs,
         reports,

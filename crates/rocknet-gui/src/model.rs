@@ -42,7 +42,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
 use rocknet_control::CertificateSummary;
 use rocknet_control::Status;
 use rocknet_control::api::{Level, Permission};
@@ -93,8 +92,6 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Model {
     pub settings: Settings,
-    /// Time zone of the times that are shown.
-    pub zone: TimeZone,
     /// Place of the server as the user has typed it, followed by the place in use.
     pub elsewhere: Elsewhere,
     used_place: Elsewhere,
@@ -171,16 +168,10 @@ pub struct Model {
 }
 
 impl Model {
-    /// Returns the model with the time zone of the user. Without it, times are in UTC.
-    pub fn with_zone(self, zone: TimeZone) -> Model {
-        Model { zone, ..self }
-    }
-
     /// Creates the model of a window that has just been opened.
     pub fn new(settings: Settings) -> Model {
         Model {
             settings,
-            zone: TimeZone::UTC,
             elsewhere: Elsewhere::default(),
             used_place: Elsewhere::default(),
             page: PageName::default(),

@@ -1,7 +1,5 @@
 //! Changes of the configuration by the control API, and the differences of one of them.
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use rocknet_control::config::Change;
 use rocknet_control::text;
 
@@ -30,7 +28,7 @@ pub fn screen(model: &Model) -> Screen {
     if let Some(change) = changes.iter().find(|change| Some(change.id) == model.opened_change) {
         let is_newest = changes.first().is_some_and(|newest| newest.id == change.id);
         let undo = if is_newest { undo(true) } else { go_back };
-        return opened(words, &model.zone, change, undo);
+        return opened(words, change, undo);
     }
     let is_selected = selected.is_some_and(|key| changes.iter().any(|change| change.id.to_string() == *key));
     Screen {
@@ -56,7 +54,7 @@ pub fn screen(model: &Model) -> Screen {
                     Column::new(words.time, 6),
                 ],
                 selected: selected.and_then(|key| changes.iter().position(|change| change.id.to_string() == *key)),
-                rows: changes.iter().map(|change| row(&model.zone, change)).collect(),
+                rows: changes.iter().map(row).collect(),
                 empty: String::new(),
             }),
         }),
@@ -85,22 +83,28 @@ fn discard(model: &Model, refused: &RefusedUndo) -> Screen {
     }
 }
 
-/// Returns a time as `2026-11-29 07:26`, without seconds.
-fn local_time(zone: &TimeZone, unix_time: u64) -> String {
-    let second = i64::try_from(unix_time).ok();
-    let time = second.and_then(|second| Timestamp::from_second(second).ok());
-    time.map_or_else(String::new, |time| {
-        time.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
-    })
+/// Returns a time as `2026-11-29 07:26 UTC`. The zone of the user would cost a library of 0.3 MB.
+fn short_time(unix_time: u64) -> String {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let date = text::http_date(unix_time);
+    let parts: Vec<&str> = date.split(' ').collect();
+    let [_, day, month, year, time, _] = parts[..] else {
+        return date;
+    };
+    let month = MONTHS.iter().position(|name| *name == month).unwrap_or(0) + 1;
+    let minute = time.rsplit_once(':').map_or(time, |(minute, _)| minute);
+    format!("{year}-{month:02}-{day} {minute} UTC")
 }
 
-fn row(zone: &TimeZone, change: &Change) -> TableRow {
+fn row(change: &Change) -> TableRow {
     TableRow {
         key: change.id.to_string(),
         cells: vec![
             Cell::new(text::sanitized(&change.what, 120)).detail(change.file.to_string_lossy()),
             Cell::new(counted(change)),
-            Cell::new(local_time(zone, change.unix_time)),
+            Cell::new(short_time(change.unix_time)),
         ],
     }
 }
@@ -119,9 +123,9 @@ fn counted(change: &Change) -> String {
 }
 
 /// Returns the page with the differences of a change.
-fn opened(words: &Words, zone: &TimeZone, change: &Change, undo: Button) -> Screen {
+fn opened(words: &Words, change: &Change, undo: Button) -> Screen {
     let lines: Vec<LogLine> = change.diff.lines().map(diff_line).collect();
-    let time = local_time(zone, change.unix_time);
+    let time = short_time(change.unix_time);
     Screen {
         title: text::sanitized(&change.what, 120),
         subtitle: fill(
