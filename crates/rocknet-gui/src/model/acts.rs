@@ -345,6 +345,8 @@ impl Model {
         };
         draft.set(field, text, &self.websites);
         if field == FieldId::Folder && !draft.folder.trim().is_empty() && !draft.is_elsewhere {
+            // The result of the check in progress is that of the earlier folder.
+            draft.is_outdated = draft.checking.is_some();
             let folder = PathBuf::from(draft.folder.trim());
             return vec![Effect::Job(Job::Inspect(folder))];
         }

@@ -65,7 +65,8 @@ impl Model {
 
     /// Takes the result of the visit. If the website replies as it should, it is opened in the browser, once.
     pub(super) fn visited(&mut self, visit: Visit) -> Vec<Effect> {
-        let Some(draft) = &mut self.draft else {
+        // The user may have begun to add another website.
+        let Some(draft) = self.draft.as_mut().filter(|draft| draft.is_saved()) else {
             return Vec::new();
         };
         let is_good = visit.reply.as_ref().is_ok_and(|status| *status < 400) && !draft.lacks_start_page();

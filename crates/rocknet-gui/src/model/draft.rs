@@ -174,8 +174,11 @@ impl Draft {
         self.suggest(websites);
     }
 
-    /// Fills in the fields that the user has not changed.
+    /// Fills in the fields that the user has not changed. A website that was saved keeps its values.
     fn suggest(&mut self, websites: &Websites) {
+        if self.stage != DraftStage::Filling {
+            return;
+        }
         if !self.chosen.contains(&FieldId::Kind)
             && let Some(inspection) = &self.inspection
         {
@@ -210,6 +213,11 @@ impl Draft {
             Some(_) => websites.copy_name(&name),
             None => name,
         }
+    }
+
+    /// Returns true if this website is being saved.
+    pub fn is_saving(&self, name: &str) -> bool {
+        self.stage == DraftStage::Saving && self.name == name
     }
 
     /// Marks a field as left, so that its problem is shown.

@@ -95,7 +95,7 @@ impl Model {
     pub(super) fn edited(&mut self, purpose: Purpose, result: Result<Saved, ApiError>) -> Vec<Effect> {
         match &purpose {
             Purpose::Change(name) => return self.site_saved(name, result),
-            Purpose::Text(_) => return self.text_saved(result),
+            Purpose::Text(file) => return self.text_saved(file, result),
             Purpose::Remove(site) | Purpose::Enable(site) | Purpose::Disable(site) | Purpose::Duplicate(_, site) => {
                 self.changing.remove(site);
             }
@@ -111,7 +111,8 @@ impl Model {
                     None => error.error,
                 };
                 match (&purpose, &mut self.draft) {
-                    (Purpose::Add(_), Some(draft)) => {
+                    // A draft that was begun meanwhile is another website.
+                    (Purpose::Add(name), Some(draft)) if draft.is_saving(name) => {
                         draft.stage = DraftStage::Filling;
                         draft.failure = Some(text);
                     }
@@ -136,10 +137,12 @@ impl Model {
         self.tell(text, saved.can_undo);
         match purpose {
             Purpose::Add(name) => {
+                let draft = self.draft.as_mut().filter(|draft| draft.is_saving(&name));
                 self.websites.selected = Some(name);
-                if let Some(draft) = &mut self.draft {
-                    draft.stage = DraftStage::Saved(saved.file);
-                }
+                let Some(draft) = draft else {
+                    return self.query_list();
+                };
+                draft.stage = DraftStage::Saved(saved.file);
                 // The question about unsaved input is answered by the success.
                 let leaving = self.leaving.take();
                 let mut effects = self.visit();
@@ -151,7 +154,14 @@ impl Model {
                 self.websites.selected = Some(name);
                 self.query()
             }
-            _ if matches!(self.page, PageName::History | PageName::Websites) => self.query(),
+            _ => self.query_list(),
+        }
+    }
+
+    /// Returns the queries of a page that lists websites or changes.
+    fn query_list(&mut self) -> Vec<Effect> {
+        match self.page {
+            PageName::History | PageName::Websites => self.query(),
             _ => Vec::new(),
         }
     }

@@ -155,6 +155,7 @@ impl Model {
                 Err(error) => {
                     edit.place(&[]);
                     edit.refuse(error);
+                    edit.forget_check();
                 }
             }
         }
@@ -178,9 +179,15 @@ impl Model {
 
     /// Takes the result of saving the form.
     pub(super) fn site_saved(&mut self, name: &str, result: Result<Saved, ApiError>) -> Vec<Effect> {
+        // The user may have left the form, and opened that of another website.
+        let is_open = matches!(&self.site_edit, Fetched::Loaded(edit) if edit.is_saving && edit.name == name);
         let saved = match result {
             Ok(saved) => saved,
-            Err(error) => return self.site_refused(error),
+            Err(error) if is_open => return self.site_refused(&error),
+            Err(error) => {
+                self.complain(error.error);
+                return Vec::new();
+            }
         };
         let warnings = saved.findings.iter().map(|finding| format!("\n{finding}"));
         let changed = match name {
@@ -194,7 +201,7 @@ impl Model {
         if !name.is_empty() {
             self.websites.selected = Some(name.to_owned());
         }
-        if self.page == PageName::EditWebsite {
+        if self.page == PageName::EditWebsite && is_open {
             self.site_edit = Fetched::Missing;
             let leaving = self.leaving.take();
             let mut effects = self.show(opened_from);
@@ -204,9 +211,8 @@ impl Model {
         Vec::new()
     }
 
-    fn site_refused(&mut self, error: ApiError) -> Vec<Effect> {
+    fn site_refused(&mut self, error: &ApiError) -> Vec<Effect> {
         let Fetched::Loaded(edit) = &mut self.site_edit else {
-            self.complain(error.error);
             return Vec::new();
         };
         edit.is_saving = false;
@@ -214,7 +220,7 @@ impl Model {
             let name = self.edited_site.clone();
             return self.while_online(Job::SiteForm(name));
         }
-        edit.refuse(&error);
+        edit.refuse(error);
         // The findings are placed beside the fields.
         if error.details.is_some() {
             return self.check_site_edit();

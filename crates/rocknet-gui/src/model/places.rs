@@ -18,10 +18,13 @@ impl Model {
         self.elsewhere != self.used_place
     }
 
-    /// Takes the place that the worker uses.
+    /// Takes the place that was saved. The worker uses a server of this computer if it is not valid.
     pub(super) fn take_place(&mut self, place: Elsewhere) {
         self.elsewhere = place.clone();
         self.used_place = place;
+        if self.used_place.server().is_err() {
+            self.used_place = Elsewhere::default();
+        }
     }
 
     /// Sets a field of the place. Returns false for another field.

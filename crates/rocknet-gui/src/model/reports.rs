@@ -84,7 +84,7 @@ impl Model {
                 return effects;
             }
             Report::PortTaken(port, free) => {
-                if let Some(draft) = &mut self.draft {
+                if let Some(draft) = self.draft.as_mut().filter(|draft| draft.stage == DraftStage::Saving) {
                     draft.free_port = Some((port, free));
                 }
             }
@@ -135,7 +135,8 @@ impl Model {
             Report::Listed(folder, result) => return self.take_listing(&folder, result),
             Report::FolderCreated(folder, result) => return self.take_created(&folder, result),
             Report::FoundServers(servers) => {
-                if let Some(draft) = self.draft.as_mut().filter(|draft| draft.servers != servers) {
+                let awaits = |draft: &&mut super::Draft| draft.stage == DraftStage::Filling && draft.servers != servers;
+                if let Some(draft) = self.draft.as_mut().filter(awaits) {
                     draft.find_servers(servers, &self.websites);
                     return self.check_draft();
                 }
@@ -172,6 +173,13 @@ impl Model {
         self.log.stop();
         let mut effects = vec![Effect::Job(Job::WatchTraffic(self.page == PageName::Websites))];
         effects.extend(self.query());
+        // A check that has failed without a server is repeated.
+        effects.extend(match self.page {
+            PageName::EditWebsite => self.check_site_edit(),
+            PageName::EditText => self.check_text(),
+            PageName::AddWebsite => self.check_draft(),
+            _ => Vec::new(),
+        });
         effects
     }
 

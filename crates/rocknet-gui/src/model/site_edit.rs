@@ -225,6 +225,11 @@ impl SiteEdit {
         Some(self.request(edits, false))
     }
 
+    /// Lets the same edits be checked again, because their check has failed.
+    pub fn forget_check(&mut self) {
+        self.checked = None;
+    }
+
     /// Returns the text to write for a field; `None` keeps the value in the file. An empty text removes the key.
     fn wanted(&self, field: &SiteField, text: &str) -> Option<String> {
         if !self.shows(&field.name) {

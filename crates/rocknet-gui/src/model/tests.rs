@@ -4,6 +4,7 @@ mod adding;
 mod drops;
 mod editing;
 mod history;
+mod late;
 mod outside;
 mod server;
 

@@ -134,6 +134,16 @@ impl TextEdit {
         })
     }
 
+    /// Returns true if the last check was of the present text.
+    pub fn is_checked(&self) -> bool {
+        self.checked.as_ref() == Some(&self.text)
+    }
+
+    /// Lets the same text be checked again, because its check has failed.
+    pub fn forget_check(&mut self) {
+        self.checked = None;
+    }
+
     /// Takes the findings of a check.
     pub fn place_findings(&mut self, is_valid: bool, findings: Vec<Finding>) {
         self.is_valid = is_valid;

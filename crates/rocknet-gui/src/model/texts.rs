@@ -122,7 +122,15 @@ impl Model {
         edit.checking = None;
         match result {
             Ok(checked) => edit.place_findings(checked.is_valid, checked.findings),
-            Err(error) => edit.failure = Some(error.error),
+            Err(error) => {
+                edit.failure = Some(error.error);
+                // It is repeated with the next letter, or when the server is there again.
+                let is_current = edit.is_checked();
+                edit.forget_check();
+                if is_current {
+                    return Vec::new();
+                }
+            }
         }
         self.check_text()
     }
@@ -142,30 +150,37 @@ impl Model {
     }
 
     /// Takes the result of saving the text.
-    pub(super) fn text_saved(&mut self, result: Result<Saved, ApiError>) -> Vec<Effect> {
-        let Fetched::Loaded(edit) = &mut self.text_edit else {
-            return Vec::new();
+    pub(super) fn text_saved(&mut self, file: &str, result: Result<Saved, ApiError>) -> Vec<Effect> {
+        let mut edit = match &mut self.text_edit {
+            Fetched::Loaded(edit) if edit.label(&edit.read.file) == file => Some(edit),
+            // The user has chosen another file meanwhile.
+            _ => None,
         };
         match result {
             Ok(saved) => {
-                edit.saved(saved.revision.clone());
+                if let Some(edit) = &mut edit {
+                    edit.saved(saved.revision.clone());
+                }
+                let is_open = edit.is_some();
                 let warnings = saved.findings.iter().map(|finding| format!("\n{finding}"));
                 let text = self.words().text_saved.to_owned() + &warnings.collect::<String>();
                 self.undo = saved.can_undo.then_some(saved.revision);
                 self.tell(text, saved.can_undo);
                 // The question about unsaved text is answered by the success.
-                match self.leaving.take() {
+                match self.leaving.take_if(|_| is_open) {
                     Some(act) => self.act(act),
                     None => Vec::new(),
                 }
             }
-            Err(error) if error.status == CONFLICT => {
-                edit.refused(None);
-                self.watch_text()
-            }
             Err(error) => {
-                // The findings of the check are in the list already.
-                edit.refused(Some(error.error.clone()));
+                if let Some(edit) = edit {
+                    if error.status == CONFLICT {
+                        edit.refused(None);
+                        return self.watch_text();
+                    }
+                    // The findings of the check are in the list already.
+                    edit.refused(Some(error.error.clone()));
+                }
                 self.complain(error.error);
                 Vec::new()
             }

@@ -3,7 +3,6 @@
 use rocknet_control::api::ApiError;
 use rocknet_control::config::{Saved, Undo};
 
-use super::draft::DraftStage;
 use super::forms::{CONFLICT, MISSING};
 use super::{Effect, Fetched, Model, RefusedUndo};
 use crate::act::PageName;
@@ -104,21 +103,19 @@ impl Model {
         self.undo = can_undo.then_some(saved.revision);
         self.opened_change = None;
         // The website that was added may be gone again.
-        let is_saved = |draft: &super::Draft| draft.stage != DraftStage::Filling;
-        if self.draft.as_ref().is_some_and(is_saved) {
-            self.draft = None;
-            self.page = PageName::Websites;
-        }
+        let has_added = self.draft.as_ref().is_some_and(super::Draft::is_saved);
         let words = self.words();
         let text = match count {
             1 => words.undone.to_owned(),
             _ => fill(words.undone_several, &[&count.to_string()]),
         };
-        self.tell(text, can_undo);
-        match self.page {
+        let effects = match self.page {
+            PageName::AddWebsite if has_added => self.show(PageName::Websites),
             PageName::History | PageName::Websites => self.query(),
             _ => Vec::new(),
-        }
+        };
+        self.tell(text, can_undo);
+        effects
     }
 
     /// Takes the refusal of an undo. After a failure of the connection, the last change can still be taken back.

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use rocknet_control::SiteSummary;
@@ -237,12 +238,24 @@ impl Websites {
         (self.all.len(), served.count())
     }
 
-    /// Returns a name for a copy that no website has: `a-2.test` for `a.test`, and the next port for `:8080`.
+    /// Returns a name for a copy that no website has: `a-2.test` for `a.test`, `*.a-2.test` for `*.a.test`, and the
+    /// next port for `:8080` and `10.0.0.1:8080`.
     pub fn copy_name(&self, name: &str) -> String {
-        let port = name.strip_prefix(':').and_then(|port| port.parse::<u16>().ok());
-        let named = |number: u16| match (port, name.split_once('.')) {
-            (Some(port), _) => format!(":{}", port.saturating_add(number - 1)),
-            (None, Some((first, rest))) => format!("{first}-{number}.{rest}"),
+        // After the last port, the first one without special rights follows.
+        let next = |port: u16, number: u16| port.checked_add(number - 1).unwrap_or(1022 + number);
+        let socket = name.rsplit_once(':').filter(|(host, _)| !host.ends_with(':'));
+        let socket = socket.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+        let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        let (prefix, rest) = match name.strip_prefix("*.") {
+            Some(parent) => ("*.", parent),
+            None => ("", name),
+        };
+        let named = |number: u16| match (socket, rest.split_once('.')) {
+            (Some((host, port)), _) => format!("{host}:{}", next(port, number)),
+            _ if is_address => format!("{name}:{}", next(8080, number)),
+            // It stands for all other names, so its copy needs one.
+            _ if name == "default" => format!("default-{number}.localhost"),
+            (None, Some((first, last))) => format!("{prefix}{first}-{number}.{last}"),
             (None, None) => format!("{name}-{number}"),
         };
         (2..u16::MAX)
@@ -370,5 +383,17 @@ mod tests {
         assert_eq!(websites.copy_name("a.test"), "a-3.test");
         assert_eq!(websites.copy_name(":8080"), ":8081");
         assert_eq!(websites.copy_name("intranet"), "intranet-2");
+        for (name, copy) in [
+            ("*.a.test", "*.a-2.test"),
+            ("10.0.0.1:8080", "10.0.0.1:8081"),
+            ("[::1]:80", "[::1]:81"),
+            ("a.test:8443", "a.test:8444"),
+            (":65535", ":1024"),
+            ("10.0.0.1", "10.0.0.1:8081"),
+            ("[::1]", "[::1]:8081"),
+            ("default", "default-2.localhost"),
+        ] {
+            assert_eq!(websites.copy_name(name), copy);
+        }
     }
 }
