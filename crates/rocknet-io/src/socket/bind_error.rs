@@ -74,7 +74,8 @@ impl fmt::Display for BindError {
                 "is in use by another program, or its file belongs to another user; stop the program or choose another \
                  `listen`",
             ),
-            (BindErrorKind::Denied, Address::Tcp { port: 1024.., .. }) => {
+            // The kernel chooses a port above 1023 for port 0.
+            (BindErrorKind::Denied, Address::Tcp { port: 0 | 1024.., .. }) => {
                 f.write_str("may not be used: a security policy of the system (SELinux, AppArmor) denies it")
             }
             (BindErrorKind::Denied, Address::Tcp { .. }) => f.write_str(
@@ -156,6 +157,11 @@ mod tests {
                 Address::Tcp { ip: None, port: 8089 },
                 BindErrorKind::Denied,
                 &["port 8089 may not be used", "SELinux"],
+            ),
+            (
+                Address::Tcp { ip: None, port: 0 },
+                BindErrorKind::Denied,
+                &["port 0 may not be used", "SELinux"],
             ),
             (unix(), BindErrorKind::Denied, &["socket /run/x", "directory"]),
             (
