@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Maximum length in bytes of a DNS name in text form, with its trailing dot. On the wire, the name is one byte
-/// longer and may have up to 255 bytes (RFC 1035 §2.3.4).
-const MAX_NAME: usize = 254;
+/// Maximum length in bytes of a DNS name in text form, without a trailing dot. On the wire, a name may have up to 255
+/// bytes (RFC 1035 §2.3.4). There, each label follows a byte with its length in place of a dot, so the first label and
+/// the empty label of the root each add a byte. A trailing dot stands for the root and adds nothing on the wire.
+const MAX_NAME: usize = 253;
 
 /// Maximum length of a label of a DNS name, in bytes (RFC 1035 §2.3.4).
 const MAX_LABEL: usize = 63;
@@ -79,7 +80,7 @@ impl<'a> Authority<'a> {
             HostKind::Ipv6 => self.write_ipv6(buffer),
             HostKind::Name | HostKind::Ipv4 => {
                 let host = self.host.strip_suffix(b".").unwrap_or(self.host);
-                // A parsed host has at most MAX_NAME bytes and is never truncated. The limit applies to values
+                // A parsed host has at most MAX_NAME bytes here and is never truncated. The limit applies to values
                 // constructed without `parse`.
                 let host = &host[..host.len().min(HOST_BUFFER)];
                 buffer[..host.len()].copy_from_slice(host);
@@ -116,7 +117,7 @@ fn port(digits: &[u8]) -> Option<Option<u16>> {
 
 /// Returns the kind of a host without brackets; `None` if the host is invalid.
 fn name_kind(host: &[u8]) -> Option<HostKind> {
-    if host.len() > MAX_NAME {
+    if host.strip_suffix(b".").unwrap_or(host).len() > MAX_NAME {
         return None;
     }
     // The check takes one pass over the host, because it runs for every request.
@@ -261,9 +262,10 @@ mod tests {
     fn names_and_labels_are_limited() {
         let label = "a".repeat(MAX_LABEL);
         let name = format!("{label}.{label}.{label}.{}", "a".repeat(61));
-        assert_eq!(name.len(), MAX_NAME - 1);
+        assert_eq!(name.len(), MAX_NAME);
         assert!(Authority::parse(name.as_bytes()).is_some());
         assert!(Authority::parse(format!("{name}.").as_bytes()).is_some());
+        assert!(Authority::parse(format!("{name}a").as_bytes()).is_none());
         assert!(Authority::parse(format!("{name}a.").as_bytes()).is_none());
         assert!(Authority::parse(format!("{label}a").as_bytes()).is_none());
     }
