@@ -13,7 +13,8 @@ macro_rules! statuses {
             $(#[doc = concat!($code, " ", $reason)] pub const $name: Status = Status($code);)*
 
             /// Every registered code, except those that are temporary, unused or obsolete.
-            pub const REGISTERED: &'static [Status] = &[$(Status($code)),*];
+            #[cfg(test)]
+            const REGISTERED: &'static [Status] = &[$(Status($code)),*];
 
             /// Returns the registered phrase, or `""` for an unregistered code. A reason phrase may be empty, because
             /// it carries no meaning (RFC 9112 §4).
@@ -132,11 +133,6 @@ impl Status {
     /// Returns true for 2xx.
     pub const fn is_success(self) -> bool {
         self.0 >= 200 && self.0 < 300
-    }
-
-    /// Returns true for 3xx.
-    pub const fn is_redirection(self) -> bool {
-        self.0 >= 300 && self.0 < 400
     }
 
     /// Returns true for 4xx and above.

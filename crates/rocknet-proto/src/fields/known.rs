@@ -102,18 +102,6 @@ impl KnownField {
         1 << self as u8
     }
 
-    /// Returns `name` as a static string, which needs no copy, if it is the canonical (`Content-Type`) or the
-    /// lower-case spelling; `None` for any other mix of cases.
-    #[inline]
-    pub fn canonical_spelling(self, name: &[u8]) -> Option<&'static str> {
-        let (canonical, plain) = (CANONICAL[self as usize], self.as_str());
-        if name == canonical.as_bytes() {
-            Some(canonical)
-        } else {
-            (name == plain.as_bytes()).then_some(plain)
-        }
-    }
-
     /// Returns the known name that the bytes spell, in any case; `None` if the name is not known.
     #[inline]
     pub fn from_name(name: &[u8]) -> Option<KnownField> {
@@ -181,51 +169,6 @@ const MAX_NAME: usize = 32;
 /// Number of known names.
 const COUNT: usize = KnownField::ALL.len();
 const _: () = assert!(COUNT <= 64, "`KnownFieldSet` has 64 bits");
-
-/// Canonical spellings: each word is capitalized, as in RFC 9110. Spellings with capitals inside a word, such as
-/// `Sec-WebSocket-Key` (RFC 6455), are not among them.
-static CANONICAL: [&str; COUNT] = {
-    let mut all = [""; COUNT];
-    let mut i = 0;
-    while i < COUNT {
-        let length = KnownField::ALL[i].as_str().len();
-        let (name, _) = CAPITALIZED[i].split_at(length);
-        all[i] = match std::str::from_utf8(name) {
-            Ok(name) => name,
-            Err(_) => panic!("names are ASCII"),
-        };
-        i += 1;
-    }
-    all
-};
-
-/// Bytes of the canonical spellings, padded with zeros.
-static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
-    let mut all = [[0; MAX_NAME]; COUNT];
-    let mut i = 0;
-    while i < COUNT {
-        let name = KnownField::ALL[i].as_str().as_bytes();
-        // Names that begin with an abbreviation have several leading capitals.
-        let leading_capitals = match KnownField::ALL[i] {
-            KnownField::Te => 2,
-            KnownField::WwwAuthenticate => 3,
-            KnownField::Etag => 2,
-            _ => 1,
-        };
-        let mut at = 0;
-        while at < name.len() {
-            let is_capital = at < leading_capitals || name[at - 1] == b'-';
-            all[i][at] = if is_capital {
-                name[at].to_ascii_uppercase()
-            } else {
-                name[at]
-            };
-            at += 1;
-        }
-        i += 1;
-    }
-    all
-};
 
 /// A name as words of eight bytes. `fold` has the case bit set for each letter, and no bit set for other bytes. A
 /// bitwise OR with `fold` makes letters lower-case and leaves `-` unchanged. If `fold` had the case bit set for every
@@ -394,33 +337,6 @@ mod tests {
                     "{name}"
                 );
             }
-        }
-    }
-
-    #[test]
-    fn canonical_spellings_are_borrowed() {
-        let rows = [
-            "ETag",
-            "Content-Type",
-            "WWW-Authenticate",
-            "TE",
-            "X-Forwarded-For",
-            "Host",
-            "etag",
-            "content-type",
-        ];
-        for name in rows {
-            let known = KnownField::from_name(name.as_bytes()).expect("a known name");
-            assert_eq!(known.canonical_spelling(name.as_bytes()), Some(name));
-        }
-        for &known in KnownField::ALL {
-            let spelled = |name: &str| known.canonical_spelling(name.as_bytes()).map(str::to_owned);
-            assert_eq!(spelled(known.as_str()).as_deref(), Some(known.as_str()));
-            assert!(
-                CANONICAL[known as usize].eq_ignore_ascii_case(known.as_str()),
-                "{known:?}"
-            );
-            assert_eq!(spelled("hOST"), None);
         }
     }
 

@@ -69,8 +69,6 @@ pub(crate) struct Streams {
     client_initiated: u16,
     slot_index: SlotIndex,
     pub scheduler: Scheduler,
-    /// Bytes of response bodies queued on all streams.
-    pub queued: u64,
     /// Number of small frames sent, minus the small frames that larger frames have compensated for.
     small_frames: u8,
     /// Numbers of the streams that the server reset last.
@@ -93,7 +91,6 @@ impl Streams {
             client_initiated: 0,
             slot_index: SlotIndex::new(),
             scheduler: Scheduler::new(),
-            queued: 0,
             small_frames: 0,
             recently_reset: Vec::new(),
             recently_ended: [0; ENDED_HISTORY],
@@ -265,7 +262,6 @@ impl Streams {
         self.scheduler.remove(&mut self.slots, id.slot);
         self.slot_index.remove(id.number);
         let stream = &mut self.slots[usize::from(id.slot)];
-        self.queued -= stream.queued;
         self.pending_responses -= u16::from(stream.state.can_send());
         self.live -= 1;
         self.client_initiated -= (id.number & 1) as u16;

@@ -40,7 +40,6 @@ impl ServerConnection {
         stream.queued += size;
         stream.end_queued = end;
         let is_empty = stream.queued == 0;
-        self.streams.queued += size;
         if is_empty && end {
             self.write_data_header(id, 0, end, out);
         } else if size > 0 {
@@ -80,7 +79,6 @@ impl ServerConnection {
         let end = stream.end_queued && stream.queued == 0;
         // `write_data_header` subtracts `length` from the window later.
         let has_more = stream.queued > 0 && stream.send_window.available() > length;
-        self.streams.queued -= length;
         self.streams.rotate(id);
         self.write_data_header(id, length, end, out);
         if !has_more {
@@ -144,12 +142,6 @@ impl ServerConnection {
     /// Returns the connection's send window in bytes, for all streams together (RFC 9113 §6.9).
     pub fn connection_send_capacity(&self) -> u64 {
         self.send_window.available()
-    }
-
-    /// Returns the number of queued bytes that only the client's windows hold back; 0 while something can be sent. The
-    /// caller must set a deadline for them, because a client that does not read pins this memory (CVE-2019-9517).
-    pub fn blocked_bytes(&self) -> u64 {
-        if self.may_send() { 0 } else { self.streams.queued }
     }
 
     /// Returns the number of bytes of a stream that are queued and not sent.
