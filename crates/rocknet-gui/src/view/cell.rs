@@ -3,7 +3,7 @@
 use fltk::draw;
 use fltk::enums::{Align, Font};
 use rocknet_gui::screen::Cell;
-use rocknet_gui::theme::Theme;
+use rocknet_gui::theme::{Rgb, Theme};
 
 use super::paint::{self, Area};
 
@@ -27,14 +27,7 @@ pub fn align(is_number: bool) -> Align {
 
 /// Draws a cell with one line of text, or two if the row is high enough, and its second line.
 pub fn draw(theme: &Theme, cell: &Cell, place: Area, is_number: bool, is_first: bool) {
-    let mut words = place;
-    let mut rgb = theme.text;
-    if let Some(mark) = cell.mark {
-        paint::mark(theme, mark, place.x, place.y + place.h / 2 - 6, 12);
-        words.x += 20;
-        words.w -= 20;
-        rgb = paint::mark_colour(theme, mark);
-    }
+    let (words, rgb) = draw_mark(theme, cell, place);
     let font = if is_first { paint::BOLD } else { paint::REGULAR };
     draw::set_font(font, paint::BODY);
     let lines = match is_number || place.h < TWO_LINES {
@@ -77,14 +70,7 @@ pub fn draw(theme: &Theme, cell: &Cell, place: Area, is_number: bool, is_first: 
 
 /// Draws a cell whose text and second line take as many lines as they need, in the middle of the row.
 pub fn draw_wrapped(theme: &Theme, cell: &Cell, place: Area, is_first: bool) {
-    let mut words = place;
-    let mut rgb = theme.text;
-    if let Some(mark) = cell.mark {
-        paint::mark(theme, mark, place.x, place.y + place.h / 2 - 6, 12);
-        words.x += 20;
-        words.w -= 20;
-        rgb = paint::mark_colour(theme, mark);
-    }
+    let (words, rgb) = draw_mark(theme, cell, place);
     let font = if is_first { paint::BOLD } else { paint::REGULAR };
     let texts = lines(&cell.text, font, paint::BODY, words.w);
     let details = lines(&cell.detail, paint::REGULAR, paint::SMALL, words.w);
@@ -100,6 +86,16 @@ pub fn draw_wrapped(theme: &Theme, cell: &Cell, place: Area, is_first: bool) {
         paint::text(&line, row, paint::REGULAR, paint::SMALL, theme.dim, align(false));
         top += DETAIL;
     }
+}
+
+/// Draws the mark of a cell, if it has one. Returns the area beside it, and the colour of the text.
+fn draw_mark(theme: &Theme, cell: &Cell, place: Area) -> (Area, Rgb) {
+    let Some(mark) = cell.mark else {
+        return (place, theme.text);
+    };
+    paint::mark(theme, mark, place.x, place.y + place.h / 2 - 6, 12);
+    let words = Area::new(place.x + 20, place.y, place.w - 20, place.h);
+    (words, paint::mark_colour(theme, mark))
 }
 
 /// Splits a text into at most [`MAX_LINES`] lines. The last one has the rest.
