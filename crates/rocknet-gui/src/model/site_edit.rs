@@ -341,8 +341,12 @@ impl SiteEdit {
     /// Takes the form of the present file. Values that were edited meanwhile replace those that the user has not
     /// changed. Returns true if the form has changed; a contradiction is kept in `newer`.
     pub fn merge(&mut self, newer: SiteForm) -> bool {
-        if newer.revision == self.form.revision || self.is_saving {
+        if self.is_saving {
             return false;
+        }
+        if newer.revision == self.form.revision {
+            // The other edit was taken back.
+            return self.newer.take().is_some();
         }
         if newer.fields.iter().any(|new| self.contradicts(new)) {
             self.newer = Some(newer);
@@ -352,13 +356,17 @@ impl SiteEdit {
         true
     }
 
-    /// Returns true if the user has changed the value of a field, and its value in the newer file is a third one.
+    /// Returns true if the user has changed the value of a field, and its value in the newer file is a third one. A
+    /// kind that the user has chosen removes the keys of other kinds, so a new value of such a key contradicts it.
     fn contradicts(&self, new: &SiteField) -> bool {
         let Some((old, text)) = self.of_name(&new.name) else {
             return false;
         };
-        let is_mine = text.trim() != old.present().trim();
         let is_theirs = (&old.text, &old.other) != (&new.text, &new.other);
+        if self.is_abandoned(new) {
+            return is_theirs;
+        }
+        let is_mine = text.trim() != old.present().trim();
         is_mine && is_theirs && text.trim() != new.present().trim()
     }
 

@@ -192,3 +192,23 @@ fn edits_of_other_programs_are_merged_or_asked_about() {
     edit.is_saving = true;
     assert!(!edit.merge(form("r5", "/x", "y")));
 }
+
+#[test]
+fn a_new_value_of_a_key_that_the_chosen_kind_removes_asks() {
+    for (key, text) in [(0, "/other"), (1, "auto")] {
+        let mut edit = edit();
+        edit.set(FieldId::SiteKind, "proxy");
+        edit.set(FieldId::Site(2), "http://127.0.0.1:3000");
+        let mut newer = form("r2", "/srv", "b.test");
+        newer.fields[key].text = text.to_owned();
+        assert!(edit.merge(newer));
+        let asked: Vec<&str> = edit.contradictions().map(|(_, theirs, _)| theirs).collect();
+        assert_eq!(asked, [text]);
+        // The other program takes its edit back, so there is nothing to ask about.
+        assert!(edit.merge(form("r1", "/srv", "b.test")));
+        assert!(edit.newer.is_none() && edit.contradictions().next().is_none());
+        // An edit of something else is adopted, and the chosen kind stays.
+        assert!(edit.merge(form("r3", "/srv", "c.test")));
+        assert!(edit.newer.is_none() && edit.kind == ContentKind::Proxy);
+    }
+}
