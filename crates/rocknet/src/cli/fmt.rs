@@ -1,15 +1,13 @@
 //! `rocknet fmt`: formats a configuration, and replaces the file atomically.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rocknet_config::MAX_FILE_BYTES;
 use rocknet_config::environment::{Environment, ProcessEnvironment};
 use serde::Serialize;
 
+use super::config_file::{self, ReplaceError};
 use super::remote::print_json;
 use super::{ExitStatus, Failure, print, search};
 
@@ -51,7 +49,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let formatted = format(&text, &file)?;
     let changed = formatted != text;
     if changed && !options.check {
-        replace(&file, formatted.as_bytes()).map_err(with_path)?;
+        replace(&file, &text, &formatted).map_err(|error| match error {
+            ReplaceError::Io(error) => with_path(error),
+            ReplaceError::Changed => with_path(io::Error::other("it was changed meanwhile; run `rocknet fmt` again")),
+        })?;
     }
     let file = search::absolute(&file);
     let is_unformatted = changed && options.check;
@@ -105,51 +106,9 @@ fn format(text: &str, name: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Writes a temporary file and renames it once it is on disk. Keeps the mode and, where permitted, the owner.
-fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
-    // A link stays a link: its target is replaced.
-    let file = fs::canonicalize(file)?;
-    let temporary = temporary(&file)?;
-    let written = write(&temporary, &file, content).and_then(|()| fs::rename(&temporary, &file));
-    if let Err(error) = written {
-        let _ = fs::remove_file(&temporary);
-        return Err(error);
-    }
-    // The rename is durable once the folder is synced. An error is ignored, because some file systems cannot sync a
-    // folder.
-    if let Some(folder) = file.parent() {
-        let _ = File::open(folder).and_then(|folder| folder.sync_all());
-    }
-    Ok(())
-}
-
-/// Returns the path of the temporary file that replaces `file`.
-fn temporary(file: &Path) -> io::Result<PathBuf> {
-    let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    // The leading dot keeps the temporary file out of `include = ["sites/*.toml"]` if this process dies before the
-    // rename.
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}.new", std::process::id()));
-    Ok(file.with_file_name(hidden))
-}
-
-/// Writes `content` to the temporary file, and gives it the mode and, where permitted, the owner of `file`.
-fn write(temporary: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
-    let old = fs::metadata(file)?;
-    // Removes the file that an earlier process with the same ID has left, because that process died before its rename.
-    let _ = fs::remove_file(temporary);
-    // The new file is private until it gets the mode of the old one.
-    let mut new = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(temporary)?;
-    new.write_all(content)?;
-    // The owner is set before the mode, because a change of owner clears mode bits.
-    let _ = fchown(&new, Some(old.uid()), Some(old.gid()));
-    new.set_permissions(old.permissions())?;
-    new.sync_all()
+/// Replaces the text `old` of a file of any size.
+fn replace(file: &Path, old: &str, formatted: &str) -> Result<(), ReplaceError> {
+    config_file::replace_if(file, formatted, |file| Ok(ProcessEnvironment.read(file)? == old))
 }
 
 /// Maximum number of bytes read from standard input: one more than a configuration may have, so that a larger input is
@@ -158,36 +117,21 @@ const READ_LIMIT: u64 = MAX_FILE_BYTES as u64 + 1;
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::fs;
 
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_with_its_mode_and_through_links() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("r.toml"), folder.path().join("link"));
-        fs::write(&file, "old").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-        symlink("r.toml", &link).unwrap();
-        replace(&link, b"new").unwrap();
-        assert_eq!(fs::read(&file).unwrap(), b"new");
-        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left over");
-    }
-
-    #[test]
-    fn a_failure_leaves_no_temporary_file() {
+    fn large_files_are_replaced_unless_they_have_changed() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("r.toml");
-        // The file does not exist, and then it is a folder.
-        assert!(replace(&file, b"new").is_err());
-        fs::create_dir(&file).unwrap();
-        assert!(replace(&file, b"new").is_err());
-        assert_eq!(
-            fs::read_dir(folder.path()).unwrap().count(),
-            1,
-            "only the folder is there"
-        );
+        // The control API edits only smaller files.
+        let old = "#".repeat(2 * rocknet_control::config::MAX_TEXT);
+        fs::write(&file, &old).unwrap();
+        assert!(matches!(replace(&file, "other", "new"), Err(ReplaceError::Changed)));
+        assert_eq!(fs::read_to_string(&file).unwrap(), old);
+        replace(&file, &old, "new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
     }
 }
