@@ -13,8 +13,10 @@ pub enum PhpEvent {
     StderrClosed(u32, u32),
     /// Starts a new process in the pool with this number. The old process completes its requests.
     Restart(u32),
+    /// Starts the process in the pool with this number, unless it runs.
+    Start(u32),
     /// Ends the process in the pool with this number once its requests are complete, and starts none until
-    /// [`PhpEvent::Restart`].
+    /// [`PhpEvent::Start`] or [`PhpEvent::Restart`].
     Halt(u32),
     /// Ends all pools and the thread.
     Stop,

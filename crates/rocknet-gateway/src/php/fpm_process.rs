@@ -215,6 +215,14 @@ impl FpmProcess {
         }
     }
 
+    /// Starts the process at once, for an operator, if one has stopped it, or if it has failed and waits for its next
+    /// start. A process that runs goes on.
+    pub fn resume(&mut self) {
+        if !matches!(self.state, FpmState::Running { .. }) {
+            self.restart();
+        }
+    }
+
     /// Ends the process once its requests are complete, for an operator. Other requests fail at once, with a reason
     /// that names the command to start it again. The processes of a php-cgi are cut, because it has no graceful stop.
     pub fn halt(&mut self) {

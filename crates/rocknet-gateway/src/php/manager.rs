@@ -11,7 +11,7 @@ use rocknet_config::model::{Mode, Php, PhpVersion};
 
 use super::event::PhpEvent;
 use super::pool::{self, PhpProgram, Pool};
-use super::report::{PoolProgress, PoolReport, processes};
+use super::report::{PoolReport, processes};
 use super::run_folder::RunFolder;
 use super::supervisor::Supervisor;
 use super::{PhpSockets, choose, installed, lock, settings, settings_mut, wanted};
@@ -172,24 +172,24 @@ impl PhpManager {
     /// Restarts the pools with the name `wanted`, and starts those that were halted. Returns how many pools have this
     /// name.
     pub fn restart(&self, wanted: &str) -> usize {
-        self.instruct(wanted, |_| true, PhpEvent::Restart)
+        self.instruct(wanted, PhpEvent::Restart)
     }
 
     /// Starts the pools with the name `wanted` that do not run: those that were halted, and those that have failed and
     /// wait for their next start. Returns how many pools have this name.
     pub fn start(&self, wanted: &str) -> usize {
-        self.instruct(wanted, |progress| progress.pid.is_none(), PhpEvent::Restart)
+        // A pool that runs ignores the event. Its progress may be out of date, because a halt may be waiting.
+        self.instruct(wanted, PhpEvent::Start)
     }
 
     /// Ends the processes of the pools with the name `wanted` once their requests are complete, until the pools are
     /// started again or their settings change. Returns how many pools have this name.
     pub fn halt(&self, wanted: &str) -> usize {
-        self.instruct(wanted, |_| true, PhpEvent::Halt)
+        self.instruct(wanted, PhpEvent::Halt)
     }
 
-    /// Sends an event to the pools with the name `wanted` whose progress `applies`. Returns how many pools have this
-    /// name.
-    fn instruct(&self, wanted: &str, applies: impl Fn(PoolProgress) -> bool, event: impl Fn(u32) -> PhpEvent) -> usize {
+    /// Sends an event to the pools with the name `wanted`. Returns how many pools have this name.
+    fn instruct(&self, wanted: &str, event: impl Fn(u32) -> PhpEvent) -> usize {
         let state = lock(&self.state);
         let Some(running) = &state.running else {
             return 0;
@@ -199,10 +199,7 @@ impl PhpManager {
             .filter(|(number, _)| {
                 let socket = pool::socket(running.folder.path(), *number);
                 let (progress, event) = (self.sockets.progress(&socket), event(*number));
-                if !applies(progress) {
-                    return true;
-                }
-                if progress.is_stopped && matches!(event, PhpEvent::Restart(_)) {
+                if progress.is_stopped && matches!(event, PhpEvent::Restart(_) | PhpEvent::Start(_)) {
                     // Requests wait for the start from now on, even before the thread handles the event.
                     self.sockets.set_failure(&socket, None);
                 }
@@ -274,3 +271,6 @@ fn pool(config: &Config, program: PhpProgram, user: Option<String>) -> Pool {
         drain_timeout: config.limits.answer_timeout,
     }
 }
+
+#[cfg(test)]
+mod tests;

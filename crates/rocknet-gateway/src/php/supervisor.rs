@@ -53,6 +53,7 @@ impl Supervisor {
                     }
                 }
                 Ok(PhpEvent::Restart(number)) => self.process(number).map_or((), FpmProcess::restart),
+                Ok(PhpEvent::Start(number)) => self.process(number).map_or((), FpmProcess::resume),
                 Ok(PhpEvent::Halt(number)) => self.process(number).map_or((), FpmProcess::halt),
                 Ok(PhpEvent::Stop) | Err(RecvTimeoutError::Disconnected) => return self.stop(),
                 Err(RecvTimeoutError::Timeout) => {}

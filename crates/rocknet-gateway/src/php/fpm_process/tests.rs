@@ -143,3 +143,26 @@ fn restart_delays_grow_to_a_bound() {
         .into();
     assert_eq!(seen, [0, 250, 500, 1000, 16_000, 30_000, 30_000, 30_000]);
 }
+
+#[test]
+fn a_start_leaves_a_running_process_alone_and_starts_a_halted_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("php-fpm8.2");
+    std::fs::write(&program, "#!/bin/sh\nexec sleep 600\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (mut process, _events) = self::process(folder.path(), Sapi::Fpm, program);
+    process.tick();
+    let first = process.sockets.progress(&process.socket);
+    assert!(first.pid.is_some());
+    process.resume();
+    process.tick();
+    assert_eq!(process.sockets.progress(&process.socket).pid, first.pid);
+    // The supervisor handles both events before it starts processes.
+    process.halt();
+    process.resume();
+    process.tick();
+    let second = process.sockets.progress(&process.socket);
+    assert!(second.pid.is_some() && second.pid != first.pid, "{:?}", second.pid);
+    assert_eq!((second.starts, process.sockets.failure(&process.socket)), (2, None));
+    process.end(TIMEOUT, false);
+}
