@@ -102,8 +102,12 @@ fn a_server_that_was_killed_is_started_again_once_its_configuration_is_valid() {
 
     kill(&socket);
     keys.title("Websites – RockNet – Stopped");
-    keys.press(&["Return", "space", "Tab"]);
+    keys.press(&["Return", "space", "F1"]);
+    // The window has handled the keys once it shows the list of keys, and it would be starting a server.
+    keys.title("Keys – RockNet – Stopped");
     assert!(status(&socket).is_none(), "typing starts no server");
+    keys.press(&["Escape"]);
+    keys.title("Websites – RockNet – Stopped");
     keys.press(&["Return"]);
     keys.title("Websites – RockNet – Running");
     assert!(get(port).contains("still here"));

@@ -192,10 +192,11 @@ fn other_servers_are_measured_and_taken_out_of_service() {
         _ => None,
     });
     assert_eq!(report.list[0].state, UpstreamState::Drained);
-    machine.wait("the outcome is reported", |report| match report {
-        Report::Served(ServiceJob::Drain(own, true), result) => Some((own == &address && result.is_ok()).then_some(())),
+    let outcome = machine.wait("the outcome is reported", |report| match report {
+        Report::Served(ServiceJob::Drain(own, true), result) => Some((own.clone(), result.is_ok())),
         _ => None,
     });
+    assert_eq!(outcome, (address, true));
 
     machine.send(Job::Query(Query::Php));
     let php = machine.wait("PHP is listed", |report| match report {

@@ -26,7 +26,7 @@ use rocknet_gui::model::{Model, Question, Settings};
 use rocknet_gui::screen::Body;
 use rocknet_gui::theme::ThemeChoice;
 use rocknet_gui::words::Language;
-use states::{choose, edit, fill, online, states};
+use states::{added, choose, edit, fill, online, states};
 use view::window::Window;
 
 /// Set in the process that has a display.
@@ -111,6 +111,11 @@ fn the_smallest_window_shows_everything() {
                 show_smallest(&mut window, model, &format!("{name}, {state}, {language:?}"));
             });
         }
+    }
+    for language in Language::ALL {
+        let mut model = added();
+        model.settings.language = language;
+        show_smallest(&mut window, &model, &format!("added, {language:?}"));
     }
     assert_eq!(width_on_screen(), (w as f32 * wanted) as i32);
 }
@@ -275,6 +280,11 @@ fn add_website(window: &mut Window, model: &mut Model, seen: &mut HashSet<&'stat
         assert!(colours(window).len() > 4);
         press_all(window, model, kind);
     }
+    let mut added = added();
+    added.settings = model.settings;
+    window.show(&added);
+    settle(window);
+    press_all(window, &added, "added");
     model.act(Act::Cancel);
     assert_eq!(model.question(), Some(Question::Leave));
     window.show(model);

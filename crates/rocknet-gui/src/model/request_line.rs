@@ -35,6 +35,9 @@ pub struct RequestLine {
     pub shown: String,
 }
 
+/// Maximum length of a host with its port, in characters. A longer one is that of no website.
+const MAX_HOST: usize = 260;
+
 impl RequestLine {
     /// Parses a line. Returns `None` if the line has another format.
     pub fn parse(line: &str) -> Option<RequestLine> {
@@ -48,7 +51,7 @@ impl RequestLine {
             shown: format!("{time}  {}  {method} {target}  {duration}  {client}", line.status)
                 .trim_end()
                 .to_owned(),
-            host: line.host.to_lowercase(),
+            host: text::sanitized(&line.host.to_lowercase(), MAX_HOST),
             status: line.status,
         })
     }

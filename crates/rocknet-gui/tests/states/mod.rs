@@ -4,15 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rocknet_control::api::Permission;
-use rocknet_control::config::{Change, Checked, ConfigState, ConfigText, Finding};
+use rocknet_control::config::{Change, Checked, ConfigState, ConfigText, Finding, Saved};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::logs::{LogEvent, LogKind};
 use rocknet_control::site_form::{FieldInput as KeyInput, SiteField, SiteForm};
 use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status, UpstreamSummary};
 use rocknet_gui::act::{Act, FieldId, PageName};
+use rocknet_gui::elsewhere::{Elsewhere, ServerPlace};
 use rocknet_gui::job::{
-    Absence, DatabaseReport, Ending, EndingCause, FileConfig, FileFinding, FileSite, FolderTrouble, Listing, PhpReport,
-    Poll, Report, StartFailure, UpstreamReport,
+    Absence, DatabaseReport, Ending, EndingCause, FileConfig, FileFinding, FileSite, FolderTrouble, Inspection,
+    Listing, PhpReport, Poll, Purpose, Report, StartFailure, UpstreamReport, Visit,
 };
 use rocknet_gui::model::{Fetched, Model, Question, Settings};
 
@@ -84,12 +85,40 @@ pub fn states() -> Vec<(&'static str, Model)> {
         }),
         ..Poll::default()
     })));
+    let mut starting = Model::new(Settings::default());
+    starting.report(Report::Starting);
+    let mut stopping = online(3, None);
+    assert!(!stopping.act(Act::StopServer).is_empty());
+    let mut upgrading = online(3, None);
+    assert!(!upgrading.act(Act::UpgradeServer).is_empty());
+    let mut partial = online(3, None);
+    partial.report(Report::Polled(Box::new(Poll {
+        sites_error: Some("the list of websites could not be made".to_owned()),
+        traffic_error: Some("no rates".to_owned()),
+        ..Poll::default()
+    })));
     let mut reading = online(3, None);
     reading.report(Report::Permission(Permission::Read));
     vec![
         ("edited by hand", edited),
         ("reading token", reading),
         ("stopped with websites", stopped()),
+        ("starting", starting),
+        ("stopping", stopping),
+        ("upgrading", upgrading),
+        ("partial", partial),
+        (
+            "elsewhere",
+            elsewhere(&Report::Connected("/run/user/1000/rocknet.sock".into())),
+        ),
+        (
+            "not reachable",
+            elsewhere(&Report::Absent(Absence::Unreachable("127.0.0.1:7625".to_owned()))),
+        ),
+        (
+            "wrong token",
+            elsewhere(&Report::Absent(Absence::WrongToken("127.0.0.1:7625".to_owned()))),
+        ),
         ("connecting", Model::new(Settings::default())),
         ("first start", absent(Absence::Stopped(false))),
         ("stopped", absent(Absence::Stopped(true))),
@@ -106,6 +135,53 @@ pub fn states() -> Vec<(&'static str, Model)> {
         ("no websites", online(0, None)),
         ("500 websites", online(500, None)),
     ]
+}
+
+/// Returns a model of a server on another computer, after a report about it.
+fn elsewhere(report: &Report) -> Model {
+    let mut model = Model::new(Settings::default());
+    model.report(Report::Place(Elsewhere {
+        place: ServerPlace::Socket,
+        socket: "/run/user/1000/rocknet.sock".to_owned(),
+        ..Elsewhere::default()
+    }));
+    model.report(report.clone());
+    if model.link.is_online() {
+        model.report(Report::Polled(Box::new(Poll {
+            sites: Some((0..3).map(site).collect()),
+            ..Poll::default()
+        })));
+    }
+    model
+}
+
+/// Returns a model with a website that was added, all of whose checks fail, so that all repairs are shown.
+pub fn added() -> Model {
+    let mut model = online(3, None);
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Folder, "/srv/new".to_owned()));
+    let inspection = Inspection {
+        exists: true,
+        readable: true,
+        ..Inspection::default()
+    };
+    model.report(Report::Inspected("/srv/new".into(), inspection));
+    model.act(Act::SetField(FieldId::Name, "new.test".to_owned()));
+    assert!(!model.act(Act::Submit).is_empty());
+    let saved = Saved {
+        message: "saved".to_owned(),
+        file: "/etc/rocknet/rocknet.toml".into(),
+        revision: "r2".to_owned(),
+        can_undo: true,
+        findings: Vec::new(),
+    };
+    model.report(Report::Edited(Purpose::Add("new.test".to_owned()), Ok(saved)));
+    model.report(Report::Visited(Visit {
+        url: "https://new.test:8443/".to_owned(),
+        reply: Err("connection refused (os error 111)".to_owned().into()),
+        name_resolves: false,
+    }));
+    model
 }
 
 /// Returns a model of a stopped server, with the websites and the errors of its file.
