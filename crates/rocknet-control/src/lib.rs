@@ -37,6 +37,7 @@ pub mod route;
 pub mod samples;
 pub mod site;
 pub mod site_form;
+pub mod site_visit;
 pub mod status;
 pub mod upgrade;
 pub mod upstream;

@@ -19,6 +19,7 @@ use crate::php::{PhpPoolName, PhpPoolSummary};
 use crate::route::{RouteTraffic, SiteDetail};
 use crate::site::SiteSummary;
 use crate::site_form::{ServerForm, SiteForm};
+use crate::site_visit::SiteVisit;
 use crate::status::Status;
 use crate::upgrade::UpgradeOrder;
 use crate::upstream::{UpstreamAddress, UpstreamSummary};
@@ -147,6 +148,7 @@ fn reply(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> ReplySchema {
         (Method::Get, "/api/upstreams") => schemas.subschema_for::<Vec<UpstreamSummary>>(),
         (Method::Get, "/api/php") => schemas.subschema_for::<Vec<PhpPoolSummary>>(),
         (Method::Get, "/api/doctor") => schemas.subschema_for::<Vec<DoctorCheck>>(),
+        (Method::Get, "/api/site/visit") => schemas.subschema_for::<SiteVisit>(),
         (Method::Get, "/api/explain") => schemas.subschema_for::<UrlExplanation>(),
         (Method::Get, "/api/openapi.json") => schemas.subschema_for::<Map<String, Value>>(),
         (Method::Get, "/api/logs") => return (EVENT_STREAM, events(schemas)),
@@ -224,7 +226,7 @@ fn parameters(endpoint: &Endpoint) -> Vec<Parameter> {
             "URL such as `http://example.com/path`, or a path for the catch-all site.",
             json!({ "type": "string" }),
         )],
-        "/api/site" => vec![(
+        "/api/site" | "/api/site/visit" => vec![(
             "name",
             "Name of the site as in the configuration.",
             json!({ "type": "string" }),

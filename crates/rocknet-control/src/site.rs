@@ -95,6 +95,19 @@ impl SiteKind {
 }
 
 /// Writes one line without a newline: `example.com  files  http://example.com  /var/www  2 routes`.
+impl SiteSummary {
+    /// Returns the URL to open in a browser, an HTTPS URL if there is one; `None` if the site cannot be opened.
+    pub fn url(&self) -> Option<&str> {
+        if self.disabled {
+            return None;
+        }
+        let urls = || self.urls.iter().map(String::as_str);
+        urls()
+            .find(|url| url.starts_with("https://") && !url.contains('*'))
+            .or_else(|| urls().find(|url| url.starts_with("http://") && !url.contains('*')))
+    }
+}
+
 impl fmt::Display for SiteSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(cells(self).join(GAP).trim_end())

@@ -14,7 +14,7 @@ use crate::route::SiteName;
 use crate::upgrade::UpgradeOrder;
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 35] = [
+pub const ENDPOINTS: [&Endpoint; 36] = [
     &STATUS,
     &SITES,
     &SITE,
@@ -46,6 +46,7 @@ pub const ENDPOINTS: [&Endpoint; 35] = [
     &PURGE_FILE_CACHE,
     &DOCTOR,
     &EXPLAIN,
+    &VISIT_SITE,
     &PERMISSION,
     &OPEN_API_DOCUMENT,
     &LOGS,
@@ -87,6 +88,7 @@ impl Request {
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
             Request::Doctor => &DOCTOR,
             Request::Explain(_) => &EXPLAIN,
+            Request::VisitSite(_) => &VISIT_SITE,
             Request::Permission => &PERMISSION,
             Request::OpenApi => &OPEN_API_DOCUMENT,
             Request::Logs(_) => &LOGS,
@@ -314,6 +316,16 @@ const EXPLAIN: Endpoint = Endpoint::new(
     |input| {
         let url = ExplainUrl::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
         without_body(input, Request::Explain(url))
+    },
+)
+.secret();
+const VISIT_SITE: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/site/visit",
+    "Lets the server request the start page of the site in `name`, and returns the status of the response.",
+    |input| {
+        let name = SiteName::from_query(input.query).map_err(|error| ApiError::new(400, error))?;
+        without_body(input, Request::VisitSite(name))
     },
 )
 .secret();

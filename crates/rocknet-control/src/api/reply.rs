@@ -13,6 +13,7 @@ use crate::php::PhpPoolSummary;
 use crate::route::{RouteTraffic, SiteDetail};
 use crate::site::SiteSummary;
 use crate::site_form::{ServerForm, SiteForm};
+use crate::site_visit::SiteVisit;
 use crate::status::Status;
 use crate::upstream::UpstreamSummary;
 
@@ -62,6 +63,8 @@ pub enum Reply {
     Permission(GrantedPermission),
     /// Explanation of a URL.
     Explanation(Box<UrlExplanation>),
+    /// Result of a visit to a site.
+    SiteVisit(SiteVisit),
     /// Description of the API, which is JSON already.
     OpenApi(&'static str),
 }

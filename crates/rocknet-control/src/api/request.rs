@@ -23,6 +23,7 @@ use {
     crate::route::{RouteTraffic, SiteDetail},
     crate::site::SiteSummary,
     crate::site_form::{ServerForm, SiteForm},
+    crate::site_visit::SiteVisit,
     crate::status::Status,
     crate::upstream::UpstreamSummary,
 };
@@ -93,6 +94,8 @@ pub enum Request {
     PurgeFileCache,
     /// Queries which site, route and settings apply to a URL; the reply is a [`UrlExplanation`].
     Explain(ExplainUrl),
+    /// Lets the server request the start page of a site; the reply is a [`SiteVisit`].
+    VisitSite(SiteName),
     /// Queries the permission of the client; the reply is a [`GrantedPermission`].
     Permission,
     /// Queries the description of the API; the reply is [`OPEN_API`].
@@ -137,6 +140,7 @@ impl Request {
             | Request::PurgeFileCache
             | Request::Doctor
             | Request::Explain(_)
+            | Request::VisitSite(_)
             | Request::OpenApi
             | Request::Logs(_)
             | Request::DashboardLink => None,
@@ -148,7 +152,7 @@ impl Request {
         match self {
             Request::Logs(filter) => Some(filter.query()),
             Request::Explain(url) => Some(url.query()),
-            Request::Site(name) => Some(name.query()),
+            Request::Site(name) | Request::VisitSite(name) => Some(name.query()),
             Request::Config(file) => file.query(),
             Request::SiteForm(site) => Some(site.query()),
             _ => None,

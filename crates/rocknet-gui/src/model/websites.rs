@@ -46,13 +46,7 @@ impl Website {
 
     /// Returns the URL to open, an HTTPS URL if there is one; `None` if the website cannot be opened.
     pub fn url(&self) -> Option<&str> {
-        if self.summary.disabled {
-            return None;
-        }
-        let urls = || self.summary.urls.iter().map(String::as_str);
-        urls()
-            .find(|url| url.starts_with("https://") && !url.contains('*'))
-            .or_else(|| urls().find(|url| url.starts_with("http://") && !url.contains('*')))
+        self.summary.url()
     }
 }
 

@@ -55,13 +55,13 @@ fn reply(words: &Words, draft: &Draft) -> Option<Check> {
             fix: None,
         });
     };
-    // The response may be a redirect to HTTPS, so only the folder shows whether there is a start page.
+    // The kind of the error does not show whether a start page is missing, but the folder does.
     let is_without_start = draft.lacks_start_page();
     Some(match &visit.reply {
         Ok(status) if *status < 400 && !is_without_start => Check {
             mark: Mark::Good,
             text: match (300..400).contains(status) {
-                true => words.check_reply_secure.to_owned(),
+                true => words.check_redirect.to_owned(),
                 false => words.check_reply.to_owned(),
             },
             fix: None,

@@ -359,7 +359,7 @@ table! {
     check_no_start = "The folder has no start page (index.html)", "Der Ordner hat keine Startseite (index.html)";
     create_start = "Create one", "Eine anlegen";
     check_reply = "The website replies", "Die Website antwortet";
-    check_reply_secure = "The website replies, and leads to HTTPS", "Die Website antwortet und führt zu HTTPS";
+    check_redirect = "The website replies with a redirect", "Die Website antwortet mit einer Weiterleitung";
     check_no_reply = "The website does not reply as it should: {0}", "Die Website antwortet nicht wie erwartet: {0}";
     check_reply_busy = "Waiting for the website to reply", "Warte auf die Antwort der Website";
     check_resolves = "The name leads to this computer", "Der Name führt zu diesem Computer";

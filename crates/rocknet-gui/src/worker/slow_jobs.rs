@@ -20,9 +20,12 @@ impl Worker {
     /// Requests a website.
     pub(super) fn begin_visit(&mut self, name: String) {
         let sites = self.server.as_ref().map_or(&[][..], |server| &server.sites);
-        let site = sites.iter().find(|site| site.name == name).cloned();
+        let site = sites.iter().find(|site| site.name == name);
+        let url = site.and_then(|site| site.url()).map(str::to_owned);
+        // The connection of the worker is not kept busy meanwhile.
+        let server = self.server.as_ref().and(self.places.connected()).cloned();
         self.slow
-            .begin(move || Report::Visited(visits::visit(site.as_ref(), &name)));
+            .begin(move || Report::Visited(visits::visit(server.as_ref(), &name, url)));
     }
 
     /// Looks into the trust stores.
@@ -50,16 +53,13 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
-    use std::sync::mpsc::Receiver;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, channel};
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use rocknet_control::SiteSummary;
-
     use super::*;
     use crate::job::{Job, Query};
-    use crate::worker::connection::ServerLink;
     use crate::worker::fake_programs::script;
     use crate::worker::fake_server::FakeServer;
 
@@ -81,26 +81,35 @@ mod tests {
 
     #[test]
     fn a_website_that_does_not_reply_does_not_keep_the_worker() {
-        let server = FakeServer::start(|_| Some((200, "{\"pid\":1}".to_owned())));
+        let (release, released) = channel::<()>();
+        let released = Mutex::new(released);
+        let server = FakeServer::start(move |request| {
+            if request.starts_with("GET /api/site/visit?name=a.localhost ") {
+                let _ = released.lock().unwrap().recv();
+                return Some((200, "{\"url\":\"https://a.localhost/\",\"status\":500}".to_owned()));
+            }
+            match request.split(' ').nth(1)? {
+                "/api/status" => Some((200, "{\"pid\":1}".to_owned())),
+                "/api/sites" => Some((
+                    200,
+                    "[{\"name\":\"a.localhost\",\"urls\":[\"https://a.localhost/\"]}]".to_owned(),
+                )),
+                _ => Some((404, "{\"error\":\"no\"}".to_owned())),
+            }
+        });
         let (mut worker, reports) = server.worker();
-        let website = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = website.local_addr().unwrap().port();
-        let (_, client) = worker.places.connect().unwrap();
-        let mut link = ServerLink::new(client);
-        link.sites = vec![SiteSummary {
-            name: "a.localhost".to_owned(),
-            urls: vec![format!("http://a.localhost:{port}/")],
-            ..SiteSummary::default()
-        }];
-        worker.server = Some(link);
-        // The website accepts the connection only after the job was carried out.
+        worker.poll(true);
         worker.carry_out(Job::Visit("a.localhost".to_owned()));
+        // The worker still queries the state.
+        worker.poll(false);
         assert!(worker.slow.is_running());
-        drop(website.accept().unwrap());
+        let is_visit = |report: &Report| matches!(report, Report::Visited(_));
+        assert!(!reports.try_iter().any(|report| is_visit(&report)));
+        drop(release);
         wait(
             &mut worker,
             &reports,
-            |report| matches!(report, Report::Visited(visit) if visit.reply.is_err()),
+            |report| matches!(report, Report::Visited(visit) if visit.reply == Ok(500) && visit.url == "https://a.localhost/"),
         );
     }
 

@@ -1,5 +1,6 @@
-//! Requests of the control API that inspect the machine and the configuration: `doctor`, `explain`, `site` and the
-//! state of the configuration files. A thread carries them out, because they wait for disks.
+//! Requests of the control API that inspect the machine and the configuration: `doctor`, `explain`, `site`, a
+//! visit to a site and the state of the configuration files. A thread carries them out, because they wait for disks or
+//! for the site.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -13,13 +14,13 @@ use super::doctor::{self, ServedAddresses};
 use super::event::ControlRequest;
 use super::launch::ConfigSource;
 use super::loaded_files::LoadedRevisions;
-use super::{Failure, explain, site_detail};
+use super::{Failure, explain, site_detail, site_visit};
 
 /// Returns true for the requests that [`start`] carries out.
 pub fn is_inspection(request: &Request) -> bool {
     matches!(
         request,
-        Request::Doctor | Request::Explain(_) | Request::Site(_) | Request::ConfigState
+        Request::Doctor | Request::Explain(_) | Request::Site(_) | Request::VisitSite(_) | Request::ConfigState
     )
 }
 
@@ -40,12 +41,18 @@ pub fn start(
     let snapshot = server.snapshot();
     // The summary of the site is made here, because the thread cannot use the server.
     let summary = match &request.request {
-        Request::Site(wanted) => server.sites().into_iter().find(|site| site.name == wanted.name),
+        Request::Site(wanted) | Request::VisitSite(wanted) => {
+            server.sites().into_iter().find(|site| site.name == wanted.name)
+        }
         _ => None,
     };
     let served = match &request.request {
         Request::Doctor => ServedAddresses::new(&server.status().sockets),
         _ => ServedAddresses::default(),
+    };
+    let sockets = match &request.request {
+        Request::VisitSite(_) => server.status().sockets,
+        _ => Vec::new(),
     };
     let file = match source {
         ConfigSource::File(file) => Some(file.clone()),
@@ -75,6 +82,10 @@ pub fn start(
                     _ => Err(ApiError::new(404, "there is no site with this name")),
                 }
             }
+            Request::VisitSite(_) => match summary {
+                Some(site) => Ok(Reply::SiteVisit(site_visit::visit(&site, &sockets))),
+                None => Err(ApiError::new(404, "there is no site with this name")),
+            },
             Request::ConfigState => match &file {
                 Some(file) => {
                     let state = states.state(file, loaded, &snapshot.config);

@@ -41,6 +41,7 @@ mod search;
 pub mod serve;
 pub mod service;
 mod site_detail;
+mod site_visit;
 pub mod top;
 pub mod trust;
 pub mod upgrade;

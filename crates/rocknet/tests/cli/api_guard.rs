@@ -85,6 +85,7 @@ fn target(endpoint: &Endpoint) -> &str {
     match endpoint.path {
         "/api/explain" => "/api/explain?url=%2F",
         "/api/site" => "/api/site?name=default",
+        "/api/site/visit" => "/api/site/visit?name=default",
         path => path,
     }
 }

@@ -158,6 +158,7 @@ fn every_reply_is_as_described() {
         let path = match endpoint.path {
             "/api/explain" => "/api/explain?url=%2Findex.html",
             "/api/site" => "/api/site?name=default",
+            "/api/site/visit" => "/api/site/visit?name=default",
             "/api/config/site" => "/api/config/site?name=default",
             path => path,
         };

@@ -82,6 +82,7 @@ fn every_request_is_parsed_by_its_endpoint() {
         Request::PurgeFileCache,
         Request::Doctor,
         Request::Explain(ExplainUrl { url: "/".into() }),
+        Request::VisitSite(SiteName { name: "a".into() }),
         Request::Permission,
         Request::OpenApi,
         Request::Logs(LogFilter::default()),

@@ -40,7 +40,7 @@ impl MainLoop {
             }
             Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
             // `run` starts a thread for these requests.
-            Request::Doctor | Request::Explain(_) | Request::Site(_) | Request::ConfigState => {
+            Request::Doctor | Request::Explain(_) | Request::Site(_) | Request::VisitSite(_) | Request::ConfigState => {
                 Err(ApiError::new(500, "the request was not started"))
             }
             // `run` handles these requests, because they end the server.

@@ -232,3 +232,29 @@ fn the_load_is_printed_for_programs() {
     let status = json(&success(dir.run(&["status", "--json"])));
     assert!(status["memory_bytes"].as_u64().unwrap() > 1_000_000, "{status}");
 }
+
+#[test]
+fn a_visit_returns_the_status_of_the_page_behind_https() {
+    let dir = ProgramFolder::new(&[("www/index.html", "home"), ("empty/other.html", "other")]);
+    let listen = "listen = \"https://127.0.0.1:0\"";
+    let text = format!(
+        "[server]\nstate = \"state\"\n[site.\"a.test\"]\nroot = \"www\"\n{listen}\n[site.\"b.test\"]\nroot = \
+         \"empty\"\n{listen}\n"
+    );
+    dir.write("rocknet.toml", &text);
+    let _server = dir.serve(&["run"]);
+    let visit = |name: &str| {
+        let path = format!("/api/site/visit?name={name}");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        exchange(&dir, &request)
+    };
+    for (name, status) in [("a.test", 200), ("b.test", 404)] {
+        let response = visit(name);
+        let visited = json(response.split_once("\r\n\r\n").unwrap().1);
+        assert_eq!(visited["status"], status, "{visited}");
+        let url = visited["url"].as_str().unwrap();
+        assert!(url.starts_with(&format!("https://{name}:")), "{url}");
+    }
+    let missing = visit("c.test");
+    assert!(missing.starts_with("HTTP/1.1 404 "), "{missing}");
+}
