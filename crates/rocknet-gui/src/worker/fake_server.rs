@@ -13,6 +13,14 @@ use crate::job::Report;
 /// Reply to a request line such as `GET /api/status HTTP/1.1`: status and body. `None`: the server hangs.
 pub type Reply = Option<(u16, String)>;
 
+/// Reply of a server that has nothing to list, and is too old for the queries of its permission and its files.
+pub fn empty(request: &str) -> Reply {
+    Some(match request.split(' ').nth(1) {
+        Some("/api/permission" | "/api/config/state") => (404, "{\"error\":\"unknown\"}".to_owned()),
+        _ => (200, "[]".to_owned()),
+    })
+}
+
 /// Folder with the socket of the server, and with programs of the system that the test plays.
 pub struct FakeServer {
     pub folder: tempfile::TempDir,

@@ -26,11 +26,11 @@ impl ServerLink {
     }
 }
 
-/// Returns the reply of a query that the server may refuse or not know. Only the loss of the connection is an error.
+/// Returns the reply of a query that the server may refuse or not know; every other failure is one of the connection.
 fn known<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match result {
         Ok(reply) => Ok(Some(reply)),
-        Err(ClientError::Io(error)) => Err(ClientError::Io(error)),
-        Err(_) => Ok(None),
+        Err(ClientError::Api(_)) => Ok(None),
+        Err(error) => Err(error),
     }
 }

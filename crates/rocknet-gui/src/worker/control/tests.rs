@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::worker::fake_server::FakeServer;
+use crate::worker::fake_server::{FakeServer, empty};
 
 #[test]
 fn a_refused_stop_is_reported_at_once() {
@@ -16,7 +16,7 @@ fn a_refused_stop_is_reported_at_once() {
         let server = FakeServer::start(move |request| match request.split(' ').nth(1) {
             Some("/api/status") => Some((200, "{}".to_owned())),
             Some("/api/stop") => Some((status, "{\"error\":\"no\"}".to_owned())),
-            _ => Some((200, "[]".to_owned())),
+            _ => empty(request),
         });
         let (mut worker, reports) = server.worker();
         worker.poll(false);
@@ -42,7 +42,7 @@ fn a_server_that_still_completes_requests_is_reported() {
                 is_stopped.store(true, Ordering::Relaxed);
                 Some((200, "{\"message\":\"\"}".to_owned()))
             }
-            _ => Some((200, "[]".to_owned())),
+            _ => empty(request),
         }
     });
     let (mut worker, reports) = server.worker();

@@ -8,7 +8,7 @@ use rocknet_control::api::Done;
 use super::*;
 use crate::ways::UnitKind;
 use crate::worker::fake_programs::script;
-use crate::worker::fake_server::FakeServer;
+use crate::worker::fake_server::{FakeServer, empty};
 
 /// Maximum time until a server that hangs is reported: far less than the timeout of a request, on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ fn a_unit_that_hangs_is_found_by_a_click_and_restarted() {
         move |request| match request {
             _ if hangs.load(Ordering::Relaxed) => None,
             "GET /api/status HTTP/1.1" => Some((200, format!("{{\"pid\":{}}}", std::process::id()))),
-            _ => Some((200, "[]".to_owned())),
+            _ => empty(request),
         }
     });
     let (folder, log) = (server.folder.path(), server.folder.path().join("log"));
