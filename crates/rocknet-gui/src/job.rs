@@ -182,6 +182,8 @@ pub struct Inspection {
     pub exists: bool,
     /// True if the folder was not looked into, because earlier ones do not reply.
     pub is_slow: bool,
+    /// True if an error of this program has ended the look into the folder.
+    pub has_crashed: bool,
     /// True for a file in place of a folder.
     pub is_file: bool,
     pub readable: bool,

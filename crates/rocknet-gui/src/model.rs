@@ -69,7 +69,7 @@ pub use services::{Services, Upstream};
 pub use settings::Settings;
 pub use site_edit::SiteEdit;
 pub use text_edit::{TextEdit, TextPlace};
-pub use trouble::trouble_text;
+pub use trouble::{folder_trouble_text, trouble_text};
 pub use website_facts::{CertificateTrust, WebsiteFacts, kind_label, trust_label};
 pub use websites::{Website, WebsiteState, Websites};
 

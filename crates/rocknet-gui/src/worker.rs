@@ -10,9 +10,9 @@ mod editor;
 mod ending;
 mod file_config;
 mod files;
+mod folder_jobs;
 mod folder_list;
 mod folders;
-mod inspections;
 mod launch;
 mod link;
 mod log_stream;
@@ -242,20 +242,11 @@ impl Worker {
             }
             Job::FindWays => self.refresh_ways(),
             Job::QueryDesktop => self.query_desktop(),
-            Job::Inspect(folder) => {
-                let late = self.services.ended();
-                if let Some(inspection) = self.services.inspections.begin(&folder, late, folders::inspect) {
-                    (self.report)(Report::Inspected(folder, inspection));
-                }
-            }
-            Job::ListFolder(folder) => {
-                let listing = folder_list::list(&folder);
-                (self.report)(Report::Listed(folder, listing));
-            }
-            Job::CreateFolder(folder) => {
-                let created = folder_list::create(&folder);
-                (self.report)(Report::FolderCreated(folder, created));
-            }
+            Job::Inspect(_)
+            | Job::ListFolder(_)
+            | Job::CreateFolder(_)
+            | Job::CreateStartPage(_)
+            | Job::OpenEditor(_) => self.begin_with_folder(&job),
             Job::FindServers => {
                 let own = self.server.as_ref().map_or(&[][..], |server| &server.status.listeners);
                 (self.report)(Report::FoundServers(folders::development_servers(
@@ -264,21 +255,9 @@ impl Worker {
                 )));
             }
             Job::Visit(name) => self.begin_visit(name),
-            Job::CreateStartPage(folder) => match folders::create_start_page(&folder, self.language) {
-                Ok(()) => {
-                    let inspection = folders::inspect(&folder);
-                    (self.report)(Report::Inspected(folder, inspection));
-                }
-                Err(error) => (self.report)(Report::Failed(error)),
-            },
             Job::Trust => self.begin_trust(),
             Job::Open(target) => {
                 if let Err(error) = programs::open(&target) {
-                    (self.report)(Report::Failed(error));
-                }
-            }
-            Job::OpenEditor(folder) => {
-                if let Err(error) = editor::open(&folder) {
                     (self.report)(Report::Failed(error));
                 }
             }
@@ -287,6 +266,15 @@ impl Worker {
                     (self.report)(Report::Failed(error));
                 }
             }
+        }
+    }
+
+    /// Begins a job about a folder, which may not reply.
+    fn begin_with_folder(&self, job: &Job) {
+        let (late, language) = (self.services.ended(), self.language);
+        let run = move |job: &Job| folder_jobs::run(job, language);
+        if let Some(report) = self.services.folder_jobs.begin(job, late, run) {
+            (self.report)(report);
         }
     }
 

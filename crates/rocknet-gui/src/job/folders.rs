@@ -13,7 +13,7 @@ pub struct Listing {
     pub left_out: usize,
 }
 
-/// Reason why a folder cannot be listed or created.
+/// Reason why a folder cannot be listed or created, or is not yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FolderTrouble {
     /// There is no such folder.
@@ -22,6 +22,12 @@ pub enum FolderTrouble {
     Denied,
     /// There is a file or folder with this name.
     Exists,
+    /// The folder has not replied yet. The result follows.
+    Waiting,
+    /// The folder was not looked at, because too many others do not reply.
+    NotTried,
+    /// An error of this program has ended the job.
+    Crashed,
     /// Another error of the system.
     Other(String),
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::FolderTrouble;
+
 /// Failure of a job. Only texts of other programs are texts already.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Trouble {
@@ -26,6 +28,8 @@ pub enum Trouble {
     NoVisual,
     /// The folder has no file that an editor could open.
     NoFile(PathBuf),
+    /// A start page cannot be created, or an editor cannot be opened, because of the folder.
+    Folder(PathBuf, FolderTrouble),
     /// The website has no address that this computer can request.
     NoAddress,
     /// The response of the website is not one of HTTP/1.1.

@@ -62,7 +62,9 @@ impl FolderChooser {
         self.selected = None;
         self.is_beginning = false;
         let folder = PathBuf::from(self.parts().0);
-        if folder == self.folder || !folder.is_absolute() {
+        // A folder that was not looked at is tried again.
+        let is_tried = !matches!(self.listed, Some(Err(FolderTrouble::NotTried | FolderTrouble::Crashed)));
+        if folder == self.folder && is_tried || !folder.is_absolute() {
             return None;
         }
         self.folder.clone_from(&folder);
@@ -167,7 +169,8 @@ impl FolderChooser {
             }
             _ => {}
         }
-        self.is_beginning = false;
+        // The folder at the beginning may turn out to be missing.
+        self.is_beginning &= result == Err(FolderTrouble::Waiting);
         self.listed = Some(result);
         None
     }

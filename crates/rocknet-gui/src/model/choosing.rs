@@ -113,8 +113,9 @@ impl Model {
 
     pub(super) fn take_created(&mut self, folder: &Path, result: Result<(), FolderTrouble>) -> Vec<Effect> {
         self.in_chooser(|chooser| match result {
-            Ok(()) if chooser.path == folder.to_string_lossy() => Some(chooser.go_to(folder)),
-            Ok(()) => None,
+            // The user may have gone to another folder while this one did not reply.
+            _ if chooser.path != folder.to_string_lossy() => None,
+            Ok(()) => Some(chooser.go_to(folder)),
             Err(trouble) => {
                 chooser.failure = Some(trouble);
                 None

@@ -7,7 +7,7 @@ use super::links::Link;
 use super::trouble::trouble_text;
 use super::{Effect, Fetched, Model};
 use crate::act::PageName;
-use crate::job::{Absence, Job, Poll, Query, Report, StartFailure};
+use crate::job::{Absence, FolderTrouble, Job, Poll, Query, Report, StartFailure, Trouble};
 use crate::ways::Starter;
 use crate::words::fill;
 
@@ -152,6 +152,10 @@ impl Model {
                 // An older server does not name the permission, so it is learned by the refusal.
                 self.take_permission(Permission::Read);
                 self.complain(self.not_permitted());
+            }
+            // It may still succeed.
+            Report::Failed(trouble @ Trouble::Folder(_, FolderTrouble::Waiting)) => {
+                self.tell(trouble_text(self.words(), &trouble), false);
             }
             Report::Failed(trouble) => self.complain(trouble_text(self.words(), &trouble)),
             report => return self.report_service(report),

@@ -1,6 +1,6 @@
 //! Words for failures of the worker.
 
-use crate::job::Trouble;
+use crate::job::{FolderTrouble, Trouble};
 use crate::words::{Words, fill};
 
 /// Returns the message about a failure.
@@ -16,9 +16,25 @@ pub fn trouble_text(words: &Words, trouble: &Trouble) -> String {
         Trouble::NoEditor => words.no_editor.to_owned(),
         Trouble::NoVisual => words.no_visual.to_owned(),
         Trouble::NoFile(folder) => fill(words.no_file, &[&folder.to_string_lossy()]),
+        Trouble::Folder(folder, trouble) => {
+            format!("{}: {}", folder.display(), folder_trouble_text(words, trouble))
+        }
         Trouble::NoAddress => words.no_address.to_owned(),
         Trouble::NotHttp => words.not_http.to_owned(),
         Trouble::CommandFailed(command) => fill(words.command_failed, &[command]),
+    }
+}
+
+/// Returns the message about a folder that cannot be listed or created, or is not yet.
+pub fn folder_trouble_text(words: &Words, trouble: &FolderTrouble) -> String {
+    match trouble {
+        FolderTrouble::Missing => words.not_a_folder.to_owned(),
+        FolderTrouble::Denied => words.folder_denied.to_owned(),
+        FolderTrouble::Exists => words.folder_exists.to_owned(),
+        FolderTrouble::Waiting => words.folder_waits.to_owned(),
+        FolderTrouble::NotTried => words.folder_not_tried.to_owned(),
+        FolderTrouble::Crashed => words.folder_crashed.to_owned(),
+        FolderTrouble::Other(error) => error.clone(),
     }
 }
 
@@ -42,6 +58,9 @@ mod tests {
             Trouble::NoEditor,
             Trouble::NoVisual,
             Trouble::NoFile("/x".into()),
+            Trouble::Folder("/x".into(), FolderTrouble::Waiting),
+            Trouble::Folder("/x".into(), FolderTrouble::NotTried),
+            Trouble::Folder("/x".into(), FolderTrouble::Crashed),
             Trouble::NoAddress,
             Trouble::NotHttp,
             Trouble::CommandFailed("x".to_owned()),

@@ -2,7 +2,7 @@
 
 use crate::act::Act;
 use crate::job::FolderTrouble;
-use crate::model::{FolderChooser, Model, PARENT};
+use crate::model::{FolderChooser, Model, PARENT, folder_trouble_text};
 use crate::screen::{Body, Button, Cell, Chooser, Column, Mark, Screen, Style, Table, TableRow};
 use crate::words::{Words, fill};
 
@@ -58,28 +58,26 @@ fn folders(words: &Words, chooser: &FolderChooser) -> Table {
 
 /// Returns the line below the path: an error, the state of the list, or the folder that is chosen.
 fn note(words: &Words, chooser: &FolderChooser) -> (Mark, String) {
+    let trouble = |trouble: &FolderTrouble| {
+        let mark = match trouble {
+            FolderTrouble::Waiting => Mark::Busy,
+            _ => Mark::Bad,
+        };
+        (mark, folder_trouble_text(words, trouble))
+    };
     if let Some(failure) = &chooser.failure {
-        return (Mark::Bad, trouble(words, failure));
+        return trouble(failure);
     }
     let (shown, left_out) = chooser.shown();
     match (&chooser.listed, chooser.chosen()) {
         _ if !chooser.path.is_empty() && !chooser.path.starts_with('/') => (Mark::Bad, words.not_a_path.to_owned()),
         (None, _) => (Mark::Busy, words.loading.to_owned()),
-        (Some(Err(failure)), _) => (Mark::Bad, trouble(words, failure)),
+        (Some(Err(failure)), _) => trouble(failure),
         (Some(Ok(_)), _) if left_out > 0 => (Mark::Fair, fill(words.folders_left_out, &[&left_out.to_string()])),
         (Some(Ok(_)), Some(folder)) if shown.is_empty() => (Mark::Good, fill(words.no_folders, &[&folder])),
         (Some(Ok(_)), Some(folder)) => (Mark::Good, fill(words.folder_chosen, &[&folder])),
         (Some(Ok(_)), None) if shown.is_empty() => (Mark::Off, fill(words.no_such_folder, &[chooser.beginning()])),
         (Some(Ok(_)), None) => (Mark::Off, fill(words.folders_begin, &[chooser.beginning()])),
-    }
-}
-
-fn trouble(words: &Words, trouble: &FolderTrouble) -> String {
-    match trouble {
-        FolderTrouble::Missing => words.not_a_folder.to_owned(),
-        FolderTrouble::Denied => words.folder_denied.to_owned(),
-        FolderTrouble::Exists => words.folder_exists.to_owned(),
-        FolderTrouble::Other(error) => error.clone(),
     }
 }
 
@@ -136,5 +134,11 @@ mod tests {
         let (chooser, enabled) = shown(&model);
         assert_eq!((chooser.note.0, enabled), (Mark::Bad, vec![false, false, true]));
         assert_eq!(chooser.note.1, model.words().folder_denied);
+        // The folder above can be opened while this one does not reply.
+        model.report(Report::Listed("/root/".into(), Err(FolderTrouble::Waiting)));
+        let (chooser, enabled) = shown(&model);
+        assert_eq!((chooser.note.0, enabled), (Mark::Busy, vec![false, false, true]));
+        assert_eq!(chooser.note.1, model.words().folder_waits);
+        assert_eq!(chooser.folders.rows.len(), 1);
     }
 }

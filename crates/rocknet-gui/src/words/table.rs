@@ -336,8 +336,12 @@ table! {
     done = "Done", "Fertig";
     open_in_browser = "Open in browser", "Im Browser öffnen";
     fill_in = "Fill in this field.", "Fülle dieses Feld aus.";
-    folder_is_slow = "This folder does not reply. A folder of a network needs its server.",
-        "Dieser Ordner antwortet nicht. Ein Ordner eines Netzes braucht seinen Server.";
+    folder_waits = "Still waiting for this folder. You can go to another one meanwhile.",
+        "Dieser Ordner antwortet noch nicht. Du kannst inzwischen zu einem anderen gehen.";
+    folder_not_tried = "This folder was not looked at, because too many others do not reply. Try again later.",
+        "Dieser Ordner wurde nicht angesehen, weil zu viele andere nicht antworten. Versuche es später noch einmal.";
+    folder_crashed = "An error of this program has ended the look into this folder. Try again.",
+        "Ein Fehler dieses Programms hat den Blick in diesen Ordner beendet. Versuche es noch einmal.";
     folder_not_utf8 = "The name of this folder is not text in UTF-8, so no configuration can name it. Rename the folder.",
         "Der Name dieses Ordners ist kein Text in UTF-8, daher kann ihn keine Konfiguration nennen. Benenne den Ordner um.";
     folder_ends_in_space = "There is no such folder. Spaces at the end of a name are left out: rename a folder that has them.",

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::inspections::Inspections;
+use super::folder_jobs::FolderJobs;
 use super::machine::Machine;
 use super::services::UsesQuery;
 use crate::job::{Query, Report, SiteUse};
@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// State of the worker that concerns services.
 pub struct ServiceState {
     pub machine: Machine,
-    pub inspections: Inspections,
+    pub folder_jobs: FolderJobs,
     /// Query that is repeated, and the time of the next one.
     watched: Option<(Query, Instant)>,
     /// Query of the websites that use PHP and other servers, while it is carried out.
@@ -30,7 +30,7 @@ impl Default for ServiceState {
     fn default() -> ServiceState {
         ServiceState {
             machine: Machine::default(),
-            inspections: Inspections::default(),
+            folder_jobs: FolderJobs::default(),
             watched: None,
             uses: None,
             known_uses: None,

@@ -282,8 +282,12 @@ pub fn choose(model: &mut Model, mut draw: impl FnMut(&Model, &str)) {
     model.report(Report::Listed(folder, Ok(listing)));
     assert!(model.chooser.as_ref().is_some_and(|chooser| chooser.chosen().is_some()));
     draw(model, "folders");
-    model.report(Report::Listed(path, Err(FolderTrouble::Denied)));
+    model.report(Report::Listed(path.clone(), Err(FolderTrouble::Denied)));
     draw(model, "folder that cannot be read");
+    model.report(Report::Listed(path.clone(), Err(FolderTrouble::Waiting)));
+    draw(model, "folder that does not reply");
+    model.report(Report::Listed(path, Err(FolderTrouble::NotTried)));
+    draw(model, "too many folders that do not reply");
     model.act(Act::Cancel);
 }
 

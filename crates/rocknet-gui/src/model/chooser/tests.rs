@@ -138,3 +138,41 @@ fn many_folders_are_bounded() {
     let (shown, left_out) = chooser(&model).shown();
     assert_eq!((shown.len(), left_out), (MAX_SHOWN, 7));
 }
+
+#[test]
+fn a_folder_that_does_not_reply_keeps_nothing_else_from_being_chosen() {
+    let mut model = Model::new(Settings::default());
+    model.report(Report::Connected("/run/control.sock".into()));
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Folder, "/net/shop".to_owned()));
+    model.act(Act::ChooseFolder);
+    model.report(Report::Listed("/net/shop".into(), Err(FolderTrouble::Waiting)));
+    // The result follows, and may lead to the folder above.
+    let missing = Report::Listed("/net/shop".into(), Err(FolderTrouble::Missing));
+    assert_eq!(model.report(missing), list("/net"));
+    model.report(Report::Listed("/net".into(), Err(FolderTrouble::Waiting)));
+    assert_eq!((chooser(&model).chosen(), chooser(&model).is_new()), (None, false));
+    model.act(Act::Select(PARENT.to_owned()));
+    assert_eq!(model.act(Act::OpenRow), list("/"));
+    // Letters do not begin another look while this one goes on, but repeat one that was not tried.
+    model.report(Report::Listed("/".into(), Err(FolderTrouble::Waiting)));
+    assert_eq!(type_path(&mut model, "/s"), []);
+    model.report(Report::Listed("/".into(), Err(FolderTrouble::NotTried)));
+    assert_eq!(type_path(&mut model, "/sr"), list("/"));
+    assert_eq!(chooser(&model).listed, None);
+}
+
+#[test]
+fn a_folder_that_is_created_late_does_not_disturb_another_one() {
+    let mut model = opened();
+    type_path(&mut model, "/srv/shop");
+    model.act(Act::NewFolder);
+    let created = |result| Report::FolderCreated("/srv/shop".into(), result);
+    model.report(created(Err(FolderTrouble::Waiting)));
+    assert_eq!(chooser(&model).failure, Some(FolderTrouble::Waiting));
+    type_path(&mut model, "/srv/data");
+    model.report(created(Err(FolderTrouble::Denied)));
+    assert_eq!(chooser(&model).failure, None);
+    assert_eq!(model.report(created(Ok(()))), []);
+    assert_eq!(chooser(&model).path, "/srv/data");
+}

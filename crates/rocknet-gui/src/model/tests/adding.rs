@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::act::Fix;
+use crate::job::{FolderTrouble, Trouble};
 
 /// Returns a model whose server is on another computer.
 pub(super) fn elsewhere() -> Model {
@@ -113,7 +114,7 @@ fn a_folder_that_is_looked_into_is_shown_as_such() {
         ..Inspection::default()
     };
     model.report(Report::Inspected("/net/shop".into(), slow));
-    assert_eq!(shown(&model).1, model.words().folder_is_slow);
+    assert_eq!(shown(&model).1, model.words().folder_not_tried);
 }
 
 #[test]
@@ -175,4 +176,18 @@ fn a_website_whose_port_is_taken_is_added_at_a_free_one() {
         refuse(&mut model, ":9000", 9000, 9001),
         (":9001".to_owned(), String::new())
     );
+}
+
+#[test]
+fn a_start_page_that_waits_for_its_folder_is_no_failure_yet() {
+    let mut model = online(&[]);
+    let waits = |trouble| Report::Failed(Trouble::Folder("/net/shop".into(), trouble));
+    model.report(waits(FolderTrouble::Waiting));
+    let notice = model.notice.clone().unwrap();
+    assert!(
+        !notice.is_failure && notice.text.starts_with("/net/shop: "),
+        "{notice:?}"
+    );
+    model.report(waits(FolderTrouble::NotTried));
+    assert!(model.notice.is_some_and(|notice| notice.is_failure));
 }
