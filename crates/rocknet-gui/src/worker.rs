@@ -257,7 +257,7 @@ impl Worker {
             Job::Visit(name) => self.begin_visit(name),
             Job::Trust => self.begin_trust(),
             Job::Open(target) => {
-                if let Err(error) = programs::open(&target) {
+                if let Err(error) = programs::open(&target, self.services.ended()) {
                     (self.report)(Report::Failed(error));
                 }
             }
@@ -272,7 +272,8 @@ impl Worker {
     /// Begins a job about a folder, which may not reply.
     fn begin_with_folder(&self, job: &Job) {
         let (late, language) = (self.services.ended(), self.language);
-        let run = move |job: &Job| folder_jobs::run(job, language);
+        let of_programs = late.clone();
+        let run = move |job: &Job| folder_jobs::run(job, language, of_programs);
         if let Some(report) = self.services.folder_jobs.begin(job, late, run) {
             (self.report)(report);
         }

@@ -22,6 +22,8 @@ pub enum Trouble {
     OtherConfig,
     /// A URL, a folder or a file cannot be opened, with the error.
     NotOpened(String, String),
+    /// The program that opens URLs, folders and files has failed for this one, with this exit code.
+    OpenerFailed(String, i32),
     /// There is no editor for texts.
     NoEditor,
     /// `$VISUAL` names no program.

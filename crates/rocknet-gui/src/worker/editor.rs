@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
+use std::sync::mpsc::Sender;
 
+use super::programs::report_failure;
 use crate::home::data_folder;
-use crate::job::Trouble;
+use crate::job::{Report, Trouble};
 
 /// Editors that need a terminal.
 const IN_TERMINAL: [&str; 11] = [
@@ -20,19 +21,19 @@ const START_PAGES: [&str; 4] = ["index.php", "index.html", "index.htm", "public/
 /// Program that opens a terminal on Debian, whatever the desktop is.
 const TERMINAL: &str = "x-terminal-emulator";
 
-/// Opens a folder in the editor of the user.
+/// Opens a folder in the editor of the user. An editor that ends soon with an error is reported to `late`.
 ///
 /// # Errors
 ///
 /// Returns a message if there is no editor, or if it cannot be started.
-pub fn open(folder: &Path) -> Result<(), Trouble> {
+pub fn open(folder: &Path, late: Sender<Report>) -> Result<(), Trouble> {
     let visual = std::env::var_os("VISUAL").filter(|value| !value.is_empty());
     let command = match visual {
         Some(visual) => command_of_variable(&visual.to_string_lossy(), folder),
         None => command_of_desktop(&text_editor()?, &start_page(folder)?),
     };
     let (program, arguments) = command.split_first().ok_or(Trouble::NoVisual)?;
-    let mut child = Command::new(program)
+    let child = Command::new(program)
         .args(arguments)
         .current_dir(folder)
         .stdin(Stdio::null())
@@ -40,8 +41,8 @@ pub fn open(folder: &Path) -> Result<(), Trouble> {
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| Trouble::of(Path::new(program), &error))?;
-    // The thread only collects its end.
-    thread::spawn(move || drop(child.wait()));
+    let name = program.to_string_lossy().into_owned();
+    report_failure(child, late, |_| Trouble::CommandFailed(name));
     Ok(())
 }
 

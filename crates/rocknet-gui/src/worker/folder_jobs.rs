@@ -73,8 +73,9 @@ impl FolderJobs {
     }
 }
 
-/// Carries out a job about a folder, and returns its report. `language`: language of start pages.
-pub fn run(job: &Job, language: Language) -> Option<Report> {
+/// Carries out a job about a folder, and returns its report. `language`: language of start pages. `late`: receives
+/// the report of an editor that fails after its start.
+pub fn run(job: &Job, language: Language, late: Sender<Report>) -> Option<Report> {
     Some(match job {
         Job::Inspect(folder) => Report::Inspected(folder.clone(), folders::inspect(folder)),
         Job::ListFolder(folder) => Report::Listed(folder.clone(), folder_list::list(folder)),
@@ -83,7 +84,7 @@ pub fn run(job: &Job, language: Language) -> Option<Report> {
             Ok(()) => Report::Inspected(folder.clone(), folders::inspect(folder)),
             Err(error) => Report::Failed(error),
         },
-        Job::OpenEditor(folder) => Report::Failed(editor::open(folder).err()?),
+        Job::OpenEditor(folder) => Report::Failed(editor::open(folder, late).err()?),
         _ => return None,
     })
 }

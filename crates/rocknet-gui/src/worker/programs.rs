@@ -2,30 +2,55 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Sender;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::files::replace;
 use super::output::last_error;
 use crate::home::settings_folder;
-use crate::job::Trouble;
+use crate::job::{Report, Trouble};
 
-/// Opens a URL, a folder or a file with the program that the desktop has for it.
+/// Time after which the end of a program that was started is no longer a failure to start. Some desktops keep xdg-open
+/// as long as the browser runs.
+const SOON: Duration = Duration::from_secs(30);
+
+/// Opens a URL, a folder or a file with the program that the desktop has for it. A failure of `xdg-open`, such as
+/// without a browser, is reported to `late`.
 ///
 /// # Errors
 ///
 /// Returns a message if `xdg-open` cannot be started.
-pub fn open(target: &str) -> Result<(), Trouble> {
-    let mut child = Command::new("xdg-open")
+pub fn open(target: &str, late: Sender<Report>) -> Result<(), Trouble> {
+    open_by("xdg-open".as_ref(), target, late)
+}
+
+fn open_by(program: &Path, target: &str, late: Sender<Report>) -> Result<(), Trouble> {
+    let child = Command::new(program)
         .arg(target)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| Trouble::NotOpened(target.to_owned(), error.to_string()))?;
-    // Some desktops keep xdg-open as long as the browser runs. The thread only collects its end.
-    thread::spawn(move || drop(child.wait()));
+    let target = target.to_owned();
+    report_failure(child, late, |code| Trouble::OpenerFailed(target, code));
     Ok(())
+}
+
+/// Collects the end of a program in a thread, and reports its failure if it ends soon.
+pub fn report_failure(mut child: Child, late: Sender<Report>, trouble: impl FnOnce(i32) -> Trouble + Send + 'static) {
+    let began = Instant::now();
+    thread::spawn(move || {
+        let status = child.wait().ok();
+        if let Some(code) = status.and_then(|status| status.code()).filter(|code| *code != 0)
+            && began.elapsed() < SOON
+        {
+            // The receiver is gone only if the program ends.
+            let _ = late.send(Report::Failed(trouble(code)));
+        }
+    });
 }
 
 /// Installs the certificate of the local CA in the stores of browsers. That of the system
@@ -59,4 +84,36 @@ pub fn save_settings(text: &str) -> Result<(), Trouble> {
     fs::create_dir_all(&folder)
         .and_then(|()| replace(&file, text))
         .map_err(|error| Trouble::of(&file, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::worker::fake_programs::script;
+
+    /// Maximum wait for the end of a program, and for its thread.
+    const TIMEOUT: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_desktop_without_a_browser_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("xdg-open");
+        let url = "http://a.localhost/";
+        let missing = open_by(&program, url, channel().0);
+        assert!(matches!(missing, Err(Trouble::NotOpened(target, _)) if target == url));
+        script(folder.path(), "xdg-open", "[ \"$1\" = http://b.localhost/ ] || exit 3");
+        let (late, reports) = channel();
+        open_by(&program, url, late).unwrap();
+        let failed = Report::Failed(Trouble::OpenerFailed(url.to_owned(), 3));
+        assert_eq!(reports.recv_timeout(TIMEOUT), Ok(failed));
+        // A success ends the thread without a report.
+        let (late, reports) = channel();
+        open_by(&program, "http://b.localhost/", late).unwrap();
+        assert_eq!(
+            reports.recv_timeout(TIMEOUT),
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected)
+        );
+    }
 }
