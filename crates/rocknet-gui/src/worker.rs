@@ -37,7 +37,7 @@ mod visits;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rocknet_control::api::{ApiError, Done, LogLevel, LogLevelChange, Request};
 use rocknet_control::config::ConfigFileName;
@@ -89,6 +89,8 @@ struct Worker {
     server: Option<ServerLink>,
     /// Process id of the last server; 0 if no server was found yet.
     last_pid: u32,
+    /// Time at which the last server has started; `None` if no server was found yet.
+    last_start: Option<SystemTime>,
     /// Last reported reason why there is no server; `None` if none was reported.
     absence: Option<Absence>,
     watches_traffic: bool,
@@ -116,6 +118,7 @@ impl Worker {
             began: Instant::now(),
             server: None,
             last_pid: 0,
+            last_start: None,
             absence: None,
             watches_traffic: true,
             logs: LogStream::default(),
@@ -320,7 +323,7 @@ impl Worker {
         if let (Purpose::Add(_), Err(error)) = (&purpose, &result)
             && !self.places.is_elsewhere()
             && let Some(port) = ports::taken(&error.error)
-            && let Some(free) = ports::next_free(port)
+            && let Some(free) = ports::next_free(port, &[])
         {
             (self.report)(Report::PortTaken(port, free));
         }

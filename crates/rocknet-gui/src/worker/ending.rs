@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::Worker;
 use super::launch::LINES_SHOWN;
@@ -15,6 +15,9 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause between two looks at the exit status.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Maximum error of a start time that was computed from an uptime.
+const ROUNDING: Duration = Duration::from_secs(2);
 
 /// Number of lines in which the beginning of an orderly stop is searched.
 const LINES_SEARCHED: usize = 50;
@@ -54,7 +57,8 @@ impl Worker {
         }
         // An earlier window may have started the server with the same output.
         let text = match (self.ways.serves_own_config, output) {
-            (true, Some(output)) => tail(&output),
+            // A server that was started in a terminal writes to it, and the file is that of an earlier one.
+            (true, Some(output)) if !self.last_start.is_some_and(|start| is_older(&output, start)) => tail(&output),
             _ => String::new(),
         };
         let lines: Vec<&str> = text.lines().collect();
@@ -67,6 +71,12 @@ impl Worker {
             lines: last_of(&lines),
         })
     }
+}
+
+/// Returns true if a file was last written before a server has started. Seconds of the uptime are rounded.
+fn is_older(file: &Path, start: SystemTime) -> bool {
+    let written = file.metadata().and_then(|metadata| metadata.modified());
+    written.is_ok_and(|written| written + ROUNDING < start)
 }
 
 /// Returns true for the line with which the server begins an orderly stop, as text or in JSON.

@@ -1,6 +1,7 @@
 //! Reads the configuration while the server is stopped, so that the window lists its websites.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rocknet_config::model::{Php, Settings, Site};
 use rocknet_config::{Finding, WatchedFiles};
@@ -11,23 +12,52 @@ use crate::job::{FileConfig, FileFinding, FileSite};
 /// Maximum number of findings that the window lists. A file that is no configuration has an error in each line.
 const MAX_FINDINGS: usize = 50;
 
-/// The last configuration that was read, with its files.
+/// Time after which a configuration with findings is read again. A folder that was missing may be there by now.
+const REPEATED: Duration = Duration::from_secs(5);
+
+/// Reads the configuration of a stopped server.
 #[derive(Default)]
 pub struct FileReader {
-    last: Option<(PathBuf, WatchedFiles)>,
+    last: Option<Reading>,
+}
+
+/// The last configuration that was read, with its files.
+struct Reading {
+    file: PathBuf,
+    watched: WatchedFiles,
+    config: FileConfig,
+    at: Instant,
+}
+
+impl Reading {
+    fn is_current(&self, now: Instant) -> bool {
+        let is_fresh = now.saturating_duration_since(self.at) < REPEATED;
+        self.watched.are_unchanged() && (is_fresh || self.config.findings.is_empty())
+    }
 }
 
 impl FileReader {
-    /// Reads a configuration; `None` if its files are the same as the last time.
-    pub fn read(&mut self, file: &Path) -> Option<FileConfig> {
-        let is_same = |(last, watched): &(PathBuf, WatchedFiles)| last == file && watched.are_unchanged();
-        if self.last.as_ref().is_some_and(is_same) {
-            return None;
+    /// Reads a configuration; `None` if it is the same as the last time.
+    pub fn read(&mut self, file: &Path, now: Instant) -> Option<FileConfig> {
+        let last = self.last.take().filter(|last| last.file == file);
+        match last {
+            Some(last) if last.is_current(now) => {
+                self.last = Some(last);
+                None
+            }
+            last => {
+                let watched = WatchedFiles::default();
+                let config = read(file, &watched);
+                let is_new = last.is_none_or(|last| last.config != config);
+                self.last = Some(Reading {
+                    file: file.to_owned(),
+                    watched,
+                    config: config.clone(),
+                    at: now,
+                });
+                is_new.then_some(config)
+            }
         }
-        let watched = WatchedFiles::default();
-        let config = read(file, &watched);
-        self.last = Some((file.to_owned(), watched));
-        Some(config)
     }
 }
 
@@ -121,8 +151,8 @@ mod tests {
         let text = "[server]\nmode = \"dev\"\n[site.\"b.test\"]\nroot = \".\"\nphp = \"8.2\"\n\
                     [site.\"a.test\"]\nproxy = \"http://127.0.0.1:3000\"\n[site.\"c.test\"]\nenabled = false\nroot = \".\"\n";
         fs::write(&file, text).unwrap();
-        let mut reader = FileReader::default();
-        let config = reader.read(&file).expect("a first reading");
+        let (mut reader, now) = (FileReader::default(), Instant::now());
+        let config = reader.read(&file, now).expect("a first reading");
         let shown: Vec<_> = config
             .sites
             .iter()
@@ -143,7 +173,7 @@ mod tests {
         );
         // A broken website is listed with its error, and the other websites stay.
         fs::write(&file, format!("{text}[site.\"d.test\"]\nrot = \"x\"\n")).unwrap();
-        let config = reader.read(&file).expect("a change");
+        let config = reader.read(&file, now).expect("a change");
         assert_eq!(config.sites.len(), 4);
         let error = config
             .findings
@@ -158,6 +188,23 @@ mod tests {
     }
 
     #[test]
+    fn findings_are_looked_up_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rocknet.toml");
+        let root = folder.path().join("www");
+        fs::write(&file, format!("[site.\":8080\"]\nroot = {root:?}\n")).unwrap();
+        let (mut reader, now) = (FileReader::default(), Instant::now());
+        let config = reader.read(&file, now).expect("a first reading");
+        assert!(!config.findings.is_empty(), "the folder is missing");
+        // Nothing has changed, so nothing is reported.
+        assert_eq!(reader.read(&file, now + REPEATED), None);
+        fs::create_dir(&root).unwrap();
+        assert_eq!(reader.read(&file, now + REPEATED), None, "it was read a moment ago");
+        let config = reader.read(&file, now + 2 * REPEATED).expect("a new reading");
+        assert!(config.findings.is_empty(), "{config:?}");
+    }
+
+    #[test]
     fn a_file_that_cannot_be_read_is_a_finding() {
         let folder = tempfile::tempdir().unwrap();
         // A folder in place of the file, bytes that are no text, and a text that is no TOML.
@@ -168,7 +215,7 @@ mod tests {
         let broken = folder.path().join("broken.toml");
         fs::write(&broken, "[site.\"a.test\"\n").unwrap();
         for file in [odd, binary, broken, folder.path().join("missing.toml")] {
-            let config = FileReader::default().read(&file).expect("a reading");
+            let config = FileReader::default().read(&file, Instant::now()).expect("a reading");
             assert!(config.sites.is_empty(), "{config:?}");
             assert!(config.findings.iter().any(|finding| finding.is_error), "{config:?}");
         }

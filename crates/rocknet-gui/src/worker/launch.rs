@@ -156,7 +156,7 @@ impl Launcher {
                     let Some(holder) = holder_of(&failure, port).filter(|_| is_first) else {
                         return Err(with_port(failure, &config));
                     };
-                    let Some(free) = ports::next_free(port) else {
+                    let Some(free) = ports::next_free(port, &ports::of_config(&config)) else {
                         return Err(failure);
                     };
                     if move_first_page(&config, port, free).is_err() {
@@ -289,7 +289,7 @@ fn holder_of(failure: &StartFailure, port: u16) -> Option<String> {
 fn with_port(failure: StartFailure, config: &Path) -> StartFailure {
     let offer = || {
         let taken = ports::taken(failure.reason.message())?;
-        let free = ports::next_free(taken)?;
+        let free = ports::next_free(taken, &ports::of_config(config))?;
         ports::moved(config, taken, free).map(|_| (taken, free))
     };
     StartFailure {

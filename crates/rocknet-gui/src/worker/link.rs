@@ -1,9 +1,9 @@
 //! Connection to the server: its state is queried each second, and other queries use it as well.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rocknet_control::api::{ApiError, Request};
-use rocknet_control::{ClientError, SiteSummary};
+use rocknet_control::{ClientError, SiteSummary, Status};
 use serde::de::DeserializeOwned;
 
 use super::Worker;
@@ -37,7 +37,7 @@ impl Worker {
         }
         let own = self.places.config().filter(|file| file.exists());
         let file = own.unwrap_or_else(|| SYSTEM_CONFIG.into());
-        if let Some(config) = self.file_reader.read(&file) {
+        if let Some(config) = self.file_reader.read(&file, Instant::now()) {
             (self.report)(Report::FileConfig(Box::new(config)));
         }
     }
@@ -92,6 +92,7 @@ impl Worker {
             self.launcher.forget_exit();
         }
         self.last_pid = server.status.pid;
+        self.last_start = start_of(&server.status);
         self.server = Some(server);
         self.absence = None;
         self.services.forget_server();
@@ -140,6 +141,7 @@ impl Worker {
             self.launcher.forget_exit();
         }
         self.last_pid = status.pid;
+        self.last_start = start_of(&status);
         Ok(Poll {
             at,
             status,
@@ -207,6 +209,11 @@ fn partial<T>(result: Result<T, ClientError>) -> Result<Result<T, String>, Clien
         Err(ClientError::Api(error)) => Ok(Err(error.error)),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the time at which a server has started.
+fn start_of(status: &Status) -> Option<SystemTime> {
+    SystemTime::now().checked_sub(Duration::from_secs(status.uptime_s))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rocknet_config::edit::Editor;
 use rocknet_config::environment::ProcessEnvironment;
-use rocknet_config::model::Mode;
+use rocknet_config::model::{Listen, Mode};
 
 /// Maximum number of ports that are tried.
 const MAX_PORTS: u16 = 50;
@@ -26,9 +26,13 @@ pub fn taken(reason: &str) -> Option<u16> {
     rest.starts_with("is in use").then(|| port.parse().ok())?
 }
 
-/// Returns the next port that no program holds, at any address of this computer.
-pub fn next_free(port: u16) -> Option<u16> {
+/// Returns the next port that no program holds, at any address of this computer. `own`: ports of the configuration,
+/// which no program holds while the server is stopped.
+pub fn next_free(port: u16, own: &[u16]) -> Option<u16> {
     let is_free = |port: &u16| {
+        if own.contains(port) {
+            return false;
+        }
         let four = TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
         // A computer without IPv6 reports another error.
         let six = TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port));
@@ -40,6 +44,18 @@ pub fn next_free(port: u16) -> Option<u16> {
         false => port.saturating_add(1),
     };
     (first..first.saturating_add(MAX_PORTS)).find(is_free)
+}
+
+/// Returns the ports that the websites of a configuration use; none if it cannot be read.
+pub fn of_config(config: &Path) -> Vec<u16> {
+    let loaded = rocknet_config::load_despite_errors(config, &ProcessEnvironment);
+    let sites = loaded.map(|loaded| loaded.sites).unwrap_or_default();
+    let listeners = sites.iter().flat_map(|site| &site.listen);
+    let ports = listeners.filter_map(|listen| match listen {
+        Listen::Tcp { port, .. } => Some(*port),
+        Listen::Unix(_) => None,
+    });
+    ports.collect()
 }
 
 /// Returns the text of a configuration with another port: in the names of websites, in `listen`, and as `listen` of
@@ -130,12 +146,32 @@ mod tests {
     }
 
     #[test]
+    fn ports_of_all_websites_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rocknet.toml");
+        fs::write(
+            &file,
+            "[server]\nmode = \"dev\"\n[site.\":9001\"]\n[site.\"a.test\"]\nlisten = [\"http://9002\", 9003]\n[site.\"b.test\"]\n",
+        )
+        .unwrap();
+        let found = of_config(&file);
+        for port in [9001, 9002, 9003, 8080, 8443] {
+            assert!(found.contains(&port), "{port}: {found:?}");
+        }
+        assert!(of_config(&folder.path().join("missing.toml")).is_empty());
+    }
+
+    #[test]
     fn a_port_that_is_held_at_any_address_is_not_free() {
         let held = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = held.local_addr().unwrap().port();
-        let found = next_free(port - 1).unwrap();
+        let found = next_free(port - 1, &[]).unwrap();
         assert!(found > port, "{found}");
-        assert!(next_free(80).unwrap() >= 8080);
+        assert!(next_free(80, &[]).unwrap() >= 8080);
+        assert!(
+            next_free(port - 1, &[found]).unwrap() > found,
+            "a port of the configuration"
+        );
     }
 
     #[test]

@@ -93,7 +93,14 @@ fn a_server_of_an_earlier_window_is_explained_by_its_output() {
         cause: EndingCause::Unknown,
         lines: vec!["thread panicked".to_owned()],
     };
+    assert_eq!(worker.ending(), Some(expected.clone()));
+    worker.last_start = Some(SystemTime::now());
     assert_eq!(worker.ending(), Some(expected));
+    // The output is that of a server before it.
+    worker.last_start = Some(SystemTime::now() + Duration::from_secs(60));
+    let lines = worker.ending().map(|ending| ending.lines);
+    assert_eq!(lines, Some(Vec::new()));
+    worker.last_start = None;
     fs::write(&output, "2026-11-29 INFO stopping\n2026-11-29 INFO last request\n").unwrap();
     assert_eq!(worker.ending(), None);
     // The server of another computer has its output there.
