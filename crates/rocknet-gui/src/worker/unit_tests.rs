@@ -97,6 +97,12 @@ fn failures_say_what_to_do() {
         systemd.instruct(UnitKind::System, UnitVerb::Stop),
         Err(UnitFailure::Refused("sudo systemctl stop rocknet".to_owned()))
     );
+    // Root's rights do not help with a unit of the account.
+    let of_user = systemd.instruct(UnitKind::User, UnitVerb::Stop);
+    assert!(
+        matches!(&of_user, Err(UnitFailure::Failed(failure)) if failure.reason.message().contains("authentication")),
+        "{of_user:?}"
+    );
     script(
         folder.path(),
         "systemctl",
