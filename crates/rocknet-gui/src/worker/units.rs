@@ -254,10 +254,13 @@ fn account(text: &str) -> Account {
         let name = entry.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
         name.unwrap_or_default().to_owned()
     };
+    // The names of groups may have spaces. SELinux adds a context after them.
+    let groups = text.split_once(" groups=").map_or("", |(_, groups)| groups.trim_end());
+    let groups = groups.split_once(" context=").map_or(groups, |(groups, _)| groups);
     Account {
         is_root: word("uid=").starts_with("0("),
         name: name(word("uid=")),
-        groups: word("groups=").split(',').map(name).collect(),
+        groups: groups.split(',').map(name).collect(),
     }
 }
 
@@ -271,6 +274,11 @@ mod tests {
         assert_eq!((ann.is_root, ann.name.as_str()), (false, "ann"));
         assert_eq!(ann.groups, ["ann", "sudo", "rocknet"]);
         assert!(account("uid=0(root) gid=0(root) groups=0(root)").is_root);
+        // Groups of a directory service, and the context of SELinux.
+        for context in ["", " context=unconfined_u:unconfined_r:unconfined_t:s0"] {
+            let text = format!("uid=1000(ann) gid=513(domain users) groups=513(domain users),998(rocknet){context}\n");
+            assert_eq!(account(&text).groups, ["domain users", "rocknet"]);
+        }
         // An account without a name, and no output at all.
         assert_eq!(account("uid=4711 gid=4711 groups=4711").name, "");
         assert!(!account("").is_root);
