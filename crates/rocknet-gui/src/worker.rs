@@ -45,7 +45,7 @@ use rocknet_control::route::SiteName;
 use rocknet_control::site_form::{ServerForm, SiteForm};
 
 use crate::job::{Absence, Job, Purpose, Query, Report};
-use crate::ways::Ways;
+use crate::ways::{Starter, Ways};
 use crate::words::Language;
 use connection::{Places, ServerLink};
 use desktop::SchemeQuery;
@@ -105,6 +105,8 @@ struct Worker {
     has_looked: bool,
     services: ServiceState,
     slow: SlowJobs,
+    /// Way in which a server was last started, or should have been.
+    last_starter: Starter,
     file_reader: FileReader,
 }
 
@@ -129,6 +131,7 @@ impl Worker {
             has_looked: false,
             services: ServiceState::default(),
             slow: SlowJobs::default(),
+            last_starter: Starter::Program,
             file_reader: FileReader::default(),
         }
     }

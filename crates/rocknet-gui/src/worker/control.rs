@@ -55,6 +55,7 @@ impl Worker {
             return;
         }
         (self.report)(Report::Starting);
+        self.last_starter = starter;
         self.places.use_system(starter == Starter::Unit(UnitKind::System));
         let started = match starter {
             Starter::Unit(kind) => self.systemd.instruct(kind, UnitVerb::Start).and_then(|()| {
@@ -74,6 +75,13 @@ impl Worker {
             Err(failure) => {
                 // The next poll may find that the server is stopped, which is known already.
                 self.absence = self.places.connect().err();
+                let failure = match (failure, starter) {
+                    // The unit of the computer has a configuration that only root may change.
+                    (UnitFailure::Failed(failure), Starter::Unit(UnitKind::User)) => {
+                        UnitFailure::Failed(self.launcher.offer_port(&self.places, failure))
+                    }
+                    (failure, _) => failure,
+                };
                 (self.report)(match failure {
                     UnitFailure::Refused(command) => Report::Refused(command),
                     UnitFailure::Failed(failure) => Report::StartFailed(failure),
@@ -89,7 +97,7 @@ impl Worker {
             return;
         }
         match self.launcher.move_port(&self.places, from, to) {
-            Ok(()) => self.start(Starter::Program),
+            Ok(()) => self.start(self.last_starter),
             Err(failure) => (self.report)(Report::StartFailed(failure)),
         }
     }

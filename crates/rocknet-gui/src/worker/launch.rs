@@ -170,6 +170,14 @@ impl Launcher {
         }
     }
 
+    /// Adds a free port to the failure of a unit that uses the configuration of the user.
+    pub fn offer_port(&self, places: &Places, failure: StartFailure) -> StartFailure {
+        match places.config() {
+            Some(config) => with_port(failure, &config),
+            None => failure,
+        }
+    }
+
     /// Replaces a port in the configuration of the user.
     ///
     /// # Errors

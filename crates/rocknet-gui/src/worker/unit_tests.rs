@@ -111,17 +111,30 @@ fn failures_say_what_to_do() {
     script(
         folder.path(),
         "journalctl",
-        "echo 'error: port 80 is in use'; echo \"$@\"",
+        "echo 'error: unknown key `rot`'; echo \"$@\"",
     );
+    let arguments = "--unit rocknet.service --lines=30 --output=cat --no-pager --quiet";
     assert_eq!(
         systemd.instruct(UnitKind::System, UnitVerb::Start),
         Err(UnitFailure::Failed(StartFailure {
             reason: "Job for rocknet.service failed.".to_owned().into(),
-            lines: vec![
-                "error: port 80 is in use".to_owned(),
-                "--unit rocknet.service --lines=5 --output=cat --no-pager --quiet".to_owned(),
-            ],
+            lines: vec!["error: unknown key `rot`".to_owned(), arguments.to_owned()],
             port: None,
         }))
     );
+    // The program at a port is named, even if systemd has added many lines.
+    script(
+        folder.path(),
+        "journalctl",
+        "echo 'error: old'; echo 'error: cannot start: port 80 is in use by nginx (pid 7)'; for line in 1 2 3 4 5 6; \
+         do echo $line; done",
+    );
+    let Err(UnitFailure::Failed(failure)) = systemd.instruct(UnitKind::System, UnitVerb::Start) else {
+        panic!("no failure");
+    };
+    assert_eq!(
+        failure.reason.message(),
+        "cannot start: port 80 is in use by nginx (pid 7)"
+    );
+    assert_eq!(failure.lines, ["2", "3", "4", "5", "6"]);
 }

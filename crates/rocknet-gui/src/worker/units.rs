@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::output::ERROR;
+use super::ports;
 use crate::job::{EndingCause, StartFailure, Trouble};
 use crate::ways::{Obstacle, UnitKind, UnitState};
 
@@ -25,7 +27,10 @@ const CLD_DUMPED: i32 = 3;
 const POLKIT: &str = "pkcheck";
 
 /// Number of lines of the journal that a failure shows.
-const LINES_SHOWN: &str = "--lines=5";
+const LINES_SHOWN: usize = 5;
+
+/// Number of lines of the journal in which the error of the server is searched. systemd adds lines of its own.
+const LINES_SEARCHED: usize = 30;
 
 /// Parts of the messages by which `systemctl` reports that polkit has refused.
 const REFUSALS: [&str; 4] = [
@@ -163,9 +168,16 @@ impl Systemd {
         if kind == UnitKind::System && REFUSALS.iter().any(|refusal| message.contains(refusal)) {
             return Err(UnitFailure::Refused(format!("sudo systemctl {} rocknet", verb.name())));
         }
+        let lines = self.journal_lines(kind, LINES_SEARCHED);
+        let shown = lines[lines.len().saturating_sub(LINES_SHOWN)..].to_vec();
+        // systemd knows only that the job has failed. The last error in the journal names the program at the port.
+        let error = lines.iter().rev().find_map(|line| line.strip_prefix(ERROR));
+        if let Some(error) = error.filter(|error| ports::taken(error).is_some()) {
+            return Err(failed(Trouble::Text(error.to_owned()), shown));
+        }
         let reason = message.lines().next().map(|line| Trouble::Text(line.to_owned()));
         let reason = reason.unwrap_or_else(|| Trouble::CommandFailed(format!("systemctl {}", verb.name())));
-        Err(failed(reason, self.journal(kind)))
+        Err(failed(reason, shown))
     }
 
     /// Returns how the last server of a unit has ended.
@@ -193,12 +205,17 @@ impl Systemd {
 
     /// Returns the last lines of the unit in the journal, or no lines if the account may not read it.
     pub fn journal(&self, kind: UnitKind) -> Vec<String> {
+        self.journal_lines(kind, LINES_SHOWN)
+    }
+
+    fn journal_lines(&self, kind: UnitKind, count: usize) -> Vec<String> {
         let unit = match kind {
             UnitKind::System => "--unit",
             UnitKind::User => "--user-unit",
         };
         let mut journal = self.command("journalctl");
-        journal.args([unit, UNIT, LINES_SHOWN, "--output=cat", "--no-pager", "--quiet"]);
+        let count = format!("--lines={count}");
+        journal.args([unit, UNIT, &count, "--output=cat", "--no-pager", "--quiet"]);
         let text = printed(&mut journal).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }

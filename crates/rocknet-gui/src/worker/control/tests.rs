@@ -92,3 +92,46 @@ fn a_taken_port_of_an_old_configuration_is_replaced_on_request() {
     };
     assert_eq!(failure.port, None);
 }
+
+#[test]
+fn a_port_that_stops_a_unit_of_the_account_is_moved_and_the_unit_started_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = held.local_addr().unwrap().port();
+    let (config, log) = (folder.path().join("rocknet.toml"), folder.path().join("log"));
+    std::fs::create_dir(folder.path().join("www")).unwrap();
+    let text = format!("[server]\nmode = \"dev\"\n\n[site.\":{port}\"]\nroot = \"www\"\n");
+    std::fs::write(&config, &text).unwrap();
+    let script = crate::worker::fake_programs::script;
+    let start = format!("echo \"$@\" >> {}; echo 'Job failed.' >&2; exit 1", log.display());
+    script(folder.path(), "systemctl", &start);
+    let error = format!("echo 'error: cannot start: port {port} is in use by nginx (pid 7)'");
+    script(folder.path(), "journalctl", &error);
+    let (sender, reports) = std::sync::mpsc::channel();
+    let options = crate::worker::Options {
+        socket: Some(folder.path().join("control.sock")),
+        config: Some(config.clone()),
+        program: Some(folder.path().join("rocknet")),
+        search_path: Some(folder.path().into()),
+        ..crate::worker::Options::default()
+    };
+    let mut worker = Worker::new(options, move |report| drop(sender.send(report)));
+    let failure = || match reports.try_iter().last() {
+        Some(Report::StartFailed(failure)) => failure,
+        other => panic!("{other:?}"),
+    };
+    worker.start(Starter::Unit(UnitKind::User));
+    let failed = failure();
+    assert!(failed.reason.message().contains("nginx"), "{failed:?}");
+    let (taken, free) = failed.port.unwrap();
+    assert_eq!(taken, port);
+    worker.start_at(taken, free);
+    let new = std::fs::read_to_string(&config).unwrap();
+    assert_eq!(new, text.replace(&format!(":{port}"), &format!(":{free}")));
+    let started = "--user start rocknet.service\n".repeat(2);
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), started);
+    // The configuration of the unit of the computer belongs to root.
+    std::fs::write(&config, &text).unwrap();
+    worker.start(Starter::Unit(UnitKind::System));
+    assert_eq!(failure().port, None);
+}
