@@ -6,6 +6,9 @@
 mod desk;
 #[path = "display/mod.rs"]
 mod display;
+#[path = "machine/mod.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod machine;
 #[path = "desk/served.rs"]
 #[allow(dead_code, reason = "each test uses a part of it")]
 mod served;

@@ -6,6 +6,9 @@
 mod desk;
 #[path = "golden/mod.rs"]
 mod golden;
+#[path = "machine/mod.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod machine;
 
 use std::collections::BTreeMap;
 
@@ -23,7 +26,7 @@ const STEPS: usize = 90;
 
 #[test]
 fn edits_of_the_window_keep_what_was_written_by_hand() {
-    let Some(program) = golden::driver::program() else {
+    let Some(program) = machine::program() else {
         return;
     };
     let mut done: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,71 +1,36 @@
 //! The configuration of a real server, edited by hand while the worker of the window looks at it, and an upgrade.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+#[path = "machine/mod.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod machine;
 
+use std::fs;
+use std::path::PathBuf;
+use std::process::Child;
+
+use machine::WorkerLink;
 use rocknet_control::Client;
 use rocknet_control::api::{Done, Request};
 use rocknet_gui::job::{FileConfig, Job, Poll, Report};
-use rocknet_gui::worker::{self, Options};
-use rocknet_testing::{Need, skip};
 use tempfile::TempDir;
-
-/// Maximum wait for a report. A debug build on a busy machine is slow.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server and a worker that is connected to its socket.
 struct Machine {
     folder: TempDir,
     server: Child,
-    jobs: Sender<Job>,
-    reports: Receiver<Report>,
+    worker: WorkerLink,
 }
 
 impl Machine {
     /// Returns `None`, and records a skip, if the server is not built.
     fn start() -> Option<Machine> {
-        // The test is in the folder `deps` beside the programs.
-        let own = std::env::current_exe().unwrap();
-        let program = own.parent().and_then(Path::parent).unwrap().join("rocknet");
-        if !program.is_file() {
-            skip(
-                Need::Program("rocknet"),
-                "the server is not built: cargo build -p rocknet",
-            );
-            return None;
-        }
+        let program = machine::program()?;
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("rocknet.toml");
         fs::write(&config, text("")).unwrap();
-        let server = Command::new(&program)
-            .args(["run", "--config"])
-            .arg(&config)
-            .env("HOME", folder.path())
-            .env_remove("ROCKNET_SOCKET")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let options = Options {
-            socket: Some(folder.path().join("state/admin/control.sock")),
-            config: Some(config),
-            program: Some(program),
-            place: Some(folder.path().join("settings/server.toml")),
-            search_path: Some("/nonexistent".into()),
-            ..Options::default()
-        };
-        let (sender, reports) = channel();
-        let jobs = worker::start(options, move |report| drop(sender.send(report)));
-        let machine = Machine {
-            folder,
-            server,
-            jobs,
-            reports,
-        };
+        let server = machine::start_server(&program, &config);
+        let worker = WorkerLink::start(machine::options(&program, &config));
+        let machine = Machine { folder, server, worker };
         machine.poll("the worker is connected", |_| true);
         Some(machine)
     }
@@ -75,20 +40,11 @@ impl Machine {
     }
 
     fn send(&self, job: Job) {
-        self.jobs.send(job).unwrap();
+        self.worker.send(job);
     }
 
-    /// Waits for a report that `find` accepts.
-    fn wait<T>(&self, what: &str, mut find: impl FnMut(&Report) -> Option<T>) -> T {
-        let deadline = Instant::now() + TIMEOUT;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let report = self.reports.recv_timeout(left);
-            let report = report.unwrap_or_else(|error| panic!("{what}: {error}"));
-            if let Some(found) = find(&report) {
-                return found;
-            }
-        }
+    fn wait<T>(&self, what: &str, find: impl FnMut(&Report) -> Option<T>) -> T {
+        self.worker.wait(what, find)
     }
 
     /// Waits for a state of the server.

@@ -1,26 +1,24 @@
 //! Services of a real server, as the worker queries and instructs them: at its socket, and at its address with each of
 //! its tokens.
 
+#[path = "machine/mod.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod machine;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::path::PathBuf;
+use std::process::Child;
 use std::thread;
-use std::time::{Duration, Instant};
 
+use machine::WorkerLink;
 use rocknet_control::UpstreamState;
 use rocknet_control::api::Permission;
 use rocknet_gui::elsewhere::{Elsewhere, ServerPlace};
 use rocknet_gui::job::{Absence, Job, Query, Report, ServiceJob};
-use rocknet_gui::worker::{self, Options};
-use rocknet_testing::{Need, skip};
 use tempfile::TempDir;
-
-/// Maximum wait for a report. A debug build on a busy machine is slow.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server with a website that forwards requests, and a worker that is connected to its socket.
 struct Machine {
@@ -29,8 +27,7 @@ struct Machine {
     port: u16,
     admin: u16,
     upstream: String,
-    jobs: Sender<Job>,
-    reports: Receiver<Report>,
+    worker: WorkerLink,
 }
 
 fn free_port() -> u16 {
@@ -54,16 +51,7 @@ fn upstream() -> String {
 impl Machine {
     /// Returns `None`, and records a skip, if the server is not built.
     fn start() -> Option<Machine> {
-        // The test is in the folder `deps` beside the programs.
-        let own = std::env::current_exe().unwrap();
-        let program = own.parent().and_then(Path::parent).unwrap().join("rocknet");
-        if !program.is_file() {
-            skip(
-                Need::Program("rocknet"),
-                "the server is not built: cargo build -p rocknet",
-            );
-            return None;
-        }
+        let program = machine::program()?;
         let folder = tempfile::tempdir().unwrap();
         let (port, admin, upstream) = (free_port(), free_port(), upstream());
         let config = folder.path().join("rocknet.toml");
@@ -72,34 +60,15 @@ impl Machine {
              [site.\"app.localhost\"]\nlisten = \"http://127.0.0.1:{port}\"\nproxy = \"{upstream}\"\n"
         );
         fs::write(&config, text).unwrap();
-        let server = Command::new(&program)
-            .args(["run", "--config"])
-            .arg(&config)
-            .env("HOME", folder.path())
-            .env_remove("ROCKNET_SOCKET")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let options = Options {
-            socket: Some(folder.path().join("state/admin/control.sock")),
-            config: Some(config),
-            program: Some(program),
-            place: Some(folder.path().join("settings/server.toml")),
-            search_path: Some("/nonexistent".into()),
-            ..Options::default()
-        };
-        let (sender, reports) = channel();
-        let jobs = worker::start(options, move |report| drop(sender.send(report)));
+        let server = machine::start_server(&program, &config);
+        let worker = WorkerLink::start(machine::options(&program, &config));
         let machine = Machine {
             folder,
             server,
             port,
             admin,
             upstream,
-            jobs,
-            reports,
+            worker,
         };
         machine.wait("the worker is connected", |report| {
             matches!(report, Report::Polled(_)).then_some(())
@@ -108,20 +77,11 @@ impl Machine {
     }
 
     fn send(&self, job: Job) {
-        self.jobs.send(job).unwrap();
+        self.worker.send(job);
     }
 
-    /// Returns the first value that `take` returns for a report.
-    fn wait<T>(&self, what: &str, mut take: impl FnMut(&Report) -> Option<T>) -> T {
-        let deadline = Instant::now() + TIMEOUT;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let report = self.reports.recv_timeout(left);
-            let report = report.unwrap_or_else(|_| panic!("timeout: {what}"));
-            if let Some(value) = take(&report) {
-                return value;
-            }
-        }
+    fn wait<T>(&self, what: &str, take: impl FnMut(&Report) -> Option<T>) -> T {
+        self.worker.wait(what, take)
     }
 
     fn get(&self) -> String {

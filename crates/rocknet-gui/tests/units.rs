@@ -1,20 +1,19 @@
 //! A server that a unit of systemd runs: started, restarted and stopped by the worker, with the real server and a
 //! `systemctl` that is played by a script.
 
+#[path = "machine/mod.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod machine;
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
 
+use machine::WorkerLink;
 use rocknet_gui::job::{Absence, Job, Report};
 use rocknet_gui::ways::{Obstacle, Starter, UnitKind, Ways};
-use rocknet_gui::worker::{self, Options};
-use rocknet_testing::{Need, skip};
-
-/// Maximum wait for a report. A debug build on a busy machine is slow.
-const TIMEOUT: Duration = Duration::from_secs(60);
+use rocknet_gui::worker::Options;
 
 /// Plays systemd: `start` runs the server until `stop`, and a file `refuse` stands for a cancelled question for the
 /// password.
@@ -70,22 +69,13 @@ esac
 /// A worker, and the folder of its server.
 struct Machine {
     folder: tempfile::TempDir,
-    jobs: Sender<Job>,
-    reports: Receiver<Report>,
+    worker: WorkerLink,
 }
 
 impl Machine {
     /// Returns `None`, and records a skip, if the server is not built.
     fn start() -> Option<Machine> {
-        let own = std::env::current_exe().unwrap();
-        let program = own.parent().and_then(Path::parent).unwrap().join("rocknet");
-        if !program.is_file() {
-            skip(
-                Need::Program("rocknet"),
-                "the server is not built: cargo build -p rocknet",
-            );
-            return None;
-        }
+        let program = machine::program()?;
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path("site")).unwrap();
@@ -107,26 +97,16 @@ impl Machine {
             search_path: Some(search_path),
             ..Options::default()
         };
-        let (sender, reports) = channel();
-        let jobs = worker::start(options, move |report| drop(sender.send(report)));
-        Some(Machine { folder, jobs, reports })
+        let worker = WorkerLink::start(options);
+        Some(Machine { folder, worker })
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Returns the first value that `take` returns for a report.
-    fn wait<T>(&self, what: &str, mut take: impl FnMut(&Report) -> Option<T>) -> T {
-        let deadline = Instant::now() + TIMEOUT;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let report = self.reports.recv_timeout(left);
-            let report = report.unwrap_or_else(|_| panic!("timeout: {what}"));
-            if let Some(value) = take(&report) {
-                return value;
-            }
-        }
+    fn wait<T>(&self, what: &str, take: impl FnMut(&Report) -> Option<T>) -> T {
+        self.worker.wait(what, take)
     }
 
     fn ways(&self, what: &str, wanted: impl Fn(&Ways) -> bool) -> Ways {
@@ -169,20 +149,20 @@ fn a_unit_is_started_restarted_and_stopped() {
     let Some(machine) = Machine::start() else { return };
     let stopped = machine.ways("the unit is found", |ways| !ways.units.is_empty());
     assert!(stopped.has_own_config && !stopped.units[0].is_active && stopped.units[0].obstacle.is_none());
-    machine.jobs.send(Job::Start(Starter::Unit(UnitKind::System))).unwrap();
+    machine.worker.send(Job::Start(Starter::Unit(UnitKind::System)));
     let running = machine.ways("the unit runs", |ways| ways.running_unit.is_some());
     assert_eq!(running.running_unit, Some(UnitKind::System));
     assert!(running.serves_own_config && running.no_restart().is_none());
     machine.wait("the start is reported", is_online);
 
     let first = machine.pid();
-    machine.jobs.send(Job::Restart).unwrap();
+    machine.worker.send(Job::Restart);
     machine.wait("the restart is reported", is_online);
     assert_ne!(machine.pid(), first);
 
     // Without the password, the server goes on.
     fs::write(machine.path("refuse"), "").unwrap();
-    machine.jobs.send(Job::Stop).unwrap();
+    machine.worker.send(Job::Stop);
     machine.wait("the window is connected again", |report| {
         matches!(report, Report::Connected(_)).then_some(())
     });
@@ -193,7 +173,7 @@ fn a_unit_is_started_restarted_and_stopped() {
     assert_eq!(command, "sudo systemctl stop rocknet");
     fs::remove_file(machine.path("refuse")).unwrap();
 
-    machine.jobs.send(Job::Stop).unwrap();
+    machine.worker.send(Job::Stop);
     machine.wait("the server is stopped", |report| {
         (*report == Report::Absent(Absence::Stopped(true))).then_some(())
     });
@@ -211,13 +191,13 @@ fn without_polkit_the_server_is_stopped_by_the_api() {
     let is_installed = ["/usr/bin/pkcheck", "/bin/pkcheck"]
         .iter()
         .any(|file| Path::new(file).exists());
-    machine.jobs.send(Job::Start(Starter::Unit(UnitKind::System))).unwrap();
+    machine.worker.send(Job::Start(Starter::Unit(UnitKind::System)));
     let running = machine.ways("the unit runs", |ways| ways.running_unit.is_some());
     if !is_installed {
         assert_eq!(running.units[0].obstacle, Some(Obstacle::NoPolkit));
     }
     machine.wait("the start is reported", is_online);
-    machine.jobs.send(Job::Stop).unwrap();
+    machine.worker.send(Job::Stop);
     machine.wait("the server is stopped", |report| {
         (*report == Report::Absent(Absence::Stopped(true))).then_some(())
     });
@@ -229,7 +209,7 @@ fn without_polkit_the_server_is_stopped_by_the_api() {
 fn a_refused_start_names_the_command() {
     let Some(machine) = Machine::start() else { return };
     fs::write(machine.path("refuse"), "").unwrap();
-    machine.jobs.send(Job::Start(Starter::Unit(UnitKind::System))).unwrap();
+    machine.worker.send(Job::Start(Starter::Unit(UnitKind::System)));
     let command = machine.wait("the refusal is reported", |report| match report {
         Report::Refused(command) => Some(command.clone()),
         _ => None,

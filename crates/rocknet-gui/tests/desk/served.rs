@@ -1,15 +1,15 @@
 //! A server with one website, and the window that shows it, for tests by keyboard.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
 use rocknet_control::Client;
 use rocknet_gui::theme::{LIGHT, Rgb};
-use rocknet_testing::{Need, skip};
 
 use crate::desk::{self, Keyboard, Running, free_port, wait};
 use crate::display;
+use crate::machine;
 
 /// A server with one website, and the window that shows it.
 pub struct Desk {
@@ -28,12 +28,7 @@ pub struct Desk {
 impl Desk {
     /// Starts everything. Returns `None`, and records a skip, if a program is missing.
     pub fn start() -> Option<Desk> {
-        let program = Path::new(env!("CARGO_BIN_EXE_rocknet-gui")).with_file_name("rocknet");
-        if !program.is_file() {
-            let reason = "the server is not built: cargo build -p rocknet";
-            skip(Need::Program("rocknet"), reason);
-            return None;
-        }
+        let program = machine::program()?;
         let display = display::Display::start(&["xdotool", "import"])?;
         let folder = tempfile::tempdir().unwrap();
         for name in ["one", "two", "three"] {
@@ -47,17 +42,7 @@ impl Desk {
              here\npriority = \"low\"\n"
         );
         fs::write(&config, &text).unwrap();
-        let server = Command::new(&program)
-            .arg("run")
-            .arg(&config)
-            .env("HOME", folder.path())
-            .env_remove("ROCKNET_SOCKET")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let server = Running(server);
+        let server = Running(machine::start_server(&program, &config));
         let socket = folder.path().join("state/admin/control.sock");
         wait("the server runs", || Client::connect(&socket).ok());
         let window = desk::window(&display.name, folder.path(), &config).spawn().unwrap();

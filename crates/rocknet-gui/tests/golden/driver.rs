@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rocknet_control::Client;
 use rocknet_control::api::Request;
@@ -12,28 +10,15 @@ use rocknet_control::config::{Candidate, Checked};
 use rocknet_gui::act::{Act, FieldId, PageName};
 use rocknet_gui::job::{Job, Report};
 use rocknet_gui::model::{Effect, Fetched, Model, Settings};
-use rocknet_gui::worker::{self, Options};
-use rocknet_testing::{Need, skip};
+use rocknet_gui::worker::Options;
 
 use crate::desk::{Running, TIMEOUT, free_port, wait};
-
-/// Returns the server; `None`, and records a skip, if it is not built.
-pub fn program() -> Option<PathBuf> {
-    let test = std::env::current_exe().unwrap();
-    let program = test.parent()?.parent()?.join("rocknet");
-    if program.is_file() {
-        return Some(program);
-    }
-    let reason = "the server is not built: cargo build -p rocknet";
-    skip(Need::Program("rocknet"), reason);
-    None
-}
+use crate::machine::{self, WorkerLink};
 
 /// The model with a server.
 pub struct Driver {
     model: Model,
-    jobs: Sender<Job>,
-    reports: Receiver<Report>,
+    worker: WorkerLink,
     client: Client,
     // The server ends before its folder.
     _server: Running,
@@ -89,17 +74,7 @@ redirects = {{ "/old" = "/new" }}
         fs::write(folder.path().join("rocknet.toml"), main).unwrap();
         fs::write(folder.path().join("sites/b.toml"), included).unwrap();
         let config = folder.path().join("rocknet.toml");
-        let server = Command::new(program)
-            .arg("run")
-            .arg(&config)
-            .env("HOME", folder.path())
-            .env_remove("ROCKNET_SOCKET")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let server = Running(server);
+        let server = Running(machine::start_server(program, &config));
         let socket = folder.path().join("state/admin/control.sock");
         let client = wait("the server runs", || Client::connect(&socket).ok());
         let options = Options {
@@ -108,12 +83,10 @@ redirects = {{ "/old" = "/new" }}
             program: Some(program.to_owned()),
             ..Options::default()
         };
-        let (sender, reports) = channel();
-        let jobs = worker::start(options, move |report| drop(sender.send(report)));
+        let worker = WorkerLink::start(options);
         let mut driver = Driver {
             model: Model::new(Settings::default()),
-            jobs,
-            reports,
+            worker,
             client,
             _server: server,
             folder,
@@ -130,13 +103,13 @@ redirects = {{ "/old" = "/new" }}
     fn send(&self, effects: Vec<Effect>) {
         for effect in effects {
             if let Effect::Job(job) = effect {
-                self.jobs.send(job).unwrap();
+                self.worker.send(job);
             }
         }
     }
 
     fn take_report(&mut self) -> Report {
-        let report = self.reports.recv_timeout(TIMEOUT).expect("a report");
+        let report = self.worker.reports.recv_timeout(TIMEOUT).expect("a report");
         let effects = self.model.report(report.clone());
         self.send(effects);
         report
@@ -178,7 +151,7 @@ redirects = {{ "/old" = "/new" }}
     /// Queries the websites, so that the list is that of the file.
     pub fn refresh(&mut self) {
         self.act(Act::Show(PageName::Websites));
-        self.jobs.send(Job::Connect).unwrap();
+        self.worker.send(Job::Connect);
         while !matches!(self.take_report(), Report::Polled(poll) if poll.sites.is_some()) {}
     }
 
