@@ -24,6 +24,8 @@ pub enum Trouble {
     NotOpened(String, String),
     /// The program that opens URLs, folders and files has failed for this one, with this exit code.
     OpenerFailed(String, i32),
+    /// The unit has not started, and another program holds this port of its configuration.
+    PortHeld(u16),
     /// There is no editor for texts.
     NoEditor,
     /// `$VISUAL` names no program.

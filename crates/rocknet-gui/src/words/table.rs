@@ -81,6 +81,8 @@ table! {
     program_ended = "The program has ended without a message.", "Das Programm hat sich ohne Meldung beendet.";
     not_opened = "{0} cannot be opened. Install the package xdg-utils. ({1})",
         "{0} lässt sich nicht öffnen. Installiere das Paket xdg-utils. ({1})";
+    port_held = "The service has not started. Another program uses its port {0}.",
+        "Der Dienst ist nicht gestartet. Ein anderes Programm verwendet seinen Port {0}.";
     opener_failed = "{0} was not opened. Install a program for it, such as a browser. (xdg-open: exit code {1})",
         "{0} wurde nicht geöffnet. Installiere ein Programm dafür, etwa einen Browser. (xdg-open: Exit-Code {1})";
     no_editor = "No text editor was found. Set VISUAL, such as VISUAL=code.",

@@ -3,6 +3,8 @@
 use rocknet_control::api::{Done, Request};
 
 use super::Worker;
+use super::connection::SYSTEM_CONFIG;
+use super::ports;
 use super::units::{FoundUnit, UnitFailure, UnitVerb};
 use crate::job::{Absence, Report, StartFailure, Trouble};
 use crate::ways::{NoRestart, Starter, UnitKind, Ways};
@@ -76,6 +78,9 @@ impl Worker {
                 // The next poll may find that the server is stopped, which is known already.
                 self.absence = self.places.connect().err();
                 let failure = match (failure, starter) {
+                    (UnitFailure::Failed(failure), Starter::Unit(kind)) if failure.lines.is_empty() => {
+                        UnitFailure::Failed(self.with_held_port(kind, failure))
+                    }
                     // The unit of the computer has a configuration that only root may change.
                     (UnitFailure::Failed(failure), Starter::Unit(UnitKind::User)) => {
                         UnitFailure::Failed(self.launcher.offer_port(&self.places, failure))
@@ -87,6 +92,24 @@ impl Worker {
                     UnitFailure::Failed(failure) => Report::StartFailed(failure),
                 });
             }
+        }
+    }
+
+    /// Explains the failure of a unit whose journal this account cannot read by a port of its configuration that another
+    /// program holds, if there is one.
+    fn with_held_port(&self, kind: UnitKind, failure: StartFailure) -> StartFailure {
+        let config = match kind {
+            UnitKind::System => Some(SYSTEM_CONFIG.into()),
+            UnitKind::User => self.places.config(),
+        };
+        let held = self.services.machine.local_servers();
+        let ports = config.map_or(Vec::new(), |config| ports::of_config(&config));
+        match ports.into_iter().find(|port| held.contains_key(port)) {
+            Some(port) => StartFailure {
+                reason: Trouble::PortHeld(port),
+                ..failure
+            },
+            None => failure,
         }
     }
 

@@ -130,6 +130,12 @@ fn a_port_that_stops_a_unit_of_the_account_is_moved_and_the_unit_started_again()
     assert_eq!(new, text.replace(&format!(":{port}"), &format!(":{free}")));
     let started = "--user start rocknet.service\n".repeat(2);
     assert_eq!(std::fs::read_to_string(&log).unwrap(), started);
+    // An account that cannot read the journal learns the port.
+    script(folder.path(), "journalctl", "");
+    std::fs::write(&config, &text).unwrap();
+    worker.start(Starter::Unit(UnitKind::User));
+    assert_eq!(failure().reason, crate::job::Trouble::PortHeld(port));
+    script(folder.path(), "journalctl", &error);
     // The configuration of the unit of the computer belongs to root.
     std::fs::write(&config, &text).unwrap();
     worker.start(Starter::Unit(UnitKind::System));
