@@ -137,6 +137,8 @@ impl Job {
         matches!(
             self,
             Job::Inspect(_)
+                | Job::ListFolder(_)
+                | Job::CreateFolder(_)
                 | Job::FindServers
                 | Job::Visit(_)
                 | Job::CreateStartPage(_)

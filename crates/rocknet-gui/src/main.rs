@@ -5,6 +5,7 @@
 mod view;
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -44,7 +45,7 @@ Options:
 ";
 
 fn main() -> ExitCode {
-    let mut options = match options(std::env::args().skip(1)) {
+    let mut options = match options(std::env::args_os().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => return ExitCode::SUCCESS,
         Err(message) => {
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         reports,
         began,
         is_active: true,
+        has_ended: false,
     };
     run(program, app);
     ExitCode::SUCCESS
@@ -98,16 +100,16 @@ fn run(mut program: Program, app: app::App) {
 }
 
 /// Parses the command line. Returns `None` after it has printed the help or the version.
-fn options(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+fn options(mut arguments: impl Iterator<Item = OsString>) -> Result<Option<Options>, String> {
     let mut options = Options::default();
     while let Some(argument) = arguments.next() {
         let mut path = || {
             arguments
                 .next()
                 .map(PathBuf::from)
-                .ok_or(format!("{argument} needs a path"))
+                .ok_or(format!("{} needs a path", argument.display()))
         };
-        match argument.as_str() {
+        match argument.to_str().unwrap_or_default() {
             "--socket" => options.socket = Some(path()?),
             "--config" => options.config = Some(std::path::absolute(path()?).map_err(|error| error.to_string())?),
             "--program" => options.program = Some(path()?),
@@ -119,7 +121,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options
                 println!("rocknet-gui {}", env!("CARGO_PKG_VERSION"));
                 return Ok(None);
             }
-            _ => return Err(format!("unknown option `{argument}`")),
+            _ => return Err(format!("unknown option `{}`", argument.display())),
         }
     }
     Ok(Some(options))
@@ -150,6 +152,8 @@ struct Program {
     began: Instant,
     /// True if a widget of this program has the keyboard focus.
     is_active: bool,
+    /// True if a report has ended the program while a menu was open, such as a save before the window is closed.
+    has_ended: bool,
 }
 
 impl Program {
@@ -202,7 +206,7 @@ impl Program {
                 return false;
             }
         }
-        if !self.take_reports() {
+        if self.has_ended || !self.take_reports() {
             return false;
         }
         if let Some(window) = &mut self.window {
@@ -215,8 +219,7 @@ impl Program {
     /// is drawn. Acts of the user wait until the menu is closed.
     fn step_beside_menu(&mut self) {
         self.model.tick(Duration::from_secs(self.began.elapsed().as_secs()));
-        // No report closes the window.
-        self.take_reports();
+        self.has_ended |= !self.take_reports();
         if let Some(window) = &mut self.window {
             window.show_beside_menu(&self.model);
         }
