@@ -95,8 +95,8 @@ impl Worker {
         }
     }
 
-    /// Explains the failure of a unit whose journal this account cannot read by a port of its configuration that another
-    /// program holds, if there is one.
+    /// Explains the failure of a unit whose journal this account cannot read by a port of its configuration that
+    /// another program holds, if there is one.
     fn with_held_port(&self, kind: UnitKind, failure: StartFailure) -> StartFailure {
         let config = match kind {
             UnitKind::System => Some(SYSTEM_CONFIG.into()),
