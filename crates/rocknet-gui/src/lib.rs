@@ -14,6 +14,7 @@ pub mod job;
 pub mod mailbox;
 pub mod model;
 pub mod pages;
+pub mod reading_place;
 pub mod screen;
 pub mod theme;
 pub mod toml_text;

@@ -281,8 +281,6 @@ impl Cell {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lines {
     pub lines: Vec<LogLine>,
-    /// Number of lines that were removed at the beginning since the first line was shown.
-    pub removed: u64,
     /// True if the newest line stays in view.
     pub follows: bool,
     /// Text in place of lines.
@@ -292,6 +290,8 @@ pub struct Lines {
 /// Line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogLine {
+    /// Number of the line in its log, by which the view stays at a line; 0 if the lines do not change.
+    pub number: u64,
     pub mark: Mark,
     pub text: String,
 }

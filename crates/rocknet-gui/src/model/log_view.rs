@@ -24,6 +24,8 @@ const LAST_LINES: usize = 5;
 /// Line with the request that it records.
 #[derive(Debug)]
 pub struct KeptLine {
+    /// Number of the line since the start of the program, from 1.
+    pub number: u64,
     pub event: LogEvent,
     /// The parsed request, if the line belongs to the access log in JSON.
     pub request: Option<RequestLine>,
@@ -43,8 +45,8 @@ impl KeptLine {
 #[derive(Debug)]
 pub struct LogView {
     lines: VecDeque<KeptLine>,
-    /// Number of lines that were removed because there were more than 2,000.
-    pub removed: u64,
+    /// Number of lines that were received, without repeated ones.
+    pub received: u64,
     pub choice: LogChoice,
     /// Name of the website whose lines are shown; `None`: all.
     pub site: Option<String>,
@@ -66,7 +68,7 @@ impl Default for LogView {
     fn default() -> LogView {
         LogView {
             lines: VecDeque::new(),
-            removed: 0,
+            received: 0,
             choice: LogChoice::default(),
             site: None,
             filter: String::new(),
@@ -165,11 +167,15 @@ impl LogView {
                 }
                 self.is_resuming = false;
             }
-            self.lines.push_back(KeptLine { event, request });
+            self.received += 1;
+            self.lines.push_back(KeptLine {
+                number: self.received,
+                event,
+                request,
+            });
         }
         while self.lines.len() > MAX_LINES {
             self.lines.pop_front();
-            self.removed += 1;
         }
     }
 
@@ -259,7 +265,11 @@ mod tests {
         for number in 0..MAX_LINES + 3 {
             view.push(vec![event(LogKind::Access, &format!("GET /{number}"))]);
         }
-        assert_eq!((view.chosen().count(), view.removed), (MAX_LINES, 3));
+        assert_eq!(view.chosen().count(), MAX_LINES);
+        assert_eq!(
+            (view.chosen().next().unwrap().number, view.received),
+            (4, MAX_LINES as u64 + 3)
+        );
         view.push(vec![event(LogKind::Error, "time WARN slow")]);
         view.choice = LogChoice::Errors;
         assert_eq!(

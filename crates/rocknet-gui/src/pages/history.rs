@@ -145,6 +145,7 @@ fn opened(words: &Words, change: &Change, undo: Button) -> Screen {
 /// Returns a line of a diff with its mark: good for an added line, bad for a removed one, busy for a place.
 fn diff_line(line: &str) -> LogLine {
     LogLine {
+        number: 0,
         mark: match line.as_bytes() {
             [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Mark::Off,
             [b'@', ..] => Mark::Busy,

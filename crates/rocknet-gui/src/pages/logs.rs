@@ -44,7 +44,7 @@ pub fn screen(model: &Model) -> Screen {
     let count = shown.len();
     let lines: Vec<LogLine> = shown
         .into_iter()
-        .flat_map(|(lost, kept)| gap(words, lost).into_iter().chain([line(kept)]))
+        .flat_map(|(lost, kept)| gap(words, lost, kept.number).into_iter().chain([line(kept)]))
         .collect();
     actions.push(Button::new(words.copy, Act::CopyLines).only_if(!lines.is_empty()));
     if let Some(refusal) = &log.refusal {
@@ -66,7 +66,6 @@ pub fn screen(model: &Model) -> Screen {
         }),
         body: Body::Lines(Lines {
             lines,
-            removed: log.removed,
             follows: log.follows,
             empty: match log.is_empty() {
                 true => words.no_lines,
@@ -107,9 +106,10 @@ fn choice_of_level(words: &Words, level: Level) -> Choice {
     }
 }
 
-/// Returns the line that stands for lines that were lost; `None` if none were.
-fn gap(words: &Words, lost: u64) -> Option<LogLine> {
+/// Returns the line that stands for lines that were lost before the line with this number; `None` if none were.
+fn gap(words: &Words, lost: u64, number: u64) -> Option<LogLine> {
     (lost > 0).then(|| LogLine {
+        number,
         mark: Mark::Busy,
         text: fill(words.lines_left_out, &[&lost.to_string()]),
     })
@@ -127,6 +127,7 @@ fn line(kept: &KeptLine) -> LogLine {
     };
     let shown = kept.request.as_ref().map(|request| request.shown.clone());
     LogLine {
+        number: kept.number,
         mark,
         text: shown.unwrap_or_else(|| with_short_time(&event.line)),
     }

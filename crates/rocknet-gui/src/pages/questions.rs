@@ -77,6 +77,7 @@ fn differences(model: &Model) -> Vec<LogLine> {
 /// Adds the lines of a difference. `label`: heading in place of the numbers of lines.
 fn add(words: &Words, lines: &mut Vec<LogLine>, label: Option<&str>, difference: &Difference) {
     let line = |mark, text: String| LogLine {
+        number: 0,
         mark,
         text: text.replace('\t', "    "),
     };

@@ -9,6 +9,7 @@ use fltk::enums::{Align, Event, Key};
 use fltk::prelude::*;
 use fltk::widget::Widget;
 use rocknet_gui::act::Act;
+use rocknet_gui::reading_place::ReadingPlace;
 use rocknet_gui::screen::{Lines, Mark};
 
 use super::paint::{self, Area};
@@ -63,12 +64,17 @@ impl LinesView {
         view
     }
 
-    /// Shows lines. While the user reads older lines, they stay in place though lines are removed at the beginning.
+    /// Shows lines. While the user reads older lines, they stay in place though lines are removed at the beginning, or a
+    /// filter chooses others.
     pub fn show(&mut self, lines: &Lines) {
         let mut state = self.state.borrow_mut();
-        let removed = lines.removed.saturating_sub(state.lines.removed);
+        let hidden = state.offset % LINE;
+        let first = usize::try_from(state.offset / LINE).unwrap_or_default();
+        let place = ReadingPlace::of(&state.lines.lines, first);
         state.lines.clone_from(lines);
-        state.offset -= i32::try_from(removed).unwrap_or(i32::MAX).saturating_mul(LINE);
+        if let Some(first) = place.and_then(|place| place.index_in(&lines.lines)) {
+            state.offset = i32::try_from(first).unwrap_or_default().saturating_mul(LINE) + hidden;
+        }
         settle(&mut state, self.widget.h());
         self.widget.redraw();
     }
