@@ -127,6 +127,9 @@ pub enum Body {
     Stream(Box<dyn Stream>),
     /// No body: the handler takes over the connection (HTTP/1.1) or the stream (HTTP/2, HTTP/3).
     Tunnel(Upgrade),
+    /// No response at all: the connection is closed (HTTP/1.1), or the stream is reset (HTTP/2, HTTP/3). The status is
+    /// for the access log and the metrics.
+    Abort,
 }
 
 /// The tunnel that follows a response which switches protocols.
@@ -174,7 +177,7 @@ impl Body {
             Body::File(part) => Some(part.length),
             Body::Parts(parts) => Some(parts.iter().map(Part::length).sum()),
             Body::Stream(stream) => stream.length(),
-            Body::Tunnel(_) => None,
+            Body::Tunnel(_) | Body::Abort => None,
         }
     }
 

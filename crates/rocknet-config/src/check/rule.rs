@@ -252,13 +252,12 @@ fn respond(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<RuleActi
             check.error(Code::BadValue, node.span, "`body` is longer than 64 KiB", help);
             return None;
         }
-        if matches!(status, 204 | 205) {
-            check.error(
-                Code::BadValue,
-                node.span,
-                format!("a {status} response has no body"),
-                "remove `body`",
-            );
+        if matches!(status, 204 | 205 | 444) {
+            let message = match status {
+                444 => "with 444 there is no response, and so no body".to_owned(),
+                _ => format!("a {status} response has no body"),
+            };
+            check.error(Code::BadValue, node.span, message, "remove `body`");
             return None;
         }
     }

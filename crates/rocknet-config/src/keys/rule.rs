@@ -106,7 +106,8 @@ pub(super) const KEYS: &[Key] = &[
         "respond",
         Kind::Integer { min: 200, max: 599 },
         "Status of a response from the rule itself. Without `body`, an error status has its page of `errors`, or the \
-         built-in error page.",
+         built-in error page. With 444 the client gets no response: the connection is closed, or the stream of HTTP/2 \
+         or HTTP/3 is reset. The access log has the status.",
     )
     .example("respond = 410")
     .foreign_names(&["return", "deny"]),

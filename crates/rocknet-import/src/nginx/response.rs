@@ -54,7 +54,7 @@ pub(super) fn translate(
                     .differs(directive, "RockNet adds the query of the request to the target");
             }
         }
-        Some(ReturnAction::Respond { status: 403 | 444, .. }) => scope.settings.close(line),
+        Some(ReturnAction::Respond { status: 403, .. }) => scope.settings.close(line),
         Some(ReturnAction::Respond { status, .. }) if has_inner && status >= 400 => {
             scope.settings.close(line);
             scope.notes.differs(

@@ -156,13 +156,6 @@ fn return_from_server(directive: &Directive, host: &mut HostDraft) {
             }
             host.site.redirect("/*", &target, status, directive.line);
         }
-        Some(ReturnAction::Respond { status: 444, .. }) => {
-            host.site.settings.close(directive.line);
-            host.site.differs(
-                directive,
-                "clients get 403; RockNet does not close connections without a response",
-            );
-        }
         Some(ReturnAction::Respond { status, body }) if !(300..400).contains(&status) => {
             let mut keys = vec![("respond", Value::Number(status))];
             keys.extend(body.map(|body| ("body", Value::Text(body))));
@@ -196,7 +189,7 @@ fn if_action<'a>(directive: &'a Directive, action: IfAction<'a>, host: &mut Host
             ];
             host.site.rule(directive, keys);
         }
-        IfAction::Respond { condition, status } if !(300..400).contains(&status) && status != 444 => {
+        IfAction::Respond { condition, status } if !(300..400).contains(&status) => {
             host.site
                 .rule(directive, vec![condition, ("respond", Value::Number(status))]);
         }
@@ -205,7 +198,7 @@ fn if_action<'a>(directive: &'a Directive, action: IfAction<'a>, host: &mut Host
                 .rule(directive, vec![condition, ("respond", Value::Number(403))]);
             scope.notes.differs(
                 directive,
-                "clients get 403; RockNet does not close connections without a response",
+                "clients get 403; write a rule, [[site.\"…\".rule]], with `redirect`",
             );
         }
         IfAction::Front(rewrite) => {

@@ -204,7 +204,7 @@ fn qualifies(response: &Response) -> bool {
         Body::File(part) => {
             part.offset == 0 && part.length == part.file.length && !fields::varies_by_coding(&response.fields)
         }
-        Body::Empty | Body::Parts(_) | Body::Tunnel(_) => false,
+        Body::Empty | Body::Parts(_) | Body::Tunnel(_) | Body::Abort => false,
     };
     has_body
         && response.body.length().is_none_or(|length| length >= COMPRESS_FROM)

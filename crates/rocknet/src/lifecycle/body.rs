@@ -45,8 +45,8 @@ impl BodySource {
     /// Creates the source of a response body.
     pub fn new(body: Body, delivery: Delivery) -> BodySource {
         let (ready, source) = match body {
-            // A tunnel carries no response body.
-            Body::Empty | Body::Tunnel(_) => (Piece::None, None),
+            // A tunnel carries no response body, and an aborted exchange has no response.
+            Body::Empty | Body::Tunnel(_) | Body::Abort => (Piece::None, None),
             Body::Bytes(bytes) => (Piece::Owned(bytes), None),
             Body::File(part) => (Piece::None, Some(Source::File(FileSource::new(part, delivery)))),
             Body::Parts(parts) => (Piece::None, Some(Source::Parts(parts.into(), None, delivery))),

@@ -154,6 +154,11 @@ fn respond<R: Responder>(
             Ok(None) => Ok(HeadResult::Gone),
             Err(error) => Err(error),
         },
+        Body::Abort => {
+            responder.cancel_pushes();
+            responder.abort();
+            return Next::Complete(status, 0);
+        }
         body => responder.respond(status, &fields, body, close),
     };
     match begun {

@@ -18,7 +18,7 @@ pub fn is_wanted(route: &Route, response: &Response) -> bool {
         return false;
     }
     match (response.error_page, &response.body) {
-        (ErrorPage::Never, _) | (_, Body::Tunnel(_)) => false,
+        (ErrorPage::Never, _) | (_, Body::Tunnel(_) | Body::Abort) => false,
         (ErrorPage::Always, _) => true,
         (ErrorPage::IfEmpty, body) => matches!(body, Body::Empty),
     }

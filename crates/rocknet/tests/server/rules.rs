@@ -151,3 +151,37 @@ over_http3! {
     an_application_gets_the_rewritten_and_the_requested_path,
     an_upstream_gets_the_rewritten_path,
 }
+
+#[test]
+fn a_rule_with_444_gives_no_response() {
+    let folder = folder();
+    let log = folder.path("access.log");
+    let keys = format!(
+        "rule = [{{ path = \"/scan/*\", respond = 444 }}]\nerrors = {{ 444 = \"/gone.html\" }}\nlog = {{ access = {log:?} }}\n"
+    );
+    let server = Running::start(
+        folder,
+        &format!("[server]\nh2c = true\n[site.\":0\"]\nroot = \"www\"\n{keys}"),
+    );
+    let mut client = server.connect();
+    // The response to an earlier request is sent, and nothing after it.
+    client.send(request("GET /new/a.txt", &[]) + &request("GET /scan/x", &[]) + &request("GET /new/a.txt", &[]));
+    client.response().expect("the first", 200, &[]);
+    client.assert_closed("a rule with 444");
+    let mut client = server.connect();
+    client.send(request("POST /scan/x", &["Content-Length: 4"]) + "body");
+    client.assert_closed("a request with a body");
+
+    let mut client = Http2::to(server.address());
+    let get = client.request("GET", "/scan/x");
+    let error = client.send(get, b"").err().expect("no response");
+    assert!(error.is_reset(), "{error}");
+    // Other requests of the connection go on.
+    assert_eq!(client.get("/new/a.txt").status.as_u16(), 200);
+    drop(client);
+    let (server, _folder) = server.take();
+    server.stop();
+    let log = std::fs::read_to_string(log).expect("an access log");
+    let closed = log.lines().filter(|line| line.contains("\" 444 - "));
+    assert_eq!(closed.count(), 3, "{log}");
+}
