@@ -98,6 +98,7 @@ impl Snapshot {
                 listener.sites.insert(number);
                 // The configuration check ensures that either all sites of a socket use TLS, or none of them.
                 listener.secure |= site.secure.contains(listen);
+                listener.h2c |= site.h2c.contains(listen);
                 if site.serves_http3(listen) {
                     listener.http3_sites.insert(number);
                 }
@@ -237,6 +238,8 @@ pub struct ListenerSites {
     pub by_ip: BTreeMap<IpAddr, HostTable<u32>>,
     /// True if connections use TLS.
     pub secure: bool,
+    /// True if clients may use HTTP/2 without TLS, with prior knowledge.
+    pub h2c: bool,
     /// Indexes of the sites that are served by HTTP/3 at the socket's UDP port.
     pub http3_sites: BTreeSet<u32>,
     /// Indexes of all sites of the socket.

@@ -19,6 +19,8 @@ pub(super) struct SiteListener {
     pub span: Span,
     /// True if the listener uses TLS.
     pub secure: bool,
+    /// True if the listener accepts HTTP/2 without TLS.
+    pub h2c: bool,
 }
 
 /// Scheme before the address of a listener.
@@ -28,6 +30,8 @@ enum ListenScheme {
     Unspecified,
     Http,
     Https,
+    /// Without TLS, for HTTP/1 and for HTTP/2 with prior knowledge.
+    H2c,
 }
 
 /// Returns the listeners of a site, and true if the site has the key `listen`. `header`: span of the site's name.
@@ -50,6 +54,7 @@ pub(super) fn build(
             listen: Listen::Tcp { address, port },
             span: header,
             secure,
+            h2c: false,
         };
         if let SiteName::Port(address, port) = name {
             return (vec![listener(*address, *port, tls)], false);
@@ -106,6 +111,7 @@ pub(super) fn build(
             listen,
             span: item.span,
             secure: tls && (scheme == ListenScheme::Https || scheme == ListenScheme::Unspecified && !clear),
+            h2c: scheme == ListenScheme::H2c,
         });
     }
     (listeners, true)
@@ -132,9 +138,10 @@ fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Opti
         None => (text, ListenScheme::Unspecified),
         Some(("http", bind_address)) => (bind_address.trim_end_matches('/'), ListenScheme::Http),
         Some(("https", bind_address)) => (bind_address.trim_end_matches('/'), ListenScheme::Https),
+        Some(("h2c", bind_address)) => (bind_address.trim_end_matches('/'), ListenScheme::H2c),
         Some((other, _)) => {
             let message = format!("`listen` does not take the scheme {}://", short(other));
-            let help = "write \"http://…\" or \"https://…\", or remove the scheme";
+            let help = "write \"http://…\", \"https://…\" or \"h2c://…\", or remove the scheme";
             check.bad_text(written, span, message, help);
             return None;
         }

@@ -182,18 +182,19 @@ fn site(
             help,
         );
     }
-    let secure: Vec<Listen> = listen
-        .iter()
-        .filter(|listener| listener.secure)
-        .map(|listener| listener.listen.clone())
-        .collect();
+    let listeners = |is_chosen: fn(&SiteListener) -> bool| -> Vec<Listen> {
+        let chosen = listen.iter().filter(|listener| is_chosen(listener));
+        chosen.map(|listener| listener.listen.clone()).collect()
+    };
+    let secure = listeners(|listener| listener.secure);
     let http3_node = table.node("http3");
     let http3 = http3::of_site(check, http3_node, context.http3, tls_is_known.then_some(&secure));
     let site = Site {
         name: name.to_owned(),
         names: names.iter().map(|(name, _)| name.clone()).collect(),
-        listen: listen.iter().map(|listener| listener.listen.clone()).collect(),
+        listen: listeners(|_| true),
         secure,
+        h2c: listeners(|listener| listener.h2c),
         tls,
         http3,
         listen_given,

@@ -47,8 +47,10 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Text("\"IP:port\", \"[IPv6]:port\" or \"unix:/path\""),
         ])),
         "Listeners of the site: ports (on every address of the machine), `\"IP:port\"`, `\"[IPv6]:port\"` or \
-         `\"unix:/path\"`, each with an optional `http://` or `https://`. Without that scheme, port 80 and Unix \
-         sockets are without TLS, and any other port uses TLS if the site does. In a site that is named by an \
+         `\"unix:/path\"`, each with an optional scheme. `http://` is without TLS, and `https://` with it. `h2c://` is \
+         without TLS and also accepts HTTP/2, as gRPC clients behind a proxy need it (`h2c` of `[server]` does so \
+         everywhere). Without a scheme, port 80 and Unix sockets are without TLS, and any other port uses TLS if the \
+         site does. In a site that is named by an \
          address, a bare port means that port of the address. For port 0 the kernel chooses a port, which is printed \
          at start. Without the key: the port of the site's name, else 80 and, with TLS, 443 (8080 and 8443 in `dev` \
          mode).",

@@ -89,6 +89,7 @@ impl Config {
             names: Vec::new(),
             listen,
             secure: Vec::new(),
+            h2c: Vec::new(),
             tls: None,
             http3: Http3::default(),
             listen_given: true,

@@ -22,6 +22,8 @@ pub struct Site {
     pub listen: Vec<Listen>,
     /// Listeners of `listen` that use TLS.
     pub secure: Vec<Listen>,
+    /// Listeners of `listen` that accept HTTP/2 without TLS, from clients with prior knowledge.
+    pub h2c: Vec<Listen>,
     /// True if the configuration has `listen`, false if the listeners are the default.
     pub listen_given: bool,
     /// TLS settings; `None`: without TLS.

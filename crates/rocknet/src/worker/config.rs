@@ -73,7 +73,7 @@ impl WorkerConfig {
             is_secure: listener.is_some_and(|listener| listener.secure),
             needs_preflight: listener.is_some_and(|listener| needs_preflight(snapshot, listener)),
             head_limits: head_limits(limits),
-            h2c: snapshot.config.server.h2c,
+            h2c: snapshot.config.server.h2c || listener.is_some_and(|listener| listener.h2c),
             h2c_upgrade: snapshot.config.server.h2c_upgrade,
             ticks: Ticks {
                 header: wheel.ticks(limits.header_timeout),

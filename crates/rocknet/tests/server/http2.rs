@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 
+use super::support::client::Client;
 use super::support::handlers::{Deferred, Echo, Panics};
 use super::support::http2::Http2;
 use super::support::running::{mount, site};
@@ -345,4 +346,31 @@ fn garbage_after_the_preface_gets_a_goaway_and_a_close() {
             "a GOAWAY in {output:?}"
         );
     }
+}
+
+#[test]
+fn a_listener_accepts_http_2_by_its_scheme() {
+    let folder = Folder::with(&[("www/a.txt", "a")]);
+    let site = |name: &str, listen: &str| format!("[site.\"{name}\"]\nlisten = \"{listen}\"\nroot = \"www\"\n");
+    let text = site("a.test", "h2c://127.0.0.1:0") + &site("b.test", "http://127.0.0.2:0");
+    let server = Running::start(folder, &text);
+    let address = |ip: [u8; 4]| {
+        let mut all = server.addresses().into_iter();
+        all.find(|address| address.ip() == std::net::IpAddr::from(ip))
+            .expect("an address")
+    };
+    let (with, without) = (address([127, 0, 0, 1]), address([127, 0, 0, 2]));
+    let mut client = Http2::to(with);
+    let get = http::Request::builder().uri("http://a.test/a.txt");
+    let found = client.send(get, b"").expect("a response");
+    assert_eq!((found.status, &found.content[..]), (StatusCode::OK, &b"a"[..]));
+    // HTTP/1 is accepted at the same listener.
+    let request = "GET /a.txt HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let mut client = Client::to(with);
+    client.send(request);
+    client.response().expect("HTTP/1", 200, &[]);
+    // The other listener closes the connection of a client that begins with HTTP/2.
+    let mut client = Client::to(without);
+    client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    client.assert_closed("HTTP/2 at a listener without it");
 }
