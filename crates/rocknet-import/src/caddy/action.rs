@@ -222,13 +222,8 @@ fn respond(
 ) {
     let is_status = |word: &str| word.len() == 3 && word.parse::<u64>().is_ok();
     let (body, status) = match (directive.name.as_str(), words) {
-        ("abort", []) => {
-            site.differs(
-                directive,
-                "clients get 403; RockNet does not close connections without a response",
-            );
-            (None, 403)
-        }
+        // The status of a response that is not sent.
+        ("abort", []) => (None, 444),
         ("error", [status]) if is_status(status) => (None, status.parse().unwrap_or(500)),
         ("error", [_, status]) if is_status(status) => (None, status.parse().unwrap_or(500)),
         ("respond", []) => (
