@@ -52,6 +52,7 @@ struct Rule {
     hosts: Box<[HostPattern]>,
     methods: Box<[Box<[u8]>]>,
     headers: Box<[(Box<[u8]>, Wildcard)]>,
+    cookies: Box<[(Box<[u8]>, Wildcard)]>,
     query: Box<[(Box<[u8]>, Wildcard)]>,
     /// True if the request must use TLS, false if it must not; `None` if both are accepted.
     secure: Option<bool>,
@@ -183,6 +184,7 @@ impl Rule {
             hosts,
             methods,
             headers,
+            cookies,
             query,
             secure,
         } = &rule.when;
@@ -198,6 +200,7 @@ impl Rule {
             hosts: hosts.as_slice().into(),
             methods: methods.iter().map(|method| method.as_bytes().into()).collect(),
             headers: patterns(headers, true),
+            cookies: patterns(cookies, false),
             query: patterns(query, false),
             secure: *secure,
             action: match &rule.action {
@@ -233,6 +236,10 @@ impl Rule {
             && (self.hosts.is_empty() || has_host(&self.hosts, request.authority))
             && self.secure.is_none_or(|secure| secure == is_secure)
             && self.headers.iter().all(|(name, value)| has_field(request, name, value))
+            && self
+                .cookies
+                .iter()
+                .all(|(name, value)| has_cookie(request, name, value))
             && self.query.iter().all(|(name, value)| has_parameter(query, name, value));
         is_match.then_some(star)
     }
@@ -284,6 +291,18 @@ fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
 /// such field.
 fn has_field(request: &Request<'_>, name: &[u8], value: &Wildcard) -> bool {
     let mut values = request.fields.by_name(name);
+    match value.is_empty() {
+        true => values.next().is_none(),
+        false => values.any(|sent| value.matches(sent)),
+    }
+}
+
+/// Returns true if a cookie with this name (RFC 6265 §5.4) has a value that matches. An empty pattern requires that the
+/// request has no such cookie. Clients of HTTP/2 and HTTP/3 may split the cookies into several fields.
+fn has_cookie(request: &Request<'_>, name: &[u8], value: &Wildcard) -> bool {
+    let fields = request.fields.by_name(b"cookie");
+    let cookies = fields.flat_map(|field| field.split(|&byte| byte == b';'));
+    let mut values = cookies.filter_map(|cookie| cookie.trim_ascii().strip_prefix(name)?.strip_prefix(b"="));
     match value.is_empty() {
         true => values.next().is_none(),
         false => values.any(|sent| value.matches(sent)),

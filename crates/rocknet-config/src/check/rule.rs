@@ -85,6 +85,7 @@ fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
 fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     let mut when = Conditions {
         headers: patterns(check, table, "header"),
+        cookies: patterns(check, table, "cookie"),
         query: patterns(check, table, "query"),
         secure: typed::choice(Some(table), "scheme").map(|scheme: RequestScheme| scheme == RequestScheme::Https),
         ..Conditions::default()
@@ -141,8 +142,8 @@ fn method(text: &str) -> Result<String, host::ValueError> {
     Ok(text.to_owned())
 }
 
-/// Reads the table of a key. Returns pairs of the name of a header field or query parameter and the pattern of its
-/// value. Invalid names of fields are reported and left out.
+/// Reads the table of a key. Returns pairs of the name of a header field, cookie or query parameter and the pattern of
+/// its value. Invalid names of fields and cookies are reported and left out.
 fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, String)> {
     let Some((node, written)) = table.node(key).and_then(|node| Some((node, node.as_table()?))) else {
         return Vec::new();
@@ -151,14 +152,17 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
     let mut all = Vec::new();
     for (name, entry) in written.in_order() {
         let Some(pattern) = entry.node.as_text() else { continue };
-        if key == "header" && (name.is_empty() || !name.bytes().all(field::is_token_byte)) {
-            let help = "use letters, digits and `-`: \"User-Agent\"";
-            check.error(
-                Code::BadValue,
-                entry.key,
-                format!("\"{}\" is not a header field name", short(name)),
-                help,
-            );
+        let kind = match key {
+            "header" => Some(("a header field name", "use letters, digits and `-`: \"User-Agent\"")),
+            // The names of cookies are tokens as well (RFC 6265 §4.1.1).
+            "cookie" => Some(("a cookie name", "use letters, digits, `-` and `_`: \"session_id\"")),
+            _ => None,
+        };
+        if let Some((what, help)) = kind
+            && (name.is_empty() || !name.bytes().all(field::is_token_byte))
+        {
+            let message = format!("\"{}\" is not {what}", short(name));
+            check.error(Code::BadValue, entry.key, message, help);
             continue;
         }
         all.push((name.to_owned(), pattern.to_owned()));

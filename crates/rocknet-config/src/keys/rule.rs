@@ -26,7 +26,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Site],
         Kind::List(&Kind::Table(Section::Rule)),
         "Rules that are applied to requests before routes and redirects, in the order of the configuration. Each has \
-         conditions (`path`, `host`, `method`, `header`, `query`, `scheme`), which must all hold, and one action: \
+         conditions (`path`, `host`, `method`, `header`, `cookie`, `query`, `scheme`), which must all hold, and one action: \
          `rewrite`, `redirect` or `respond`. After a rewrite, the following rules are matched against the new path; \
          no rule is applied twice to a request. If a rule with `last = true` matches, the following rules are \
          skipped. Such a rule needs no action.",
@@ -75,6 +75,17 @@ pub(super) const KEYS: &[Key] = &[
     )
     .example("header = { \"User-Agent\" = \"*bot*\", Authorization = \"\" }")
     .foreign_names(&["headers"]),
+    key(
+        "cookie",
+        Kind::Map {
+            name: "cookie",
+            value: &Kind::Text("pattern of the value"),
+        },
+        "Cookies of the request, each with a pattern that its value must match, as it was sent. `*` stands for any \
+         characters. `\"*\"`: the cookie is present; `\"\"`: it is absent.",
+    )
+    .example("cookie = { beta = \"on\", \"wordpress_logged_in\" = \"\" }")
+    .foreign_names(&["cookies"]),
     key(
         "query",
         Kind::Map {

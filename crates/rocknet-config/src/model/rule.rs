@@ -28,6 +28,9 @@ pub struct Conditions {
     /// Names of header fields, each with a pattern of the value. `*` stands for any characters, and case is ignored. An
     /// empty pattern means that the field must be absent.
     pub headers: Vec<(String, String)>,
+    /// Names of cookies, each with a pattern of the value. `*` stands for any characters, and case matters. An empty
+    /// pattern means that the cookie must be absent.
+    pub cookies: Vec<(String, String)>,
     /// Names of query parameters, each with a pattern of the value. `*` stands for any characters, and case matters. An
     /// empty pattern means that the parameter must be absent.
     pub query: Vec<(String, String)>,

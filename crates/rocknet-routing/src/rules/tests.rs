@@ -86,6 +86,44 @@ fn paths_are_rewritten() {
 }
 
 #[test]
+fn cookies_are_compared_by_name_and_value() {
+    let fields = [
+        (KnownField::Cookie, &b"beta=on; theme=dark;flag=;  last = x"[..]),
+        (KnownField::Cookie, &b"session_id=abc=d"[..]),
+    ];
+    let request = OwnedRequest::synthetic_get(Version::Http2, b"a.test", b"/x", &fields);
+    for (name, value, holds) in [
+        ("beta", "on", true),
+        ("beta", "of*", false),
+        ("bet", "*", false),
+        ("Beta", "on", false),
+        ("theme", "d*k", true),
+        ("flag", "*", true),
+        ("none", "*", false),
+        ("none", "", true),
+        ("beta", "", false),
+        // The second field, and a value with an equals sign.
+        ("session_id", "abc=d", true),
+        // A space before the equals sign belongs to the name.
+        ("last", "*", false),
+    ] {
+        let when = Conditions {
+            cookies: vec![(name.into(), value.into())],
+            ..Conditions::default()
+        };
+        let action = RuleAction::Respond {
+            status: 410,
+            body: None,
+        };
+        let rules = Rules::new(&[rule(when, action, false)])
+            .expect("valid rules")
+            .expect("a rule");
+        let is_untouched = rules.apply(&request.view(), false) == RuleOutcome::Untouched;
+        assert_eq!(is_untouched, !holds, "{name}: {value}");
+    }
+}
+
+#[test]
 fn all_conditions_have_to_hold() {
     let hosts = |host: HostPattern| Conditions {
         hosts: vec![host],
