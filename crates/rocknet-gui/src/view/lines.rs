@@ -64,8 +64,8 @@ impl LinesView {
         view
     }
 
-    /// Shows lines. While the user reads older lines, they stay in place though lines are removed at the beginning, or a
-    /// filter chooses others.
+    /// Shows lines. While the user reads older lines, they stay in place though lines are removed at the beginning, or
+    /// a filter chooses others.
     pub fn show(&mut self, lines: &Lines) {
         let mut state = self.state.borrow_mut();
         let hidden = state.offset % LINE;
