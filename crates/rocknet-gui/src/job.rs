@@ -198,6 +198,8 @@ pub struct Inspection {
 /// Result of a visit to a website.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
+    /// Name of the website.
+    pub site: String,
     pub url: String,
     /// Status of the response, or the error.
     pub reply: Result<u16, Trouble>,
@@ -257,8 +259,8 @@ pub enum Report {
     Polled(Box<Poll>),
     /// A new process of this version has taken over; or the reason why the old one goes on.
     Upgraded(Result<String, Trouble>),
-    /// The website was not added, because another program holds the first port. The second one is free.
-    PortTaken(u16, u16),
+    /// The website with this name was not added, because another program holds the first port. The second one is free.
+    PortTaken(String, u16, u16),
     Edited(Purpose, Result<Saved, ApiError>),
     Checked(u64, Result<Checked, ApiError>),
     /// The form of the website with this name.

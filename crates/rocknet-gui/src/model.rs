@@ -288,8 +288,10 @@ impl Model {
         let words = self.words();
         let http3 = self.status.as_ref().map_or(&[][..], |status| &status.http3_ports);
         let (services, certificates) = (&self.services, &self.certificates);
-        self.websites
-            .collect_facts(|site| WebsiteFacts::new(words, site, http3, services, certificates));
+        self.websites.collect_facts(|site, is_not_loaded| match is_not_loaded {
+            true => WebsiteFacts::of_file(words, site),
+            false => WebsiteFacts::new(words, site, http3, services, certificates),
+        });
     }
 
     fn tell(&mut self, text: String, can_undo: bool) {

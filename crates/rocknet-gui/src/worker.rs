@@ -323,12 +323,12 @@ impl Worker {
             // The list shows the change before the notice about it.
             self.poll(true);
         }
-        if let (Purpose::Add(_), Err(error)) = (&purpose, &result)
+        if let (Purpose::Add(name), Err(error)) = (&purpose, &result)
             && !self.places.is_elsewhere()
             && let Some(port) = ports::taken(&error.error)
             && let Some(free) = ports::next_free(port, &[])
         {
-            (self.report)(Report::PortTaken(port, free));
+            (self.report)(Report::PortTaken(name.clone(), port, free));
         }
         (self.report)(Report::Edited(purpose, result));
     }

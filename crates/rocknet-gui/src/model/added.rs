@@ -66,7 +66,11 @@ impl Model {
     /// Takes the result of the visit. If the website replies as it should, it is opened in the browser, once.
     pub(super) fn visited(&mut self, visit: Visit) -> Vec<Effect> {
         // The user may have begun to add another website.
-        let Some(draft) = self.draft.as_mut().filter(|draft| draft.is_saved()) else {
+        let Some(draft) = self
+            .draft
+            .as_mut()
+            .filter(|draft| draft.is_saved() && draft.name == visit.site)
+        else {
             return Vec::new();
         };
         let is_good = visit.reply.as_ref().is_ok_and(|status| *status < 400) && !draft.lacks_start_page();

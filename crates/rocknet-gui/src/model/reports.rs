@@ -83,8 +83,8 @@ impl Model {
                 });
                 return effects;
             }
-            Report::PortTaken(port, free) => {
-                if let Some(draft) = self.draft.as_mut().filter(|draft| draft.stage == DraftStage::Saving) {
+            Report::PortTaken(name, port, free) => {
+                if let Some(draft) = self.draft.as_mut().filter(|draft| draft.is_saving(&name)) {
                     draft.free_port = Some((port, free));
                 }
             }

@@ -184,6 +184,7 @@ fn a_website_is_added_in_three_fields() {
     let asked = jobs(model.report(Report::Edited(Purpose::Add("my.test".to_owned()), Ok(saved(true)))));
     assert_eq!(asked[0], Job::Visit("my.test".to_owned()));
     let visit = Visit {
+        site: "my.test".to_owned(),
         url: "http://my.test/".to_owned(),
         reply: Ok(200),
         name_resolves: true,

@@ -40,6 +40,14 @@ pub struct WebsiteFacts {
 }
 
 impl WebsiteFacts {
+    /// Returns the facts of a website that the server has not loaded yet.
+    pub fn of_file(words: &Words, site: &SiteSummary) -> WebsiteFacts {
+        WebsiteFacts {
+            search: format!("{}\n{}", site.name, words.not_loaded).to_lowercase(),
+            ..WebsiteFacts::default()
+        }
+    }
+
     /// Collects the facts. `http3`: ports that serve HTTP/3.
     pub fn new(
         words: &Words,
@@ -246,5 +254,7 @@ mod tests {
             assert!(facts.search.contains(text), "{text}");
         }
         assert!(!facts.search.contains("testsrv"));
+        let not_loaded = WebsiteFacts::of_file(words, &site(&[]));
+        assert!(not_loaded.search.contains("noch nicht geladen") && !not_loaded.search.contains("aktiv"));
     }
 }

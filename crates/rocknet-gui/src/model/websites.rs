@@ -133,10 +133,11 @@ impl Websites {
         }
     }
 
-    /// Collects the facts of each website, because a list that they are read from has changed.
-    pub fn collect_facts(&mut self, facts: impl Fn(&SiteSummary) -> WebsiteFacts) {
+    /// Collects the facts of each website, because a list that they are read from has changed. `facts` gets true for a
+    /// website that is not loaded yet.
+    pub fn collect_facts(&mut self, facts: impl Fn(&SiteSummary, bool) -> WebsiteFacts) {
         for website in &mut self.all {
-            website.facts = facts(&website.summary);
+            website.facts = facts(&website.summary, website.is_not_loaded);
         }
     }
 
@@ -294,7 +295,7 @@ mod tests {
         let mut broken = site("b.test", "/srv/b");
         broken.fault = Some("x".to_owned());
         websites.replace(vec![off, broken, site("a.test", "/srv/a")]);
-        websites.collect_facts(|site| WebsiteFacts {
+        websites.collect_facts(|site, _| WebsiteFacts {
             php: site
                 .name
                 .replace("a.test", "8.2")

@@ -13,6 +13,7 @@ use crate::job::{Trouble, Visit};
 /// server does the request, because this program has no TLS, and most websites are served over HTTPS.
 pub fn visit(server: Option<&ServerAddress>, name: &str, url: Option<String>) -> Visit {
     Visit {
+        site: name.to_owned(),
         url: url.unwrap_or_default(),
         reply: reply(server, name),
         name_resolves: resolves(name),

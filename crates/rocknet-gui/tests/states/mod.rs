@@ -177,6 +177,7 @@ pub fn added() -> Model {
     };
     model.report(Report::Edited(Purpose::Add("new.test".to_owned()), Ok(saved)));
     model.report(Report::Visited(Visit {
+        site: "new.test".to_owned(),
         url: "https://new.test:8443/".to_owned(),
         reply: Err("connection refused (os error 111)".to_owned().into()),
         name_resolves: false,

@@ -91,6 +91,7 @@ fn a_website_without_a_url_is_not_opened() {
     model.act(Act::Submit);
     model.report(Report::Edited(Purpose::Add("*.a.test".to_owned()), Ok(saved(true))));
     let visit = Visit {
+        site: "*.a.test".to_owned(),
         url: String::new(),
         reply: Ok(200),
         name_resolves: true,
@@ -142,7 +143,7 @@ fn a_website_whose_port_is_taken_is_added_at_a_free_one() {
     model.act(Act::SetField(FieldId::Kind, "proxy".to_owned()));
     model.act(Act::SetField(FieldId::Address, "http://127.0.0.1:3000".to_owned()));
     let refuse = |model: &mut Model, name: &str, taken: u16, free: u16| {
-        model.report(Report::PortTaken(taken, free));
+        model.report(Report::PortTaken(name.to_owned(), taken, free));
         let error = ApiError::new(422, format!("port {taken} is in use by nginx (pid 7)"));
         model.report(Report::Edited(Purpose::Add(name.to_owned()), Err(error)));
         let crate::screen::Body::Form(form) = crate::pages::screen(model).body else {

@@ -68,6 +68,7 @@ fn a_visit_of_the_last_website_does_not_open_the_next_one() {
     model.report(Report::Edited(Purpose::Add(first), Ok(saved(true))));
     model.act(Act::AddSite);
     let visit = Visit {
+        site: "shop.localhost".to_owned(),
         url: "http://shop.localhost/".to_owned(),
         reply: Ok(200),
         name_resolves: true,

@@ -204,6 +204,7 @@ fn visited(name: &str, kind: &str, name_resolves: bool) -> (Model, Vec<Effect>) 
     };
     let effects = model.report(Report::Edited(Purpose::Add(name.to_owned()), Ok(saved)));
     model.report(Report::Visited(crate::job::Visit {
+        site: name.to_owned(),
         url: String::new(),
         reply: Ok(200),
         name_resolves,
