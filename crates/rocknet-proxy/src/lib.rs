@@ -20,6 +20,7 @@
 //! its name and runs health_check.rs. Copies of requests go to another upstream (mirror.rs). Further, tls_config.rs
 //! selects the trusted certificates, and tls_error.rs explains failed handshakes.
 
+pub mod accept_any_certificate;
 mod background;
 mod buffering;
 mod concurrency_limit;

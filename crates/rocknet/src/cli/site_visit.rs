@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use rocknet_control::site_visit::SiteVisit;
 use rocknet_control::{ListeningSocket, SiteSummary};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned};
+use rocknet_proxy::accept_any_certificate::AcceptAnyCertificate;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 /// Maximum wait for the connection, and for each part of the response. The first request to a PHP site starts
 /// processes.
@@ -127,51 +127,6 @@ fn secure(mut socket: TcpStream, host: &str) -> io::Result<StreamOwned<ClientCon
         tls.complete_io(&mut socket)?;
     }
     Ok(StreamOwned::new(tls, socket))
-}
-
-/// Verifier that accepts every certificate. It only verifies that the server has the private key of its certificate.
-#[derive(Debug)]
-struct AcceptAnyCertificate(WebPkiSupportedAlgorithms);
-
-impl AcceptAnyCertificate {
-    fn new(provider: &CryptoProvider) -> AcceptAnyCertificate {
-        AcceptAnyCertificate(provider.signature_verification_algorithms)
-    }
-}
-
-impl ServerCertVerifier for AcceptAnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, signed, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, signed, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
-    }
 }
 
 #[cfg(test)]
