@@ -10,6 +10,7 @@ mod chooser;
 mod choosing;
 mod config_state;
 mod draft;
+mod drafting;
 mod drops;
 mod edits;
 mod ending;
