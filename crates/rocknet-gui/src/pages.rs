@@ -13,6 +13,7 @@ mod edit_website;
 mod history;
 mod keys;
 mod logs;
+mod number;
 mod offline;
 mod permission;
 mod php;

@@ -3,6 +3,7 @@
 use rocknet_control::samples::LoadSample;
 use rocknet_control::text;
 
+use super::number;
 use crate::act::{Act, Span};
 use crate::model::Model;
 use crate::screen::{Body, Button, Chart, Mark, Message, Screen, Series, Style};
@@ -52,7 +53,7 @@ fn charts(words: &Words, samples: &[&LoadSample], last: &LoadSample, span: Span)
     let begin = end.saturating_sub(span.seconds() * 1_000);
     let shown: Vec<&LoadSample> = samples.iter().copied().filter(|sample| sample.at_ms >= begin).collect();
     let ago = fill(words.ago, &[&text::duration(span.seconds())]);
-    let time = |milliseconds: Option<u64>| milliseconds.map_or("–".to_owned(), text::short_duration);
+    let time = |milliseconds: Option<u64>| milliseconds.map_or("–".to_owned(), |us| number::duration(words, us));
     let chart = |title: &str, value: String, lines: &[Line<'_>], least: f64, label: &dyn Fn(f64) -> String| {
         let points: Vec<Vec<Option<(f64, f64)>>> = lines
             .iter()
@@ -80,11 +81,11 @@ fn charts(words: &Words, samples: &[&LoadSample], last: &LoadSample, span: Span)
             series: series.collect(),
         }
     };
-    let micro = |value: f64| text::short_duration(value as u64);
+    let micro = |value: f64| number::duration(words, value as u64);
     vec![
         chart(
             words.requests,
-            format!("{:.1}", last.requests),
+            number::tenths(words, last.requests),
             &[("", &|sample| Some(sample.requests))],
             10.0,
             &|top| format!("{top:.0}"),
@@ -101,21 +102,21 @@ fn charts(words: &Words, samples: &[&LoadSample], last: &LoadSample, span: Span)
         ),
         chart(
             words.cpu,
-            format!("{:.1} %", last.cpu),
+            number::tenths(words, last.cpu) + " %",
             &[("", &|sample| Some(sample.cpu))],
             10.0,
             &|top| format!("{top:.0} %"),
         ),
         chart(
             words.memory,
-            text::bytes(last.memory),
+            number::bytes(words, last.memory),
             &[("", &|sample| Some(sample.memory as f64 / MEBIBYTE))],
             16.0,
             &|top| format!("{top:.0} MiB"),
         ),
         chart(
             words.connections,
-            text::count(last.connections),
+            number::count(words, last.connections),
             &[("", &|sample| Some(sample.connections as f64))],
             10.0,
             &|top| format!("{top:.0}"),

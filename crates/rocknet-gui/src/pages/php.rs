@@ -2,7 +2,7 @@
 
 use rocknet_control::{PhpPoolSummary, PhpState, text};
 
-use super::states;
+use super::{number, states};
 use crate::act::Act;
 use crate::job::PhpReport;
 use crate::model::{Fetched, Model};
@@ -106,8 +106,8 @@ fn row(model: &Model, pools: &[PhpPoolSummary], pool: &PhpPoolSummary) -> TableR
             } else {
                 users.join(", ")
             }),
-            Cell::new(text::count(pool.processes)),
-            Cell::new(text::count(pool.restarts)),
+            Cell::new(number::count(words, pool.processes)),
+            Cell::new(number::count(words, pool.restarts)),
         ],
     }
 }

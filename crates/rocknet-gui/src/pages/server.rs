@@ -3,6 +3,7 @@
 use rocknet_control::text;
 use rocknet_control::{Mode, Status};
 
+use super::number;
 use crate::act::Act;
 use crate::model::{Link, Model};
 use crate::screen::{Body, Button, Cell, Column, Mark, Screen, Style, Table, TableRow};
@@ -50,7 +51,12 @@ fn rows(words: &Words, status: &Status, model: &Model) -> Vec<TableRow> {
             cells: vec![Cell::new(label), value],
         });
     };
-    let open = |open: u64, total: u64| Cell::new(fill(words.in_all, &[&text::count(open), &text::count(total)]));
+    let open = |open: u64, total: u64| {
+        Cell::new(fill(
+            words.in_all,
+            &[&number::count(words, open), &number::count(words, total)],
+        ))
+    };
     let (state, mark) = match model.link.is_online() {
         true => (words.running, Mark::Good),
         false => (words.no_reply, Mark::Bad),
@@ -80,7 +86,7 @@ fn rows(words: &Words, status: &Status, model: &Model) -> Vec<TableRow> {
     if !status.backend.is_empty() {
         row(words.backend, Cell::new(&*status.backend));
     }
-    row(words.memory, Cell::new(text::bytes(status.memory_bytes)));
+    row(words.memory, Cell::new(number::bytes(words, status.memory_bytes)));
     row(
         words.connections,
         open(status.connections_open, status.connections_total),
@@ -93,15 +99,19 @@ fn rows(words: &Words, status: &Status, model: &Model) -> Vec<TableRow> {
     for (name, connections) in protocols.into_iter().filter(|(_, connections)| connections.total > 0) {
         row(name, open(connections.open, connections.total));
     }
-    row(words.requests_in_all, Cell::new(text::count(status.requests)));
-    row(words.sent, Cell::new(text::bytes(status.bytes_sent)));
+    row(words.requests_in_all, Cell::new(number::count(words, status.requests)));
+    row(words.sent, Cell::new(number::bytes(words, status.bytes_sent)));
     let cache = &status.cache;
-    let share = text::share(cache.hits, cache.hits.saturating_add(cache.misses));
+    let share = number::share(words, cache.hits, cache.hits.saturating_add(cache.misses));
     row(
         words.file_cache,
         Cell::new(fill(
             words.cache_value,
-            &[&text::count(cache.entries), &text::bytes(cache.bytes), &share],
+            &[
+                &number::count(words, cache.entries),
+                &number::bytes(words, cache.bytes),
+                &share,
+            ],
         )),
     );
     row(words.sandbox, Cell::new(&*status.sandbox));

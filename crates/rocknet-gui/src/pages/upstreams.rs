@@ -2,7 +2,7 @@
 
 use rocknet_control::{UpstreamState, text};
 
-use super::states;
+use super::{number, states};
 use crate::act::Act;
 use crate::model::{Model, Upstream};
 use crate::screen::{Body, Button, Cell, Column, Mark, Message, Screen, Table, TableRow};
@@ -61,9 +61,13 @@ fn row(model: &Model, words: &Words, upstream: &Upstream) -> TableRow {
             Cell::new(text::sanitized(&summary.address, 200))
                 .detail(model.services.users_of_server(&summary.address).join(", ")),
             Cell::new(state).mark(mark),
-            Cell::new(text::count(summary.in_flight)),
-            Cell::new(text::count(upstream.responses)),
-            Cell::new(upstream.response_us.map_or("–".to_owned(), text::short_duration)),
+            Cell::new(number::count(words, summary.in_flight)),
+            Cell::new(number::count(words, upstream.responses)),
+            Cell::new(
+                upstream
+                    .response_us
+                    .map_or("–".to_owned(), |us| number::duration(words, us)),
+            ),
         ],
     }
 }

@@ -1,5 +1,6 @@
 //! The list of websites.
 
+use super::number;
 use super::states::failed;
 use crate::act::{Act, SortKey};
 use crate::model::{CertificateTrust, Model, Website, WebsiteState, Websites, kind_label, trust_label};
@@ -148,7 +149,7 @@ fn row(words: &Words, website: &Website) -> TableRow {
             Cell::new(dash(&website.facts.php)),
             Cell::new(dash(website.facts.protocol)),
             trust_cell(words, website.facts.trust),
-            Cell::new(website.rate.map_or("–".to_owned(), |rate| format!("{rate:.1}"))),
+            Cell::new(website.rate.map_or("–".to_owned(), |rate| number::tenths(words, rate))),
         ],
     }
 }

@@ -22,6 +22,8 @@ macro_rules! table {
 table! {
     websites = "Websites", "Websites";
     activity = "Activity", "Aktivität";
+    decimal_separator = ".", ",";
+    thousands_separator = ",", ".";
     logs = "Logs", "Logs";
     server = "Server", "Server";
     upstreams = "Other servers", "Andere Server";
