@@ -42,7 +42,7 @@ impl Mirror {
         if !is_drawn || sent.upgrade().is_some() || sent.length().is_some_and(|length| length > self.max_body as u64) {
             return;
         }
-        let mut copy = MirroredRequest::new(&self.upstream, self.max_body, &self.copies);
+        let mut copy = MirroredRequest::new(&self.upstream, self.max_body, sent.length(), &self.copies);
         if sent.encode(&mut copy.engine, &self.upstream, &mut copy.bytes).is_err() {
             return;
         }

@@ -48,6 +48,8 @@ pub struct MirroredRequest {
     /// Number of bytes that the request body may still have. `None` once the body has exceeded a limit or its
     /// announced length; the copy is then dropped.
     remaining: Option<usize>,
+    /// Number of bytes of the announced request body that were not recorded yet; `None` if no length was announced.
+    missing: Option<u64>,
     counted: ByteCount,
 }
 
@@ -69,6 +71,11 @@ impl BodyTee for MirroredRequest {
                     self.remaining = None;
                     self.drop_bytes();
                     log_dropped();
+                    return;
+                }
+                self.missing = self.missing.map(|missing| missing.saturating_sub(chunk.len() as u64));
+                if self.missing == Some(0) {
+                    self.send_early();
                 }
             }
             // The body is longer than announced. The recorded bytes are freed when the copy is dropped.
@@ -85,9 +92,16 @@ impl BodyTee for MirroredRequest {
 }
 
 impl MirroredRequest {
-    /// Returns an empty copy whose request body may have up to `max_body` bytes.
-    pub fn new(upstream: &Arc<Upstream>, max_body: usize, copies: &Arc<MirrorQueue>) -> MirroredRequest {
+    /// Returns an empty copy whose request body may have up to `max_body` bytes. `announced`: its length, if it is known
+    /// in advance.
+    pub fn new(
+        upstream: &Arc<Upstream>,
+        max_body: usize,
+        announced: Option<u64>,
+        copies: &Arc<MirrorQueue>,
+    ) -> MirroredRequest {
         MirroredRequest {
+            missing: announced,
             upstream: Arc::clone(upstream),
             engine: ClientConnection::new(),
             bytes: Vec::new(),
@@ -99,6 +113,19 @@ impl MirroredRequest {
     /// Counts the recorded bytes. Returns false if all copies together exceed [`MAX_BYTES`].
     pub fn count_bytes(&mut self) -> bool {
         self.counted.grow_to(self.bytes.capacity())
+    }
+
+    /// Sends the copy, whose body has its announced length. Its end is not waited for: a server may respond before that,
+    /// and the copy would be dropped with the exchange.
+    fn send_early(&mut self) {
+        let rest = MirroredRequest {
+            remaining: None,
+            ..MirroredRequest::new(&self.upstream, 0, None, &self.counted.copies)
+        };
+        let mut copy = std::mem::replace(self, rest);
+        if matches!(copy.engine.finish([], &mut copy.bytes), Ok(true)) {
+            copy.send();
+        }
     }
 
     fn drop_bytes(&mut self) {
@@ -342,9 +369,44 @@ impl ResponseDrain {
 #[cfg(test)]
 mod tests {
     use rocknet_config::model::{Host, Resolve, Upstream as To};
+    use rocknet_proto::h1::{Length, RequestLine};
 
     use super::*;
     use crate::upstreams::Upstreams;
+
+    #[test]
+    fn a_copy_is_sent_once_its_body_has_the_announced_length() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let upstreams = Upstreams::default();
+        let to = To::at(Host::Address(address.ip(), address.port()));
+        let upstream = upstreams.get(&to, None, Resolve::Ttl, None);
+        let mut copy = MirroredRequest::new(&upstream, 100, Some(5), &upstreams.copies);
+        let line = RequestLine {
+            method: b"POST",
+            target: b"/p",
+            host: b"a.test",
+            length: Length::Exact(5),
+            upgrade: None,
+            close: true,
+        };
+        copy.engine.encode_request(&mut copy.bytes, &line, []).expect("a head");
+        copy.chunk(&Bytes::from_static(b"hel"));
+        assert!(copy.remaining.is_some() && !copy.bytes.is_empty());
+        copy.chunk(&Bytes::from_static(b"lo"));
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut received = Vec::new();
+        let mut buffer = [0; 1024];
+        while !received.ends_with(b"hello") {
+            let length = std::io::Read::read(&mut stream, &mut buffer).expect("a request");
+            assert!(length > 0, "{}", String::from_utf8_lossy(&received));
+            received.extend_from_slice(&buffer[..length]);
+        }
+        assert!(received.starts_with(b"POST /p HTTP/1.1\r\n"));
+        // The end of the body sends nothing again.
+        Box::new(copy).end();
+        assert!(upstreams.copies.count.load(Ordering::Relaxed) <= 1);
+    }
 
     #[test]
     fn unfinished_copies_are_bounded_in_bytes() {
@@ -362,6 +424,7 @@ mod tests {
                 engine: ClientConnection::new(),
                 bytes: Vec::new(),
                 remaining: Some(BODY_SIZE),
+                missing: None,
                 counted: ByteCount::new(all),
             };
             copy.bytes.extend_from_slice(&chunk);
