@@ -176,10 +176,10 @@ table! {
     disabled = "Disabled", "Deaktiviert";
     fault = "Fault", "Fehler";
     show_websites = "Show websites ({0})", "Websites zeigen ({0})";
-    offline_list = "{0} websites in {1}, which the server serves once it is started",
-        "{0} Websites in {1}, die der Server nach dem Start ausliefert";
-    offline_errors = "The configuration has {0} errors. The first lines of the list name them.",
-        "Die Konfiguration hat {0} Fehler. Die ersten Zeilen der Liste nennen sie.";
+    offline_list = "Websites in {1}: {0}. The server serves them once it is started.",
+        "Websites in {1}: {0}. Der Server liefert sie nach dem Start aus.";
+    offline_errors = "Errors in the configuration: {0}. The list begins with them.",
+        "Fehler in der Konfiguration: {0}. Die Liste beginnt mit ihnen.";
     not_loaded = "Not loaded yet", "Noch nicht geladen";
     edited_one = "The configuration file was edited: {0} is not loaded yet.",
         "Die Konfigurationsdatei wurde bearbeitet: {0} ist noch nicht geladen.";
@@ -255,7 +255,7 @@ table! {
     conflict_legend = "− in the file, + in your input", "− in der Datei, + in deinen Eingaben";
     conflict_line_ends = "Only the ends of lines differ.", "Nur die Zeilenenden unterscheiden sich.";
     line_number = "Line {0}", "Zeile {0}";
-    lines_left_out = "… {0} lines left out", "… {0} Zeilen ausgelassen";
+    lines_left_out = "… lines left out: {0}", "… ausgelassene Zeilen: {0}";
     keep_input = "Keep my input", "Meine Eingaben behalten";
     take_other = "Show the file", "Datei zeigen";
 
@@ -420,7 +420,7 @@ table! {
     no_line_of_site = "No line of this website. Requests name it if the access log has format = \"json\".",
         "Keine Zeile dieser Website. Anfragen nennen sie, wenn das Zugriffsprotokoll format = \"json\" hat.";
     no_line_matches = "No line matches.", "Keine Zeile passt.";
-    lines_counted = "{0} lines", "{0} Zeilen";
+    lines_counted = "Lines: {0}", "Zeilen: {0}";
     lines_copied = "The lines were copied.", "Die Zeilen wurden kopiert.";
     level_changed = "The log now writes the level \"{0}\" until the next reload.",
         "Das Log schreibt nun bis zum nächsten Laden die Stufe „{0}“.";
@@ -528,8 +528,8 @@ table! {
     good = "Good", "Gut";
     fair = "Could be better", "Geht besser";
     bad = "Needs attention", "Braucht Aufmerksamkeit";
-    check_up_counted = "{0} checks: {1} good, {2} could be better, {3} need attention",
-        "{0} Prüfungen: {1} gut, {2} gehen besser, {3} brauchen Aufmerksamkeit";
+    check_up_counted = "Checks: {0}. Good: {1}. Could be better: {2}. In need of attention: {3}.",
+        "Prüfungen: {0}. Gut: {1}. Verbesserbar: {2}. Zu beachten: {3}.";
     check_again = "Check again", "Erneut prüfen";
     no_changes_title = "No changes yet", "Noch keine Änderungen";
     no_changes_text = "Every change by this window, the dashboard or a command is kept here, and can be taken back.",

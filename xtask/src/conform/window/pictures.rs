@@ -159,7 +159,7 @@ fn pages(camera: &Camera<'_>, desk: &Desk<'_>, example: &Example) -> Result<(), 
     desk.wait_for_text("Chromium")?;
     camera.take(desk, "browsers")?;
     desk.show_page("Check-up")?;
-    desk.wait_for_text("checks:")?;
+    desk.wait_for_text("Checks:")?;
     camera.take(desk, "check-up")?;
     desk.show_page("History")?;
     desk.wait_for_text("Lines")?;

@@ -19,9 +19,9 @@ fn the_log_counts_lost_lines_and_offers_every_level() {
     let texts: Vec<(Mark, &str)> = lines.lines.iter().map(|line| (line.mark, &*line.text)).collect();
     assert_eq!(
         texts,
-        [(Mark::Off, "a"), (Mark::Busy, "… 7 lines left out"), (Mark::Off, "b")]
+        [(Mark::Off, "a"), (Mark::Busy, "… lines left out: 7"), (Mark::Off, "b")]
     );
-    assert_eq!(shown.subtitle, "2 lines");
+    assert_eq!(shown.subtitle, "Lines: 2");
     let level = &shown.choices[1];
     let acts: Vec<Act> = level
         .options
