@@ -92,8 +92,8 @@ impl BodyTee for MirroredRequest {
 }
 
 impl MirroredRequest {
-    /// Returns an empty copy whose request body may have up to `max_body` bytes. `announced`: its length, if it is known
-    /// in advance.
+    /// Returns an empty copy whose request body may have up to `max_body` bytes. `announced`: its length, if it is
+    /// known in advance.
     pub fn new(
         upstream: &Arc<Upstream>,
         max_body: usize,
@@ -115,8 +115,8 @@ impl MirroredRequest {
         self.counted.grow_to(self.bytes.capacity())
     }
 
-    /// Sends the copy, whose body has its announced length. Its end is not waited for: a server may respond before that,
-    /// and the copy would be dropped with the exchange.
+    /// Sends the copy, whose body has its announced length. Its end is not waited for: a server may respond before
+    /// that, and the copy would be dropped with the exchange.
     fn send_early(&mut self) {
         let rest = MirroredRequest {
             remaining: None,
