@@ -174,7 +174,8 @@ fn upstreams_do_not_wait_for_slow_clients() {
     leaving.send("abc");
     drop(leaving);
     assert_eq!(other.get("/").text(), "0 None");
-    assert_eq!(upstream.connections(), 1);
+    // Connections are not counted here: the last response may reach the client before its connection is idle again.
+    assert_eq!(upstream.all().len(), 5, "{:?}", upstream.last());
 }
 
 #[test]
