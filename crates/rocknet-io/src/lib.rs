@@ -63,6 +63,7 @@ pub mod pipe;
 pub mod port_owner;
 #[cfg(unix)]
 pub mod privileges;
+pub mod process_end;
 pub mod program;
 pub mod queue;
 pub mod read_ahead;

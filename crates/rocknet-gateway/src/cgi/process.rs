@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rocknet_io::process_end::ProcessDescriptor;
 use rustix::process::Signal;
 
 use super::permits::ProgramPermit;
@@ -38,6 +39,7 @@ pub struct StartedProgram {
     stdin: OwnedFd,
     stdout: OwnedFd,
     stderr: OwnedFd,
+    end: Option<ProcessDescriptor>,
 }
 
 impl StartedProgram {
@@ -47,7 +49,7 @@ impl StartedProgram {
     ///
     /// Returns the error of the system if a pipe cannot be registered.
     pub fn attach(self) -> io::Result<CgiProgram> {
-        CgiProgram::new(Box::new(self.process), self.stdin, self.stdout, self.stderr)
+        CgiProgram::new(Box::new(self.process), self.stdin, self.stdout, self.stderr, self.end)
     }
 }
 
@@ -78,15 +80,16 @@ impl CgiCommand {
             listener: None,
             parent_death_signal: Signal::KILL,
         };
-        let process = self
-            .processes
-            .reaper
-            .watch(launch.start()?, self.time_limit, Box::new(self.permit))?;
+        let started = launch.start()?;
+        let end = started.id().and_then(ProcessDescriptor::open);
+        let reaper = &self.processes.reaper;
+        let process = reaper.watch(started, self.time_limit, Box::new(self.permit))?;
         Ok(StartedProgram {
             process,
             stdin: stdin.into(),
             stdout: stdout.into(),
             stderr: stderr.into(),
+            end,
         })
     }
 }

@@ -5,9 +5,12 @@ use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use rocknet_io::process_end::ProcessDescriptor;
 use rocknet_io::queue::SendQueue;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
+
+use super::program_end::ProgramEnd;
 
 /// The process of a CGI program.
 pub trait ProgramProcess {
@@ -27,12 +30,15 @@ pub struct CgiProgram {
     pub stdin: Option<Sender>,
     /// Standard output: the response.
     pub stdout: Receiver,
+    /// Detects the end of the process while another process keeps standard output open.
+    pub end: ProgramEnd,
     /// Standard error; `None` once it is closed.
     stderr: Option<Receiver>,
 }
 
 impl CgiProgram {
-    /// Registers the server's ends of the pipes of `process` with the current event loop.
+    /// Registers the server's ends of the pipes of `process` with the current event loop. `end`: descriptor of
+    /// the process, if the system has such descriptors.
     ///
     /// # Errors
     ///
@@ -42,11 +48,13 @@ impl CgiProgram {
         stdin: OwnedFd,
         stdout: OwnedFd,
         stderr: OwnedFd,
+        end: Option<ProcessDescriptor>,
     ) -> io::Result<CgiProgram> {
         Ok(CgiProgram {
             process,
             stdin: Some(Sender::from_owned_fd(stdin)?),
             stdout: Receiver::from_owned_fd(stdout)?,
+            end: ProgramEnd::new(end),
             stderr: Some(Receiver::from_owned_fd(stderr)?),
         })
     }

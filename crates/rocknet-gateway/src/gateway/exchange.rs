@@ -17,6 +17,7 @@ use rocknet_proto::fastcgi::{self, RecordEvent};
 
 use super::backend::{Backend, BackendConnection};
 use super::error::BackendError;
+use super::socket::Socket;
 use super::stderr::StderrLog;
 use rocknet_handler::exchange::RequestBody;
 use rocknet_handler::response::UpstreamTiming;
@@ -50,6 +51,9 @@ pub struct BackendExchange {
     has_received: bool,
     /// True if the application rejected the request with `FCGI_OVERLOADED`.
     overloaded: bool,
+    /// True while the response head announces more bytes than were received. A response without them is truncated, so
+    /// the end of a program does not end it.
+    expects_more: bool,
     /// True if the connection must not be reused, because of an error or because the request was not sent completely.
     must_close: bool,
     stderr_log: StderrLog,
@@ -149,6 +153,7 @@ impl BackendExchange {
             head_length: None,
             has_received: false,
             overloaded: false,
+            expects_more: false,
             must_close: false,
             stderr_log,
             began: Instant::now(),
@@ -193,6 +198,12 @@ impl BackendExchange {
     /// Returns the received bytes that have not been taken yet.
     pub fn received(&mut self) -> &mut Vec<u8> {
         &mut self.received
+    }
+
+    /// Called if the response head announces a length. The exchange then waits for these bytes, even after the end of a
+    /// program.
+    pub fn expect_length(&mut self) {
+        self.expects_more = true;
     }
 
     /// Returns whether the response is complete.
@@ -310,9 +321,18 @@ impl BackendExchange {
             self.stderr_log.add(&input[..length]);
         }
         let received = match connection.socket.poll_recv(context, input) {
-            Poll::Pending => return Poll::Pending,
+            Poll::Pending => {
+                if !self.expects_more && connection.socket.poll_abandoned(context, &services.wheel).is_ready() {
+                    self.stderr_log.output_is_open();
+                    return Poll::Ready(self.on_eof());
+                }
+                return Poll::Pending;
+            }
             Poll::Ready(received) => received,
         };
+        if let Socket::Program(program) = &connection.socket {
+            program.end.restart(&services.wheel);
+        }
         let is_stale = !self.has_received && !connection.is_new;
         let received = match received {
             Ok(received) if !received.is_empty() => received,
@@ -341,8 +361,9 @@ impl BackendExchange {
         Poll::Ready(Ok(()))
     }
 
-    /// Called when the peer has closed the connection. Without framing, this ends the response. It is an error if the
-    /// program was killed, for example at its time limit.
+    /// Called when the peer has closed the connection, or when a program has ended and a background process keeps its
+    /// output open. Without framing, this ends the response. It is an error if the program was killed, for example at
+    /// its time limit.
     fn on_eof(&mut self) -> Result<(), BackendError> {
         let Framing::Plain { is_over, .. } = &mut self.framing else {
             return Err(match self.has_received {

@@ -11,6 +11,7 @@ mod backends;
 pub mod cgi_program;
 pub mod error;
 pub mod exchange;
+pub mod program_end;
 pub mod request;
 pub mod response;
 pub mod socket;

@@ -55,6 +55,9 @@ pub fn build_response(
     if !backend_exchange.is_over() && !is_complete {
         *backend_exchange.received() = body;
         let remaining = length;
+        if length.is_some() && method != Method::Head {
+            backend_exchange.expect_length();
+        }
         response.body = Body::Stream(Box::new(ResponseBody {
             backend_exchange,
             length,

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -10,6 +11,7 @@ use rocknet_config::model::Host;
 use rocknet_io::epoll::{EpollStream, ParkedConnection};
 use rocknet_io::link::{Link, Received};
 use rocknet_io::queue::SendQueue;
+use rocknet_io::wheel::Wheel;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -106,6 +108,15 @@ impl Socket {
         match self {
             Socket::Program(program) => program.poll_stderr(context, buffer),
             Socket::Server(_) => Poll::Ready(Ok(0)),
+        }
+    }
+
+    /// Ready once a program has ended and a background process keeps its output open without writing to it. Call it
+    /// only while no output is available.
+    pub fn poll_abandoned(&mut self, context: &mut Context<'_>, wheel: &Rc<Wheel>) -> Poll<()> {
+        match self {
+            Socket::Program(program) => program.end.poll_abandoned(context, wheel),
+            Socket::Server(_) => Poll::Pending,
         }
     }
 

@@ -1,5 +1,8 @@
 //! Writes the standard error of an application to the error log.
 
+use rocknet_log::throttle::Cause;
+use tracing::Level;
+
 /// Maximum number of bytes logged for one request, so that a script that warns in a loop does not fill the disk.
 const MAX_BYTES: usize = 8 * 1024;
 /// Maximum length of one line in bytes.
@@ -52,6 +55,25 @@ impl StderrLog {
                 self.source
             );
             self.remaining = 0;
+        }
+    }
+
+    /// Logs that the program has ended and a background process keeps its standard output open.
+    pub fn output_is_open(&self) {
+        let cause = Cause {
+            level: Level::WARN,
+            what: "a program whose output is kept open",
+            site: &self.site,
+            subject: &self.script,
+        };
+        if cause.may_be_logged() {
+            tracing::warn!(
+                site = %self.site,
+                script = %self.script,
+                help = "Redirect the output of background processes: program >/dev/null 2>&1 &",
+                "the program has ended, but a process that it started keeps its standard output open; the response has \
+                 ended without it"
+            );
         }
     }
 

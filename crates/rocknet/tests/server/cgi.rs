@@ -300,6 +300,74 @@ fn the_timeout_of_a_response_begins_after_the_queue() {
     assert_eq!(server.get("/cgi-bin/next.sh").text(), "done\n");
 }
 
+/// A background process keeps the output of its program open for far longer than the response takes.
+#[test]
+fn a_response_ends_with_its_program_although_a_child_keeps_its_output_open() {
+    let folder = folder();
+    let child = "sleep 1000 & echo $!";
+    let program = |head: &str, rest: &str| format!("#!/bin/sh\nprintf '{head}'\n{rest}");
+    let text = "Content-Type: text/plain\\r\\n";
+    for (name, text) in [
+        ("child.sh", program(&format!("{text}\\r\\n"), child)),
+        // The program itself ends after its child is started, with more output than the pipe holds.
+        (
+            "large-child.sh",
+            program(&format!("{text}\\r\\n"), "sleep 1000 & head -c 300000 /dev/zero"),
+        ),
+        (
+            "length-child.sh",
+            program(
+                &format!("{text}Content-Length: 3\\r\\n\\r\\n"),
+                "printf abc; sleep 1000 &",
+            ),
+        ),
+        // The child writes the announced body later than the time without output that ends other responses.
+        (
+            "late-child.sh",
+            program(
+                &format!("{text}Content-Length: 3\\r\\n\\r\\n"),
+                "(sleep 2; printf abc; sleep 1000) &",
+            ),
+        ),
+        // The child of a pipeline writes on while the program has ended.
+        (
+            "writing-child.sh",
+            program(
+                &format!("{text}\\r\\n"),
+                "(for n in 1 2 3 4 5; do sleep 0.4; echo $n; done; sleep 1000) &",
+            ),
+        ),
+        (
+            "headless-child.sh",
+            program("Content-Type: text/plain", "sleep 1000 & echo $! >&2"),
+        ),
+    ] {
+        let path = folder.path(&format!("www/cgi-bin/{name}"));
+        fs::write(&path, text).expect("a program");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    }
+    // Longer than the deadline of the client, so that a response at this timeout fails the test.
+    let server = Running::site(folder, "cgi = \"/cgi-bin\"\nlimits = { answer_timeout = \"10m\" }");
+    let mut client = server.connect();
+    let child = client.get("/cgi-bin/child.sh");
+    child.expect("a child", 200, &["Content-Type: text/plain"]);
+    let child = child
+        .text()
+        .trim()
+        .parse()
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("the pid of the child");
+    assert!(test_kill_process(child).is_ok(), "background processes may run on");
+    assert_eq!(client.get("/cgi-bin/large-child.sh").body.len(), 300_000);
+    assert_eq!(client.get("/cgi-bin/length-child.sh").text(), "abc");
+    assert_eq!(client.get("/cgi-bin/late-child.sh").text(), "abc");
+    assert_eq!(client.get("/cgi-bin/writing-child.sh").text(), "1\n2\n3\n4\n5\n");
+    client.get("/cgi-bin/headless-child.sh").expect("no head", 502, &[]);
+    drop(server);
+    assert!(has_exited(child), "background processes end with the server");
+}
+
 over_http3! {
     each_folder_has_the_limits_of_its_table,
     only_programs_are_run,
