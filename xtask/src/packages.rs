@@ -99,6 +99,7 @@ const PACKAGES: &[Package] = &[
         &[Test],
         "runs the applications of the examples, and CGI scripts",
     ),
+    package("git", "git", &[Test], "clones and pushes over HTTP by its CGI program"),
     package(
         "fcgiwrap",
         "fcgiwrap",

@@ -19,6 +19,9 @@ use tempfile::TempDir;
 #[path = "server/support/client.rs"]
 mod client;
 
+#[path = "examples/git.rs"]
+mod git;
+
 use client::Client;
 
 /// Time limit of every response, ample for a busy machine.
@@ -62,6 +65,8 @@ const ROWS: &[Row] = &[
     ("downloads", "http://localhost:8080/2026/levels%20november.csv", NO_FIELDS, 200, &["Content-Type: text/csv; charset=utf-8"], &[","]),
     ("load-balancing", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Server ", "another server may respond"]),
     ("load-balancing", "http://localhost:8083/", NO_FIELDS, 200, &[HTML], &["Server three"]),
+    ("git", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["git clone http://localhost:8080/git/harbour.git"]),
+    ("git", "http://localhost:8080/git/harbour.git", NO_FIELDS, 401, &["WWW-Authenticate: Basic realm=\"restricted\", charset=\"UTF-8\""], &[]),
     ("grpc", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Echo over gRPC"]),
     // No upstream runs in this test.
     ("grpc", "http://localhost:8080/example.Echo/Say", NO_FIELDS, 502, &[HTML], &["502"]),
@@ -248,7 +253,7 @@ struct Example {
     /// `None` after the server was stopped.
     server: Option<Server>,
     /// Copy of the example. Removed when dropped.
-    _folder: TempDir,
+    folder: TempDir,
     /// Current address of each port that the example names.
     ports: BTreeMap<u16, SocketAddr>,
 }
@@ -289,7 +294,7 @@ impl Example {
         Example {
             ports,
             server: Some(server),
-            _folder: folder,
+            folder,
         }
     }
 
@@ -338,8 +343,9 @@ fn relocate_ports(config: &mut Config) -> BTreeMap<u16, Address> {
     let mut relocated = BTreeMap::new();
     let mut free = (1..=u8::MAX).map(|last| Ipv4Addr::new(127, 0, 0, last));
     for listen in config.sites.iter_mut().flat_map(|site| &mut site.listen) {
-        let Listen::Tcp { address: None, port } = *listen else {
-            panic!("an example must listen on a port without an address, so that it runs anywhere: {listen:?}");
+        let port = match *listen {
+            Listen::Tcp { address, port } if address.is_none_or(|ip| ip.is_loopback()) => port,
+            _ => panic!("an example must listen on a port of all addresses or of loopback, so that it runs anywhere"),
         };
         let address = relocated.entry(port).or_insert_with(|| Address::Tcp {
             ip: free.next().map(Into::into),

@@ -93,6 +93,17 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Cgi(field!(output))])
     .example("output = \"100MiB\""),
     Key::new(
+        "authorization",
+        &[Section::Cgi],
+        Kind::Boolean,
+        "Passes the header field `Authorization` to programs, as the variable `HTTP_AUTHORIZATION`, so that programs \
+         can check passwords and tokens. Other processes of the same account can read the variable. If `auth` has \
+         verified the password, the field is not passed: the program gets `REMOTE_USER`.",
+    )
+    .sets(&[Target::Cgi(field!(authorization))])
+    .example("authorization = true")
+    .foreign_names(&["CGIPassAuth"]),
+    Key::new(
         "params",
         &[Section::Cgi],
         Kind::Map {

@@ -21,6 +21,8 @@ pub struct Cgi {
     pub time: Duration,
     /// Maximum size of one response, in bytes.
     pub output: u64,
+    /// True if programs get the header field `Authorization` that the server has not verified.
+    pub authorization: bool,
     /// Variables that are set in the environment of programs; an empty value removes a variable.
     pub params: BTreeMap<String, String>,
 }
@@ -35,6 +37,7 @@ impl Cgi {
             // A program that needs longer should respond first and do its work in another process.
             time: Duration::from_secs(15 * 60),
             output: 1 << 30,
+            authorization: false,
             params: BTreeMap::new(),
         }
     }

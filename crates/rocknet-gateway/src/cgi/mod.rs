@@ -46,26 +46,37 @@ pub use self::processes::Processes;
 pub use self::programs::Programs;
 
 /// Environment variables of a program.
-struct Environment(Vec<(OsString, OsString)>);
+struct Environment {
+    variables: Vec<(OsString, OsString)>,
+    /// True if the header field `Authorization` is passed.
+    passes_authorization: bool,
+}
 
 impl Environment {
     /// Replaces variables with the variables of the same name from the configuration. An empty value removes the
     /// variable.
     fn with_params(mut self, params: &[(String, String)]) -> Vec<(OsString, OsString)> {
-        self.0
+        self.variables
             .retain(|(name, _)| params.iter().all(|(own, _)| name != own.as_str()));
         let added = params.iter().filter(|(_, value)| !value.is_empty());
-        self.0.extend(added.map(|(name, value)| (name.into(), value.into())));
-        self.0
+        self.variables
+            .extend(added.map(|(name, value)| (name.into(), value.into())));
+        self.variables
     }
 }
 
 impl VariableSink for Environment {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-        // Passwords are not passed, because other processes can read the environment of a program (RFC 3875 §4.1.18).
-        if !matches!(name, b"HTTP_AUTHORIZATION" | b"HTTP_PROXY_AUTHORIZATION") {
+        // By default, passwords are not passed, because other processes can read the environment of a program (RFC 3875
+        // §4.1.18). Those of a proxy are never meant for a program.
+        let is_passed = match name {
+            b"HTTP_AUTHORIZATION" => self.passes_authorization,
+            b"HTTP_PROXY_AUTHORIZATION" => false,
+            _ => true,
+        };
+        if is_passed {
             let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-            self.0.push((text(name), text(value)));
+            self.variables.push((text(name), text(value)));
         }
         Ok(())
     }
@@ -155,7 +166,10 @@ async fn try_handle(
     let mut received = BackendRequest::receive(exchange).await?;
     let (body, length) = (received.take_body(), received.body_length);
     let (view, context) = (received.exchange.request.view(), received.context());
-    let mut environment = Environment(vec![("PATH".into(), PATH.into())]);
+    let mut environment = Environment {
+        variables: vec![("PATH".into(), PATH.into())],
+        passes_authorization: programs.passes_authorization,
+    };
     let source = VariableSource::Script(&found);
     variables::write(&mut environment, &view, source, &context, length).map_err(BackendError::Request)?;
 

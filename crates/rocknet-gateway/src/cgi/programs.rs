@@ -19,6 +19,8 @@ pub struct Programs {
     pub time_limit: Duration,
     /// Maximum length of a response in bytes, including its head.
     pub max_output: u64,
+    /// True if the programs get the header field `Authorization` that the server has not verified.
+    pub passes_authorization: bool,
     /// Variables that replace variables of the same name. An empty value removes the variable.
     pub params: Vec<(String, String)>,
     /// Account that the programs run as, if the site names one.
@@ -36,6 +38,7 @@ impl Programs {
             queue_timeout: cgi.queue,
             time_limit: cgi.time,
             max_output: cgi.output,
+            passes_authorization: cgi.authorization,
             params: cgi.params.clone().into_iter().collect(),
             user: user.map(Box::from),
             permits: processes.permits.for_folder(root, cgi),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, test_kill_process};
 
+use super::access::{auth, basic};
 use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running};
@@ -170,6 +171,24 @@ fn a_program_gets_only_the_variables_of_its_request() {
     // The program has three pipes, and a descriptor that it opened itself to list its descriptors.
     let text = server.get("/cgi-bin/fds.py").text();
     assert_eq!(text, "[0, 1, 2, 3]\n");
+}
+
+#[test]
+fn programs_get_passwords_only_if_configured_and_not_verified() {
+    let keys = format!(
+        "cgi = {{ folder = \"/cgi-bin\", authorization = true }}\n[site.default.route.\"/cgi-bin/sub/*\"]\n{}",
+        auth()
+    );
+    let server = Running::site(folder(), &keys);
+    let fields = ["Authorization: Bearer token", "Proxy-Authorization: Basic x"];
+    let text = server.fetch("GET /cgi-bin/env.sh", &fields).text();
+    assert!(text.contains("HTTP_AUTHORIZATION=Bearer token\n"), "{text}");
+    assert!(!text.contains("PROXY_AUTHORIZATION"), "{text}");
+    let text = server
+        .fetch("GET /cgi-bin/sub/env.sh", &[&basic("bob", "secret")])
+        .text();
+    assert!(text.contains("REMOTE_USER=bob\n"), "{text}");
+    assert!(!text.contains("AUTHORIZATION"), "{text}");
 }
 
 #[test]
