@@ -4,6 +4,7 @@ mod access;
 mod acme;
 mod admin;
 mod application;
+mod condition;
 mod conflict;
 pub(crate) mod foreign;
 mod http3;

@@ -139,13 +139,28 @@ fn rendered_rule(rule: &Rule) -> String {
     if !when.methods.is_empty() {
         words.push(format!("method = {}", texts(&when.methods)));
     }
-    for (key, patterns) in [("header", &when.headers), ("query", &when.query)] {
+    for (key, patterns) in [
+        ("header", &when.headers),
+        ("cookie", &when.cookies),
+        ("query", &when.query),
+    ] {
         let pairs: Vec<_> = (patterns.iter())
             .map(|(name, pattern)| format!("{} = {}", quoted(name), quoted(pattern)))
             .collect();
         if !pairs.is_empty() {
             words.push(format!("{key} = {{ {} }}", pairs.join(", ")));
         }
+    }
+    if !when.clients.is_empty() {
+        words.push(format!(
+            "client = {}",
+            texts(&when.clients.iter().map(ToString::to_string).collect::<Vec<_>>())
+        ));
+    }
+    if let Some(condition) = &when.existence {
+        let kinds = condition.kinds.iter().map(|kind| quoted(kind.word()));
+        words.push(format!("exists = {}", list(kinds)));
+        words.extend(condition.at.iter().map(|at| format!("exists_at = {}", quoted(at))));
     }
     if let Some(secure) = when.secure {
         let scheme = if secure {

@@ -45,7 +45,7 @@ pub use password_hash::{Argon2Variant, HashError, HashScheme, PasswordHash};
 pub use pattern::{HostPattern, Pattern};
 pub use php::{Php, PhpVersion};
 pub use proxy::{Balance, Forwarded, Health, Mirror, Proxy, RequestBuffering, Resolve};
-pub use rule::{Conditions, Rule, RuleAction};
+pub use rule::{Conditions, Existence, ExistenceCondition, Rule, RuleAction};
 pub use server::{Cache, Events, IoBackend, Mode, Sandbox, Server, Spool, TrustedField, Workers};
 pub use settings::{Fallback, Priority, Redirect, Settings, Symlinks};
 pub use site::{DisabledSite, Route, Site};

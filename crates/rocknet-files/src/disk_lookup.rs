@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rocknet_io::confined_fs::{OpenError, OpenedFile, Root, Symlinks};
+use rocknet_io::confined_fs::{FileKind, OpenError, OpenedFile, Root, Symlinks};
 use rocknet_io::file;
 use rocknet_io::read_ahead::{ReadAhead, read_ahead};
 
@@ -97,6 +97,15 @@ impl DiskLookup {
                 });
             }
         })
+    }
+
+    /// Returns whether a path below the root leads to a file or a folder. Permission to read it is not required.
+    pub fn kind(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Result<FileKind, OpenError> {
+        if self.blocks {
+            return root.stat(relative, symlinks).map(|meta| meta.kind);
+        }
+        // Without permission to read the file, this call fails, and a blocking lookup decides.
+        self.open(root, relative, symlinks).map(|opened| opened.meta.kind)
     }
 
     /// Opens a file that most likely does not exist; `None` if it does not exist or cannot be opened. A blocking lookup

@@ -15,6 +15,7 @@ pub mod disk_lookup;
 pub mod encode;
 pub mod entry;
 pub mod entry_kind;
+pub mod existence;
 pub mod failure_log;
 pub mod handler;
 pub mod listing;

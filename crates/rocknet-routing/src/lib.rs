@@ -29,6 +29,6 @@ mod wildcard;
 pub use glob::Glob;
 pub use hosts::{DuplicateHost, HostTable};
 pub use redirects::{RedirectError, Redirects};
-pub use rules::{RuleError, RuleOutcome, Rules};
+pub use rules::{LookupError, RequestFacts, RuleError, RuleOutcome, Rules};
 pub use target::{RequestTarget, TargetError};
 pub use trie::{DuplicatePattern, MatchKind, RouteMatch, RouteTrie};

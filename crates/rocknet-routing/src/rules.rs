@@ -1,15 +1,17 @@
 //! Rules of a site: conditions on requests, and the actions of the rules that match, in the order of the configuration.
 
-use std::fmt;
-use std::ops::Range;
+mod condition;
+mod facts;
 
-use rocknet_config::model::{self, Conditions, HostPattern, Pattern, RuleAction};
+use std::fmt;
+
+use rocknet_config::model::{self, Pattern, RuleAction};
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 
-use super::glob::Glob;
+use self::condition::Matcher;
+pub use self::facts::{LookupError, RequestFacts};
 use super::target::{RequestTarget, Target, TargetError};
-use super::wildcard::Wildcard;
 
 /// The rules of a site, which apply before its routes.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub enum RuleOutcome {
         /// Response body; `None`: the page for the status.
         body: Option<Box<str>>,
     },
+    /// The outcome depends on what this decoded path leads to on disk, which is not known without waiting.
+    NeedsLookup(String),
 }
 
 /// A rule with an invalid target.
@@ -48,14 +52,7 @@ pub struct RuleError {
 
 #[derive(Debug)]
 struct Rule {
-    paths: Box<[PathPattern]>,
-    hosts: Box<[HostPattern]>,
-    methods: Box<[Box<[u8]>]>,
-    headers: Box<[(Box<[u8]>, Wildcard)]>,
-    cookies: Box<[(Box<[u8]>, Wildcard)]>,
-    query: Box<[(Box<[u8]>, Wildcard)]>,
-    /// True if the request must use TLS, false if it must not; `None` if both are accepted.
-    secure: Option<bool>,
+    when: Matcher,
     action: Action,
     /// True if no later rule is applied once this rule matches.
     last: bool,
@@ -74,13 +71,6 @@ enum Action {
         status: u16,
         body: Option<Box<str>>,
     },
-}
-
-#[derive(Debug)]
-enum PathPattern {
-    Exact(Box<str>),
-    Prefix(Box<str>),
-    Glob(Glob),
 }
 
 /// The target of the request after the rules that were applied. Later rules are matched against this target.
@@ -107,16 +97,24 @@ impl Rules {
         Ok(Some(Rules(ready.collect::<Result<_, _>>()?)))
     }
 
-    /// Applies the rules to a request. `is_secure`: true if the request was received over TLS.
-    pub fn apply(&self, request: &Request<'_>, is_secure: bool) -> RuleOutcome {
+    /// Applies the rules to a request.
+    pub fn apply(&self, request: &Request<'_>, facts: &dyn RequestFacts) -> RuleOutcome {
         let Some(path) = decoded(request.path) else {
             return RuleOutcome::Untouched;
         };
         let mut current = CurrentTarget { path, target: None };
         for rule in &self.0 {
             let (raw_path, query) = current.raw(request);
-            let Some(star) = rule.matches(request, &current.path, query, is_secure) else {
-                continue;
+            let star = match rule.when.matches(request, &current.path, query, facts) {
+                Ok(Some(star)) => star,
+                Ok(None) => continue,
+                Err(unknown) if unknown.error == LookupError::WouldBlock => {
+                    return RuleOutcome::NeedsLookup(unknown.path);
+                }
+                Err(_) => {
+                    let (status, body) = (SERVICE_UNAVAILABLE, None);
+                    return RuleOutcome::Respond { status, body };
+                }
             };
             let target = RequestTarget {
                 path: &current.path,
@@ -157,6 +155,9 @@ impl Rules {
     }
 }
 
+/// Status of the response if a file cannot be looked up.
+const SERVICE_UNAVAILABLE: u16 = 503;
+
 /// Decodes a path for matching; `None` if the path is refused regardless of the rules.
 fn decoded(raw: &[u8]) -> Option<String> {
     match SafePath::parse(raw) {
@@ -179,30 +180,10 @@ impl CurrentTarget {
 
 impl Rule {
     fn new(rule: &model::Rule) -> Result<Rule, TargetError> {
-        let Conditions {
-            paths,
-            hosts,
-            methods,
-            headers,
-            cookies,
-            query,
-            secure,
-        } = &rule.when;
         // An exact path has no star, so a request that matches it has no text for `{*}`.
-        let has_star = !paths.iter().any(|path| matches!(path, Pattern::Exact(_)));
-        let patterns = |all: &[(String, String)], folds_case| {
-            all.iter()
-                .map(|(name, pattern)| (name.as_bytes().into(), Wildcard::new(pattern, folds_case)))
-                .collect()
-        };
+        let has_star = !rule.when.paths.iter().any(|path| matches!(path, Pattern::Exact(_)));
         Ok(Rule {
-            paths: paths.iter().map(PathPattern::new).collect(),
-            hosts: hosts.as_slice().into(),
-            methods: methods.iter().map(|method| method.as_bytes().into()).collect(),
-            headers: patterns(headers, true),
-            cookies: patterns(cookies, false),
-            query: patterns(query, false),
-            secure: *secure,
+            when: Matcher::new(&rule.when),
             action: match &rule.action {
                 RuleAction::Pass => Action::Pass,
                 RuleAction::Rewrite(to) => Action::Rewrite(Target::new(to, has_star)?),
@@ -217,116 +198,6 @@ impl Rule {
             },
             last: rule.last,
         })
-    }
-
-    /// Returns the range of the decoded path that the star matched; `None` if a condition does not hold.
-    fn matches(
-        &self,
-        request: &Request<'_>,
-        path: &str,
-        query: Option<&[u8]>,
-        is_secure: bool,
-    ) -> Option<Range<usize>> {
-        let star = match &*self.paths {
-            // Without a pattern, the star stands for everything after the first slash.
-            [] => 1.min(path.len())..path.len(),
-            paths => paths.iter().find_map(|pattern| pattern.matches(path))?,
-        };
-        let is_match = (self.methods.is_empty() || self.methods.iter().any(|method| **method == *request.method_name))
-            && (self.hosts.is_empty() || has_host(&self.hosts, request.authority))
-            && self.secure.is_none_or(|secure| secure == is_secure)
-            && self.headers.iter().all(|(name, value)| has_field(request, name, value))
-            && self
-                .cookies
-                .iter()
-                .all(|(name, value)| has_cookie(request, name, value))
-            && self.query.iter().all(|(name, value)| has_parameter(query, name, value));
-        is_match.then_some(star)
-    }
-}
-
-impl PathPattern {
-    fn new(pattern: &Pattern) -> PathPattern {
-        match pattern {
-            Pattern::Exact(path) => PathPattern::Exact(path.as_str().into()),
-            Pattern::Prefix(path) => PathPattern::Prefix(path.as_str().into()),
-            Pattern::Glob(text) => PathPattern::Glob(Glob::new(text)),
-        }
-    }
-
-    /// Returns the range of the path that the first star matched: empty, at the end of the path, for an exact pattern.
-    fn matches(&self, path: &str) -> Option<Range<usize>> {
-        match self {
-            PathPattern::Exact(exact) => (**exact == *path).then_some(path.len()..path.len()),
-            PathPattern::Prefix(prefix) => path.starts_with(&**prefix).then_some(prefix.len()..path.len()),
-            PathPattern::Glob(glob) => glob.matches(path),
-        }
-    }
-}
-
-/// Returns true if a pattern matches the host of an authority. Case and one trailing dot are ignored.
-fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
-    let Ok(authority) = std::str::from_utf8(authority) else {
-        return false;
-    };
-    // A port consists of digits after the last colon. The last part of an IPv6 address ends with a bracket instead.
-    let name = match authority.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => authority,
-    };
-    let name = name.strip_suffix('.').unwrap_or(name);
-    hosts.iter().any(|host| match host {
-        HostPattern::Exact(exact) => exact.eq_ignore_ascii_case(name),
-        HostPattern::Wildcard(parent) => {
-            // At least one character and a dot have to precede the parent domain.
-            let parent_start = name.len().checked_sub(parent.len()).filter(|&at| at > 1);
-            parent_start.is_some_and(|at| {
-                name.as_bytes()[at - 1] == b'.' && name.as_bytes()[at..].eq_ignore_ascii_case(parent.as_bytes())
-            })
-        }
-    })
-}
-
-/// Returns true if a field with this name has a value that matches. An empty pattern requires that the request has no
-/// such field.
-fn has_field(request: &Request<'_>, name: &[u8], value: &Wildcard) -> bool {
-    let mut values = request.fields.by_name(name);
-    match value.is_empty() {
-        true => values.next().is_none(),
-        false => values.any(|sent| value.matches(sent)),
-    }
-}
-
-/// Returns true if a cookie with this name (RFC 6265 §5.4) has a value that matches. An empty pattern requires that the
-/// request has no such cookie. Clients of HTTP/2 and HTTP/3 may split the cookies into several fields.
-fn has_cookie(request: &Request<'_>, name: &[u8], value: &Wildcard) -> bool {
-    let fields = request.fields.by_name(b"cookie");
-    let cookies = fields.flat_map(|field| field.split(|&byte| byte == b';'));
-    let mut values = cookies.filter_map(|cookie| cookie.trim_ascii().strip_prefix(name)?.strip_prefix(b"="));
-    match value.is_empty() {
-        true => values.next().is_none(),
-        false => values.any(|sent| value.matches(sent)),
-    }
-}
-
-/// Returns true if a query parameter with this name has a value that matches. An empty pattern requires that the query
-/// has no such parameter.
-fn has_parameter(query: Option<&[u8]>, name: &[u8], value: &Wildcard) -> bool {
-    let mut values = query
-        .unwrap_or_default()
-        .split(|&byte| byte == b'&')
-        .filter_map(|parameter| {
-            let rest = parameter.strip_prefix(name)?;
-            match rest.split_first() {
-                // An empty query has no parameters, so it does not match a parameter with an empty name.
-                None => (!parameter.is_empty()).then_some(rest),
-                Some((b'=', value)) => Some(value),
-                Some(_) => None,
-            }
-        });
-    match value.is_empty() {
-        true => values.next().is_none(),
-        false => values.any(|sent| value.matches(sent)),
     }
 }
 

@@ -31,8 +31,8 @@ pub struct Endpoint {
     programs: Option<Arc<dyn Handler>>,
     /// Directory tree that is served; `None` if the handler serves no files.
     pub tree: Option<Arc<Tree>>,
-    /// Directory tree of the error pages. If the handler serves files, it is the same as `tree`. Otherwise it is `None`
-    /// if the route has no root or no error pages.
+    /// Directory tree of the error pages, and of the files that rules look up. If the handler serves files, it is the
+    /// same as `tree`. Otherwise it is `None` if the route has no root, or if nothing needs the tree.
     pub pages: Option<Arc<Tree>>,
     /// True if responses may upgrade the connection to a tunnel.
     pub accepts_tunnels: bool,
@@ -52,6 +52,8 @@ pub struct EndpointContext<'a> {
     pub config_file: Option<&'a Path>,
     /// True if no route of the site has a guard.
     pub is_unguarded: bool,
+    /// True if a rule of the site depends on the existence of files.
+    pub checks_existence: bool,
 }
 
 impl Endpoint {
@@ -200,10 +202,11 @@ impl EndpointContext<'_> {
         )
     }
 
-    /// Creates the directory tree of the error pages for a handler that serves no files. Returns `None` if the route
-    /// has no root or no error pages.
+    /// Creates the directory tree of the error pages, and of the files that rules look up, for a handler that serves no
+    /// files. Returns `None` if the route has no root, or if nothing needs the tree.
     fn pages(&self, settings: &Settings, route: &Arc<Route>) -> Option<Arc<Tree>> {
-        let root = settings.root.as_deref().filter(|_| !settings.errors.is_empty())?;
+        let is_needed = self.checks_existence || !settings.errors.is_empty();
+        let root = settings.root.as_deref().filter(|_| is_needed)?;
         Some(Arc::new(self.tree(root, settings, route).for_pages()))
     }
 }

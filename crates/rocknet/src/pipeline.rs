@@ -20,7 +20,7 @@
 //! applies. If the flag is not set, `admission.rs` has to admit the request before the entry is used.
 //!
 //! Phases 1 to 7 are [`begin`]; phases 8 to 10 are `exit.rs`, which every response passes. A request that waits for the
-//! decision of a guard starts again with that decision (`deferred.rs`).
+//! decision of a guard, or for a lookup on disk that a rule needs, starts again with the result (`deferred.rs`).
 
 mod accel_redirect;
 mod admission;
@@ -30,6 +30,7 @@ mod deferred;
 mod encoded_variant;
 mod error_page;
 mod exit;
+mod facts;
 mod files;
 mod finish;
 mod handle;
@@ -55,6 +56,7 @@ use rocknet_proto::status::Status;
 
 use self::admission::{Decisions, NotAdmitted};
 use self::deferred::{OpenedBody, OwnedIncoming};
+use self::facts::Facts;
 use self::finish::{refuse, respond};
 use self::handle::handle;
 use crate::endpoint::Endpoint;
@@ -174,7 +176,8 @@ where
     };
     // The flag separates paths that the worker cache looks up after the rules from paths that it looks up before them.
     let key = number | AFTER_RULES;
-    let response = match rules.apply(request, incoming.is_secure()) {
+    let facts = Facts::of(config, routes, incoming, &decisions.paths);
+    let response = match rules.apply(request, &facts) {
         RuleOutcome::Untouched => {
             return handle(worker, config, incoming, key, routes, resolved, decisions.user, io);
         }
@@ -200,6 +203,15 @@ where
                 }
             };
         }
+        RuleOutcome::NeedsLookup(path) => {
+            let tree = facts::tree(routes, &path).cloned();
+            let (own_worker, mut decisions) = (Rc::clone(worker), decisions);
+            let lookup = async move {
+                decisions.look_up(facts::look_up(&own_worker, tree, path)).await;
+                decisions
+            };
+            return defer(worker, config, incoming, number, &resolved, lookup, io);
+        }
         RuleOutcome::Redirect { status, location } => immediate::redirect(status, &location),
         // A success status would mean to the client that the requested tunnel is open.
         RuleOutcome::Respond { status: 200..=299, .. } if request.method == Method::Connect => {
@@ -222,7 +234,7 @@ fn reject_or_defer<F, R>(
     site: u32,
     resolved: &route::Resolved<'_>,
     not_admitted: NotAdmitted,
-    decisions: Decisions,
+    mut decisions: Decisions,
     io: &mut R,
 ) -> StartedExchange
 where
@@ -236,11 +248,40 @@ where
         }
         NotAdmitted::Undecided(undecided) => undecided,
     };
+    let completed = async move {
+        decisions.complete(undecided).await;
+        decisions
+    };
+    defer(worker, config, incoming, site, resolved, completed, io)
+}
+
+/// Starts the phases again once `decisions` is ready. Until then, the request is kept with its original target.
+#[inline(never)]
+fn defer<F, R>(
+    worker: &Rc<Worker>,
+    config: &Rc<WorkerConfig>,
+    incoming: &IncomingRequest<'_, F>,
+    site: u32,
+    resolved: &route::Resolved<'_>,
+    decisions: impl Future<Output = Decisions> + 'static,
+    io: &mut R,
+) -> StartedExchange
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: PipelineIo,
+{
+    let endpoint = resolved.endpoint;
     let applied = Some(endpoint.into());
     let context = RequestContext::new(config, Some(site), applied, incoming.local_and_tls(), &incoming.owned);
     let mut body = RequestBody::empty();
     if incoming.has_body {
-        let limit = body_limit(config, Some(site), incoming.request, incoming.is_secure());
+        let limit = body_limit(
+            config,
+            Some(site),
+            incoming.request,
+            incoming.peer,
+            incoming.is_secure(),
+        );
         if let Err(refusal) = io.limit_body(limit) {
             return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
         }
@@ -248,10 +289,10 @@ where
     }
     let handler = endpoint.handler(&resolved.path);
     let timeout = HandlerTimeout::of(&**handler, &worker.wheel, &endpoint.route);
-    deferred::wait(worker, context, incoming, body, timeout, undecided, decisions, restart)
+    deferred::wait(worker, context, incoming, body, timeout, decisions, restart)
 }
 
-/// Runs the phases again once a guard has decided. The configuration may have changed meanwhile.
+/// Runs the phases again once a guard or a lookup has decided. The configuration may have changed meanwhile.
 fn restart(
     worker: &Rc<Worker>,
     incoming: &OwnedIncoming<'_>,
@@ -291,7 +332,7 @@ where
         &incoming.owned,
     );
     if incoming.has_body {
-        let limit = body_limit(config, site, incoming.request, incoming.is_secure());
+        let limit = body_limit(config, site, incoming.request, incoming.peer, incoming.is_secure());
         if let Err(refusal) = io.limit_body(limit) {
             return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
         }

@@ -182,6 +182,7 @@ impl SiteContext<'_> {
             registries: self.registries,
             config_file: self.config.files.first().map(PathBuf::as_path),
             is_unguarded: settings.all(guard::is_unguarded),
+            checks_existence: site.rules.iter().any(|rule| rule.when.existence.is_some()),
         }
     }
 }

@@ -1,18 +1,15 @@
-//! Checks the rules of a site: their conditions and actions.
+//! Checks the rules of a site and their actions. `condition.rs` checks their conditions.
 
+use crate::check::condition::conditions;
 use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
-use crate::keys::rule::RequestScheme;
 use crate::message::short;
 use crate::model::{Conditions, Pattern, Redirect, Rule, RuleAction};
-use crate::source::Span;
-use crate::value::{field, host, pattern, typed};
+use crate::value::{pattern, typed};
 
 /// Maximum number of rules of one site. Each is evaluated for every request that the cache does not serve.
 const MAX_RULES: usize = 256;
-/// Maximum number of conditions of one kind in a rule. More conditions are hard to read, and each costs a comparison.
-const MAX_CONDITIONS: usize = 64;
 /// Maximum size of a response body in a rule, enough for a small page. Larger bodies belong in files.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
@@ -79,95 +76,6 @@ fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
         last,
         span: check.source_span(node.span),
     })
-}
-
-/// Reads the conditions of a rule. Invalid conditions are reported and left out.
-fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
-    let mut when = Conditions {
-        headers: patterns(check, table, "header"),
-        cookies: patterns(check, table, "cookie"),
-        query: patterns(check, table, "query"),
-        secure: typed::choice(Some(table), "scheme").map(|scheme: RequestScheme| scheme == RequestScheme::Https),
-        ..Conditions::default()
-    };
-    when.paths = parse_all(check, table, "path", pattern::parse);
-    when.hosts = parse_all(check, table, "host", host::host_pattern);
-    when.methods = parse_all(check, table, "method", method);
-    when
-}
-
-/// Reads the strings of a key and parses each with `read`. Invalid strings are reported and left out.
-fn parse_all<T>(
-    check: &mut Check<'_>,
-    table: &Table,
-    key: &str,
-    read: impl Fn(&str) -> Result<T, host::ValueError>,
-) -> Vec<T> {
-    let Some(node) = table.node(key) else {
-        return Vec::new();
-    };
-    check_length(check, key, typed::elements(node).len(), node.span);
-    let mut all = Vec::new();
-    for (text, span) in typed::texts(node) {
-        match read(&text.value) {
-            Ok(one) => all.push(one),
-            Err((message, help)) => check.bad_text(text, span, format!("`{key}`: {message}"), help),
-        }
-    }
-    all
-}
-
-/// Reports an empty list, which would match every request, and a list that is too long.
-fn check_length(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
-    if length == 0 {
-        let help = format!("remove `{key}` to match every request");
-        check.error(Code::BadValue, span, format!("`{key}` is empty"), help);
-    } else if length > MAX_CONDITIONS {
-        let message = format!("`{key}` has more than {MAX_CONDITIONS} entries");
-        check.error(Code::BadValue, span, message, "write a second rule");
-    }
-}
-
-/// Parses the name of a method, which must be in upper case.
-fn method(text: &str) -> Result<String, host::ValueError> {
-    let shown = short(text);
-    if text.is_empty() || !text.bytes().all(field::is_token_byte) {
-        return Err((format!("\"{shown}\" is not a method"), "write \"GET\"".to_owned()));
-    }
-    // Methods are case-sensitive (RFC 9110 §9.1), and all methods in use are in upper case.
-    if text.bytes().any(|byte| byte.is_ascii_lowercase()) {
-        let help = format!("write \"{}\"", shown.to_ascii_uppercase());
-        return Err((format!("\"{shown}\" is not in upper case"), help));
-    }
-    Ok(text.to_owned())
-}
-
-/// Reads the table of a key. Returns pairs of the name of a header field, cookie or query parameter and the pattern of
-/// its value. Invalid names of fields and cookies are reported and left out.
-fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, String)> {
-    let Some((node, written)) = table.node(key).and_then(|node| Some((node, node.as_table()?))) else {
-        return Vec::new();
-    };
-    check_length(check, key, written.entries.len(), node.span);
-    let mut all = Vec::new();
-    for (name, entry) in written.in_order() {
-        let Some(pattern) = entry.node.as_text() else { continue };
-        let kind = match key {
-            "header" => Some(("a header field name", "use letters, digits and `-`: \"User-Agent\"")),
-            // The names of cookies are tokens as well (RFC 6265 §4.1.1).
-            "cookie" => Some(("a cookie name", "use letters, digits, `-` and `_`: \"session_id\"")),
-            _ => None,
-        };
-        if let Some((what, help)) = kind
-            && (name.is_empty() || !name.bytes().all(field::is_token_byte))
-        {
-            let message = format!("\"{}\" is not {what}", short(name));
-            check.error(Code::BadValue, entry.key, message, help);
-            continue;
-        }
-        all.push((name.to_owned(), pattern.to_owned()));
-    }
-    all
 }
 
 /// Returns the patterns that `{*}` of a target can refer to: the paths of the rule, or one pattern that matches every

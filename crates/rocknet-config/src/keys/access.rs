@@ -3,7 +3,7 @@
 use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, bound, quoted};
-use crate::model::{Auth, ClientRange, DEFAULT_REALM, Network};
+use crate::model::{Auth, ClientRange, DEFAULT_REALM};
 use crate::value::settings;
 
 /// Sections of the keys that sites and routes accept.
@@ -98,15 +98,7 @@ pub(super) const KEYS: &[Key] = &[
 
 /// Renders client addresses as they are written in `allow` and `deny`.
 fn ranges(ranges: &[ClientRange]) -> Rendered {
-    Rendered::texts(ranges.iter().map(|range| match range {
-        ClientRange::All => "all".to_owned(),
-        ClientRange::Private => "private".to_owned(),
-        ClientRange::Network(Network::Unix) => "unix".to_owned(),
-        ClientRange::Network(Network::Ip { ip, length }) if *length == if ip.is_ipv4() { 32 } else { 128 } => {
-            ip.to_string()
-        }
-        ClientRange::Network(Network::Ip { ip, length }) => format!("{ip}/{length}"),
-    }))
+    Rendered::texts(ranges.iter().map(ToString::to_string))
 }
 
 /// Renders users without their hashes.

@@ -2,7 +2,7 @@
 
 use super::{Key, Kind, Section};
 use crate::choice::{Choice, choice};
-use crate::model::Redirect;
+use crate::model::{Existence, Redirect};
 
 choice! {
     /// Scheme of a request.
@@ -26,8 +26,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Site],
         Kind::List(&Kind::Table(Section::Rule)),
         "Rules that are applied to requests before routes and redirects, in the order of the configuration. Each has \
-         conditions (`path`, `host`, `method`, `header`, `cookie`, `query`, `scheme`), which must all hold, and one action: \
-         `rewrite`, `redirect` or `respond`. After a rewrite, the following rules are matched against the new path; \
+         conditions (`path`, `host`, `method`, `header`, `cookie`, `query`, `scheme`, `client`, `exists`), which must \
+         all hold, and one action: `rewrite`, `redirect` or `respond`. After a rewrite, the following rules are matched against the new path; \
          no rule is applied twice to a request. If a rule with `last = true` matches, the following rules are \
          skipped. Such a rule needs no action.",
     )
@@ -97,6 +97,30 @@ pub(super) const KEYS: &[Key] = &[
     )
     .example("query = { page = \"*\" }"),
     key("scheme", Kind::Choice(RequestScheme::WORDS), "Scheme of the request.").example("scheme = \"http\""),
+    key(
+        "client",
+        Kind::Several(&Kind::Text("address or network, as in `allow`")),
+        "Addresses and networks, one of which must contain the address of the client, as in `allow`. Clients behind \
+         `trusted_proxies` have the address that the proxy reports.",
+    )
+    .example("client = [\"192.0.2.0/24\", \"private\"]")
+    .foreign_names(&["remote_addr", "remote_ip", "REMOTE_ADDR", "geo"]),
+    key(
+        "exists",
+        Kind::Several(&Kind::Choice(Existence::WORDS)),
+        "What the path must lead to in the root of its route, after rewrites by earlier rules; of several, one must \
+         hold. Names with a leading dot do not exist for rules.",
+    )
+    .example("exists = [\"folder\", \"nothing\"]")
+    .foreign_names(&["REQUEST_FILENAME", "file"]),
+    key(
+        "exists_at",
+        Kind::Text("path below the site, with `{path}`"),
+        "Path that `exists` examines. `{path}` stands for the path of the request, without its trailing slash if \
+         more text surrounds it.",
+    )
+    .default(|| "{path}".to_owned())
+    .example("exists_at = \"/maintenance.html\""),
     key(
         "rewrite",
         Kind::Text("path"),

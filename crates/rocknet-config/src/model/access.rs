@@ -1,5 +1,6 @@
 //! Access lists of client addresses for sites and routes.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::network::Network;
@@ -40,6 +41,21 @@ pub const PRIVATE_NETWORKS: [Network; 8] = [
 
 const fn network(ip: IpAddr, length: u8) -> Network {
     Network::Ip { ip, length }
+}
+
+/// Writes the range as in the configuration.
+impl fmt::Display for ClientRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientRange::All => f.write_str("all"),
+            ClientRange::Private => f.write_str("private"),
+            ClientRange::Network(Network::Unix) => f.write_str("unix"),
+            ClientRange::Network(Network::Ip { ip, length }) if *length == if ip.is_ipv4() { 32 } else { 128 } => {
+                ip.fmt(f)
+            }
+            ClientRange::Network(Network::Ip { ip, length }) => write!(f, "{ip}/{length}"),
+        }
+    }
 }
 
 impl Access {

@@ -1,7 +1,19 @@
 //! Rules of a site: conditions on requests, and the action for requests that meet them.
 
+use super::access::ClientRange;
 use super::pattern::{HostPattern, Pattern};
 use super::source_span::SourceSpan;
+use crate::choice::choice;
+
+choice! {
+    /// Kind of the file or folder that a path leads to.
+    #[derive(Copy)]
+    pub enum Existence {
+        File = "file", "a file";
+        Folder = "folder", "a folder";
+        Nothing = "nothing", "neither a file nor a folder";
+    }
+}
 
 /// Rule of a site. Rules are applied in the order of the configuration, each at most once per request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +46,21 @@ pub struct Conditions {
     /// Names of query parameters, each with a pattern of the value. `*` stands for any characters, and case matters. An
     /// empty pattern means that the parameter must be absent.
     pub query: Vec<(String, String)>,
+    /// Client addresses, one of which must be that of the client.
+    pub clients: Vec<ClientRange>,
+    /// Condition on files and folders; `None`: no condition.
+    pub existence: Option<ExistenceCondition>,
     /// `Some(true)`: over TLS only; `Some(false)`: without TLS only; `None`: both.
     pub secure: Option<bool>,
+}
+
+/// Condition on files and folders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExistenceCondition {
+    /// Kinds, one of which the path must lead to.
+    pub kinds: Vec<Existence>,
+    /// Path below the site, in which `{path}` stands for the path of the request; `None`: the path of the request.
+    pub at: Option<String>,
 }
 
 /// Action of a rule.

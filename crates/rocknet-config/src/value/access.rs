@@ -1,4 +1,4 @@
-//! Parses `allow` and `deny`, the access lists of client addresses.
+//! Parses lists of client addresses: `allow`, `deny`, and the condition `client` of rules.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::model::{ClientRange, Network};
 use crate::value::{network, typed};
 
 /// Maximum number of addresses in one list. A country has about 10,000 networks, and each route has a copy of the list.
-const MAX_RANGES: usize = 20_000;
+pub(crate) const MAX_RANGES: usize = 20_000;
 
 /// Reads the allowed addresses. An empty result, such as that of `"all"`, allows every client.
 pub(crate) fn allow(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
@@ -28,8 +28,8 @@ pub(crate) fn deny(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
     ranges(check, "deny", node)
 }
 
-/// Reads an access list. Invalid elements are reported and left out.
-fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
+/// Reads a list of client addresses. Invalid elements are reported and left out.
+pub(crate) fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
     if typed::elements(node).len() > MAX_RANGES {
         let message = format!("`{key}` has more than {MAX_RANGES} addresses");
         check.error(

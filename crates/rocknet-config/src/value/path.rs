@@ -215,6 +215,31 @@ pub(crate) fn site_path(check: &mut Check<'_>, key: &str, node: &Node) -> Option
     Some(written.value.clone())
 }
 
+/// Placeholder for the path of the request, in `try` and `exists_at`.
+pub(crate) const PATH_PLACEHOLDER: &str = "{path}";
+
+/// Checks a path below the site in which `{path}` stands for the path of the request.
+pub(crate) fn path_template(text: &str) -> Result<(), (String, String)> {
+    // The placeholder is replaced with a sample path, because the result must be a valid path.
+    let sample = text.replace(PATH_PLACEHOLDER, "/x");
+    if sample.contains(['{', '}', '$']) {
+        return Err((
+            format!("{{path}} is the only placeholder, not \"{}\"", short(text)),
+            "write \"{path}\" for the path of the request".to_owned(),
+        ));
+    }
+    let Some((message, help)) = site_path_error(&sample) else {
+        return Ok(());
+    };
+    // Without a placeholder, the error concerns the text itself, otherwise the text after the replacement.
+    let expanded = format!("\"{}\" does not expand to a path", short(text));
+    Err(match (sample == text, text.starts_with(['/', '{'])) {
+        (true, _) => (message, help),
+        (false, true) => (expanded, help),
+        (false, false) => (expanded, "begin it with {path} or `/`".to_owned()),
+    })
+}
+
 /// Returns message and help if a text is not a valid path below the site.
 pub(crate) fn site_path_error(text: &str) -> Option<(String, String)> {
     if !text.starts_with('/') {

@@ -97,28 +97,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
             check.bad_text(element, span, format!("`try`: \"{}\" is not a path", short(text)), help);
             continue;
         }
-        // The placeholder is replaced with a sample path, because the result must be a valid path.
-        let sample = text.replace("{path}", "/x");
-        if sample.contains(['{', '}', '$']) {
-            let help = "write \"{path}\" for the path of the request";
-            check.bad_text(
-                element,
-                span,
-                format!("`try`: {{path}} is the only placeholder, not \"{}\"", short(text)),
-                help,
-            );
-            continue;
-        }
-        if let Some((message, help)) = path::site_path_error(&sample) {
-            // Without a placeholder, the error concerns the text itself, otherwise the text after the replacement.
-            let (message, help) = match (sample == text, text.starts_with(['/', '{'])) {
-                (true, _) => (message, help),
-                (false, true) => (format!("\"{}\" does not expand to a path", short(text)), help),
-                (false, false) => (
-                    format!("\"{}\" does not expand to a path", short(text)),
-                    "begin it with {path} or `/`".to_owned(),
-                ),
-            };
+        if let Err((message, help)) = path::path_template(text) {
             check.bad_text(element, span, format!("`try`: {message}"), help);
             continue;
         }

@@ -1,6 +1,8 @@
 //! Tests of rules: each condition, and sequences of rules.
 
-use rocknet_config::model::SourceSpan;
+use std::net::IpAddr;
+
+use rocknet_config::model::{ClientRange, Conditions, Existence, ExistenceCondition, HostPattern, Network, SourceSpan};
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::{OwnedRequest, Version};
 
@@ -12,6 +14,30 @@ fn pattern(text: &str) -> Pattern {
         Some(prefix) if prefix.ends_with('/') => Pattern::Prefix(prefix.into()),
         _ if text.contains('*') => Pattern::Glob(text.into()),
         _ => Pattern::Exact(text.into()),
+    }
+}
+
+/// A request without TLS from 192.0.2.7, to a site with the file `/a.txt` and the folder `/folder`. `/slow` is a path
+/// whose lookup has to wait.
+struct InClear;
+
+impl RequestFacts for InClear {
+    fn is_secure(&self) -> bool {
+        false
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        Some([192, 0, 2, 7].into())
+    }
+
+    fn existence(&self, path: &str) -> Result<Existence, LookupError> {
+        match path {
+            "/a.txt" => Ok(Existence::File),
+            "/folder" | "/folder/" => Ok(Existence::Folder),
+            "/slow" => Err(LookupError::WouldBlock),
+            "/broken" => Err(LookupError::Failed),
+            _ => Ok(Existence::Nothing),
+        }
     }
 }
 
@@ -44,7 +70,7 @@ fn apply(rules: &[model::Rule], target: &str) -> RuleOutcome {
     let rules = Rules::new(rules).expect("valid rules").expect("at least one rule");
     let fields = [(KnownField::UserAgent, &b"Googlebot/2.1"[..])];
     let request = OwnedRequest::synthetic_get(Version::Http11, b"WWW.Example.com:8080", target.as_bytes(), &fields);
-    rules.apply(&request.view(), false)
+    rules.apply(&request.view(), &InClear)
 }
 
 #[test]
@@ -118,7 +144,7 @@ fn cookies_are_compared_by_name_and_value() {
         let rules = Rules::new(&[rule(when, action, false)])
             .expect("valid rules")
             .expect("a rule");
-        let is_untouched = rules.apply(&request.view(), false) == RuleOutcome::Untouched;
+        let is_untouched = rules.apply(&request.view(), &InClear) == RuleOutcome::Untouched;
         assert_eq!(is_untouched, !holds, "{name}: {value}");
     }
 }
@@ -145,7 +171,16 @@ fn all_conditions_have_to_hold() {
         secure: Some(secure),
         ..Conditions::default()
     };
+    let client = |ip: [u8; 4], length| Conditions {
+        clients: vec![
+            ClientRange::Network(Network::Unix),
+            ClientRange::Network(Network::Ip { ip: ip.into(), length }),
+        ],
+        ..Conditions::default()
+    };
     for (when, holds) in [
+        (client([192, 0, 2, 0], 24), true),
+        (client([192, 0, 3, 0], 24), false),
         (Conditions::default(), true),
         (hosts(HostPattern::Exact("www.example.com".into())), true),
         (hosts(HostPattern::Exact("example.com".into())), false),
@@ -194,6 +229,66 @@ fn all_conditions_have_to_hold() {
         };
         assert_eq!(apply(&rules, "/x?a=1&b&a=2"), expected, "{when:?}");
     }
+}
+
+#[test]
+fn files_are_looked_up_where_a_rule_depends_on_them() {
+    let gone = RuleOutcome::Respond {
+        status: 410,
+        body: None,
+    };
+    let failed = RuleOutcome::Respond {
+        status: 503,
+        body: None,
+    };
+    use Existence::{File, Folder, Nothing};
+    for (target, kinds, at, expected) in [
+        ("/a.txt", &[File][..], None, Some(&gone)),
+        ("/a.txt", &[Folder, Nothing], None, None),
+        ("/folder/", &[Folder], None, Some(&gone)),
+        ("/none", &[Nothing], None, Some(&gone)),
+        ("/none", &[File, Folder], None, None),
+        ("/a", &[File], Some("{path}.txt"), Some(&gone)),
+        ("/a/", &[File], Some("{path}.txt"), Some(&gone)),
+        ("/x", &[File], Some("/a.txt"), Some(&gone)),
+        ("/broken", &[Nothing], None, Some(&failed)),
+        (
+            "/slow",
+            &[Nothing],
+            None,
+            Some(&RuleOutcome::NeedsLookup("/slow".into())),
+        ),
+    ] {
+        let existence = Some(ExistenceCondition {
+            kinds: kinds.to_vec(),
+            at: at.map(str::to_owned),
+        });
+        let when = Conditions {
+            existence,
+            ..Conditions::default()
+        };
+        let respond = RuleAction::Respond {
+            status: 410,
+            body: None,
+        };
+        let expected = expected.unwrap_or(&RuleOutcome::Untouched);
+        assert_eq!(
+            apply(&[rule(when, respond, false)], target),
+            *expected,
+            "{target} {kinds:?}"
+        );
+    }
+    // A condition that does not hold needs no lookup.
+    let when = Conditions {
+        methods: vec!["POST".into()],
+        existence: Some(ExistenceCondition {
+            kinds: vec![Nothing],
+            at: None,
+        }),
+        ..Conditions::default()
+    };
+    let pass = rule(when, RuleAction::Pass, true);
+    assert_eq!(apply(&[pass], "/slow"), RuleOutcome::Untouched);
 }
 
 #[test]

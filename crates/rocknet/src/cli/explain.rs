@@ -5,14 +5,15 @@ mod target;
 mod text;
 mod url;
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use rocknet::certificates::ServerEnvironment;
-use rocknet::routing::{RuleOutcome, Rules};
+use rocknet::routing::{LookupError, RequestFacts, RuleOutcome, Rules};
 use rocknet::site::redirect_port;
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, EffectiveSetting, Explanation};
-use rocknet_config::model::{CertificateSource, Listen, Site, SourceSpan};
+use rocknet_config::model::{CertificateSource, Existence, Listen, Site, SourceSpan};
 use rocknet_config::{Config, Loaded, Severity};
 use rocknet_control::explanation::{ConfigPosition, ExplainedSetting, UrlExplanation};
 use rocknet_proto::request::{OwnedRequest, Version};
@@ -34,17 +35,28 @@ pub struct Options {
     pub url: String,
     #[command(flatten)]
     pub file: search::ConfigFile,
+    /// Address of the client, for rules with the condition `client`
+    #[arg(long, value_name = "ADDRESS", default_value_t = DEFAULT_CLIENT)]
+    pub client: IpAddr,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
+
+/// Address of the client unless another is given.
+const DEFAULT_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let url = Url::parse(&options.url).map_err(|problem| Failure::Usage(format!("{}: {problem}", options.url)))?;
     let file = options.file.named_or_found()?;
     let Loaded { config, .. } =
         rocknet_config::load(&file, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
-    let explanation = explanation(&config, &url, &format!(" of {}", search::absolute(&file).display()))?;
+    let explanation = explanation(
+        &config,
+        &url,
+        options.client,
+        &format!(" of {}", search::absolute(&file).display()),
+    )?;
     if options.json {
         return print_json(&explanation);
     }
@@ -59,12 +71,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 /// [`Failure::Usage`] for a text that is not a URL, and [`Failure::Failed`] if no site serves the URL.
 pub fn explained(config: &Config, url: &str) -> Result<UrlExplanation, Failure> {
     let parsed = Url::parse(url).map_err(|problem| Failure::Usage(format!("{url}: {problem}")))?;
-    explanation(config, &parsed, "")
+    explanation(config, &parsed, DEFAULT_CLIENT, "")
 }
 
-/// Explains a URL. `origin`: words that follow “no site” in the error, such as ` of /etc/rocknet/rocknet.toml`.
-fn explanation(config: &Config, url: &Url<'_>, origin: &str) -> Result<UrlExplanation, Failure> {
-    let UrlAnalysis { found, leads_to } = analyse(config, url, origin)?;
+/// Explains a URL for a client. `origin`: words that follow “no site” in the error, such as ` of
+/// /etc/rocknet/rocknet.toml`.
+fn explanation(config: &Config, url: &Url<'_>, client: IpAddr, origin: &str) -> Result<UrlExplanation, Failure> {
+    let UrlAnalysis { found, leads_to } = analyse(config, url, client, origin)?;
     let leads_to = match https_location(found.site, url) {
         Some(location) => format!("redirect 308 to {location}, which leads to {leads_to}"),
         None => leads_to,
@@ -112,7 +125,7 @@ struct UrlAnalysis<'c> {
 
 /// Finds the route of a URL and applies the rules of its site. Describes what the URL leads to for a client that the
 /// guards admit.
-fn analyse<'c>(config: &'c Config, url: &Url<'_>, origin: &str) -> Result<UrlAnalysis<'c>, Failure> {
+fn analyse<'c>(config: &'c Config, url: &Url<'_>, client: IpAddr, origin: &str) -> Result<UrlAnalysis<'c>, Failure> {
     let decoded_path = decoded(url.path);
     let Some(found) = find(config, url, decoded_path.as_deref().unwrap_or("/")) else {
         return Err(Failure::Failed(format!("no site{origin} answers {}", url.written)));
@@ -122,8 +135,10 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, origin: &str) -> Result<UrlAna
         let leads_to = format!("{status}: {error}");
         return Ok(UrlAnalysis { found, leads_to });
     }
-    let leads_to = match apply_rules(found.site, url)? {
+    let leads_to = match apply_rules(found.site, url, client)? {
         RuleOutcome::Untouched => after_rules(&found, url)?,
+        // This outcome cannot occur, because the lookup may block here.
+        RuleOutcome::NeedsLookup(path) => format!("a rule that depends on {path}"),
         RuleOutcome::Respond { status: code, .. } => {
             format!("{}, by a rule", Status::new(code).map_or(code.to_string(), status))
         }
@@ -223,8 +238,8 @@ fn decoded(path: &str) -> Result<String, PathError> {
     }
 }
 
-/// Applies the rules of a site to a GET for the URL.
-fn apply_rules(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
+/// Applies the rules of a site to a GET for the URL by a client.
+fn apply_rules(site: &Site, url: &Url<'_>, client: IpAddr) -> Result<RuleOutcome, Failure> {
     let Some(rules) = Rules::new(&site.rules).map_err(|error| Failure::Failed(error.to_string()))? else {
         return Ok(RuleOutcome::Untouched);
     };
@@ -239,7 +254,34 @@ fn apply_rules(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
         .iter()
         .find(is_requested)
         .is_some_and(|listen| site.secure.contains(listen));
-    Ok(rules.apply(&request.view(), is_secure))
+    let facts = Facts {
+        site,
+        client,
+        is_secure,
+    };
+    Ok(rules.apply(&request.view(), &facts))
+}
+
+/// Data of the request that rules need.
+struct Facts<'a> {
+    site: &'a Site,
+    client: IpAddr,
+    is_secure: bool,
+}
+
+impl RequestFacts for Facts<'_> {
+    fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        Some(self.client)
+    }
+
+    fn existence(&self, path: &str) -> Result<Existence, LookupError> {
+        let route = explain::route(self.site, path);
+        target::existence(route.map_or(&self.site.settings, |route| &route.settings), path)
+    }
 }
 
 /// Describes the response to a URL to which no rule responds.

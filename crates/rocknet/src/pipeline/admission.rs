@@ -21,6 +21,7 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
 use super::context::RequestContext;
+use super::facts::LookupResult;
 use super::incoming::IncomingRequest;
 use super::route::{self, Resolved};
 use crate::endpoint::Endpoint;
@@ -42,6 +43,8 @@ pub(super) struct Decisions {
     made: Vec<(Arc<dyn Guard>, Admission)>,
     /// User whom the guards have authenticated, if any.
     pub user: Option<Arc<str>>,
+    /// Paths that were looked up on disk for the rules.
+    pub paths: Vec<(String, LookupResult)>,
 }
 
 /// Reason for not admitting a request now.
@@ -94,6 +97,12 @@ impl Decisions {
             }
         }
         None
+    }
+
+    /// Waits for the result of a lookup and stores it. The user is reset as in [`complete`](Self::complete).
+    pub async fn look_up(&mut self, lookup: impl Future<Output = (String, LookupResult)>) {
+        self.user = None;
+        self.paths.push(lookup.await);
     }
 
     /// Returns the earlier decision of a guard, so that each guard decides only once about a request. A rejection is

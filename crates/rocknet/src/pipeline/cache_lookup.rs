@@ -6,6 +6,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
+use super::facts::Facts;
 use super::finish::{finish, respond};
 use super::{
     IncomingRequest, Outcome, PipelineIo, RequestContext, ResponseState, StartedExchange, admission, encoded_variant,
@@ -56,18 +57,23 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: PipelineIo,
 {
-    let rules = config.snapshot.sites[site as usize].rules.as_ref()?;
+    let served = &config.snapshot.sites[site as usize];
+    let rules = served.rules.as_ref()?;
     let key = site | AFTER_RULES;
-    match rules.apply(incoming.request, incoming.is_secure()) {
+    let facts = Facts::of(config, served.routes(incoming.is_secure()), incoming, &[]);
+    match rules.apply(incoming.request, &facts) {
         RuleOutcome::Untouched => respond_cached(worker, config, key, incoming, io),
-        RuleOutcome::Rewritten(target) if config.snapshot.sites[site as usize].is_unguarded() => {
+        RuleOutcome::Rewritten(target) if served.is_unguarded() => {
             let rewritten = incoming.request.with_lookup_target(&target);
             let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
             respond_cached(worker, config, key, &incoming.with(&rewritten, owned), io)
         }
         // The slow path handles these outcomes. It also handles rewritten paths of a site with guards, because two
-        // routes have to be checked.
-        RuleOutcome::Rewritten(_) | RuleOutcome::Redirect { .. } | RuleOutcome::Respond { .. } => None,
+        // routes have to be checked, and it can wait for the disk.
+        RuleOutcome::Rewritten(_)
+        | RuleOutcome::Redirect { .. }
+        | RuleOutcome::Respond { .. }
+        | RuleOutcome::NeedsLookup(_) => None,
     }
 }
 

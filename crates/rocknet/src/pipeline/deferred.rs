@@ -1,4 +1,4 @@
-//! Waits for the decision of a guard, then starts the request again with that decision.
+//! Waits for the decision of a guard or for a lookup on disk, then starts the request again with the result.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
-use super::admission::{Decisions, Undecided};
+use super::admission::Decisions;
 use super::context::RequestContext;
 use super::exit;
 use super::handler_timeout::HandlerTimeout;
@@ -38,15 +38,14 @@ struct DeferredRequest {
     local: Option<IpAddr>,
 }
 
-/// Waits for a decision, then calls `begin`. `body`: the request body, whose limit is set.
+/// Waits for `decisions`, then calls `begin`. `body`: the request body, whose limit is set.
 pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Rc<Worker>,
     mut context: RequestContext,
     incoming: &IncomingRequest<'_, F>,
     body: RequestBody,
     timeout: HandlerTimeout,
-    undecided: Undecided,
-    mut decisions: Decisions,
+    decisions: impl Future<Output = Decisions> + 'static,
     begin: Begin,
 ) -> StartedExchange {
     let request = (incoming.owned)();
@@ -62,7 +61,7 @@ pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
     let context = Rc::new(context);
     let (worker, request_context) = (Rc::clone(worker), Rc::clone(&context));
     let mut pending = PendingResponse::routing(async move {
-        decisions.complete(undecided).await;
+        let decisions = decisions.await;
         deferred.resume(&worker, &request_context, decisions, begin)
     });
     pending.timeout = Some(timeout);

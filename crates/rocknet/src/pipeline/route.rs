@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use rocknet_config::model::Existence;
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use tracing::Level;
 
 use super::context::RequestContext;
+use super::facts::Facts;
 use crate::endpoint::Endpoint;
 use crate::exchange::Client;
 use crate::files::handler::NO_FILE_PATH;
@@ -60,18 +62,36 @@ pub(super) fn resolve_or_root<'a>(routes: &'a SiteRoutes, raw: &[u8]) -> &'a Arc
     }
 }
 
-/// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. For an unknown
-/// site, which has no routes, returns the limit of the server. `site`: number of the site. `is_secure`: true if the
-/// connection uses TLS.
-pub fn body_limit(config: &WorkerConfig, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
+/// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. If they depend on
+/// a file whose existence is not known yet, returns the largest limit that is possible. For an unknown site, which has
+/// no routes, returns the limit of the server. `site`: number of the site. `peer`: peer of the connection. `is_secure`:
+/// true if the connection uses TLS.
+pub fn body_limit(
+    config: &WorkerConfig,
+    site: Option<u32>,
+    request: &Request<'_>,
+    peer: Client,
+    is_secure: bool,
+) -> u64 {
     let Some(number) = site else {
         return config.snapshot.config.limits.body_size;
     };
     let site = &config.snapshot.sites[number as usize];
     let routes = site.routes(is_secure);
-    match site.rules.as_ref().map(|rules| rules.apply(request, is_secure)) {
-        Some(RuleOutcome::Rewritten(target)) => resolve_or_root(routes, split_target(&target).0).route.body_size,
+    let limit_after = |outcome| match outcome {
+        RuleOutcome::Rewritten(target) => resolve_or_root(routes, split_target(&target).0).route.body_size,
         _ => resolve_or_root(routes, request.path).route.body_size,
+    };
+    let Some(rules) = &site.rules else {
+        return limit_after(RuleOutcome::Untouched);
+    };
+    let facts = || Facts::new(config, routes, request, peer, is_secure);
+    match rules.apply(request, &facts()) {
+        RuleOutcome::NeedsLookup(_) => [Existence::File, Existence::Folder, Existence::Nothing]
+            .map(|assumed| limit_after(rules.apply(request, &facts().assuming(assumed))))
+            .into_iter()
+            .fold(0, u64::max),
+        outcome => limit_after(outcome),
     }
 }
 

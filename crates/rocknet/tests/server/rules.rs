@@ -16,6 +16,7 @@ fn folder() -> Folder {
         ("www/gone.html", "our own page"),
         ("www/static/logo.svg", "logo"),
         ("www/run.php", "<?php secret"),
+        ("other/docs/only.txt", "other root"),
     ])
 }
 
@@ -187,4 +188,101 @@ fn a_rule_with_444_gives_no_response() {
     let log = std::fs::read_to_string(log).expect("an access log");
     let closed = log.lines().filter(|line| line.contains("\" 444 - "));
     assert_eq!(closed.count(), 3, "{log}");
+}
+
+#[test]
+fn conditions_on_the_client_see_the_address_that_a_trusted_proxy_reports() {
+    let rules = r#"
+[server]
+trusted_proxies = ["127.0.0.0/8"]
+[site.":0"]
+root = "www"
+rule = [
+    { client = "192.0.2.0/24", path = "/old/*", rewrite = "/new/{*}", last = true },
+    { client = ["2001:db8::/32", "198.51.100.7"], respond = 410 },
+    { client = "private", last = true },
+    { path = "/new/*", respond = 403 },
+]
+"#;
+    let server = Running::start(folder(), rules);
+    let mut client = server.connect();
+    // The second responses come from the worker cache, which must not mix up the clients.
+    for _ in 0..2 {
+        for (path, from, status, text) in [
+            ("/old/a.txt", "192.0.2.9", 200, "new a"),
+            ("/old/a.txt", "192.0.3.9", 200, "old a"),
+            ("/old/a.txt", "2001:db8:7::1", 410, ""),
+            ("/old/a.txt", "198.51.100.7", 410, ""),
+            ("/new/a.txt", "10.1.2.3", 200, "new a"),
+            ("/new/a.txt", "203.0.113.1", 403, ""),
+        ] {
+            let field = format!("X-Forwarded-For: {from}");
+            let response = client.fetch(&format!("GET {path}"), &[&field]);
+            response.expect(&format!("{path} for {from}"), status, &[]);
+            assert!(response.text().starts_with(text), "{path} for {from}: {response:?}");
+        }
+    }
+    // Without the field, the client is the peer.
+    client.get("/new/a.txt").expect("the peer", 200, &[]);
+}
+
+/// Rules that depend on files, in the root of the site and of a route.
+const FILE_RULES: &str = r#"
+route."/docs/*".root = "other"
+rule = [
+    { exists = "file", exists_at = "/maintenance.html", respond = 503 },
+    { path = "/.well-known/*", exists = "nothing", respond = 410 },
+    { exists = "file", exists_at = "{path}.html", rewrite = "/{*}.html", last = true },
+    { path = "/docs/*", exists = ["file", "folder"], last = true },
+    { method = ["GET", "POST"], exists = "nothing", rewrite = "/new/a.txt" },
+]
+"#;
+
+#[test]
+fn conditions_on_files_are_looked_up_on_disk() {
+    let folder = folder();
+    let maintenance = folder.path("www/maintenance.html");
+    let server = Running::site(folder, FILE_RULES);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        for (path, status, text) in [
+            ("/gone", 200, "our own page"),
+            ("/old/a.txt", 200, "old a"),
+            ("/missing", 200, "new a"),
+            ("/missing/below?x", 200, "new a"),
+            ("/old/a.txt/", 200, "new a"),
+            ("/.well-known/none", 410, ""),
+            ("/a%2Fb", 200, "new a"),
+            ("/", 200, "home"),
+            ("/docs/only.txt", 200, "other root"),
+            ("/docs/v2/index.html", 200, "new a"),
+        ] {
+            let response = client.get(path);
+            response.expect(path, status, &[]);
+            assert!(response.text().starts_with(text), "{path}: {response:?}");
+        }
+    }
+    // The body of a request that waits for a lookup is received.
+    client.send(request("POST /unknown-until-now", &["Content-Length: 4"]));
+    client.send("data");
+    client.response().expect("a file takes no POST", 405, &[]);
+    std::fs::write(&maintenance, "closed").expect("a writable folder");
+    client.get("/old/a.txt").expect("maintenance", 503, &[]);
+    std::fs::remove_file(&maintenance).expect("the file");
+    client.get("/old/a.txt").expect("open again", 200, &[]);
+}
+
+#[test]
+fn files_are_looked_up_for_a_route_that_serves_none() {
+    let upstream = Upstream::responding_with(ok("from the application"));
+    let keys = format!(
+        "{}\nroute.\"/new/*\".proxy = false\nrule = [{{ exists = \"file\", exists_at = \"/new{{path}}\", rewrite = \"/new/{{*}}\" }}]",
+        upstream.key()
+    );
+    let server = Running::site(folder(), &keys);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        assert_eq!(client.get("/a.txt").text(), "new a");
+        assert_eq!(client.get("/b.txt").text(), "from the application");
+    }
 }

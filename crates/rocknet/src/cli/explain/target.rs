@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use rocknet::endpoint::{Endpoint, EndpointContext};
 use rocknet::files::disk_lookup::DiskLookup;
+use rocknet::files::existence;
 use rocknet::files::resolve::{self, Target};
 use rocknet::gateway::cgi;
 use rocknet::gateway::php;
 use rocknet::handlers;
 use rocknet::registries::Registries;
 use rocknet::route::{ServerSettings, SiteLabel};
-use rocknet::routing::RequestTarget;
-use rocknet_config::model::{Php, PhpVersion, Settings};
+use rocknet::routing::{LookupError, RequestTarget};
+use rocknet_config::model::{Existence, Php, PhpVersion, Settings};
 use rocknet_proto::status::Status;
 
 use super::super::{Failure, search};
@@ -96,6 +97,20 @@ pub(super) fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result
     })
 }
 
+/// Returns what a decoded path leads to in the root of a route.
+pub(super) fn existence(settings: &Settings, path: &str) -> Result<Existence, LookupError> {
+    let reduced_settings = Settings {
+        controller: None,
+        user: None,
+        ..settings.clone()
+    };
+    let endpoint = endpoint(&reduced_settings).map_err(|_| LookupError::Failed)?;
+    let Some(tree) = &endpoint.pages else {
+        return Ok(Existence::Nothing);
+    };
+    existence::existence(&DiskLookup::blocking(), tree, path).map_err(|_| LookupError::Failed)
+}
+
 /// Builds the endpoint of a route with the default settings of a server, because no server runs here.
 fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
     let context = EndpointContext {
@@ -106,6 +121,8 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
         config_file: None,
         // There is no request for guards to check.
         is_unguarded: true,
+        // The tree of a route that serves no files is needed only to look up whether a path exists.
+        checks_existence: true,
     };
     Endpoint::new(None, settings, settings.headers.clone(), &context)
 }

@@ -108,7 +108,7 @@ impl<L: Link> Connection<L> {
             None
         } else {
             let is_secure = self.core.info.secure.is_some();
-            let limit = body_limit(config, site, &request, is_secure);
+            let limit = body_limit(config, site, &request, self.core.info.client, is_secure);
             let refused = self.engine.set_body_limit(id, limit).err();
             if refused.is_none() {
                 receiver = Some(BodyReceiver::new(channel, expects_continue));

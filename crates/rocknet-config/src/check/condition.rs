@@ -1,0 +1,143 @@
+//! Checks the conditions of rules.
+
+use crate::choice::Choice;
+use crate::context::Check;
+use crate::file::Table;
+use crate::finding::Code;
+use crate::keys::rule::RequestScheme;
+use crate::message::short;
+use crate::model::{Conditions, Existence, ExistenceCondition};
+use crate::source::Span;
+use crate::value::{access, field, host, path, pattern, typed};
+
+/// Maximum number of conditions of one kind in a rule. More conditions are hard to read, and each costs a comparison.
+const MAX_CONDITIONS: usize = 64;
+/// Maximum number of addresses and networks in `client`. They are looked up by binary search, so that a list of a
+/// country is no problem.
+const MAX_CLIENTS: usize = access::MAX_RANGES;
+
+/// Reads the conditions of a rule. Invalid conditions are reported and left out.
+pub(super) fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
+    let mut when = Conditions {
+        headers: patterns(check, table, "header"),
+        cookies: patterns(check, table, "cookie"),
+        query: patterns(check, table, "query"),
+        secure: typed::choice(Some(table), "scheme").map(|scheme: RequestScheme| scheme == RequestScheme::Https),
+        ..Conditions::default()
+    };
+    when.paths = parse_all(check, table, "path", pattern::parse);
+    when.hosts = parse_all(check, table, "host", host::host_pattern);
+    when.methods = parse_all(check, table, "method", method);
+    if let Some(node) = table.node("client") {
+        check_length(check, "client", typed::elements(node).len(), node.span, MAX_CLIENTS);
+        when.clients = access::ranges(check, "client", node);
+    }
+    when.existence = existence(check, table);
+    when
+}
+
+/// Reads `exists` and `exists_at`.
+fn existence(check: &mut Check<'_>, table: &Table) -> Option<ExistenceCondition> {
+    let Some(node) = table.node("exists") else {
+        if let Some(entry) = table.entries.get("exists_at") {
+            let help = "write exists = \"file\", or remove `exists_at`";
+            check.error(
+                Code::Missing,
+                entry.key,
+                "`exists_at` has no effect without `exists`",
+                help,
+            );
+        }
+        return None;
+    };
+    check_length(check, "exists", typed::elements(node).len(), node.span, MAX_CONDITIONS);
+    let kinds = typed::texts(node).filter_map(|(text, _)| Existence::of(&text.value));
+    let at = table
+        .node("exists_at")
+        .and_then(|node| Some((node.written()?, node.span)));
+    if let Some((written, span)) = at
+        && let Err((message, help)) = path::path_template(&written.value)
+    {
+        check.bad_text(written, span, format!("`exists_at`: {message}"), help);
+    }
+    Some(ExistenceCondition {
+        kinds: kinds.collect(),
+        at: at
+            .map(|(written, _)| written.value.clone())
+            .filter(|at| at != path::PATH_PLACEHOLDER),
+    })
+}
+
+/// Reads the strings of a key and parses each with `read`. Invalid strings are reported and left out.
+fn parse_all<T>(
+    check: &mut Check<'_>,
+    table: &Table,
+    key: &str,
+    read: impl Fn(&str) -> Result<T, host::ValueError>,
+) -> Vec<T> {
+    let Some(node) = table.node(key) else {
+        return Vec::new();
+    };
+    check_length(check, key, typed::elements(node).len(), node.span, MAX_CONDITIONS);
+    let mut all = Vec::new();
+    for (text, span) in typed::texts(node) {
+        match read(&text.value) {
+            Ok(one) => all.push(one),
+            Err((message, help)) => check.bad_text(text, span, format!("`{key}`: {message}"), help),
+        }
+    }
+    all
+}
+
+/// Reports an empty list, which would match every request, and a list that is too long.
+fn check_length(check: &mut Check<'_>, key: &str, length: usize, span: Span, maximum: usize) {
+    if length == 0 {
+        let help = format!("remove `{key}` to match every request");
+        check.error(Code::BadValue, span, format!("`{key}` is empty"), help);
+    } else if length > maximum {
+        let message = format!("`{key}` has more than {maximum} entries");
+        check.error(Code::BadValue, span, message, "write a second rule");
+    }
+}
+
+/// Parses the name of a method, which must be in upper case.
+fn method(text: &str) -> Result<String, host::ValueError> {
+    let shown = short(text);
+    if text.is_empty() || !text.bytes().all(field::is_token_byte) {
+        return Err((format!("\"{shown}\" is not a method"), "write \"GET\"".to_owned()));
+    }
+    // Methods are case-sensitive (RFC 9110 §9.1), and all methods in use are in upper case.
+    if text.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        let help = format!("write \"{}\"", shown.to_ascii_uppercase());
+        return Err((format!("\"{shown}\" is not in upper case"), help));
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads the table of a key. Returns pairs of the name of a header field, cookie or query parameter and the pattern of
+/// its value. Invalid names of fields and cookies are reported and left out.
+fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, String)> {
+    let Some((node, written)) = table.node(key).and_then(|node| Some((node, node.as_table()?))) else {
+        return Vec::new();
+    };
+    check_length(check, key, written.entries.len(), node.span, MAX_CONDITIONS);
+    let mut all = Vec::new();
+    for (name, entry) in written.in_order() {
+        let Some(pattern) = entry.node.as_text() else { continue };
+        let kind = match key {
+            "header" => Some(("a header field name", "use letters, digits and `-`: \"User-Agent\"")),
+            // The names of cookies are tokens as well (RFC 6265 §4.1.1).
+            "cookie" => Some(("a cookie name", "use letters, digits, `-` and `_`: \"session_id\"")),
+            _ => None,
+        };
+        if let Some((what, help)) = kind
+            && (name.is_empty() || !name.bytes().all(field::is_token_byte))
+        {
+            let message = format!("\"{}\" is not {what}", short(name));
+            check.error(Code::BadValue, entry.key, message, help);
+            continue;
+        }
+        all.push((name.to_owned(), pattern.to_owned()));
+    }
+    all
+}
