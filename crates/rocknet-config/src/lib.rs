@@ -29,7 +29,7 @@
 //! 1. `model`, with the enums of `choice`: the checked configuration and every default.
 //! 2. `include`, `variable`, `syntax`: read files into one table and expand its variables.
 //! 3. `binding`: kinds of values, and the link between a key and a field of the model.
-//! 4. `value`: parsers of single values.
+//! 4. `template`, and `value`: texts with placeholders, and parsers of single values.
 //! 5. `keys`: the table of keys, whose entries bind these parsers to the model.
 //! 6. `check`: checks a configuration against the table of keys, and against rules that involve several keys.
 //! 7. `form`, and `edit`: fields for common keys, and edits that keep the rest of a file.
@@ -49,6 +49,7 @@ pub mod htpasswd;
 pub mod keys;
 pub mod model;
 pub mod reference;
+pub mod template;
 
 mod binding;
 mod check;

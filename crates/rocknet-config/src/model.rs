@@ -16,6 +16,7 @@ mod network;
 mod password_hash;
 mod pattern;
 mod php;
+mod placeholders;
 mod proxy;
 mod rule;
 mod server;

@@ -1,6 +1,7 @@
 //! Parsers of the values of single keys. Each returns a part of the model, or reports an error.
 
 pub(crate) mod access;
+pub(crate) mod access_log;
 pub(crate) mod address;
 pub(crate) mod auth;
 pub(crate) mod cgi;

@@ -118,7 +118,7 @@ fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset
             .map_err(|_| status);
     }
     let (mut fields, page) = plain_error_page(status);
-    apply_to_head(&tree.filters, &tree.route, status, &mut fields);
+    apply_to_head(&tree.filters, &tree.route, None, status, &mut fields);
     let variant = Variant {
         coding: Coding::Identity,
         etag: None,
@@ -272,8 +272,8 @@ pub fn variant(
         // Ranges always apply to the plain variant.
         fields.remove("Accept-Ranges");
     }
-    apply_to_head(&tree.filters, &tree.route, status, &mut fields);
-    apply_to_head(&tree.filters, &tree.route, status, &mut short);
+    apply_to_head(&tree.filters, &tree.route, None, status, &mut fields);
+    apply_to_head(&tree.filters, &tree.route, None, status, &mut short);
     Variant {
         coding,
         full: PreparedHeads::new(status, &fields, content.length()),

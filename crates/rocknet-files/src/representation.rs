@@ -156,6 +156,14 @@ pub fn full_response(asset: &Asset, request: &Request<'_>) -> Response {
     }
 }
 
+/// Returns the 304 response for which [`choose`] has selected a prepared head, for callers that change the response
+/// before it is sent.
+pub fn not_modified_response(asset: &Asset, request: &Request<'_>) -> Response {
+    let variant = negotiated_variant(asset, request, false).unwrap_or(&asset.plain);
+    let etag = variant.etag.as_ref().map_or(&b""[..], |etag| etag.as_bytes());
+    not_modified(asset, etag)
+}
+
 fn not_modified(asset: &Asset, etag: &[u8]) -> Response {
     let mut fields = asset.fields.clone();
     fields.remove("Content-Type");
@@ -297,7 +305,18 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
 /// Returns the complete plain variant as a response. It is used by callers that change the response before it is sent,
 /// and in place of a preferred variant that cannot be encoded now.
 pub fn plain_response(asset: &Asset) -> Response {
-    let body = match &asset.plain.content {
+    response_of(asset, &asset.plain)
+}
+
+/// Returns the complete content of a variant as a response, for callers that change the response before it is sent.
+pub fn response_of(asset: &Asset, variant: &Variant) -> Response {
+    let mut fields = with_etag(asset, variant);
+    if variant.coding != Coding::Identity {
+        fields.add("Content-Encoding", variant.coding.name());
+        // Ranges always apply to the plain variant.
+        fields.remove("Accept-Ranges");
+    }
+    let body = match &variant.content {
         Content::Memory(bytes) => Body::Bytes(bytes.clone()),
         Content::File(file) => Body::File(FilePart {
             file: Arc::clone(file),
@@ -307,7 +326,7 @@ pub fn plain_response(asset: &Asset) -> Response {
     };
     Response {
         status: asset.status,
-        fields: with_etag(asset, &asset.plain),
+        fields,
         body,
         error_page: ErrorPage::IfEmpty,
         is_negotiated: true,

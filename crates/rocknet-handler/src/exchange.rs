@@ -3,15 +3,17 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_proto::request::OwnedRequest;
+use rocknet_proto::request::{OwnedRequest, Request};
 
 use crate::interim::InterimSender;
 use crate::route::Route;
 use crate::services::Services;
+use crate::values::RequestValues;
 
 pub use crate::client::Client;
 pub use crate::request_body::{BodyChannel, BodyError, BodyTee, RequestBody};
 pub use crate::tls_info::{ClientCertificate, TlsInfo};
+pub use crate::values::RequestId;
 
 /// Identifies a site of one configuration in the worker cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,4 +50,25 @@ pub struct Exchange {
     pub tls: Option<Rc<TlsInfo>>,
     /// User whose password the server has verified (`auth`); `None` if the route needs no password.
     pub user: Option<Arc<str>>,
+    /// Identifier of the request.
+    pub id: RequestId,
+}
+
+impl Exchange {
+    /// Returns the values of the request for placeholders. `request`: view of the request of the exchange.
+    pub fn values<'a>(&'a self, request: &'a Request<'a>) -> RequestValues<'a> {
+        RequestValues {
+            services: &self.services,
+            server: &self.route.server.server,
+            request,
+            client: self.client,
+            peer: self.peer,
+            tls: self.tls.as_deref(),
+            user: self.user.as_deref(),
+            site: &self.route.label.site,
+            id: &self.id,
+            status: None,
+            upstream: None,
+        }
+    }
 }

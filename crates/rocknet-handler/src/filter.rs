@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use rocknet_config::template::Values;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
@@ -29,6 +30,8 @@ pub struct FilterContext<'a> {
     pub route: &'a Arc<Route>,
     /// `None` if the request is no longer available. Filters that depend on it leave the response unchanged.
     pub request: Option<&'a Request<'a>>,
+    /// Values for placeholders; `None` if the route has no placeholders, or if the request is not known.
+    pub values: Option<&'a dyn Values>,
 }
 
 /// Filters of a server, in the order of their phases.
@@ -42,17 +45,24 @@ pub trait Filter: Send + Sync {
     fn phase(&self) -> Phase;
 
     /// Changes the header fields of a response whose body is fixed: one of the file cache, whose head is rendered once,
-    /// or a plain error page.
-    fn apply_to_head(&self, _route: &Route, _status: Status, _fields: &mut FieldList) {}
+    /// or a plain error page. `values`: values for placeholders; `None` if no request is known.
+    fn apply_to_head(&self, _route: &Route, _values: Option<&dyn Values>, _status: Status, _fields: &mut FieldList) {}
 
     /// Changes any other response without blocking. Returns the part of the work that has to wait, if any.
     fn apply(&self, context: &FilterContext<'_>, response: &mut Response) -> Option<Box<dyn DeferredFilter>>;
 }
 
-/// Applies all filters to the head of a response whose body is fixed.
-pub fn apply_to_head(filters: &Filters, route: &Route, status: Status, fields: &mut FieldList) {
+/// Applies all filters to the head of a response whose body is fixed. `values`: values for placeholders; `None` if no
+/// request is known.
+pub fn apply_to_head(
+    filters: &Filters,
+    route: &Route,
+    values: Option<&dyn Values>,
+    status: Status,
+    fields: &mut FieldList,
+) {
     for filter in filters.iter() {
-        filter.apply_to_head(route, status, fields);
+        filter.apply_to_head(route, values, status, fields);
     }
 }
 

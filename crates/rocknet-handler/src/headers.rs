@@ -1,11 +1,13 @@
 //! A filter that adds the `headers` of the configuration, and the field `Server`.
 
+use rocknet_config::template::Values;
 use rocknet_proto::fields::{ConstField, KnownField};
 use rocknet_proto::status::Status;
 
 use crate::filter::{DeferredFilter, Filter, FilterContext, Phase};
 use crate::response::{FieldList, Response};
 use crate::route::Route;
+use crate::values::field_value;
 
 /// Value of `Server`. It contains no version, because a version would only help attackers to find outdated servers.
 pub const SERVER: &str = "RockNet";
@@ -19,26 +21,38 @@ impl Filter for Headers {
         Phase::Headers
     }
 
-    fn apply_to_head(&self, route: &Route, status: Status, fields: &mut FieldList) {
-        apply(route, status, fields);
+    fn apply_to_head(&self, route: &Route, values: Option<&dyn Values>, status: Status, fields: &mut FieldList) {
+        apply(route, values, status, fields);
     }
 
     fn apply(&self, context: &FilterContext<'_>, response: &mut Response) -> Option<Box<dyn DeferredFilter>> {
-        apply(context.route, response.status, &mut response.fields);
+        apply(context.route, context.values, response.status, &mut response.fields);
         None
     }
 }
 
 /// Adds `Server` and the fields of the route. An empty value removes the field, even `Server`. Errors get no fields
-/// that permit caching, because an error must not be cached for as long as the resource itself.
-fn apply(route: &Route, status: Status, fields: &mut FieldList) {
+/// that permit caching, because an error must not be cached for as long as the resource itself. A template whose values
+/// are all empty adds no field. `values`: `None` if no request is known; templates are then left out.
+fn apply(route: &Route, values: Option<&dyn Values>, status: Status, fields: &mut FieldList) {
     apply_server(fields);
-    for (name, value) in &route.headers {
-        if value.is_empty() {
-            fields.remove(name);
-        } else if status.code() < 400 || !permits_caching(name, value) {
-            fields.set(name, value);
+    for (name, template) in &route.headers {
+        match (template.as_constant(), values) {
+            (Some(""), _) => fields.remove(name),
+            (Some(value), _) => set(name, value, status, fields),
+            (None, Some(values)) => match field_value(template, values) {
+                value if value.is_empty() => {}
+                value => set(name, &value, status, fields),
+            },
+            (None, None) => {}
         }
+    }
+}
+
+/// Sets a field, unless it permits an error to be cached.
+fn set(name: &str, value: &str, status: Status, fields: &mut FieldList) {
+    if status.code() < 400 || !permits_caching(name, value) {
+        fields.set(name, value);
     }
 }
 

@@ -64,5 +64,6 @@ pub mod start_limiter;
 pub mod tls_info;
 pub mod tunnel;
 pub mod upgrade;
+pub mod values;
 
 pub use handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput, respond_with};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocknet_config::model::{Priority, Server, Settings};
+use rocknet_config::template::{Scope, Template};
 use rocknet_routing::{Redirects, RouteTrie};
 
 use crate::preload::Preloads;
@@ -25,8 +26,10 @@ pub struct Route {
     pub server: Arc<ServerSettings>,
     /// True if no route of the site has a guard, so that no request is checked.
     pub is_unguarded: bool,
-    /// Header fields added to responses; an empty value removes the field.
-    pub headers: BTreeMap<String, String>,
+    /// Header fields added to responses; an empty template removes the field.
+    pub headers: BTreeMap<String, Template>,
+    /// True if a value in `headers` has placeholders, so that a response needs the values of its request.
+    pub has_placeholders: bool,
     /// Paths of error pages by status.
     pub errors: BTreeMap<u16, String>,
     /// Redirects.
@@ -84,20 +87,30 @@ impl Route {
     ///
     /// # Errors
     ///
-    /// Returns an error if a redirect cannot be compiled. The message names the redirect.
+    /// Returns an error if a redirect or the template of a header field cannot be compiled. The message names it.
     pub fn new(
         settings: &Settings,
         headers: BTreeMap<String, String>,
         label: SiteLabel,
         server: Arc<ServerSettings>,
     ) -> Result<Route, String> {
+        let compress = settings.compress && !forbids_transforming(&headers);
+        let headers = headers.into_iter().map(|(name, value)| {
+            let template = Template::parse(&value, Scope::Response);
+            match template {
+                Ok(template) => Ok((name, template)),
+                Err(error) => Err(format!("header field {name}: {}; {}", error.message, error.help)),
+            }
+        });
+        let headers: BTreeMap<_, _> = headers.collect::<Result<_, String>>()?;
         Ok(Route {
             label,
             pattern: ROOT_PATTERN.into(),
             number: 0,
             server,
             is_unguarded: false,
-            compress: settings.compress && !forbids_transforming(&headers),
+            compress,
+            has_placeholders: headers.values().any(|template| template.as_constant().is_none()),
             headers,
             errors: settings.errors.clone(),
             redirects: Redirects::new(&settings.redirects).map_err(|error| error.to_string())?,

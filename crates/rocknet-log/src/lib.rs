@@ -6,6 +6,7 @@
 //! escaped in every format (see `escape`).
 #![forbid(unsafe_code)]
 
+mod custom;
 mod destination;
 mod errors;
 mod escape;
@@ -43,6 +44,7 @@ pub use record::Record;
 pub use writer::AccessWriter;
 
 use output::{Output, OutputTarget};
+use record::PlainFormat;
 use shared::{Command, Shared, lock};
 use thread::LogThread;
 use writer::Chunk;
@@ -68,7 +70,22 @@ pub struct SinkId {
     destination: u32,
     /// Number of the site, for programs that follow the log.
     site: u32,
-    format: AccessFormat,
+    format: LineFormat,
+}
+
+/// Format of the lines of a sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineFormat {
+    Plain(PlainFormat),
+    /// Number of a format of the operator.
+    Custom(u32),
+}
+
+impl SinkId {
+    /// Returns true if the lines have values that a [`Record`] does not have.
+    pub fn needs_values(&self) -> bool {
+        matches!(self.format, LineFormat::Custom(_))
+    }
 }
 
 /// Handle of the log thread.
@@ -107,11 +124,17 @@ impl Logger {
     /// # Errors
     ///
     /// Fails with the path of the file if it cannot be opened.
-    pub fn sink(&self, target: &LogTarget, format: AccessFormat, site: &str) -> io::Result<Option<SinkId>> {
+    pub fn sink(&self, target: &LogTarget, format: &AccessFormat, site: &str) -> io::Result<Option<SinkId>> {
         let Some(destination) = self.destination(target)? else {
             return Ok(None);
         };
         let site = lock(&self.shared.sites).number(site);
+        let format = match format {
+            AccessFormat::Common => LineFormat::Plain(PlainFormat::Common),
+            AccessFormat::Combined => LineFormat::Plain(PlainFormat::Combined),
+            AccessFormat::Json => LineFormat::Plain(PlainFormat::Json),
+            AccessFormat::Custom(text) => LineFormat::Custom(lock(&self.shared.formats).number(text)),
+        };
         Ok(Some(SinkId {
             destination,
             site,

@@ -1,7 +1,5 @@
 //! Access log records: the data of one exchange, and its line in each format.
 
-use rocknet_config::model::AccessFormat;
-
 use super::stamp::Stamps;
 use super::{escape, number};
 
@@ -43,16 +41,27 @@ pub struct Record<'a> {
     pub duration_us: Option<u64>,
 }
 
+/// Format of a line that needs only its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlainFormat {
+    /// The Common Log Format.
+    Common,
+    /// The Common Log Format with `Referer` and `User-Agent`.
+    Combined,
+    /// One JSON object.
+    Json,
+}
+
 /// Maximum length of the fixed parts of a line in bytes, so that one reservation covers them.
 const FIXED_PARTS: usize = 320;
 
 /// Appends the line of `record` with its newline.
 #[inline]
-pub(super) fn render(format: AccessFormat, stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
+pub(super) fn render(format: PlainFormat, stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     out.reserve(FIXED_PARTS + record.target.len());
     match format {
-        AccessFormat::Common => common(stamps, record, out),
-        AccessFormat::Combined => {
+        PlainFormat::Common => common(stamps, record, out),
+        PlainFormat::Combined => {
             common(stamps, record, out);
             out.extend_from_slice(b" \"");
             escape::within_quotes(out, record.referer.unwrap_or(b"-"));
@@ -60,7 +69,7 @@ pub(super) fn render(format: AccessFormat, stamps: &Stamps, record: &Record<'_>,
             escape::within_quotes(out, record.user_agent.unwrap_or(b"-"));
             out.push(b'"');
         }
-        AccessFormat::Json => json(stamps, record, out),
+        PlainFormat::Json => json(stamps, record, out),
     }
     out.push(b'\n');
 }
@@ -190,7 +199,7 @@ mod tests {
         duration_us: None,
     };
 
-    fn line(format: AccessFormat, record: &Record<'_>) -> String {
+    fn line(format: PlainFormat, record: &Record<'_>) -> String {
         let zone = Offset::from_seconds(-7 * 3600).expect("an offset").to_time_zone();
         let mut out = Vec::new();
         render(format, &Stamps::new(zone, 971_211_336_000), record, &mut out);
@@ -236,7 +245,7 @@ mod tests {
             sent_bytes: u64::MAX,
             ..PLAIN
         };
-        use AccessFormat::{Combined, Common, Json};
+        use PlainFormat::{Combined, Common, Json};
         for (format, record, expected) in [
             (
                 Common,
@@ -305,17 +314,17 @@ mod tests {
                 sent_bytes, referer: referer.as_deref(), user_agent: user_agent.as_deref(), host: &host, duration_us,
                 upstream: upstream.as_deref(), ..PLAIN
             };
-            for format in [AccessFormat::Common, AccessFormat::Combined, AccessFormat::Json] {
+            for format in [PlainFormat::Common, PlainFormat::Combined, PlainFormat::Json] {
                 let line = line(format, &record);
                 prop_assert!(line.ends_with('\n'));
                 prop_assert!(line[..line.len() - 1].bytes().all(|byte| (b' '..=b'~').contains(&byte)));
             }
-            let combined = line(AccessFormat::Combined, &record);
+            let combined = line(PlainFormat::Combined, &record);
             prop_assert_eq!(combined.matches('"').count(), 6);
             let unquoted = combined.split('"').next().expect("a first part");
             // Client, `-`, user, date, time zone, and nothing after the last space.
             prop_assert_eq!(unquoted.split(' ').count(), 6);
-            let value: serde_json::Value = serde_json::from_str(&line(AccessFormat::Json, &record)).expect("valid JSON");
+            let value: serde_json::Value = serde_json::from_str(&line(PlainFormat::Json, &record)).expect("valid JSON");
             prop_assert_eq!(value["client"].as_str(), Some(client.as_str()));
             prop_assert_eq!(value["bytes_sent"].as_u64(), Some(sent_bytes));
             prop_assert_eq!(value["duration_us"].as_u64(), duration_us);

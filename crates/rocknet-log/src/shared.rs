@@ -9,6 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use jiff::tz::TimeZone;
 use rocknet_config::model::{Level, Rotate};
 
+use super::custom::CustomFormats;
 use super::follow::NewFollower;
 use super::levels::Levels;
 use super::output::{Output, OutputTarget};
@@ -34,6 +35,9 @@ pub(super) struct Shared {
     /// Names of the sites with an access log. Accessed by changes of the configuration, and by the log thread while
     /// access logs are followed.
     pub(super) sites: Mutex<SiteNames>,
+    /// Formats of lines that operators have written. Accessed by changes of the configuration, and by a worker that
+    /// needs a new format.
+    pub(super) formats: Mutex<CustomFormats>,
     /// Budget of the lines in the channel.
     pub(super) lines_budget: ByteBudget,
     /// Number of lines lost since the start, in all logs.
@@ -95,6 +99,7 @@ impl Shared {
             inbox: Mutex::default(),
             targets: Mutex::default(),
             sites: Mutex::default(),
+            formats: Mutex::default(),
             lines_budget: ByteBudget::new(LINES_MAX),
             drops: AtomicU64::new(0),
             levels: Levels::new(level),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use rocknet_config::model::{AccessFormat, AccessLog, Level, Log, LogTarget, Rotate};
+use rocknet_config::template::NoValues;
 
 use super::{AccessWriter, Logger, Record, SinkId};
 
@@ -43,7 +44,7 @@ impl TestLog {
     fn sink(&self, name: &str) -> SinkId {
         let target = LogTarget::File(self.path(name));
         self.logger
-            .sink(&target, AccessFormat::Common, "a")
+            .sink(&target, &AccessFormat::Common, "a")
             .expect("opens")
             .expect("is not off")
     }
@@ -87,7 +88,7 @@ fn record(number: u64) -> Record<'static> {
 /// Writes records numbered from `from` and flushes them.
 fn write(writer: &mut AccessWriter, sink: SinkId, from: u64, count: u64) {
     for number in from..from + count {
-        writer.record(sink, &record(number));
+        writer.record(sink, &record(number), &NoValues);
     }
     writer.flush();
 }
@@ -131,8 +132,8 @@ fn a_target_is_opened_once_and_off_has_no_sink() {
             .expect("opens")
             .expect("is not off")
     };
-    assert_eq!(sink(AccessFormat::Json), sink(AccessFormat::Json));
-    let (text, json) = (sink(AccessFormat::Common), sink(AccessFormat::Json));
+    assert_eq!(sink(&AccessFormat::Json), sink(&AccessFormat::Json));
+    let (text, json) = (sink(&AccessFormat::Common), sink(&AccessFormat::Json));
     assert_eq!(text.destination, json.destination);
     let mut writer = test_log.logger.writer();
     write(&mut writer, text, 0, 1);
@@ -143,7 +144,7 @@ fn a_target_is_opened_once_and_off_has_no_sink() {
     assert_eq!(
         test_log
             .logger
-            .sink(&LogTarget::Off, AccessFormat::Json, "a")
+            .sink(&LogTarget::Off, &AccessFormat::Json, "a")
             .expect("nothing to open"),
         None
     );
@@ -154,7 +155,11 @@ fn a_log_that_cannot_be_opened_names_its_path() {
     let test_log = TestLog::new(NO_ROTATION);
     let error = test_log
         .logger
-        .sink(&LogTarget::File(test_log.path("none/a.log")), AccessFormat::Common, "a")
+        .sink(
+            &LogTarget::File(test_log.path("none/a.log")),
+            &AccessFormat::Common,
+            "a",
+        )
         .expect_err("no folder");
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     assert_eq!(
@@ -188,7 +193,7 @@ fn a_dropped_writer_sends_its_lines() {
     let sink = test_log.sink("a.log");
     let mut writer = test_log.logger.writer();
     write(&mut writer, sink, 0, 1);
-    writer.record(sink, &record(1));
+    writer.record(sink, &record(1), &NoValues);
     drop(writer);
     test_log.sync();
     assert_eq!(numbers(&test_log.read("a.log")), [0, 1]);

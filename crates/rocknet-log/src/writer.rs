@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
+use rocknet_config::template::Values;
+
+use super::custom::CustomFormat;
 use super::record::{self, Record};
-use super::shared::{Shared, unix_ms};
+use super::shared::{Shared, lock, unix_ms};
 use super::sites::{self, SiteRun};
 use super::stamp::Stamps;
-use super::{Message, SinkId};
+use super::{LineFormat, Message, SinkId};
 
 /// Size in bytes at which a buffer is sent: about 250 lines for one wake-up and one write.
 const HAND_OVER: usize = 32 * 1024;
@@ -67,6 +70,8 @@ pub struct AccessWriter {
     shared: Arc<Shared>,
     messages: SyncSender<Message>,
     stamps: Stamps,
+    /// Formats of operators, by number; those that were known when a new one was last needed.
+    formats: Vec<Arc<CustomFormat>>,
     /// One slot for each destination.
     slots: Vec<Slot>,
     /// Destinations with an active slot.
@@ -96,6 +101,7 @@ impl AccessWriter {
             shared,
             messages,
             stamps,
+            formats: Vec::new(),
             slots: Vec::new(),
             active: Vec::with_capacity(ACTIVE_MAX),
             spares,
@@ -103,16 +109,29 @@ impl AccessWriter {
         }
     }
 
-    /// Appends a line for `record` to `sink`.
+    /// Appends a line for `record` to `sink`. `values`: values that the record does not have. They are queried only if
+    /// [`SinkId::needs_values`] returns true.
     #[inline]
-    pub fn record(&mut self, sink: SinkId, record: &Record<'_>) {
+    pub fn record(&mut self, sink: SinkId, record: &Record<'_>, values: &dyn Values) {
         let index = sink.destination as usize;
         if !self.slots.get(index).is_some_and(|slot| slot.is_active) {
             self.activate(index);
         }
         let slot = &mut self.slots[index];
         let buffer = &mut slot.buffer;
-        record::render(sink.format, &self.stamps, record, &mut buffer.bytes);
+        match sink.format {
+            LineFormat::Plain(format) => record::render(format, &self.stamps, record, &mut buffer.bytes),
+            LineFormat::Custom(number) => {
+                let number = number as usize;
+                if number >= self.formats.len() {
+                    self.formats = lock(&self.shared.formats).all().to_vec();
+                }
+                if let Some(format) = self.formats.get(number) {
+                    format.render(&self.stamps, record, values, &mut buffer.bytes);
+                }
+                buffer.bytes.push(b'\n');
+            }
+        }
         sites::extend(&mut buffer.runs, sink.site, buffer.bytes.len());
         slot.lines += 1;
         if buffer.bytes.len() >= HAND_OVER && self.hand_over(index) {
@@ -200,8 +219,10 @@ impl Drop for AccessWriter {
 #[cfg(test)]
 mod tests {
     use jiff::tz::TimeZone;
-    use rocknet_config::model::{AccessFormat, Level};
+    use rocknet_config::model::Level;
+    use rocknet_config::template::NoValues;
 
+    use super::super::record::PlainFormat;
     use super::*;
 
     const RECORD: Record<'static> = Record {
@@ -226,7 +247,7 @@ mod tests {
         SinkId {
             destination,
             site: 0,
-            format: AccessFormat::Combined,
+            format: LineFormat::Plain(PlainFormat::Combined),
         }
     }
 
@@ -251,7 +272,7 @@ mod tests {
         for _ in 0..3 {
             let mut records = 0;
             let chunk = loop {
-                writer.record(sink(0), &RECORD);
+                writer.record(sink(0), &RECORD, &NoValues);
                 records += 1;
                 if let Ok(Message::Lines(chunk)) = receiver.try_recv() {
                     break chunk;
@@ -281,8 +302,8 @@ mod tests {
     fn lines_rejected_by_a_full_channel_are_reported_with_the_next() {
         let (mut writer, receiver, shared) = writer(1);
         for _ in 0..3 {
-            writer.record(sink(0), &RECORD);
-            writer.record(sink(0), &RECORD);
+            writer.record(sink(0), &RECORD, &NoValues);
+            writer.record(sink(0), &RECORD, &NoValues);
             writer.flush();
         }
         assert_eq!(shared.drops(), 4);
@@ -294,7 +315,7 @@ mod tests {
         writer.flush();
         assert!(receiver.try_recv().is_err(), "nothing is reported twice");
         drop(receiver);
-        writer.record(sink(0), &RECORD);
+        writer.record(sink(0), &RECORD, &NoValues);
         writer.flush();
         assert_eq!(shared.drops(), 5);
     }
@@ -303,10 +324,10 @@ mod tests {
     fn many_logs_at_once_are_flushed_early() {
         let (mut writer, receiver, _) = writer(ACTIVE_MAX);
         for destination in 0..ACTIVE_MAX as u32 {
-            writer.record(sink(destination), &RECORD);
+            writer.record(sink(destination), &RECORD, &NoValues);
         }
         assert!(receiver.try_recv().is_err());
-        writer.record(sink(ACTIVE_MAX as u32), &RECORD);
+        writer.record(sink(ACTIVE_MAX as u32), &RECORD, &NoValues);
         assert_eq!(receiver.try_iter().count(), ACTIVE_MAX);
         assert_eq!(writer.active.len(), 1);
     }
@@ -315,7 +336,7 @@ mod tests {
     fn the_tick_sets_the_time() {
         let (mut writer, receiver, _) = writer(1);
         writer.set_time(971_211_336_000);
-        writer.record(sink(0), &RECORD);
+        writer.record(sink(0), &RECORD, &NoValues);
         writer.flush();
         let line = String::from_utf8(chunk(&receiver).buffer.bytes).expect("ASCII");
         assert!(line.contains("[10/Oct/2000:20:55:36 +0000]"), "{line}");
@@ -334,7 +355,7 @@ mod tests {
         };
         let mut records = 0u64;
         while shared.drops() == 0 {
-            writer.record(sink(0), &record);
+            writer.record(sink(0), &record, &NoValues);
             records += 1;
             assert!(records < 10_000, "the channel contains more bytes than its limit");
         }
@@ -350,7 +371,7 @@ mod tests {
         // The limit is 32 MiB, and the channel is nearly full when the first chunk is refused.
         assert!((24 << 20..=32 << 20).contains(&waiting), "{waiting} bytes");
         // The channel has room again, and the next buffer reports the lost lines.
-        writer.record(sink(0), &record);
+        writer.record(sink(0), &record, &NoValues);
         writer.flush();
         assert!(chunk(&receiver).lost > 0);
     }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use rocknet_config::model::Server;
 use rocknet_proto::fields::{Field, KnownField, KnownFieldSet};
@@ -13,7 +12,7 @@ use rocknet_proto::request::{Request, Version};
 use crate::forwarded::ForwardedFields;
 use crate::grpc;
 use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
-use crate::rewrite::Rewrite;
+use crate::rewrite::{ProxyHeaders, Rewrite};
 use crate::target;
 use crate::upgrade_request::{UpgradeRequest, WebSocketKey};
 use crate::upstream::Upstream;
@@ -62,7 +61,8 @@ impl HeadWriter for H1HeadWriter<'_> {
 
 /// Request to an upstream.
 pub struct UpstreamRequest<'p> {
-    rewrite: &'p Rewrite,
+    /// Fields that the configuration sets. A field with an empty value is removed.
+    headers: ProxyHeaders,
     /// Number of leading path segments that are removed from the target.
     stripped: usize,
     request: &'p Request<'p>,
@@ -100,7 +100,7 @@ impl<'p> UpstreamRequest<'p> {
             None => 0,
         };
         UpstreamRequest {
-            rewrite,
+            headers: rewrite.headers(&exchange.values(request)),
             stripped,
             request,
             forwarded: ForwardedFields::new(rewrite.forwarded, request, exchange, server, is_trusted),
@@ -119,8 +119,8 @@ impl<'p> UpstreamRequest<'p> {
     }
 
     /// Returns the fields that the configuration sets. A field with an empty value is removed.
-    pub fn proxy_headers(&self) -> &Arc<[(String, String)]> {
-        &self.rewrite.headers
+    pub fn proxy_headers(&self) -> &ProxyHeaders {
+        &self.headers
     }
 
     /// Returns the protocol switch that the request offers, if any.
@@ -182,7 +182,7 @@ impl<'p> UpstreamRequest<'p> {
         let fields = request.fields;
         let target = self.target();
         let configured = |name: &str| {
-            let mut headers = self.rewrite.headers.iter();
+            let mut headers = self.headers.iter();
             headers.find(|(other, _)| other.eq_ignore_ascii_case(name))
         };
         let host = match (configured("Host"), request.authority) {
@@ -222,7 +222,7 @@ impl<'p> UpstreamRequest<'p> {
             None if is_spoofed(field.name) => false,
             _ => !is_nominated(field.name),
         };
-        let headers = &self.rewrite.headers;
+        let headers = &self.headers;
         let is_set = |field: &[u8]| headers.iter().any(|(name, _)| is_same_to_cgi(field, name.as_bytes()));
         let own = |known: KnownField, name, value| Field {
             known: Some(known),

@@ -30,5 +30,5 @@ pub use glob::Glob;
 pub use hosts::{DuplicateHost, HostTable};
 pub use redirects::{RedirectError, Redirects};
 pub use rules::{LookupError, RequestFacts, RuleError, RuleOutcome, Rules};
-pub use target::{RequestTarget, TargetError};
+pub use target::{NoHost, RequestTarget, TargetError};
 pub use trie::{DuplicatePattern, MatchKind, RouteMatch, RouteTrie};

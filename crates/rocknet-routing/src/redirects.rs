@@ -4,12 +4,13 @@ use std::fmt;
 
 use rocknet_config::model::{Pattern, Redirect};
 
-use super::target::{RequestTarget, Target, TargetError};
+use super::target::{NoHost, RequestTarget, Target, TargetError};
 use super::trie::{DuplicatePattern, RouteTrie};
 
 /// Maps moved paths of a site to their targets. Patterns are ranked like those of routes.
 ///
-/// No request can change the host that a redirect leads to. In the text matched by `*`, characters that have a meaning
+/// No request can change the host that a redirect leads to, unless the target contains `{host}` or `{authority}`. In
+/// the text matched by `*`, characters that have a meaning
 /// outside a path are percent-encoded. A target with `{*}` in its authority is refused when the table is built. A path
 /// in `Location` never begins with `//` or with `/\`, which browsers treat alike.
 #[derive(Debug, Clone, Default)]
@@ -53,10 +54,16 @@ impl Redirects {
 
     /// Appends the `Location` value to `location` and returns the status; `None` if the path has not moved. The
     /// request's query is kept unless the target has a query.
-    pub fn find(&self, request: &RequestTarget<'_>, location: &mut Vec<u8>) -> Option<u16> {
-        let (moved, matched) = self.targets.find(request.path)?;
-        moved.to.write(request, matched.star, location);
-        Some(moved.status)
+    ///
+    /// # Errors
+    ///
+    /// Fails if the target contains the host of the request, and the request names no valid host.
+    pub fn find(&self, request: &RequestTarget<'_>, location: &mut Vec<u8>) -> Result<Option<u16>, NoHost> {
+        let Some((moved, matched)) = self.targets.find(request.path) else {
+            return Ok(None);
+        };
+        moved.to.write(request, matched.star, location)?;
+        Ok(Some(moved.status))
     }
 
     /// Returns the number of redirects.

@@ -6,12 +6,13 @@ mod facts;
 use std::fmt;
 
 use rocknet_config::model::{self, Pattern, RuleAction};
+use rocknet_config::template::{Scope, Template, Values};
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 
 use self::condition::Matcher;
 pub use self::facts::{LookupError, RequestFacts};
-use super::target::{RequestTarget, Target, TargetError};
+use super::target::{NoHost, RequestTarget, Target, TargetError};
 
 /// The rules of a site, which apply before its routes.
 #[derive(Debug)]
@@ -36,10 +37,12 @@ pub enum RuleOutcome {
         /// Status code.
         status: u16,
         /// Response body; `None`: the page for the status.
-        body: Option<Box<str>>,
+        body: Option<Template>,
     },
     /// The outcome depends on what this decoded path leads to on disk, which is not known without waiting.
     NeedsLookup(String),
+    /// A rule needs the host of the request, which names none.
+    NoHost,
 }
 
 /// A rule with an invalid target.
@@ -69,7 +72,7 @@ enum Action {
     },
     Respond {
         status: u16,
-        body: Option<Box<str>>,
+        body: Option<Template>,
     },
 }
 
@@ -97,8 +100,8 @@ impl Rules {
         Ok(Some(Rules(ready.collect::<Result<_, _>>()?)))
     }
 
-    /// Applies the rules to a request.
-    pub fn apply(&self, request: &Request<'_>, facts: &dyn RequestFacts) -> RuleOutcome {
+    /// Applies the rules to a request. `values`: values of the request for placeholders.
+    pub fn apply(&self, request: &Request<'_>, facts: &dyn RequestFacts, values: &dyn Values) -> RuleOutcome {
         let Some(path) = decoded(request.path) else {
             return RuleOutcome::Untouched;
         };
@@ -120,12 +123,15 @@ impl Rules {
                 path: &current.path,
                 raw_path,
                 query,
+                values,
             };
             let mut written = Vec::new();
             match &rule.action {
                 Action::Pass => {}
                 Action::Rewrite(to) => {
-                    to.write(&target, star, &mut written);
+                    if let Err(NoHost) = to.write(&target, star, &mut written) {
+                        return RuleOutcome::NoHost;
+                    }
                     // The route lookup refuses a target that is not a valid path, so no further rule is applied.
                     let path = decoded(split_target(&written).0);
                     let is_path = path.is_some();
@@ -138,7 +144,9 @@ impl Rules {
                     }
                 }
                 Action::Redirect { to, status } => {
-                    to.write(&target, star, &mut written);
+                    if let Err(NoHost) = to.write(&target, star, &mut written) {
+                        return RuleOutcome::NoHost;
+                    }
                     let (status, location) = (*status, written);
                     return RuleOutcome::Redirect { status, location };
                 }
@@ -193,7 +201,13 @@ impl Rule {
                 },
                 RuleAction::Respond { status, body } => Action::Respond {
                     status: *status,
-                    body: body.as_deref().map(Into::into),
+                    body: match body {
+                        None => None,
+                        Some(text) => {
+                            let body = Template::parse(text, Scope::Request);
+                            Some(body.map_err(|_| TargetError::BadPlaceholder)?)
+                        }
+                    },
                 },
             },
             last: rule.last,

@@ -1,10 +1,13 @@
-//! Targets of redirects and rewrites: paths or URLs in which `{*}` stands for the text that the pattern's `*` matched.
+//! Targets of redirects and rewrites: paths or URLs in which `{*}` stands for the text that the pattern's `*` matched,
+//! and placeholders such as `{host}` for values of the request.
 
 use std::fmt;
 use std::ops::Range;
 
+use rocknet_config::template::{Piece as TemplatePiece, Placeholder, Scope, Template, Values};
+
 /// The request target whose parts are filled into the target of a redirect or rewrite.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct RequestTarget<'a> {
     /// Decoded and normalized path, which patterns match.
     pub path: &'a str,
@@ -12,7 +15,13 @@ pub struct RequestTarget<'a> {
     pub raw_path: &'a [u8],
     /// Query as received, without the `?`; `None` if there was no `?`.
     pub query: Option<&'a [u8]>,
+    /// Values for placeholders, except those of path and query.
+    pub values: &'a dyn Values,
 }
+
+/// The request names no valid host, but the target contains it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoHost;
 
 /// The reason why a redirect or rewrite is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +40,8 @@ pub enum TargetError {
     NoStar,
     /// The target contains `{*}` more than four times.
     TooManyStars,
+    /// A placeholder is unknown, or it is one that the host must not contain.
+    BadPlaceholder,
     /// The status is not a redirect status.
     BadStatus,
 }
@@ -51,6 +62,9 @@ impl fmt::Display for TargetError {
                 "`{*}` stands for the text matched by `*`, but the pattern has no `*`; add one, or remove `{*}`"
             }
             TargetError::TooManyStars => "`{*}` appears more than four times",
+            TargetError::BadPlaceholder => {
+                "the target contains an unknown placeholder, or its host one other than `{host}` and `{authority}`"
+            }
             TargetError::BadStatus => "the status must be 301, 302, 303, 307 or 308",
         })
     }
@@ -70,6 +84,8 @@ enum Piece {
     Literal(Box<[u8]>),
     /// The text matched by the star, and the part of the URL into which it is inserted.
     Star(UrlPart),
+    /// A value of the request, and the part of the URL into which it is inserted.
+    Value(Placeholder, UrlPart),
     /// The query of the request. A target with a query has no such piece.
     Query,
 }
@@ -77,6 +93,7 @@ enum Piece {
 /// The part of a URL. It determines the characters that are percent-encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UrlPart {
+    Host,
     Path,
     Query,
     Fragment,
@@ -94,18 +111,18 @@ impl Target {
         }
         let origin = origin_length(to)?;
         let mut pieces = Vec::new();
-        if origin > 0 {
-            pieces.push(Piece::Literal(to[..origin].to_ascii_lowercase().into_bytes().into()));
-        }
+        push_part(&mut pieces, &to[..origin].to_ascii_lowercase(), UrlPart::Host)?;
         let (rest, fragment) = split_at_mark(&to[origin..], '#');
         let (path, query) = split_at_mark(rest, '?');
-        push_part(&mut pieces, path, UrlPart::Path);
+        push_part(&mut pieces, path, UrlPart::Path)?;
         match query {
-            Some(query) => push_part(&mut pieces, query, UrlPart::Query),
+            Some(query) => push_part(&mut pieces, query, UrlPart::Query)?,
+            // `{target}` includes the query of the request.
+            None if pieces.contains(&Piece::Value(Placeholder::Target, UrlPart::Path)) => {}
             None => pieces.push(Piece::Query),
         }
         if let Some(fragment) = fragment {
-            push_part(&mut pieces, fragment, UrlPart::Fragment);
+            push_part(&mut pieces, fragment, UrlPart::Fragment)?;
         }
         Ok(Target {
             pieces: pieces.into(),
@@ -117,12 +134,22 @@ impl Target {
     ///
     /// The text matched by `star`, a range of the decoded path, keeps the percent-encoding of the request. If the path
     /// was normalized (`//`, `..`), the decoded text is encoded again.
-    pub(super) fn write(&self, request: &RequestTarget<'_>, star: Range<usize>, location: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the host is to be that of the request, and the request names no valid host.
+    pub(super) fn write(
+        &self,
+        request: &RequestTarget<'_>,
+        star: Range<usize>,
+        location: &mut Vec<u8>,
+    ) -> Result<(), NoHost> {
         let start = location.len();
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(bytes) => location.extend_from_slice(bytes),
                 Piece::Star(part) => push_star(location, request, &star, *part),
+                Piece::Value(placeholder, part) => value::push(location, request, placeholder, *part)?,
                 Piece::Query => {
                     if let Some(query) = request.query {
                         location.push(b'?');
@@ -137,11 +164,18 @@ impl Target {
                 location.drain(start + 1..start + slashes);
             }
         }
+        Ok(())
     }
 }
 
+mod value;
+
 /// Returns the length of scheme, host and port; 0 for a path.
 fn origin_length(to: &str) -> Result<usize, TargetError> {
+    // The values of both placeholders begin with a slash.
+    if to.starts_with("{path}") || to.starts_with("{target}") {
+        return Ok(0);
+    }
     if let Some(rest) = to.strip_prefix('/') {
         return if rest.starts_with(['/', '\\']) {
             Err(TargetError::SchemeRelative)
@@ -158,16 +192,21 @@ fn origin_length(to: &str) -> Result<usize, TargetError> {
         .find(|scheme| lower.starts_with(scheme))
         .ok_or(TargetError::NotPathOrUrl)?;
     let host = &to[scheme.len()..];
-    let host = &host[..host.find(['/', '?', '#']).unwrap_or(host.len())];
+    let mut ends = [host.find(['/', '?', '#']), host.find("{path}"), host.find("{target}")];
+    ends.sort_by_key(|end| end.unwrap_or(host.len()));
+    let host = &host[..ends[0].unwrap_or(host.len())];
     if host.contains(STAR) {
         return Err(TargetError::StarInHost);
     }
     // A user or password is refused too, because in a redirect they only serve to disguise one host as another.
     let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    let sample = host.replace("{host}", "h").replace("{authority}", "h");
+    let end = scheme.len() + host.len();
+    let host = sample.as_str();
     if host.is_empty() || host.starts_with(':') || !host.bytes().all(is_host_byte) {
         return Err(TargetError::BadHost);
     }
-    Ok(scheme.len() + host.len())
+    Ok(end)
 }
 
 /// Splits a text before the first `mark`; the second part begins with the mark.
@@ -179,27 +218,41 @@ fn split_at_mark(text: &str, mark: char) -> (&str, Option<&str>) {
 }
 
 /// Appends the pieces of one part of the URL. A query includes its `?` and a fragment its `#`.
-fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) {
+fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) -> Result<(), TargetError> {
     let mark = match part {
-        UrlPart::Path => "",
+        UrlPart::Host | UrlPart::Path => "",
         UrlPart::Query => "?",
         UrlPart::Fragment => "#",
     };
+    let keep: fn(u8) -> bool = match part {
+        // The host has been checked.
+        UrlPart::Host => |_| true,
+        UrlPart::Path => is_path,
+        UrlPart::Query | UrlPart::Fragment => is_written_query,
+    };
     let mut literal = mark.as_bytes().to_vec();
+    let mut flush = |literal: &mut Vec<u8>, piece: Option<Piece>| {
+        if !literal.is_empty() {
+            pieces.push(Piece::Literal(std::mem::take(literal).into()));
+        }
+        pieces.extend(piece);
+    };
     for (index, text) in text.strip_prefix(mark).unwrap_or(text).split(STAR).enumerate() {
         if index > 0 {
-            pieces.push(Piece::Star(part));
+            flush(&mut literal, Some(Piece::Star(part)));
         }
-        let keep = if part == UrlPart::Path {
-            is_path
-        } else {
-            is_written_query
-        };
-        push_encoded(&mut literal, text.as_bytes(), keep, Triplets::Keep);
-        if !literal.is_empty() {
-            pieces.push(Piece::Literal(std::mem::take(&mut literal).into()));
+        let template = Template::parse(text, Scope::Request).map_err(|_| TargetError::BadPlaceholder)?;
+        for piece in template.pieces() {
+            match piece {
+                TemplatePiece::Text(text) => push_encoded(&mut literal, text.as_bytes(), keep, Triplets::Keep),
+                TemplatePiece::Value(placeholder) => {
+                    flush(&mut literal, Some(Piece::Value(placeholder.clone(), part)));
+                }
+            }
         }
     }
+    flush(&mut literal, None);
+    Ok(())
 }
 
 /// Appends the text that the star matched, encoded for this part of the URL.

@@ -177,7 +177,8 @@ where
     // The flag separates paths that the worker cache looks up after the rules from paths that it looks up before them.
     let key = number | AFTER_RULES;
     let facts = Facts::of(config, routes, incoming, &decisions.paths);
-    let response = match rules.apply(request, &facts) {
+    let values = incoming.values(worker, config, &site.name);
+    let response = match rules.apply(request, &facts, &values) {
         RuleOutcome::Untouched => {
             return handle(worker, config, incoming, key, routes, resolved, decisions.user, io);
         }
@@ -217,7 +218,10 @@ where
         RuleOutcome::Respond { status: 200..=299, .. } if request.method == Method::Connect => {
             fixed::error(Status::NOT_IMPLEMENTED)
         }
-        RuleOutcome::Respond { status, body } => rules::response(status, body),
+        RuleOutcome::Respond { status, body } => {
+            rules::response(status, body.as_ref(), &values, &resolved.endpoint.route)
+        }
+        RuleOutcome::NoHost => fixed::error(Status::BAD_REQUEST),
     };
     let route = Some(resolved.endpoint);
     let started = respond_without_handler(worker, config, incoming, Some(number), route, response, io);
@@ -272,7 +276,7 @@ where
 {
     let endpoint = resolved.endpoint;
     let applied = Some(endpoint.into());
-    let context = RequestContext::new(config, Some(site), applied, incoming.local_and_tls(), &incoming.owned);
+    let context = RequestContext::new(worker, config, incoming, Some(site), applied);
     let mut body = RequestBody::empty();
     if incoming.has_body {
         let limit = body_limit(
@@ -324,13 +328,7 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: PipelineIo,
 {
-    let context = RequestContext::new(
-        config,
-        site,
-        route.map(Into::into),
-        incoming.local_and_tls(),
-        &incoming.owned,
-    );
+    let context = RequestContext::new(worker, config, incoming, site, route.map(Into::into));
     if incoming.has_body {
         let limit = body_limit(config, site, incoming.request, incoming.peer, incoming.is_secure());
         if let Err(refusal) = io.limit_body(limit) {
@@ -343,6 +341,7 @@ where
 /// Returns the context of a request whose handling panicked before it had a context.
 #[cold]
 pub fn context_for_panic<F: Fn() -> Rc<OwnedRequest>>(
+    worker: &Worker,
     config: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
 ) -> Rc<RequestContext> {
@@ -352,10 +351,10 @@ pub fn context_for_panic<F: Fn() -> Rc<OwnedRequest>>(
         route::resolve_or_root(routes, incoming.request.path)
     });
     Rc::new(RequestContext::new(
+        worker,
         config,
+        incoming,
         site,
         route.map(Into::into),
-        incoming.local_and_tls(),
-        &incoming.owned,
     ))
 }

@@ -276,7 +276,7 @@ impl Server {
             // Marks the log as used: it is open already, but `reconfigure` has marked all logs as unused. An unused log
             // is closed, and the server may lack the permission to open it again.
             let access = &site.access;
-            let _ = self.shared.logger.sink(&access.target, access.format, &site.name);
+            let _ = self.shared.logger.sink(&access.target, &access.format, &site.name);
         }
         Ok(())
     }

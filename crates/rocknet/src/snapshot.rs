@@ -30,6 +30,8 @@ pub struct Snapshot {
     pub generation: u64,
     /// Settings of the server that handlers use.
     pub server: Arc<ServerSettings>,
+    /// True if a placeholder needs the identifiers of requests.
+    pub uses_request_id: bool,
     /// Tracer of requests; `None` if their spans are not recorded.
     pub tracer: Option<Arc<Tracer>>,
     /// Counts the snapshot until it is dropped.
@@ -81,7 +83,7 @@ impl Snapshot {
         for (number, site) in config.sites.iter().enumerate() {
             let number = u32::try_from(number).map_err(|_| "too many sites".to_owned())?;
             let access = logger
-                .sink(&site.access.target, site.access.format, &site.name)
+                .sink(&site.access.target, &site.access.format, &site.name)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
             let mut built = Site::new(
                 site,
@@ -131,6 +133,7 @@ impl Snapshot {
         let tracer = registries.traces.tracer(&config.tracing)?;
         Ok(Snapshot {
             server,
+            uses_request_id: config.has_placeholder("request.id"),
             config,
             sites,
             listeners,

@@ -6,6 +6,7 @@ use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::message::short;
 use crate::model::{Conditions, Pattern, Redirect, Rule, RuleAction};
+use crate::template::{Scope, Template, TemplateError};
 use crate::value::{pattern, typed};
 
 /// Maximum number of rules of one site. Each is evaluated for every request that the cache does not serve.
@@ -91,7 +92,7 @@ fn matched_patterns(when: &Conditions) -> Vec<Pattern> {
 fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<String> {
     let written = node.written()?;
     let text = written.value.as_str();
-    let error = if text.starts_with('/') {
+    let error = if ["/", "{path}", "{target}"].iter().any(|start| text.starts_with(start)) {
         matched_patterns(when)
             .iter()
             .find_map(|from| pattern::target_form(from, text).err())
@@ -162,6 +163,10 @@ fn respond(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<RuleActi
         if body.len() > MAX_BODY_BYTES {
             let help = "put it in a file, and use `rewrite` or `errors`";
             check.error(Code::BadValue, node.span, "`body` is longer than 64 KiB", help);
+            return None;
+        }
+        if let Err(TemplateError { message, help }) = Template::parse(body, Scope::Request) {
+            check.error(Code::BadValue, node.span, format!("`body`: {message}"), help);
             return None;
         }
         if matches!(status, 204 | 205 | 444) {

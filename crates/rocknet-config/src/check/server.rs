@@ -7,8 +7,8 @@ use crate::file::{Node, Table};
 use crate::finding::Code;
 use crate::model::{AccessLog, Cache, Config, Events, Http3, Limits, Log, LogTarget, Server, Spool};
 use crate::units;
-use crate::value::network;
 use crate::value::path;
+use crate::value::{access_log, network};
 
 /// Returns the settings of `[server]`, `[limits]`, `[log]` and `[cache]`.
 pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log, Cache) {
@@ -176,6 +176,9 @@ pub(super) fn access(check: &mut Check<'_>, table: Option<&Table>, base: &Access
     let mut log = base.clone();
     if let Some(target) = target(check, table, "access") {
         log.target = target;
+    }
+    if let Some(format) = table.and_then(|table| access_log::format(check, table.node("format")?)) {
+        log.format = format;
     }
     binding::read(check, Section::SiteLog, table, &mut log);
     log

@@ -264,7 +264,7 @@ fn access(check: &mut Check<'_>, node: Option<&Node>, base: &AccessLog) -> Acces
             let target = path::log_target(check, "log", node).unwrap_or_else(|| base.target.clone());
             AccessLog {
                 target,
-                format: base.format,
+                format: base.format.clone(),
             }
         }
         _ => base.clone(),

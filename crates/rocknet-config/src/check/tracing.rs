@@ -18,7 +18,7 @@ pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tracing {
         return Tracing::default();
     };
     let defaults = Tracing::default();
-    let fields = headers::build(check, table).into_iter();
+    let fields = headers::build(check, table, false).into_iter();
     Tracing {
         endpoint: table.node("endpoint").and_then(|node| endpoint(check, node)),
         sample: (table.node("sample").and_then(|node| sample(check, node))).unwrap_or(defaults.sample),

@@ -25,7 +25,8 @@ pub(super) const KEYS: &[Key] = &[
             value: &Kind::Text("field value"),
         },
         "Header fields that are set in forwarded requests, in place of the client's. An empty value removes a field. \
-         `Host` replaces the client's `Host`. For fields of responses use `headers` of the site or route.",
+         `Host` replaces the client's `Host`. Values can have placeholders, such as `{client.ip}`, which \
+         docs/placeholders.md lists. For fields of responses use `headers` of the site or route.",
     )
     .sets(&[Target::Proxy(bound!(
         render: |proxy, _| Rendered::names(&proxy.headers)

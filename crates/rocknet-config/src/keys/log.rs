@@ -4,7 +4,7 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section, Word};
-use crate::binding::{Rendered, bound, field, quoted};
+use crate::binding::{Rendered, bound, field};
 use crate::choice::Choice;
 use crate::model::{AccessFormat, Level, LogTarget, Site};
 
@@ -15,6 +15,9 @@ const ACCESS: Kind = Kind::Either(&[
     Kind::Choice(LogTarget::ACCESS),
     Kind::Text("file name, with `/` or `.` in it"),
 ]);
+
+/// Format of the lines of an access log.
+const FORMAT: Kind = Kind::Either(&[Kind::Choice(AccessFormat::WORDS), Kind::Text("text with placeholders")]);
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(
@@ -51,10 +54,13 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "format",
         &[Section::Log, Section::SiteLog],
-        Kind::Choice(AccessFormat::WORDS),
-        "Format of a line of the access log. docs/logs.md describes the members of a line in JSON.",
+        FORMAT,
+        "Format of a line of the access log. docs/logs.md describes the members of a line in JSON. Any other text is a \
+         line of your own with placeholders, such as `{client.ip}`, which docs/placeholders.md lists. Values are \
+         escaped: in quotes as text, in a line that begins with `{` as JSON, elsewhere as one word. An empty value is \
+         `-`, and `null` in JSON without quotes.",
     )
-    .sets(&[Target::AccessLog(field!(format))])
+    .sets(&[Target::AccessLog(bound!(render: |log, _| format(&log.format)))])
     .example("format = \"json\"")
     .foreign_names(&["log_format", "LogFormat"]),
     Key::new(
@@ -108,9 +114,17 @@ fn log_target(target: &LogTarget) -> Rendered {
     }
 }
 
+/// Renders the format of the lines of an access log.
+fn format(format: &AccessFormat) -> Rendered {
+    match format {
+        AccessFormat::Custom(text) => Rendered::text(text),
+        word => Rendered::text(word.word()),
+    }
+}
+
 /// Renders the access log of a site, with the values that it inherits from `[log]`.
 pub(crate) fn access_log(site: &Site) -> Rendered {
     let target = log_target(&site.access.target).line().unwrap_or_default();
-    let format = quoted(site.access.format.word());
+    let format = format(&site.access.format).line().unwrap_or_default();
     Rendered::Value(format!("{{ access = {target}, format = {format} }}"))
 }

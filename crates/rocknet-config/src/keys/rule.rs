@@ -126,14 +126,15 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Text("path"),
         "Path that replaces the path of the request; if it has a query, that replaces the query too. The client is \
          not redirected. `{*}` stands for the part that the first `*` of `path` matched. Without `path`, it stands \
-         for the whole path after its first slash. Applications still receive the original request target \
+         for the whole path after its first slash. Placeholders such as `{request.cookie.lang}` stand for values of \
+         the request (docs/placeholders.md). Applications still receive the original request target \
          (`REQUEST_URI`).",
     )
     .example("rewrite = \"/index.php?page={*}\""),
     key(
         "redirect",
         Kind::Text("target"),
-        "Target of a redirect: a path, or a URL with http:// or https://, with `{*}` as in `rewrite`. The query of \
+        "Target of a redirect: a path, or a URL with http:// or https://, with `{*}` and placeholders as in `rewrite`. The query of \
          the request is kept unless the target has one.",
     )
     .example("redirect = \"https://new.example.com/{*}\""),
@@ -146,7 +147,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .example("respond = 410")
     .foreign_names(&["return", "deny"]),
-    key("body", Kind::Text("text"), "Response body of `respond`, as plain text.").example("body = \"Back at noon.\""),
+    key("body", Kind::Text("text"), "Response body of `respond`, with placeholders. It is plain text, unless `headers` sets `Content-Type`.").example("body = \"Back at noon.\""),
     key(
         "status",
         Kind::Integer { min: 301, max: 308 },

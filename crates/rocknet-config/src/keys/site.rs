@@ -202,7 +202,8 @@ pub(super) const KEYS: &[Key] = &[
         "Header fields added to every response; an empty value removes a field. The fields of a route are merged with \
          those of its site. Fields that frame a message, such as Content-Length, Transfer-Encoding and Connection, \
          are set by the server and cannot be changed. Error responses do not get `Expires`, or `Cache-Control` with \
-         `max-age`, `s-maxage`, `public` or `immutable`, because they should not be cached.",
+         `max-age`, `s-maxage`, `public` or `immutable`, because they should not be cached. Values can have \
+         placeholders, such as `{request.id}`, which docs/placeholders.md lists.",
     )
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
@@ -248,8 +249,9 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Map { name: "path", value: &Kind::Either(&[Kind::Text("target"), Kind::Table(Section::Redirect)]) },
         "Paths that are redirected. A path may be exact, end in `/*` (everything below it), or contain `*` elsewhere \
          (any run of characters without `/`). The target is a path, or a URL with http:// or https://; `{*}` in it \
-         stands for the part that the first `*` matched. The query of the request is kept unless the target has one. \
-         The short form uses status 308.",
+         stands for the part that the first `*` matched, and placeholders such as `{host}` for values of the request \
+         (docs/placeholders.md). The query of the request is kept unless the target has one. The short form uses \
+         status 308.",
     )
     .group(SettingGroup::Rules)
     .sets(&[Target::Settings(bound!(

@@ -35,11 +35,14 @@ choice! {
 
 choice! {
     /// Format of a line of the access log.
-    #[derive(Copy)]
     pub enum AccessFormat {
         Common = "common", "the Common Log Format";
         Combined = "combined", "the Common Log Format with `Referer` and `User-Agent`";
         Json = "json", "one JSON object per line";
+    }
+    with {
+        /// Line of the operator, a template of [`Scope::Log`](crate::template::Scope::Log).
+        Custom(String),
     }
     default Combined
 }

@@ -2,6 +2,7 @@
 
 use crate::message::short;
 use crate::model::Pattern;
+use crate::template::{Piece, Scope, Template, TemplateError};
 use crate::value::host::ValueError;
 use crate::value::{path, regex};
 
@@ -109,10 +110,18 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
         return error("contains `{*}` more than once", "write it once");
     }
     let plain = text.replacen("{*}", "", 1);
-    if plain.contains(['{', '}']) {
+    let template = match Template::parse(&plain, Scope::Request) {
+        Ok(template) => template,
+        Err(TemplateError { message, help }) => return Err((format!("\"{shown}\": {message}"), help)),
+    };
+    let mut texts = template.pieces().iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text),
+        Piece::Value(_) => None,
+    });
+    if texts.any(|text| text.contains(['{', '}'])) {
         return error(
-            "contains a brace",
-            "`{*}` is the only placeholder; percent-encode other braces as %7B and %7D",
+            "contains a brace that begins no placeholder",
+            "write {*} or {host}; percent-encode other braces as %7B and %7D",
         );
     }
     if captures == 1 && matches!(from, Pattern::Exact(_)) {
@@ -125,6 +134,12 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
     match after_scheme {
         Some(rest) => {
             let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+            // The values of these placeholders begin with a slash.
+            let end = [authority.find("{path}"), authority.find("{target}")];
+            let authority = &authority[..end.into_iter().flatten().min().unwrap_or(authority.len())];
+            // Both values are hosts.
+            let authority = authority.replace("{host}", "h").replace("{authority}", "h");
+            let authority = authority.as_str();
             if authority.is_empty() {
                 return error("names no host", "write https://example.com/path");
             }
@@ -138,12 +153,18 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
             if authority.contains('@') {
                 return error("has a user in its host", "remove the part before `@`");
             }
+            if authority.contains('{') {
+                return error(
+                    "has a placeholder in its host",
+                    "only {host} and {authority} can be part of a host",
+                );
+            }
             let good = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
             if authority.starts_with(':') || !authority.bytes().all(good) {
                 return error("names no valid host", "write https://example.com/path");
             }
         }
-        None if !text.starts_with('/') => {
+        None if !["/", "{path}", "{target}"].iter().any(|start| text.starts_with(start)) => {
             return error("is neither a path nor a URL", "begin it with `/`, https:// or http://");
         }
         None => {}
@@ -151,8 +172,8 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
     Ok(())
 }
 
-/// Returns a placeholder in the syntax of another server, such as `$1`, `$uri`, `{uri}` or `{path}`; `None` if there is
-/// no such placeholder. If the target contains `$`, only the name after the first `$` is examined.
+/// Returns a capture in the syntax of another server, `$1` or `{R:1}`; `None` if there is no such capture. If the
+/// target contains `$`, only the name after the first `$` is examined.
 fn foreign_placeholder(text: &str) -> Option<&str> {
     // Returns the end of the longest run of characters from `start` that `taken` accepts.
     let end = |start: usize, taken: fn(&char) -> bool| {
@@ -163,17 +184,17 @@ fn foreign_placeholder(text: &str) -> Option<&str> {
         let end = end(at + 1, |c| c.is_ascii_alphanumeric() || *c == '_');
         let name = &text[at..end];
         let is_number = name.len() == 2 && name.ends_with(|c: char| c.is_ascii_digit());
-        return (is_number || ["$uri", "$request_uri", "$host", "$args", "$scheme"].contains(&name)).then_some(name);
+        return is_number.then_some(name);
     }
-    ["{uri}", "{path}", "{http.request.uri}", "{host}", "{R:1}"]
-        .into_iter()
-        .find(|name| text.contains(name))
+    text.contains("{R:1}").then_some("{R:1}")
 }
 
 /// Returns true if a redirect leads to a path that its own pattern matches.
 fn leads_back(from: &Pattern, to: &str) -> bool {
     let path = to.split(['?', '#']).next().unwrap_or(to);
-    if !path.starts_with('/') {
+    // The values of placeholders are unknown here.
+    let is_known = path.starts_with('/') && !path.replacen("{*}", "", 1).contains('{');
+    if !is_known {
         return false;
     }
     // The value of `{*}` is unknown here, so a sample name replaces it.
@@ -243,10 +264,16 @@ mod tests {
             ("/old", "/new/{*}", Err("no `*`")),
             ("/old/*", "{*}", Err("neither")),
             ("/old/*", "/{*}/{*}", Err("more than once")),
-            ("/old/*", "/{x}", Err("brace")),
+            ("/old/*", "/{x}", Err("`{x}` is not a placeholder")),
+            ("/old/*", "/{}", Err("brace")),
+            ("/old/*", "https://{host}{target}", Ok(())),
+            ("/old/*", "https://www.{host}/{*}?{query}&ip={client.ip}", Ok(())),
+            ("/old/*", "{path}.html", Ok(())),
+            ("/old/*", "https://{user}/", Err("placeholder in its host")),
+            ("/old/*", "/{status}", Err("before the response")),
             ("/old/*", "/new/$1", Err("`$1`, which is not a placeholder")),
             ("/old/*", "https://example.com$request_uri", Err("`$request_uri`")),
-            ("/old/*", "/new{uri}", Err("`{uri}`")),
+            ("/old/*", "/new{uri}", Err("`{uri}` is not a placeholder")),
             ("/old/*", "/price$", Ok(())),
             ("/old/*", "/a$b/$10", Ok(())),
             ("/old/*", "https://example.com{*}", Err("in its host")),

@@ -49,7 +49,9 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     }
     to.iter_mut().for_each(|to| to.upstream.proxy_protocol = proxy_protocol);
     let base = Proxy::to(to);
-    let headers = table.map(|table| headers::build(check, table)).unwrap_or_default();
+    let headers = table
+        .map(|table| headers::build(check, table, true))
+        .unwrap_or_default();
     let mut proxy = Proxy {
         balance: table
             .and_then(|table| table.node("balance"))

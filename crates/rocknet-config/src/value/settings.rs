@@ -11,6 +11,7 @@ use crate::finding::Code;
 use crate::message::short;
 use crate::model::{Fallback, Pattern, Redirect, Settings};
 use crate::source::Span;
+use crate::template::{Scope, Template, TemplateError};
 use crate::value::{access, auth, cgi, controller, field, path, pattern, php, proxy, typed};
 
 /// Maximum number of files pushed with one page. A page needs fewer files to be displayed, and each file uses a stream.
@@ -146,6 +147,10 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings:
                 format!("the value of `{name}` contains {what}"),
                 help,
             );
+            continue;
+        }
+        if let Err(TemplateError { message, help }) = Template::parse(text, Scope::Response) {
+            check.error(Code::BadValue, entry.node.span, format!("`{name}`: {message}"), help);
             continue;
         }
         let lower = name.to_ascii_lowercase();

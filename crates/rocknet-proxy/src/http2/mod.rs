@@ -83,7 +83,7 @@ pub async fn send(
                     if sent.is_grpc_call() {
                         request_body.allow_pauses();
                     }
-                    upload = Some(Upload::new(stream, request_body, &proxy.rewrite.headers));
+                    upload = Some(Upload::new(stream, request_body, sent.proxy_headers()));
                 }
                 let exchange = H2Exchange::new(services, permit, times, response, upload);
                 match exchange.wait_for_head(interim, deadline).await {

@@ -1,6 +1,7 @@
 //! Tests of redirects: examples, and properties that hold for every request.
 
 use proptest::prelude::*;
+use rocknet_config::template::NoValues;
 
 use super::super::target::{TargetError, Triplets, is_path, push_encoded, triplet};
 use super::*;
@@ -25,7 +26,7 @@ fn redirect(from: &str, to: &str) -> Redirect {
 fn location(from: &str, to: &str, request: &RequestTarget<'_>) -> Option<String> {
     let redirects = Redirects::new(&[redirect(from, to)]).unwrap_or_else(|bad| panic!("{bad}"));
     let mut location = Vec::new();
-    let status = redirects.find(request, &mut location)?;
+    let status = redirects.find(request, &mut location).expect("a host")?;
     assert_eq!(status, 308);
     Some(String::from_utf8(location).expect("a location is ASCII"))
 }
@@ -55,6 +56,7 @@ fn moved_paths_get_their_location() {
             path: &path,
             raw_path: raw.as_bytes(),
             query: query.map(str::as_bytes),
+            values: &NoValues,
         };
         assert_eq!(
             location(from, to, &request).as_deref(),
@@ -135,6 +137,7 @@ fn no_request_chooses_the_host() {
             path,
             raw_path: raw.as_bytes(),
             query: None,
+            values: &NoValues,
         };
         assert_eq!(
             location("/go/*", "/{*}", &request).as_deref(),
@@ -231,8 +234,9 @@ fn only_redirect_statuses_are_accepted() {
                     path: "/a",
                     raw_path: b"/a",
                     query: None,
+                    values: &NoValues,
                 };
-                assert_eq!(redirects.find(&request, &mut Vec::new()), Some(status));
+                assert_eq!(redirects.find(&request, &mut Vec::new()), Ok(Some(status)));
                 assert!([301, 302, 303, 307, 308].contains(&status));
             }
             Err(bad) => {
@@ -260,14 +264,16 @@ fn redirects_are_ranked_like_routes_and_append() {
         ("/x.png", "/glob"),
     ] {
         let mut location = b"Location: ".to_vec();
-        redirects.find(
+        let found = redirects.find(
             &RequestTarget {
                 path,
                 raw_path: path.as_bytes(),
                 query: None,
+                values: &NoValues,
             },
             &mut location,
         );
+        assert!(matches!(found, Ok(Some(_))), "{path:?}");
         assert_eq!(location, format!("Location: {expected}").into_bytes(), "{path:?}");
     }
     let mut location = Vec::new();
@@ -276,11 +282,12 @@ fn redirects_are_ranked_like_routes_and_append() {
             &RequestTarget {
                 path: "/none",
                 raw_path: b"/none",
-                query: None
+                query: None,
+                values: &NoValues
             },
             &mut location
         ),
-        None
+        Ok(None)
     );
     assert!(location.is_empty());
 }
@@ -300,7 +307,7 @@ proptest! {
     ) {
         let path = format!("/go/{path}");
         let raw = if same { path.as_bytes().to_vec() } else { raw };
-        let request = RequestTarget { path: &path, raw_path: &raw, query: query.as_deref() };
+        let request = RequestTarget { path: &path, raw_path: &raw, query: query.as_deref(), values: &NoValues };
         let location = location("/go/*", to, &request).expect("the prefix matches the path");
         prop_assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
         if to.starts_with('/') {
@@ -318,7 +325,7 @@ proptest! {
         let path = format!("/b/{path}");
         let mut raw = Vec::new();
         push_encoded(&mut raw, path.as_bytes(), if encode_all { |byte| byte == b'/' } else { is_path }, Triplets::Encode);
-        let request = RequestTarget { path: &path, raw_path: &raw, query: None };
+        let request = RequestTarget { path: &path, raw_path: &raw, query: None, values: &NoValues };
         let kept = location("/b/*", "/n/{*}", &request).unwrap();
         // `/n/` has 3 bytes, and so has `/b/`, which is `/%62/` if everything is encoded.
         prop_assert_eq!(kept.as_bytes()[3..].to_vec(), raw[if encode_all { 5 } else { 3 }..].to_vec());

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use rocknet_config::model::{ClientRange, Conditions, Existence, ExistenceCondition, HostPattern, Network, SourceSpan};
+use rocknet_config::template::NoValues;
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::{OwnedRequest, Version};
 
@@ -70,7 +71,7 @@ fn apply(rules: &[model::Rule], target: &str) -> RuleOutcome {
     let rules = Rules::new(rules).expect("valid rules").expect("at least one rule");
     let fields = [(KnownField::UserAgent, &b"Googlebot/2.1"[..])];
     let request = OwnedRequest::synthetic_get(Version::Http11, b"WWW.Example.com:8080", target.as_bytes(), &fields);
-    rules.apply(&request.view(), &InClear)
+    rules.apply(&request.view(), &InClear, &NoValues)
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn cookies_are_compared_by_name_and_value() {
         let rules = Rules::new(&[rule(when, action, false)])
             .expect("valid rules")
             .expect("a rule");
-        let is_untouched = rules.apply(&request.view(), &InClear) == RuleOutcome::Untouched;
+        let is_untouched = rules.apply(&request.view(), &InClear, &NoValues) == RuleOutcome::Untouched;
         assert_eq!(is_untouched, !holds, "{name}: {value}");
     }
 }
@@ -314,7 +315,7 @@ fn rules_apply_in_order_and_once() {
         ),
     ];
     assert_eq!(apply(&skipped, "/static/logo.svg"), RuleOutcome::Untouched);
-    let body = Some("Back soon.".into());
+    let body = Some(Template::constant("Back soon."));
     assert_eq!(apply(&skipped, "/"), RuleOutcome::Respond { status: 503, body });
 
     let moved = [

@@ -4,6 +4,7 @@
 mod target;
 mod text;
 mod url;
+mod values;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -23,6 +24,7 @@ use rocknet_proto::status::Status;
 use self::target::{leads_to, status};
 use self::text::render;
 use self::url::Url;
+use self::values::ExplainedValues;
 use super::remote::print_json;
 use super::{Failure, print, search};
 
@@ -142,6 +144,10 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, client: IpAddr, origin: &str) 
         RuleOutcome::Respond { status: code, .. } => {
             format!("{}, by a rule", Status::new(code).map_or(code.to_string(), status))
         }
+        RuleOutcome::NoHost => {
+            let status = status(Status::BAD_REQUEST);
+            format!("{status}: a rule needs the host of the request")
+        }
         RuleOutcome::Redirect { status, location } => {
             format!("redirect {status} to {}, by a rule", String::from_utf8_lossy(&location))
         }
@@ -259,7 +265,7 @@ fn apply_rules(site: &Site, url: &Url<'_>, client: IpAddr) -> Result<RuleOutcome
         client,
         is_secure,
     };
-    Ok(rules.apply(&request.view(), &facts))
+    Ok(rules.apply(&request.view(), &facts, &ExplainedValues(url)))
 }
 
 /// Data of the request that rules need.

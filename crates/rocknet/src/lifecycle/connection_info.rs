@@ -4,18 +4,20 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use rocknet_config::template::NoValues;
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
 use crate::clock::microseconds;
-use crate::exchange::Client;
+use crate::exchange::{Client, RequestId};
 use crate::forwarded;
 use crate::handshake::Handshake;
 use crate::log::{Record, SinkId};
 use crate::metrics::CountedResponse;
 use crate::pipeline::{RequestContext, access_log};
 use crate::traces::{TracedResponse, WorkerTracer};
+use crate::values::RequestValues;
 use crate::worker::{Worker, WorkerConfig};
 
 /// Client of a connection, its TLS handshake, and its local address.
@@ -37,6 +39,8 @@ struct AccessLogContext<'a> {
     sent: u64,
     /// `None` if the request could not be parsed.
     duration_us: Option<u64>,
+    /// Number of the site.
+    site: Option<u32>,
     /// `None` for a response that was sent from the worker cache at once.
     context: Option<&'a RequestContext>,
 }
@@ -89,6 +93,7 @@ impl ConnectionInfo {
                 status,
                 sent,
                 duration_us: Some(duration_us),
+                site: Some(site),
                 context: None,
             };
             self.log(worker, sink, Some(request), &log_context);
@@ -122,6 +127,7 @@ impl ConnectionInfo {
                 status,
                 sent,
                 duration_us: request.as_ref().map(|_| duration_us),
+                site: context.site,
                 context: Some(context),
             };
             self.log(worker, sink, request.as_ref(), &log_context);
@@ -146,28 +152,49 @@ impl ConnectionInfo {
         };
         let context = log_context.context;
         let upstream = context.and_then(|context| context.upstream.get());
-        worker.log.borrow_mut().record(
-            sink,
-            &Record {
-                client,
-                user: context
-                    .and_then(|context| context.user.get())
-                    .map(|user| user.as_bytes()),
-                method: request.map_or(b"", |request| request.method_name),
-                target: request.map_or(b"", |request| request.target),
-                version: request.map_or("", |request| request.version.as_str()),
-                tls: self.secure.as_ref().and_then(|secure| secure.tls_info().protocol()),
-                status: log_context.status.code(),
-                received_bytes: context.map_or(0, |context| context.received.get()),
-                sent_bytes: log_context.sent,
-                referer: request.and_then(|request| request.fields.get(KnownField::Referer)),
-                user_agent: request.and_then(|request| request.fields.get(KnownField::UserAgent)),
-                host: request.map_or(b"", |request| request.authority),
-                upstream: upstream.map(|upstream| &*upstream.address),
-                upstream_us: upstream.and_then(|upstream| upstream.head).map(microseconds),
-                duration_us: log_context.duration_us,
-            },
-        );
+        let record = Record {
+            client,
+            user: context
+                .and_then(|context| context.user.get())
+                .map(|user| user.as_bytes()),
+            method: request.map_or(b"", |request| request.method_name),
+            target: request.map_or(b"", |request| request.target),
+            version: request.map_or("", |request| request.version.as_str()),
+            tls: self.secure.as_ref().and_then(|secure| secure.tls_info().protocol()),
+            status: log_context.status.code(),
+            received_bytes: context.map_or(0, |context| context.received.get()),
+            sent_bytes: log_context.sent,
+            referer: request.and_then(|request| request.fields.get(KnownField::Referer)),
+            user_agent: request.and_then(|request| request.fields.get(KnownField::UserAgent)),
+            host: request.map_or(b"", |request| request.authority),
+            upstream: upstream.map(|upstream| &*upstream.address),
+            upstream_us: upstream.and_then(|upstream| upstream.head).map(microseconds),
+            duration_us: log_context.duration_us,
+        };
+        let mut log = worker.log.borrow_mut();
+        let Some(request) = request.filter(|_| sink.needs_values()) else {
+            return log.record(sink, &record, &NoValues);
+        };
+        let config = context.map_or_else(|| worker.config(), |context| Rc::clone(&context.config));
+        let site = log_context
+            .site
+            .and_then(|site| config.snapshot.sites.get(site as usize));
+        let (server, new_id) = (&config.snapshot.config.server, RequestId::default());
+        let values = RequestValues {
+            services: worker,
+            server,
+            request,
+            client: forwarded::client(server, self.client, request.fields),
+            peer: self.client,
+            tls: self.secure.as_ref().map(|secure| &**secure.tls_info()),
+            user: None,
+            site: site.map_or("", |site| &site.name),
+            // A response from the worker cache has no context. No other text has its identifier.
+            id: context.map_or(&new_id, |context| &context.id),
+            status: Some(log_context.status),
+            upstream,
+        };
+        log.record(sink, &record, &values);
     }
 
     /// Records the span of a response from the worker cache.

@@ -12,6 +12,7 @@ use super::deadlines::Wait;
 use super::exchange::{ActiveExchange, Stage};
 use super::responder::{HeadResult, Responder};
 use super::tunnel::ActiveTunnel;
+use crate::exchange::RequestId;
 use crate::pipeline::{self, IncomingRequest, Refusal, RequestContext, ResponseState, StartedExchange, refusals};
 use crate::response::{Body, Response, Upgrade};
 use crate::worker::{Worker, WorkerConfig};
@@ -47,6 +48,7 @@ where
         peer: info.client,
         secure: info.secure.as_ref(),
         local: info.local(),
+        id: RequestId::default(),
     };
     // Only a sample of the immediate responses is timed, because reading the clock twice for each would cost too much.
     let timed = worker.ready_time.begin();
@@ -63,7 +65,8 @@ where
             };
             // The context gets the number of the route, for the metrics. It does not get the route itself (`None`),
             // because no later phase of a prepared response needs the route.
-            let mut context = RequestContext::new(config, Some(site), None, incoming.local_and_tls(), incoming.owned);
+            let mut context =
+                RequestContext::without_route(config, Some(site), incoming.local_and_tls(), &incoming.owned);
             context.route_number = route;
             Flow::Active(ActiveExchange::new(
                 Stage::Sending { body, status },
@@ -73,7 +76,7 @@ where
         }
         Ok(pipeline::Outcome::Started(started)) => advance(worker, info, started, responder),
         Err(_) => {
-            let context = pipeline::context_for_panic(config, &incoming);
+            let context = pipeline::context_for_panic(worker, config, &incoming);
             respond_panicked(worker, info, context, responder)
         }
     }

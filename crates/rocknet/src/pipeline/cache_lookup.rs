@@ -61,7 +61,8 @@ where
     let rules = served.rules.as_ref()?;
     let key = site | AFTER_RULES;
     let facts = Facts::of(config, served.routes(incoming.is_secure()), incoming, &[]);
-    match rules.apply(incoming.request, &facts) {
+    let values = incoming.values(worker, config, &served.name);
+    match rules.apply(incoming.request, &facts, &values) {
         RuleOutcome::Untouched => respond_cached(worker, config, key, incoming, io),
         RuleOutcome::Rewritten(target) if served.is_unguarded() => {
             let rewritten = incoming.request.with_lookup_target(&target);
@@ -73,7 +74,8 @@ where
         RuleOutcome::Rewritten(_)
         | RuleOutcome::Redirect { .. }
         | RuleOutcome::Respond { .. }
-        | RuleOutcome::NeedsLookup(_) => None,
+        | RuleOutcome::NeedsLookup(_)
+        | RuleOutcome::NoHost => None,
     }
 }
 
@@ -109,13 +111,8 @@ where
             let cached_endpoint = Rc::clone(cached_endpoint);
             drop(l1);
             let response = immediate::from_cached_endpoint(worker, &cached_endpoint, incoming, user.as_deref())?;
-            let context = RequestContext::new(
-                config,
-                Some(site),
-                Some((&*cached_endpoint).into()),
-                incoming.local_and_tls(),
-                &incoming.owned,
-            );
+            let applied = Some((&*cached_endpoint).into());
+            let context = RequestContext::new(worker, config, incoming, Some(site), applied);
             context.set_user(user);
             return Some(Outcome::Started(respond(
                 worker,
@@ -142,8 +139,10 @@ where
         return None;
     }
     worker.counters.cache_hits.add(1);
-    // A request with a user needs a context, from which the access log reads the name of the user.
+    // A request with a user needs a context, from which the access log reads the name of the user. So does one whose
+    // values are put into the header fields.
     if user.is_none()
+        && !cached.tree.route.has_placeholders
         && let Found::Asset(asset) = &cached.entry.found
         && let Choice::Send(head, variant) = representation::choose(asset, request)
     {
@@ -156,15 +155,8 @@ where
     }
     let cached = Rc::clone(cached);
     drop(l1);
-    let owned = (incoming.owned)();
-    let mut context = RequestContext::new(
-        config,
-        Some(site),
-        Some((&*cached).into()),
-        incoming.local_and_tls(),
-        || Rc::clone(&owned),
-    );
-    context.request = Some(owned);
+    let mut context = RequestContext::new(worker, config, incoming, Some(site), Some((&*cached).into()));
+    context.request.get_or_insert_with(&incoming.owned);
     context.set_user(user);
     Some(Outcome::Started(respond_from_entry(
         worker,
@@ -196,6 +188,14 @@ pub fn respond_from_entry(
 ) -> StartedExchange {
     let state = match &cached.entry.found {
         Found::Asset(asset) => match representation::choose(asset, request) {
+            Choice::Send(_, variant) if cached.tree.route.has_placeholders => {
+                not_found_log::log_file(cached, asset.status);
+                let response = match variant {
+                    Some(variant) => representation::response_of(asset, variant),
+                    None => representation::not_modified_response(asset, request),
+                };
+                finish(worker, &context, Some(request), response)
+            }
             Choice::Send(head, variant) => {
                 not_found_log::log_file(cached, asset.status);
                 announce_preloads(cached, request, head, io);
@@ -210,6 +210,10 @@ pub fn respond_from_entry(
                     not_found_log::log_file(cached, asset.status);
                 }
                 coded.unwrap_or_else(|| {
+                    if cached.tree.route.has_placeholders {
+                        let response = representation::plain_response(asset);
+                        return finish(worker, &context, Some(request), response);
+                    }
                     io.send(&asset.plain.full, Some((&**cached, &asset.plain)));
                     ResponseState::Sent(asset.plain.full.status)
                 })

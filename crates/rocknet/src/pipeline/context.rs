@@ -6,18 +6,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rocknet_proto::request::OwnedRequest;
+use rocknet_proto::request::{OwnedRequest, Request};
+use rocknet_proto::status::Status;
 use rocknet_telemetry::RequestTrace;
 
+use super::incoming::IncomingRequest;
 use crate::endpoint::Endpoint;
-use crate::exchange::Client;
+use crate::exchange::{Client, RequestId};
 use crate::files::cache::l1::{CachedEndpoint, CachedEntry};
 use crate::files::tree::Tree;
+use crate::handshake::Handshake;
 use crate::log::SinkId;
 use crate::metrics::OTHER;
 use crate::response::UpstreamTiming;
 use crate::route::Route;
-use crate::worker::WorkerConfig;
+use crate::values::RequestValues;
+use crate::worker::{Worker, WorkerConfig};
 
 /// Context of one request in the pipeline. A reload during the request does not change it.
 pub struct RequestContext {
@@ -44,6 +48,10 @@ pub struct RequestContext {
     pub request: Option<Rc<OwnedRequest>>,
     /// Client that sent the request; set for requests that reach a handler.
     pub client: Option<Client>,
+    /// Client and connection; set only if the header fields of the route have placeholders.
+    connection: Option<Box<ContextConnection>>,
+    /// Identifier of the request. It is known here if a placeholder of the configuration needs it.
+    pub id: RequestId,
     /// Authenticated user; set once the request has passed access control.
     pub user: OnceCell<Arc<str>>,
     /// Time at which the request was routed.
@@ -56,6 +64,13 @@ pub struct RequestContext {
     pub trace: OnceCell<Box<RequestTrace>>,
     /// Time at which the response of an upstream arrived; set only if requests are traced.
     pub upstream_responded: Cell<Option<Instant>>,
+}
+
+/// Client and connection of a request, for placeholders of header fields.
+struct ContextConnection {
+    client: Client,
+    peer: Client,
+    secure: Option<Rc<Handshake>>,
 }
 
 /// Route of a request, with the tree of its error pages.
@@ -106,6 +121,8 @@ impl RequestContext {
             access_log: access_log(config, config.default_site(local)),
             request: None,
             client: None,
+            connection: None,
+            id: RequestId::default(),
             user: OnceCell::new(),
             started: Instant::now(),
             received: Cell::default(),
@@ -115,13 +132,43 @@ impl RequestContext {
         })
     }
 
-    /// Creates the context of a request. `site`: number of its site, if any. `applied`: `None` if no route is known or
-    /// needed. `local`: local address of its connection. `is_secure`: true if the connection uses TLS. `owned` is
-    /// called if the access log or a trace needs the request.
-    pub fn new(
+    /// Creates the context of a request. `site`: number of its site, if any. `applied`: its route, if one is known.
+    pub fn new<F: Fn() -> Rc<OwnedRequest>>(
+        worker: &Worker,
         config: &Rc<WorkerConfig>,
+        incoming: &IncomingRequest<'_, F>,
         site: Option<u32>,
         applied: Option<AppliedRoute<'_>>,
+    ) -> RequestContext {
+        let mut context = RequestContext::without_route(config, site, incoming.local_and_tls(), &incoming.owned);
+        if config.snapshot.uses_request_id {
+            let server = &config.snapshot.config.server;
+            incoming.id.get(worker, server, incoming.peer, incoming.request);
+            context.id = incoming.id.clone();
+        }
+        let Some(applied) = applied else {
+            return context;
+        };
+        if applied.route.has_placeholders {
+            context.connection = Some(Box::new(ContextConnection {
+                client: incoming.client(worker),
+                peer: incoming.peer,
+                secure: incoming.secure.cloned(),
+            }));
+            context.request.get_or_insert_with(&incoming.owned);
+        }
+        context.route_number = applied.route.number;
+        context.pages = applied.pages.cloned();
+        context.route = Some(Arc::clone(applied.route));
+        context
+    }
+
+    /// Creates the context of a request whose route is not known or not needed. `site`: number of its site, if any.
+    /// `local`: local address of its connection. `is_secure`: true if the connection uses TLS. `owned` is called if the
+    /// access log or a trace needs the request.
+    pub fn without_route(
+        config: &Rc<WorkerConfig>,
+        site: Option<u32>,
         (local, is_secure): (Option<IpAddr>, bool),
         owned: impl FnOnce() -> Rc<OwnedRequest>,
     ) -> RequestContext {
@@ -130,12 +177,14 @@ impl RequestContext {
             config: Rc::clone(config),
             is_secure,
             site,
-            route: applied.map(|applied| Arc::clone(applied.route)),
-            route_number: applied.map_or_else(|| number_of_site(config, site), |applied| applied.route.number),
-            pages: applied.and_then(|applied| applied.pages.cloned()),
+            route: None,
+            route_number: number_of_site(config, site),
+            pages: None,
             access_log,
             request: (access_log.is_some() || config.tracer.is_some()).then(owned),
             client: None,
+            connection: None,
+            id: RequestId::default(),
             user: OnceCell::new(),
             started: Instant::now(),
             received: Cell::default(),
@@ -143,6 +192,31 @@ impl RequestContext {
             trace: OnceCell::new(),
             upstream_responded: Cell::default(),
         }
+    }
+
+    /// Returns the values for placeholders of header fields; `None` if the route has no placeholders. `request`: view
+    /// of the request of the context.
+    pub(super) fn values<'v>(
+        &'v self,
+        worker: &'v Worker,
+        request: &'v Request<'v>,
+        status: Status,
+        upstream: Option<&'v UpstreamTiming>,
+    ) -> Option<RequestValues<'v>> {
+        let connection = self.connection.as_ref()?;
+        Some(RequestValues {
+            services: worker,
+            server: &self.config.snapshot.config.server,
+            request,
+            client: connection.client,
+            peer: connection.peer,
+            tls: connection.secure.as_ref().map(|secure| &**secure.tls_info()),
+            user: self.user.get().map(|user| &**user),
+            site: self.site_name(),
+            id: &self.id,
+            status: Some(status),
+            upstream,
+        })
     }
 
     /// Stores the user, unless one is stored already. One request has one user, because it has one `Authorization`

@@ -14,7 +14,7 @@ use super::handler_timeout::HandlerTimeout;
 use super::incoming::IncomingRequest;
 use super::interface::{PipelineIo, ResponseState, StartedExchange};
 use super::pending::{PendingResponse, RoutingResult};
-use crate::exchange::{Client, RequestBody};
+use crate::exchange::{Client, RequestBody, RequestId};
 use crate::files::cache::l1::CachedEntry;
 use crate::files::entry::Variant;
 use crate::fixed;
@@ -36,6 +36,7 @@ struct DeferredRequest {
     peer: Client,
     secure: Option<Rc<Handshake>>,
     local: Option<IpAddr>,
+    id: RequestId,
 }
 
 /// Waits for `decisions`, then calls `begin`. `body`: the request body, whose limit is set.
@@ -57,6 +58,7 @@ pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
         peer: incoming.peer,
         secure: incoming.secure.cloned(),
         local: incoming.local,
+        id: incoming.id.clone(),
     };
     let context = Rc::new(context);
     let (worker, request_context) = (Rc::clone(worker), Rc::clone(&context));
@@ -89,6 +91,7 @@ impl DeferredRequest {
             peer: self.peer,
             secure: self.secure.as_ref(),
             local: self.local,
+            id: self.id.clone(),
         };
         let started = begin(worker, &incoming, decisions, &mut OpenedBody(self.body));
         context.set_user(started.context.user.get().cloned());
@@ -99,7 +102,7 @@ impl DeferredRequest {
             // before a request is deferred, and the connection calls it after a handler has returned a cache entry.
             ResponseState::Sent(_) => {
                 let mut response = Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR));
-                exit::apply_without_page(worker, context.route.as_ref(), &mut response);
+                exit::apply_without_page(worker, context, &mut response);
                 RoutingResult::Response(response)
             }
         }

@@ -1,8 +1,8 @@
 //! Phases of every response after its handler: error page, content coding, header fields of the route.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
+use rocknet_config::template::Values;
 use rocknet_handler::filter::{DeferredFilter, FilterContext, apply_to_head};
 use rocknet_proto::request::Request;
 
@@ -10,7 +10,6 @@ use super::context::RequestContext;
 use super::error_page;
 use crate::headers;
 use crate::response::Response;
-use crate::route::Route;
 use crate::worker::Worker;
 
 /// State of a response after the phases that do not wait.
@@ -27,11 +26,11 @@ pub enum Exit {
 /// is no longer available; filters that need it then leave the response unchanged.
 pub fn begin(
     worker: &Worker,
-    route: Option<&Arc<Route>>,
+    context: &RequestContext,
     request: Option<&Request<'_>>,
     response: &mut Response,
 ) -> Exit {
-    let Some(route) = route else {
+    let Some(route) = &context.route else {
         headers::apply_server(&mut response.fields);
         return Exit::Done;
     };
@@ -39,24 +38,28 @@ pub fn begin(
         return Exit::Page;
     }
     error_page::fill(response);
-    filter(worker, route, request, response, 0)
+    filter(worker, context, request, response, 0)
 }
 
 /// Applies the filters from index `next` on.
 fn filter(
     worker: &Worker,
-    route: &Arc<Route>,
+    context: &RequestContext,
     request: Option<&Request<'_>>,
     response: &mut Response,
     next: usize,
 ) -> Exit {
-    let context = FilterContext {
+    let Some(route) = &context.route else { return Exit::Done };
+    let upstream = response.upstream.clone();
+    let values = request.and_then(|request| context.values(worker, request, response.status, upstream.as_ref()));
+    let filter_context = FilterContext {
         services: worker,
         route,
         request,
+        values: values.as_ref().map(|values| values as &dyn Values),
     };
     for (number, filter) in worker.shared.registries.filters.iter().enumerate().skip(next) {
-        if let Some(deferred) = filter.apply(&context, response) {
+        if let Some(deferred) = filter.apply(&filter_context, response) {
             return Exit::Filter(deferred, number + 1);
         }
     }
@@ -80,18 +83,22 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit:
             }
         };
         let request = context.request.as_ref().map(|request| request.view());
-        exit = filter(&worker, route, request.as_ref(), response, next);
+        exit = filter(&worker, &context, request.as_ref(), response, next);
     }
 }
 
 /// Applies the phases after the handler without waiting. An error gets the plain page, because reading the route's own
 /// page may wait for the disk. Filters are applied only to the head.
-pub fn apply_without_page(worker: &Worker, route: Option<&Arc<Route>>, response: &mut Response) {
-    match route {
+pub fn apply_without_page(worker: &Worker, context: &RequestContext, response: &mut Response) {
+    match &context.route {
         Some(route) => {
             error_page::fill(response);
             let filters = &worker.shared.registries.filters;
-            apply_to_head(filters, route, response.status, &mut response.fields);
+            let request = context.request.as_ref().map(|request| request.view());
+            let values = request.as_ref();
+            let values = values.and_then(|request| context.values(worker, request, response.status, None));
+            let values = values.as_ref().map(|values| values as &dyn Values);
+            apply_to_head(filters, route, values, response.status, &mut response.fields);
         }
         None => headers::apply_server(&mut response.fields),
     }

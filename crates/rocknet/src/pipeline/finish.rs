@@ -49,12 +49,7 @@ pub(super) fn finish(
 ) -> ResponseState {
     let mut response = Box::new(response);
     let in_context = context.request.as_ref().map(|request| request.view());
-    let exit = exit::begin(
-        worker,
-        context.route.as_ref(),
-        request.or(in_context.as_ref()),
-        &mut response,
-    );
+    let exit = exit::begin(worker, context, request.or(in_context.as_ref()), &mut response);
     if matches!(exit, Exit::Done) {
         return ResponseState::Ready(response);
     }
@@ -116,6 +111,6 @@ pub fn error_response(worker: &Rc<Worker>, context: &Rc<RequestContext>, status:
 #[cold]
 pub fn plain_error_response(worker: &Worker, context: &RequestContext, status: Status) -> Box<Response> {
     let mut response = Box::new(fixed::error(status));
-    exit::apply_without_page(worker, context.route.as_ref(), &mut response);
+    exit::apply_without_page(worker, context, &mut response);
     response
 }

@@ -48,13 +48,7 @@ where
         is_file_path,
     } = resolved;
     let (request, site, route) = (incoming.request, key & !AFTER_RULES, &endpoint.route);
-    let mut context = RequestContext::new(
-        config,
-        Some(site),
-        Some(endpoint.into()),
-        incoming.local_and_tls(),
-        &incoming.owned,
-    );
+    let mut context = RequestContext::new(worker, config, incoming, Some(site), Some(endpoint.into()));
     context.set_user(user.clone());
     if incoming.has_body
         && let Err(refusal) = io.limit_body(route.body_size)
@@ -63,7 +57,8 @@ where
     }
     let (handler, client) = (endpoint.handler(&path), incoming.client(worker));
     let secure = incoming.secure.map(|handshake| handshake.tls_info());
-    let route_response = immediate::route_response(endpoint, request, &path);
+    let values = incoming.values(worker, config, &route.label.site);
+    let route_response = immediate::route_response(endpoint, request, &path, &values);
     let is_from_handler = route_response.is_none();
     let response = route_response.or_else(|| {
         handler.handle_now(&ExchangeRef {
@@ -124,6 +119,7 @@ where
         },
         tls: secure.cloned(),
         user,
+        id: context.id.clone(),
     };
     let work = admission::handle(worker, &context, endpoint, handler, exchange);
     let mut pending = PendingResponse::handler(worker, &context, work).with_interim(interim_channel);

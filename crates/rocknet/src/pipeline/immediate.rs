@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rocknet_config::template::Values;
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
@@ -13,14 +14,19 @@ use crate::files::cache::l1::{CachedEndpoint, Hit};
 use crate::fixed;
 use crate::handler::ExchangeRef;
 use crate::response::Response;
-use crate::routing::RequestTarget;
+use crate::routing::{NoHost, RequestTarget};
 use crate::site::SiteRoutes;
 use crate::upgrade;
 use crate::worker::Worker;
 
 /// Returns the response of the route itself, for which the handler is not called: 404 for an `internal` route, a
-/// redirect, or 501 for a tunnel if the handler accepts no tunnels.
-pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &str) -> Option<Response> {
+/// redirect, or 501 for a tunnel if the handler accepts no tunnels. `values`: values of the request for placeholders.
+pub(super) fn route_response(
+    endpoint: &Endpoint,
+    request: &Request<'_>,
+    path: &str,
+    values: &dyn Values,
+) -> Option<Response> {
     if endpoint.route.internal {
         return Some(fixed::error(Status::NOT_FOUND));
     }
@@ -29,9 +35,12 @@ pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &
         path,
         raw_path: request.path,
         query: request.query,
+        values,
     };
-    if let Some(status) = endpoint.route.redirects.find(&target, &mut location) {
-        return Some(redirect(status, &location));
+    match endpoint.route.redirects.find(&target, &mut location) {
+        Ok(Some(status)) => return Some(redirect(status, &location)),
+        Err(NoHost) => return Some(fixed::error(Status::BAD_REQUEST)),
+        Ok(None) => {}
     }
     // The request is for a tunnel, and no handler of this route accepts tunnels (RFC 9220 §3).
     let is_refused = request.method == Method::Connect && !endpoint.accepts_tunnels;

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use rocknet_proto::request::{OwnedRequest, Request};
 
-use crate::exchange::Client;
+use crate::exchange::{Client, RequestId};
 use crate::forwarded;
 use crate::handshake::Handshake;
-use crate::worker::Worker;
+use crate::values::RequestValues;
+use crate::worker::{Worker, WorkerConfig};
 
 /// Borrowed request with data of its connection.
 pub struct IncomingRequest<'a, F> {
@@ -23,6 +24,8 @@ pub struct IncomingRequest<'a, F> {
     pub secure: Option<&'a Rc<Handshake>>,
     /// Local address of the connection, set only if sites are selected by it.
     pub local: Option<IpAddr>,
+    /// Identifier of the request.
+    pub id: RequestId,
 }
 
 impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
@@ -38,6 +41,29 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
             peer: self.peer,
             secure: self.secure,
             local: self.local,
+            id: self.id.clone(),
+        }
+    }
+
+    /// Returns the values of the request for placeholders. `site`: name of the site.
+    pub(super) fn values<'v>(
+        &'v self,
+        worker: &'v Worker,
+        config: &'v WorkerConfig,
+        site: &'v str,
+    ) -> RequestValues<'v> {
+        RequestValues {
+            services: worker,
+            server: &config.snapshot.config.server,
+            request: self.request,
+            client: self.client(worker),
+            peer: self.peer,
+            tls: self.secure.map(|secure| &**secure.tls_info()),
+            user: None,
+            site,
+            id: &self.id,
+            status: None,
+            upstream: None,
         }
     }
 

@@ -165,7 +165,7 @@ impl PendingResponse {
                 self.exit = Some((worker, context));
                 continue;
             }
-            let exit = exit::begin(&worker, context.route.as_ref(), request.as_ref(), &mut response);
+            let exit = exit::begin(&worker, &context, request.as_ref(), &mut response);
             if matches!(exit, Exit::Done) {
                 return Poll::Ready(CompletedResponse::Response(response));
             }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rocknet_config::model::Existence;
+use rocknet_config::template::NoValues;
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use tracing::Level;
@@ -86,9 +87,9 @@ pub fn body_limit(
         return limit_after(RuleOutcome::Untouched);
     };
     let facts = || Facts::new(config, routes, request, peer, is_secure);
-    match rules.apply(request, &facts()) {
+    match rules.apply(request, &facts(), &NoValues) {
         RuleOutcome::NeedsLookup(_) => [Existence::File, Existence::Folder, Existence::Nothing]
-            .map(|assumed| limit_after(rules.apply(request, &facts().assuming(assumed))))
+            .map(|assumed| limit_after(rules.apply(request, &facts().assuming(assumed), &NoValues)))
             .into_iter()
             .fold(0, u64::max),
         outcome => limit_after(outcome),

@@ -238,3 +238,56 @@ over_http3! {
     the_client_address_is_that_named_by_a_trusted_proxy,
     a_cut_response_is_logged_with_the_bytes_sent,
 }
+
+#[test]
+fn a_line_can_be_a_text_of_the_operator() {
+    let format = r#"{client.ip} {peer.ip} {site} \"{request.header.X-Id}\" {method} {target} {path} {status} {bytes.sent} {tls.version} {request.cookie.a} {nothing}"#;
+    let format = format.replace(" {nothing}", " {request.id}");
+    let records = lines(&format, |server| {
+        let mut client = server.connect();
+        for _ in 0..2 {
+            let fields = ["X-Id: a \"b\"", "Cookie: a=1 2"];
+            client.fetch("GET /%61.txt?q", &fields).expect("a file", 200, &[]);
+        }
+        client.get("/none").expect("missing", 404, &[]);
+        client.send("nonsense\r\n\r\n");
+        client.response().expect("no request", 400, &[]);
+    });
+    assert_eq!(records.len(), 4, "{records:?}");
+    for record in &records[..2] {
+        let (line, id) = record.rsplit_once(' ').expect("several values");
+        assert_eq!(
+            line,
+            r#"127.0.0.1 127.0.0.1 default "a \x22b\x22" GET /%61.txt?q /a.txt 200 5 - 1\x202"#
+        );
+        assert!(
+            id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            "{id}"
+        );
+    }
+    assert!(
+        records[2].starts_with("127.0.0.1 127.0.0.1 default \"-\" GET /none /none 404 "),
+        "{records:?}"
+    );
+    // Nothing is known of bytes that are not a request.
+    assert!(records[3].starts_with("127.0.0.1 - - \"-\" - - - 400 "), "{records:?}");
+}
+
+#[test]
+fn a_line_can_be_json_of_the_operator() {
+    let format = r#"{\"ip\":{client.ip},\"status\":{status},\"user\":{user},\"agent\":\"{request.header.User-Agent}\",\"seconds\":{duration}}"#;
+    let records = lines(format, |server| {
+        server
+            .fetch("GET /a.txt", &["User-Agent: \"x\\y\""])
+            .expect("a file", 200, &[]);
+    });
+    let record: serde_json::Value = serde_json::from_str(&records[0]).expect("JSON");
+    assert_eq!(record["ip"], "127.0.0.1");
+    assert_eq!(record["status"], 200);
+    assert_eq!(record["user"], serde_json::Value::Null);
+    assert_eq!(record["agent"], "\"x\\y\"");
+    assert!(
+        record["seconds"].as_f64().is_some_and(|seconds| seconds < 60.0),
+        "{record}"
+    );
+}

@@ -46,6 +46,7 @@ mod php_disconnects;
 mod php_fpm;
 mod php_labels;
 mod php_managed;
+mod placeholders;
 mod proxy;
 mod proxy_backup;
 mod proxy_balance;

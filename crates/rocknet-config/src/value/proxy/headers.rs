@@ -7,10 +7,12 @@ use crate::context::Check;
 use crate::file::Table;
 use crate::finding::Code;
 use crate::message::short;
+use crate::template::{Scope, Template, TemplateError};
 use crate::value::field::{is_reserved, is_token};
 
 /// Reads `headers` of a table; an empty value removes a field. Fields that only the server may set are refused.
-pub(crate) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
+/// `may_have_placeholders`: false if the requests are not made for a request of a client.
+pub(crate) fn build(check: &mut Check<'_>, table: &Table, may_have_placeholders: bool) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     for (name, entry) in table.table("headers").map(Table::in_order).unwrap_or_default() {
         let Some(written) = entry.node.written() else { continue };
@@ -29,6 +31,13 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, St
         } else {
             let is_value = |text: &str| text.chars().all(|c| (' '..='~').contains(&c) || c == '\t');
             let is_host = |text: &str| !text.is_empty() && !text.contains([' ', '/', '@', ',', '\t']);
+            if may_have_placeholders
+                && let Err(TemplateError { message, help }) = Template::parse(&written.value, Scope::Request)
+            {
+                let message = format!("`{}`: {message}", short(name));
+                check.bad_text(written, entry.node.span, message, help);
+                continue;
+            }
             match written.value.trim() {
                 text if is_value(text) && (!name.eq_ignore_ascii_case("host") || is_host(text)) => {
                     all.insert(name.to_owned(), text.to_owned());

@@ -9,6 +9,7 @@ use crate::file::{Node, Value};
 use crate::finding::Code;
 use crate::message::short;
 use crate::model::Health;
+use crate::template::{Scope, Template};
 
 /// Reads `health`. `proxy_fields`: header fields that the proxy sets in requests, which checks inherit.
 pub(super) fn build(check: &mut Check<'_>, node: &Node, proxy_fields: &BTreeMap<String, String>) -> Option<Health> {
@@ -30,9 +31,16 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, proxy_fields: &BTreeMap<
         check.bad_text(written, path.span, message, "write \"/healthz\"");
         return None;
     }
-    let check_fields = table.map(|table| headers::build(check, table)).unwrap_or_default();
+    let check_fields = table
+        .map(|table| headers::build(check, table, false))
+        .unwrap_or_default();
     let is_overridden = |name: &str| check_fields.keys().any(|field| field.eq_ignore_ascii_case(name));
-    let inherited = proxy_fields.iter().filter(|(name, _)| !is_overridden(name));
+    // A check has no client, whose values a placeholder stands for.
+    let is_constant =
+        |value: &str| Template::parse(value, Scope::Request).is_ok_and(|value| value.as_constant().is_some());
+    let inherited = proxy_fields
+        .iter()
+        .filter(|(name, value)| !is_overridden(name) && is_constant(value));
     let base = Health::of(text.clone());
     let mut health = Health {
         // An empty value removes a field of the client, and checks have no client.

@@ -19,6 +19,7 @@ use rocknet_proto::status::Status;
 
 use super::super::{Failure, search};
 use super::url::Url;
+use super::values::ExplainedValues;
 
 /// Describes the target of a URL, using the code that serves requests. `settings` are the settings of the URL's
 /// route, and `path` is its decoded and normalized path.
@@ -42,8 +43,9 @@ pub(super) fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result
         path,
         raw_path: url.path.as_bytes(),
         query: url.query.map(str::as_bytes),
+        values: &ExplainedValues(url),
     };
-    if let Some(code) = endpoint.route.redirects.find(&target, &mut location) {
+    if let Ok(Some(code)) = endpoint.route.redirects.find(&target, &mut location) {
         return Ok(format!("redirect {code} to {}", String::from_utf8_lossy(&location)));
     }
     if let Some(text) = (handlers::choose(settings).describe)(settings) {

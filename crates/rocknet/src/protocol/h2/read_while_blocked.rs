@@ -115,7 +115,7 @@ impl<L: Link> Connection<L> {
             }
             refused.map(|refusal| {
                 let connection = (self.core.info.local(), is_secure);
-                let context = RequestContext::new(config, site, None, connection, || Rc::clone(&owned));
+                let context = RequestContext::without_route(config, site, connection, || Rc::clone(&owned));
                 HeldRequest::Refusal(refusal, Rc::new(context))
             })
         };

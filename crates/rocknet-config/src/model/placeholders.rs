@@ -1,0 +1,45 @@
+//! Finds placeholders in a configuration.
+
+use super::config::Config;
+use super::log::AccessFormat;
+use super::rule::RuleAction;
+use super::settings::Settings;
+use super::site::Site;
+
+impl Config {
+    /// Returns true if a text with placeholders contains this one. `name`: name without braces. A placeholder that is
+    /// escaped, `{{name}}`, counts too.
+    pub fn has_placeholder(&self, name: &str) -> bool {
+        let placeholder = format!("{{{name}}}");
+        self.sites.iter().any(|site| site.has_text(&placeholder))
+    }
+}
+
+impl Site {
+    /// Returns true if a text with placeholders contains `part`.
+    fn has_text(&self, part: &str) -> bool {
+        let in_rule = |action: &RuleAction| match action {
+            RuleAction::Pass => false,
+            RuleAction::Rewrite(to) | RuleAction::Redirect { to, .. } => to.contains(part),
+            RuleAction::Respond { body, .. } => body.as_ref().is_some_and(|body| body.contains(part)),
+        };
+        let routes = self.routes.iter().map(|route| &route.settings);
+        std::iter::once(&self.settings)
+            .chain(routes)
+            .any(|settings| settings.has_text(part))
+            || matches!(&self.access.format, AccessFormat::Custom(line) if line.contains(part))
+            || self.rules.iter().any(|rule| in_rule(&rule.action))
+    }
+}
+
+impl Settings {
+    /// Returns true if a text with placeholders contains `part`.
+    fn has_text(&self, part: &str) -> bool {
+        self.headers.values().any(|value| value.contains(part))
+            || self.redirects.iter().any(|redirect| redirect.to.contains(part))
+            || self
+                .proxy
+                .iter()
+                .any(|proxy| proxy.headers.values().any(|value| value.contains(part)))
+    }
+}

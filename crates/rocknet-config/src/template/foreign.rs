@@ -1,0 +1,182 @@
+//! Variables of nginx, Apache and Caddy, and the equivalent placeholders.
+
+use super::error::TemplateError;
+
+/// Variables of nginx, without `$`, and the placeholders for them.
+const NGINX: &[(&str, &str)] = &[
+    ("remote_addr", "client.ip"),
+    ("binary_remote_addr", "client.ip"),
+    ("remote_port", "client.port"),
+    ("realip_remote_addr", "peer.ip"),
+    ("remote_user", "user"),
+    ("host", "host"),
+    ("http_host", "authority"),
+    ("server_name", "site"),
+    ("scheme", "scheme"),
+    ("request_method", "method"),
+    ("request_uri", "target"),
+    ("uri", "path"),
+    ("document_uri", "path"),
+    ("args", "query"),
+    ("query_string", "query"),
+    ("request_id", "request.id"),
+    ("server_protocol", "protocol"),
+    ("ssl_protocol", "tls.version"),
+    ("ssl_cipher", "tls.cipher"),
+    ("ssl_server_name", "tls.server_name"),
+    ("ssl_client_s_dn", "tls.client.subject"),
+    ("status", "status"),
+    ("body_bytes_sent", "bytes.sent"),
+    ("bytes_sent", "bytes.sent"),
+    ("request_length", "bytes.received"),
+    ("request_time", "duration"),
+    ("upstream_addr", "upstream"),
+    ("upstream_response_time", "upstream.duration"),
+    ("upstream_header_time", "upstream.duration"),
+    ("msec", "time.unix"),
+    ("time_local", "time.clf"),
+    ("time_iso8601", "time"),
+];
+
+/// Beginnings of variables of nginx that are followed by a name in lower case, and the placeholders for them.
+const NGINX_FAMILIES: &[(&str, &str)] = &[
+    ("http_", "request.header."),
+    ("cookie_", "request.cookie."),
+    ("arg_", "query."),
+];
+
+/// Variables of Apache, as in `%{NAME}`, and the placeholders for them.
+const APACHE: &[(&str, &str)] = &[
+    ("REMOTE_ADDR", "client.ip"),
+    ("REMOTE_PORT", "client.port"),
+    ("REMOTE_USER", "user"),
+    ("HTTP_HOST", "authority"),
+    ("SERVER_NAME", "host"),
+    ("REQUEST_SCHEME", "scheme"),
+    ("REQUEST_METHOD", "method"),
+    ("REQUEST_URI", "path"),
+    ("THE_REQUEST", "target"),
+    ("QUERY_STRING", "query"),
+    ("SERVER_PROTOCOL", "protocol"),
+    ("UNIQUE_ID", "request.id"),
+    ("SSL_PROTOCOL", "tls.version"),
+    ("SSL_CIPHER", "tls.cipher"),
+    ("SSL_TLS_SNI", "tls.server_name"),
+    ("SSL_CLIENT_S_DN", "tls.client.subject"),
+];
+
+/// Placeholders of Caddy, without braces, and the placeholders for them.
+const CADDY: &[(&str, &str)] = &[
+    ("remote_host", "client.ip"),
+    ("remote_port", "client.port"),
+    ("client_ip", "client.ip"),
+    ("http.request.remote.host", "client.ip"),
+    ("http.request.remote.port", "client.port"),
+    ("http.vars.client_ip", "client.ip"),
+    ("hostport", "authority"),
+    ("http.request.hostport", "authority"),
+    ("http.request.host", "host"),
+    ("http.request.method", "method"),
+    ("http.request.scheme", "scheme"),
+    ("http.request.proto", "protocol"),
+    ("uri", "target"),
+    ("http.request.uri", "target"),
+    ("http.request.orig_uri", "target"),
+    ("http.request.uri.path", "path"),
+    ("http.request.uri.query", "query"),
+    ("http.request.uuid", "request.id"),
+    ("uuid", "request.id"),
+    ("tls_version", "tls.version"),
+    ("http.request.tls.version", "tls.version"),
+    ("tls_cipher", "tls.cipher"),
+    ("http.request.tls.cipher_suite", "tls.cipher"),
+    ("http.request.tls.server_name", "tls.server_name"),
+    ("tls_client_subject", "tls.client.subject"),
+    ("http.request.tls.client.subject", "tls.client.subject"),
+    ("http.auth.user.id", "user"),
+    ("upstream_hostport", "upstream"),
+    ("http.reverse_proxy.upstream.hostport", "upstream"),
+];
+
+/// Beginnings of placeholders of Caddy that are followed by a name, and the placeholders for them.
+const CADDY_FAMILIES: &[(&str, &str)] = &[
+    ("header.", "request.header."),
+    ("http.request.header.", "request.header."),
+    ("cookie.", "request.cookie."),
+    ("http.request.cookie.", "request.cookie."),
+    ("http.request.uri.query.", "query."),
+];
+
+/// Returns the placeholder for a variable of nginx, both without marks: `client.ip` for `remote_addr`. A name of a
+/// header field gets its dashes back.
+pub fn of_nginx(name: &str) -> Option<String> {
+    let exact = find(NGINX, name).map(str::to_owned);
+    exact.or_else(|| {
+        NGINX_FAMILIES.iter().find_map(|(before, equivalent)| {
+            let rest = name.strip_prefix(before).filter(|rest| !rest.is_empty())?;
+            Some(match *before {
+                "http_" => format!("{equivalent}{}", field_name(rest)),
+                _ => format!("{equivalent}{rest}"),
+            })
+        })
+    })
+}
+
+/// Returns the placeholder for a variable of Apache, both without marks: `client.ip` for `REMOTE_ADDR`.
+pub fn of_apache(name: &str) -> Option<String> {
+    let exact = find(APACHE, name).map(str::to_owned);
+    exact.or_else(|| {
+        let rest = name.strip_prefix("HTTP_").filter(|rest| !rest.is_empty())?;
+        Some(format!("request.header.{}", field_name(rest)))
+    })
+}
+
+/// Returns the placeholder for one of Caddy, both without braces: `client.ip` for `remote_host`.
+pub fn of_caddy(name: &str) -> Option<String> {
+    let exact = find(CADDY, name).map(str::to_owned);
+    exact.or_else(|| {
+        CADDY_FAMILIES.iter().find_map(|(before, equivalent)| {
+            let rest = name.strip_prefix(before).filter(|rest| !rest.is_empty())?;
+            Some(format!("{equivalent}{rest}"))
+        })
+    })
+}
+
+/// Returns the error for a variable of nginx (`$remote_addr`) or Apache (`%{REMOTE_ADDR}`) in a text, if it has one for
+/// which there is a placeholder. Any other text with `$` or `%` is left alone.
+pub(super) fn variable(text: &str) -> Option<TemplateError> {
+    let names_after = |mark: &'static str| text.match_indices(mark).map(move |(at, _)| &text[at + mark.len()..]);
+    let nginx = names_after("$").find_map(|rest| {
+        let rest = rest.strip_prefix('{').unwrap_or(rest);
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let name = &rest[..end.unwrap_or(rest.len())];
+        Some((format!("${name}"), "nginx", of_nginx(name)?))
+    });
+    let apache = || {
+        names_after("%{").find_map(|rest| {
+            let name = &rest[..rest.find('}')?];
+            Some((format!("%{{{name}}}"), "Apache", of_apache(name)?))
+        })
+    };
+    let (written, server, equivalent) = nginx.or_else(apache)?;
+    Some(TemplateError {
+        message: format!("`{written}` is a variable of {server}"),
+        help: format!("write {{{equivalent}}}"),
+    })
+}
+
+fn find(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
+    table
+        .iter()
+        .find(|(written, _)| *written == name)
+        .map(|(_, equivalent)| *equivalent)
+}
+
+/// Returns a name of a header field for one in which `_` replaces `-`: `User-Agent` for `user_agent`.
+fn field_name(name: &str) -> String {
+    let words = name.split('_').map(|word| {
+        let (first, rest) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
+        format!("{}{}", first.to_ascii_uppercase(), rest.to_ascii_lowercase())
+    });
+    words.collect::<Vec<_>>().join("-")
+}
