@@ -13,6 +13,8 @@ pub enum DoctorVerdict {
     Fair,
     /// Something does not work.
     Bad,
+    /// Not checked, for example because the check needs root.
+    Skipped,
     /// A result that only a newer server knows.
     #[default]
     #[serde(other)]
@@ -26,6 +28,7 @@ impl DoctorVerdict {
             DoctorVerdict::Good => "good",
             DoctorVerdict::Fair => "fair",
             DoctorVerdict::Bad => "bad",
+            DoctorVerdict::Skipped => "skipped",
             DoctorVerdict::Other => "other",
         }
     }
@@ -38,11 +41,24 @@ impl DoctorVerdict {
 pub struct DoctorCheck {
     /// Subject, such as `port`.
     pub check: String,
+    /// Stable name of a finding, such as `port-in-use`; empty if the requirement is met.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub code: String,
     /// Result.
     pub verdict: DoctorVerdict,
     /// Description, with the remedy if there is one.
     pub found: String,
+    /// File, address, name or account that the finding is about; `None` for the machine as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// Command for a terminal of the server's machine that removes the cause, or shows more; `None` if no command does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// True if `rocknet doctor --fix` can remove the cause.
+    #[serde(skip_serializing_if = "is_false")]
+    pub fix: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }

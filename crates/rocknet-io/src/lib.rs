@@ -38,6 +38,8 @@ pub mod byte_budget;
 #[cfg(unix)]
 pub mod child;
 #[cfg(unix)]
+pub mod clock_sync;
+#[cfg(unix)]
 pub mod confined_fs;
 #[cfg(unix)]
 pub mod descriptors;

@@ -21,6 +21,12 @@ pub fn of_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
     system::of_port(ip, port)
 }
 
+/// Returns a process that has bound UDP `port` at an address that conflicts with `ip`, or at any address for `None`.
+/// Has the same limits as [`of_port`].
+pub fn of_udp_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
+    system::of_udp_port(ip, port)
+}
+
 /// Returns a process that listens on a socket file. `path` has to be the path to which the socket was bound.
 pub fn of_socket_file(path: &Path) -> Option<PortOwner> {
     system::of_socket_file(path)
@@ -61,6 +67,17 @@ mod tests {
             );
             drop(listener);
         }
+    }
+
+    #[test]
+    fn finds_the_owner_of_a_udp_port() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let ip = |ip: &str| Some(ip.parse().unwrap());
+        assert!(of_udp_port(ip("127.0.0.1"), port).is_some_and(|owner| owner.is_this_process()));
+        assert!(of_udp_port(None, port).is_some_and(|owner| owner.is_this_process()));
+        let other = of_udp_port(ip("127.0.0.2"), port);
+        assert!(!other.is_some_and(|owner| owner.is_this_process()));
     }
 
     #[test]

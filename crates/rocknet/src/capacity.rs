@@ -7,7 +7,7 @@ use rocknet_io::descriptors;
 
 use crate::files::cache::most_open_files;
 use crate::files::open_folder::most_open_folders;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, addresses};
 use crate::spool;
 
 /// Maximum number of worker threads in total if `server.workers` is `auto`.
@@ -68,6 +68,15 @@ pub fn connections_per_worker(snapshot: &Snapshot, threads: usize) -> usize {
         // Rounded up, so that the workers together accept at least that number.
         .div_ceil(threads.max(1))
         .max(1)
+}
+
+/// Returns the number of connections that a server of this configuration accepts with a descriptor limit, regardless of
+/// `limits.connections`. Sites count as one folder each.
+pub fn allowed_connections(config: &Config, limit: u64) -> usize {
+    let addresses = addresses(config).len();
+    let threads = worker_count(config, addresses) * addresses;
+    let folders = config.sites.len().min(most_open_folders());
+    max_connections(limit, threads, folders, most_open_files() + spool::most_files())
 }
 
 /// Returns the number of connections that the descriptor limit allows. Descriptors stay reserved for workers, the

@@ -68,6 +68,7 @@ mod tests {
             verdict: DoctorVerdict::Bad,
             found: format!("{check} is wrong"),
             command: command.map(str::to_owned),
+            ..DoctorCheck::default()
         }
     }
 

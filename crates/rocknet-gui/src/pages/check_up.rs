@@ -127,7 +127,7 @@ fn lines(model: &Model, checks: &[DoctorCheck]) -> Vec<Line> {
     lines.sort_by_key(|line| match line.verdict {
         DoctorVerdict::Bad => 0,
         DoctorVerdict::Fair => 1,
-        DoctorVerdict::Good | DoctorVerdict::Other => 2,
+        DoctorVerdict::Good | DoctorVerdict::Skipped | DoctorVerdict::Other => 2,
     });
     lines
 }
@@ -144,7 +144,7 @@ fn row(words: &Words, line: Line) -> TableRow {
         DoctorVerdict::Good => (Mark::Good, words.good),
         DoctorVerdict::Fair => (Mark::Fair, words.fair),
         DoctorVerdict::Bad => (Mark::Bad, words.bad),
-        DoctorVerdict::Other => (Mark::Off, "–"),
+        DoctorVerdict::Skipped | DoctorVerdict::Other => (Mark::Off, "–"),
     };
     TableRow {
         cells: vec![

@@ -257,10 +257,10 @@ fn lists_are_loading_then_loaded_or_failed() {
     assert_eq!(rows[3].cells[1].text, "1 day left", "nothing renews a file");
     model.act(Act::Show(PageName::CheckUp));
     model.report(Report::Doctor(Ok(vec![DoctorCheck {
-        command: None,
         check: "local CA".to_owned(),
         verdict: DoctorVerdict::Fair,
         found: "not trusted by Chromium (/x): type `rocknet trust`".to_owned(),
+        ..DoctorCheck::default()
     }])));
     let row = table(&model).rows.remove(0);
     assert_eq!(row.cells[2].detail, "type `rocknet trust`");

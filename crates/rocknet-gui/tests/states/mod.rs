@@ -227,10 +227,10 @@ pub fn fill(model: &mut Model, page: PageName) {
             drop(model.report(Report::Certificates(Ok(vec![certificate]))));
         }
         PageName::CheckUp => drop(model.report(Report::Doctor(Ok(vec![DoctorCheck {
-            command: None,
             check: "port".to_owned(),
             verdict: DoctorVerdict::Bad,
             found: "taken: stop nginx".to_owned(),
+            ..DoctorCheck::default()
         }])))),
         PageName::Upstreams => {
             let upstream = UpstreamSummary {

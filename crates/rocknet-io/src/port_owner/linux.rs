@@ -12,10 +12,20 @@ use super::PortOwner;
 
 /// Returns a process that listens on TCP `port` at an address that conflicts with `ip`, or at any address for `None`.
 pub(super) fn of_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
-    let inodes: Vec<u64> = ["/proc/net/tcp", "/proc/net/tcp6"]
+    of_ip_port(["/proc/net/tcp", "/proc/net/tcp6"], LISTEN, ip, port)
+}
+
+/// Returns a process that has bound UDP `port` at an address that conflicts with `ip`, or at any address for `None`.
+pub(super) fn of_udp_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
+    of_ip_port(["/proc/net/udp", "/proc/net/udp6"], UNCONNECTED, ip, port)
+}
+
+/// Returns a process with a socket in one of the tables that is in `state` and conflicts with the address.
+fn of_ip_port(tables: [&str; 2], state: &str, ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
+    let inodes: Vec<u64> = tables
         .iter()
         .flat_map(|table| lines(table))
-        .filter_map(|line| Listening::parse(std::str::from_utf8(&line).ok()?))
+        .filter_map(|line| Bound::parse(std::str::from_utf8(&line).ok()?, state))
         .filter(|socket| socket.port == port && conflicts(socket.ip, ip))
         .map(|socket| socket.inode)
         .collect();
@@ -30,23 +40,24 @@ pub(super) fn of_socket_file(path: &Path) -> Option<PortOwner> {
     process_with(&inodes)
 }
 
-/// A listening socket in `/proc/net/tcp` or `tcp6`.
+/// A bound socket in `/proc/net/tcp`, `tcp6`, `udp` or `udp6`.
 #[derive(Debug, PartialEq, Eq)]
-struct Listening {
+struct Bound {
     ip: IpAddr,
     port: u16,
     inode: u64,
 }
 
-impl Listening {
-    /// Parses a line of the table; `None` for the heading, for an invalid line, and for a socket that does not listen.
-    fn parse(line: &str) -> Option<Self> {
+impl Bound {
+    /// Parses a line of the table; `None` for the heading, for an invalid line, and for a socket in another
+    /// state than `wanted`.
+    fn parse(line: &str, wanted: &str) -> Option<Self> {
         // The columns: number, local address, remote address, state, queues, timer, retransmissions, user, timeout,
         // inode.
         let mut fields = line.split_ascii_whitespace();
         let (ip, port) = fields.nth(1)?.split_once(':')?;
         let state = fields.nth(1)?;
-        if state != LISTEN {
+        if state != wanted {
             return None;
         }
         let inode = fields.nth(5)?.parse().ok()?;
@@ -151,6 +162,8 @@ fn process_with(inodes: &[u64]) -> Option<PortOwner> {
 
 /// `TCP_LISTEN` as the table prints it.
 const LISTEN: &str = "0A";
+/// State of a UDP socket that is not connected, as the table prints it.
+const UNCONNECTED: &str = "07";
 /// Maximum number of bytes read from a table. Listening sockets come first in the TCP tables, so the start of a
 /// table is enough even on a machine with a million connections. A Unix socket beyond the limit is not found.
 const MAX_TABLE_BYTES: u64 = 4 * 1024 * 1024;
@@ -192,12 +205,12 @@ mod tests {
             ("   0: €€€ x".into(), None),
             (String::new(), None),
         ] {
-            let expected = expected.map(|(ip, port, inode)| Listening {
+            let expected = expected.map(|(ip, port, inode)| Bound {
                 ip: ip.parse().unwrap(),
                 port,
                 inode,
             });
-            assert_eq!(Listening::parse(&line), expected, "{line}");
+            assert_eq!(Bound::parse(&line, LISTEN), expected, "{line}");
         }
         // Line of `/proc/net/unix`, and the inode if the line belongs to a socket bound to `/run/x.sock`.
         let row = "0000000000000000: 00000002 00000000 00010000 0001 01 4711";

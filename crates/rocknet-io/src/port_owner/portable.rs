@@ -11,6 +11,11 @@ pub(super) fn of_port(_ip: Option<IpAddr>, _port: u16) -> Option<PortOwner> {
 }
 
 /// Returns `None`, because the owner cannot be found.
+pub(super) fn of_udp_port(_ip: Option<IpAddr>, _port: u16) -> Option<PortOwner> {
+    None
+}
+
+/// Returns `None`, because the owner cannot be found.
 pub(super) fn of_socket_file(_path: &Path) -> Option<PortOwner> {
     None
 }

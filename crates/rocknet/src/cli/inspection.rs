@@ -95,7 +95,7 @@ pub fn start(
             },
             // Only `Request::Doctor` remains, because `is_inspection` is true for the request.
             _ => {
-                let checks = doctor::checks(file.as_deref(), &served);
+                let checks = doctor::checks(file.as_deref(), &served, None);
                 Ok(Reply::Doctor(checks.iter().map(DoctorCheck::from).collect()))
             }
         };

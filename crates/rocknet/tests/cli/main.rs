@@ -14,6 +14,7 @@ mod dashboard_client;
 mod dashboard_instructions;
 mod dashboard_pages;
 mod dashboard_streams;
+mod doctor;
 mod error_log;
 mod failures;
 mod hardening;

@@ -64,10 +64,10 @@ fn the_trust_in_a_new_website_is_that_of_this_account() {
     let mut model = added();
     // The server looks into the stores of its own account, which may have no browsers.
     model.report(Report::Doctor(Ok(vec![DoctorCheck {
-        command: None,
         check: "local CA".to_owned(),
         verdict: DoctorVerdict::Fair,
         found: "not trusted by Firefox (/root/f): type `rocknet trust`".to_owned(),
+        ..DoctorCheck::default()
     }])));
     assert_eq!(of_certificate(&model), []);
     let certificate = |names: &[&str]| CertificateSummary {
@@ -116,16 +116,16 @@ fn the_check_up_shows_the_stores_of_this_account() {
     assert!(effects.contains(&Effect::Job(Job::Query(Query::Trust))), "{effects:?}");
     model.report(Report::Doctor(Ok(vec![
         DoctorCheck {
-            command: None,
             check: "local CA".to_owned(),
             verdict: DoctorVerdict::Good,
             found: "trusted by system (/etc)".to_owned(),
+            ..DoctorCheck::default()
         },
         DoctorCheck {
-            command: None,
             check: "port".to_owned(),
             verdict: DoctorVerdict::Good,
             found: "80 is free".to_owned(),
+            ..DoctorCheck::default()
         },
     ])));
     assert_eq!((table(&model).rows.len(), screen(&model).actions.len()), (2, 1));

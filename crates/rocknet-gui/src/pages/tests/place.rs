@@ -137,10 +137,10 @@ fn a_website_of_a_server_elsewhere_is_added_by_a_path() {
     assert_eq!(form(&model).checks.len(), 1);
     model.act(Act::Show(PageName::CheckUp));
     model.report(Report::Doctor(Ok(vec![DoctorCheck {
-        command: None,
         check: "local CA".to_owned(),
         verdict: DoctorVerdict::Fair,
         found: "not trusted by Chromium (/x): type `rocknet trust`".to_owned(),
+        ..DoctorCheck::default()
     }])));
     assert_eq!(screen(&model).actions.len(), 1);
 }

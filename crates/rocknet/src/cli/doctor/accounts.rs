@@ -9,6 +9,7 @@ use rocknet::gateway::accounts;
 use rocknet_config::model::{CertificateSource, Config, Settings, Site};
 use rocknet_io::privileges::{self, User};
 
+use super::facts::Facts;
 use super::verdict::Check;
 
 const SUBJECT: &str = "accounts";
@@ -20,35 +21,40 @@ const MAX_KEYS: usize = 1_000;
 const ROOT: &str = "root";
 
 /// Checks the accounts under which the server and its scripts run.
-pub(super) fn check(config: &Config) -> Vec<Check> {
+pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+    let config = facts.config;
     let has_scripts = accounts::runs_scripts(config);
     if !privileges::is_root() {
         let found = "scripts run as this user, who can read the private keys of the server; start RockNet as root, and it runs \
                      them under another account";
-        return has_scripts.then(|| Check::fair(SUBJECT, found)).into_iter().collect();
+        return has_scripts
+            .then(|| Check::fair(SUBJECT, "scripts-share-account", found))
+            .into_iter()
+            .collect();
     }
     let mut checks = Vec::new();
     let account = accounts::server_account(config);
     if account.is_none() {
         let found = "the server stays root: `useradd --system rocknet` creates an account for it";
-        checks.push(Check::fair(SUBJECT, found));
+        checks.push(Check::fair(SUBJECT, "server-stays-root", found).command("useradd --system rocknet"));
         if !has_scripts {
             return checks;
         }
     }
     let server = match User::find(account.as_deref().unwrap_or(ROOT)) {
         Ok(user) => user,
-        Err(error) => return vec![Check::bad(SUBJECT, error.to_string())],
+        Err(error) => return vec![Check::bad(SUBJECT, "account-unknown", error.to_string())],
     };
     let plan = accounts::AccountPlan::from_config(config);
     let scripts = match plan.accounts(&server) {
         Ok(scripts) => scripts,
-        Err(error) => return vec![Check::bad(SUBJECT, error.to_string())],
+        Err(error) => return vec![Check::bad(SUBJECT, "account-unknown", error.to_string())],
     };
     let names: Vec<_> = scripts.all.iter().map(|user| user.name.as_str()).collect();
     checks.push(match names.as_slice() {
         [] if has_scripts => Check::bad(
             SUBJECT,
+            "scripts-share-account",
             format!(
                 "scripts run as {}, like the server, and can read its private keys: `useradd --system www-data`",
                 server.name
@@ -65,7 +71,7 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
         && !scripts.all.is_empty()
         && let Err(error) = scripts.default_account()
     {
-        checks.push(Check::bad(SUBJECT, error.to_string()));
+        checks.push(Check::bad(SUBJECT, "account-unknown", error.to_string()));
     }
     let state = state_folder(config);
     for user in &scripts.all {
@@ -82,12 +88,10 @@ fn check_state_folder(state: &Path, user: &User) -> Option<Check> {
     // An error is ignored, because the folder does not exist before the first start.
     let path = accounts::reachable(state, user).ok()??;
     let (name, path) = (&user.name, path.display());
-    Some(Check::bad(
-        SUBJECT,
-        format!(
-            "scripts of {name} can read or replace {path}: deny access to others (chmod go-rwx {path}), or name another `state`"
-        ),
-    ))
+    let found = format!(
+        "scripts of {name} can read or replace {path}: deny access to others (chmod go-rwx {path}), or name another `state`"
+    );
+    Some(Check::bad(SUBJECT, "key-readable-by-scripts", found).place(path))
 }
 
 /// Reports a key that the account can read, directly or through a group, or a folder above it in which the account can
@@ -105,7 +109,7 @@ fn check_key(key: &Path, user: &User) -> Option<Check> {
         let key = key.display();
         format!("scripts of {name} can replace the private key {key} in the folder {shown}: chmod go-w {shown}")
     };
-    Some(Check::bad(SUBJECT, found))
+    Some(Check::bad(SUBJECT, "key-readable-by-scripts", found).place(shown))
 }
 
 /// Returns the private key files that the configuration names outside the state folder, without duplicates.

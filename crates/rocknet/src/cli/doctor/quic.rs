@@ -1,24 +1,37 @@
 //! Checks of HTTP/3: UDP ports and the buffers of their sockets.
 
-use std::collections::BTreeSet;
+use std::fs;
 use std::io;
 
 use rocknet::snapshot::quic_addresses;
-use rocknet_config::model::Config;
+use rocknet_io::port_owner;
 use rocknet_io::socket::Address;
 use rocknet_io::udp;
 
+use super::facts::Facts;
+use super::holder;
+use super::ports::MAX_PORTS;
 use super::verdict::Check;
 
 const SUBJECT: &str = "HTTP/3";
 
-/// Opens and closes each UDP port, up to `max_ports`. Skips the ports in `served`, because the running server uses
-/// them. A problem is not an error, because sites are also served over TCP.
-pub(super) fn check(config: &Config, served: &BTreeSet<Address>, max_ports: usize) -> Vec<Check> {
-    let mut checks = Vec::new();
+/// Limits of the kernel for the buffers of sockets.
+const LIMITS: [(&str, &str); 2] = [
+    ("net.core.rmem_max", "/proc/sys/net/core/rmem_max"),
+    ("net.core.wmem_max", "/proc/sys/net/core/wmem_max"),
+];
+
+/// Opens and closes each UDP port. Skips the ports that the running server uses. A problem is not an error, because
+/// sites are also served over TCP.
+pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+    let addresses = quic_addresses(facts.config);
+    if addresses.is_empty() {
+        return Vec::new();
+    }
     let mut has_small_buffers = false;
-    for address in quic_addresses(config).into_iter().take(max_ports) {
-        if served.contains(&address) {
+    let mut checks = Vec::new();
+    for address in addresses.into_iter().take(MAX_PORTS) {
+        if facts.served.udp.contains(&address) {
             checks.push(Check::good(SUBJECT, format!("UDP port of {address} is served")));
             continue;
         }
@@ -30,24 +43,78 @@ pub(super) fn check(config: &Config, served: &BTreeSet<Address>, max_ports: usiz
                 Check::good(SUBJECT, found)
             }
             // It may belong to a running RockNet whose addresses are unknown here.
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                Check::fair(SUBJECT, format!("UDP port of {address} is in use"))
-            }
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => in_use(&address),
             Err(error) => Check::fair(
                 SUBJECT,
+                "udp-port-unusable",
                 format!("UDP port of {address} cannot be opened, and HTTP/3 is not served there: {error}"),
-            ),
+            )
+            .place(&address),
         });
     }
-    if has_small_buffers {
-        let size = udp::SOCKET_BUFFER;
-        checks.push(Check::fair(
-            SUBJECT,
-            format!(
-                "the kernel limits the buffers of UDP sockets, so datagrams are lost under load: `sysctl -w \
-                 net.core.rmem_max={size} net.core.wmem_max={size}`"
-            ),
-        ));
-    }
+    checks.extend(buffers(has_small_buffers, |path| {
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    }));
     checks
+}
+
+/// Returns the check of a port that another socket uses, with the process that holds it.
+fn in_use(address: &Address) -> Check {
+    let owner = match address {
+        Address::Tcp { ip, port } => port_owner::of_udp_port(*ip, *port),
+        Address::Unix(_) => None,
+    };
+    let by = owner.as_ref().map(|owner| format!(" by {owner}")).unwrap_or_default();
+    let found = format!("UDP port of {address} is in use{by}");
+    let check = Check::fair(SUBJECT, "udp-port-in-use", found).place(address);
+    match (owner, address.port()) {
+        (Some(owner), _) => check.command(holder::command(&owner)),
+        (None, Some(port)) => check.command(format!("sudo ss -lunp 'sport = :{port}'")),
+        (None, None) => check,
+    }
+}
+
+/// Compares the limits of the kernel with the buffers that HTTP/3 requests. `has_small_buffers`: true if a socket got
+/// less than it requested. `limit` reads a limit; `None` if the system has none.
+fn buffers(has_small_buffers: bool, limit: impl Fn(&str) -> Option<usize>) -> Option<Check> {
+    let size = udp::SOCKET_BUFFER;
+    let low: Vec<String> = LIMITS
+        .iter()
+        .filter_map(|(name, path)| {
+            let limit = limit(path).filter(|limit| *limit < size)?;
+            Some(format!("{name} is {limit}"))
+        })
+        .collect();
+    // A process with CAP_NET_ADMIN gets buffers above the limits, and the limits may be unknown.
+    if low.is_empty() && !has_small_buffers {
+        return None;
+    }
+    let command = format!("sudo sysctl -w net.core.rmem_max={size} net.core.wmem_max={size}");
+    let which = match low.is_empty() {
+        true => String::new(),
+        false => format!(" ({}, and HTTP/3 requests {size})", low.join(", ")),
+    };
+    let found = format!(
+        "the kernel limits the buffers of UDP sockets{which}, so datagrams are lost under load: `{command}`, and the same \
+         lines in /etc/sysctl.d/60-rocknet.conf keep it after a restart"
+    );
+    Some(Check::fair(SUBJECT, "udp-buffers-small", found).command(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_limits_of_the_kernel_are_named() {
+        let size = udp::SOCKET_BUFFER;
+        let limits = |receive, send| move |path: &str| if path.contains("rmem") { receive } else { send };
+        assert!(buffers(false, limits(Some(size), Some(size))).is_none());
+        assert!(buffers(false, limits(None, None)).is_none());
+        let check = buffers(false, limits(Some(212_992), Some(size))).expect("a finding");
+        assert_eq!(check.code, "udp-buffers-small");
+        assert!(check.found.contains("net.core.rmem_max is 212992"), "{}", check.found);
+        assert!(!check.found.contains("wmem_max is"), "{}", check.found);
+        assert!(buffers(true, limits(None, None)).is_some());
+    }
 }

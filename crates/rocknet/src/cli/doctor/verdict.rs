@@ -2,62 +2,67 @@
 
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 
-/// Result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Works.
-    Good,
-    /// Works, with a disadvantage.
-    Fair,
-    /// Does not work.
-    Bad,
-}
-
 /// A check with its subject, its result, and a description that includes the remedy.
 pub struct Check {
     pub subject: &'static str,
-    pub verdict: Verdict,
+    /// Stable name of the finding, for programs; empty if the requirement is met.
+    pub code: &'static str,
+    pub verdict: DoctorVerdict,
     pub found: String,
+    /// File, address, name or account that the finding is about.
+    pub place: Option<String>,
     /// Command that removes the cause, or shows more; `None` if no command does.
     pub command: Option<String>,
+    /// Repair that `--fix` offers; `None` if the operator has to decide what to do.
+    pub fix: Option<Fix>,
 }
 
-impl Verdict {
-    /// Returns the word for the verdict in text and JSON output.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Good => "good",
-            Verdict::Fair => "fair",
-            Verdict::Bad => "bad",
-        }
-    }
+/// A repair that `rocknet doctor --fix` offers.
+pub struct Fix {
+    /// The repair in the imperative, such as "add the line … to /etc/hosts".
+    pub action: String,
+    /// Carries out the repair. Returns what was done, or the reason why it failed.
+    pub apply: Box<dyn Fn() -> Result<String, String>>,
 }
 
 impl Check {
-    pub fn good(subject: &'static str, found: String) -> Check {
+    /// Creates the result of a requirement that is met.
+    pub fn good(subject: &'static str, found: impl Into<String>) -> Check {
+        Check::new(subject, "", DoctorVerdict::Good, found.into())
+    }
+
+    /// Creates the result of a requirement that is not met, while the server works.
+    pub fn fair(subject: &'static str, code: &'static str, found: impl Into<String>) -> Check {
+        Check::new(subject, code, DoctorVerdict::Fair, found.into())
+    }
+
+    /// Creates the result of a requirement that is not met, so that something does not work.
+    pub fn bad(subject: &'static str, code: &'static str, found: impl Into<String>) -> Check {
+        Check::new(subject, code, DoctorVerdict::Bad, found.into())
+    }
+
+    /// Creates the result of a check that was not carried out. `why`: the reason, and what would make it possible.
+    pub fn skipped(subject: &'static str, code: &'static str, why: impl Into<String>) -> Check {
+        Check::new(subject, code, DoctorVerdict::Skipped, why.into())
+    }
+
+    fn new(subject: &'static str, code: &'static str, verdict: DoctorVerdict, found: String) -> Check {
         Check {
             subject,
-            verdict: Verdict::Good,
+            code,
+            verdict,
             found,
+            place: None,
             command: None,
+            fix: None,
         }
     }
 
-    pub fn fair(subject: &'static str, found: impl Into<String>) -> Check {
+    /// Adds the file, address, name or account that the finding is about.
+    pub fn place(self, place: impl ToString) -> Check {
         Check {
-            subject,
-            verdict: Verdict::Fair,
-            found: found.into(),
-            command: None,
-        }
-    }
-
-    pub fn bad(subject: &'static str, found: String) -> Check {
-        Check {
-            subject,
-            verdict: Verdict::Bad,
-            found,
-            command: None,
+            place: Some(place.to_string()),
+            ..self
         }
     }
 
@@ -68,19 +73,27 @@ impl Check {
             ..self
         }
     }
+
+    /// Adds the repair that `--fix` offers.
+    pub fn fix(self, action: impl Into<String>, apply: impl Fn() -> Result<String, String> + 'static) -> Check {
+        let fix = Fix {
+            action: action.into(),
+            apply: Box::new(apply),
+        };
+        Check { fix: Some(fix), ..self }
+    }
 }
 
 impl From<&Check> for DoctorCheck {
     fn from(check: &Check) -> DoctorCheck {
         DoctorCheck {
             check: check.subject.to_owned(),
-            verdict: match check.verdict {
-                Verdict::Good => DoctorVerdict::Good,
-                Verdict::Fair => DoctorVerdict::Fair,
-                Verdict::Bad => DoctorVerdict::Bad,
-            },
+            code: check.code.to_owned(),
+            verdict: check.verdict,
             found: check.found.clone(),
+            place: check.place.clone(),
             command: check.command.clone(),
+            fix: check.fix.is_some(),
         }
     }
 }

@@ -1,0 +1,109 @@
+//! Checks the clock of this machine, on which certificates, cookies and caches depend.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rocknet_io::clock_sync::{ClockSync, clock_sync};
+
+use super::facts::Facts;
+use super::verdict::Check;
+
+const SUBJECT: &str = "clock";
+
+/// Maximum error that is not reported. Clients tolerate more, but a kept clock is better than this by far.
+const MAX_ERROR: Duration = Duration::from_secs(2);
+
+/// Maximum offset that the time service still has to correct before it is reported.
+const MAX_OFFSET: Duration = Duration::from_millis(250);
+
+/// Tolerance for the date of the program's own file, which another machine may have set.
+const FILE_TOLERANCE: Duration = Duration::from_secs(24 * 3600);
+
+/// The program that switches the time service of systemd on.
+const TIMEDATECTL: &str = "/usr/bin/timedatectl";
+
+pub(super) fn check(_: &Facts<'_>) -> Vec<Check> {
+    let built = env::current_exe()
+        .and_then(fs::metadata)
+        .and_then(|found| found.modified());
+    if let Some(check) = built.ok().and_then(|built| is_behind(SystemTime::now(), built)) {
+        return vec![check];
+    }
+    vec![match clock_sync() {
+        Ok(sync) => of_sync(sync),
+        Err(error) => Check::skipped(
+            SUBJECT,
+            "clock-unknown",
+            format!("the system does not show whether the clock is synchronized: {error}"),
+        ),
+    }]
+}
+
+/// Reports a clock that shows a time before the program was built.
+fn is_behind(now: SystemTime, built: SystemTime) -> Option<Check> {
+    (now + FILE_TOLERANCE < built).then(|| {
+        let found = "shows a time before this program was built, so certificates count as not valid yet: set the date, \
+                     and switch the time service on";
+        with_command(Check::bad(SUBJECT, "clock-behind", found))
+    })
+}
+
+fn of_sync(sync: ClockSync) -> Check {
+    let seconds = |duration: Duration| format!("{:.3} s", duration.as_secs_f64());
+    if !sync.is_synchronized {
+        let found = "not synchronized by a time service, so certificates and cookies expire too early or too late: \
+                     install chrony or systemd-timesyncd, or let the host of the container keep the time";
+        return with_command(Check::fair(SUBJECT, "clock-not-synchronized", found));
+    }
+    if sync.offset > MAX_OFFSET || sync.max_error > MAX_ERROR {
+        let found = format!(
+            "synchronized, but may be wrong by {}: check the servers of the time service",
+            seconds(sync.offset.max(sync.max_error))
+        );
+        return Check::fair(SUBJECT, "clock-inaccurate", found).command("timedatectl timesync-status");
+    }
+    Check::good(SUBJECT, format!("synchronized, offset {}", seconds(sync.offset)))
+}
+
+/// Adds the command that switches the time service on, if the system has it.
+fn with_command(check: Check) -> Check {
+    if Path::new(TIMEDATECTL).exists() {
+        check.command("sudo timedatectl set-ntp true")
+    } else {
+        check
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_the_kernel_decides() {
+        let sync = |is_synchronized, offset, max_error| ClockSync {
+            is_synchronized,
+            offset: Duration::from_millis(offset),
+            max_error: Duration::from_millis(max_error),
+        };
+        for (sync, code) in [
+            (sync(true, 1, 100), ""),
+            (sync(true, 250, 2_000), ""),
+            (sync(true, 251, 0), "clock-inaccurate"),
+            (sync(true, 0, 2_001), "clock-inaccurate"),
+            (sync(false, 0, 0), "clock-not-synchronized"),
+            (sync(false, 0, 16_000), "clock-not-synchronized"),
+        ] {
+            assert_eq!(of_sync(sync).code, code, "{sync:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_before_the_program_was_built_is_wrong() {
+        let built = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        assert!(is_behind(built - FILE_TOLERANCE, built).is_none());
+        let check = is_behind(built - FILE_TOLERANCE - Duration::from_secs(1), built).expect("it is behind");
+        assert_eq!(check.code, "clock-behind");
+    }
+}

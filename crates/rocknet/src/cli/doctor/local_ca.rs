@@ -1,0 +1,49 @@
+//! Checks that each trust store of this machine trusts the local CA, if there is one.
+
+use rocknet::certificates::state_folder;
+use rocknet::trust::TrustState;
+
+use super::super::{Failure, trust};
+use super::facts::Facts;
+use super::verdict::Check;
+
+const SUBJECT: &str = "local CA";
+
+pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+    match trust::inspect(&state_folder(facts.config)) {
+        Ok(None) => vec![Check::good(
+            SUBJECT,
+            "no local CA exists yet, because no site has needed one",
+        )],
+        Ok(Some(stores)) if stores.is_empty() => {
+            vec![Check::fair(
+                SUBJECT,
+                "no-trust-store",
+                "this machine has no trust store",
+            )]
+        }
+        Ok(Some(stores)) => stores
+            .into_iter()
+            .map(|(store, found)| of_store(&store, found))
+            .collect(),
+        Err(Failure::Failed(why)) => vec![Check::bad(SUBJECT, "ca-damaged", why)],
+        // `inspect` returns no other error.
+        Err(_) => Vec::new(),
+    }
+}
+
+fn of_store(store: &str, found: TrustState) -> Check {
+    match found {
+        TrustState::Trusted => Check::good(SUBJECT, format!("trusted by {store}")),
+        TrustState::NotTrusted => {
+            let found = format!("not trusted by {store}: type `rocknet trust`");
+            Check::fair(SUBJECT, "ca-not-trusted", found)
+                .place(store)
+                .command("rocknet trust")
+        }
+        TrustState::Unknown(why) => {
+            let found = format!("cannot determine whether {store} trusts it: {why}");
+            Check::fair(SUBJECT, "ca-trust-unknown", found).place(store)
+        }
+    }
+}

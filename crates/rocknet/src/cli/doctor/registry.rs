@@ -1,0 +1,27 @@
+//! The checks of `rocknet doctor`, in the order of the output. A new check is a file of this folder and a line here.
+
+use super::facts::Facts;
+use super::verdict::Check;
+use super::{accounts, clock, local_ca, open_files, php, ports, quic, sandbox_support, sockets, state};
+
+/// A check: returns its results, or nothing if the configuration does not need it.
+type CheckFn = fn(&Facts<'_>) -> Vec<Check>;
+
+/// All checks after that of the configuration, which supplies the facts.
+const CHECKS: &[CheckFn] = &[
+    ports::check,
+    quic::check,
+    state::check,
+    accounts::check,
+    local_ca::check,
+    sockets::check,
+    sandbox_support::check,
+    php::check,
+    open_files::check,
+    clock::check,
+];
+
+/// Runs all checks.
+pub fn run(facts: &Facts<'_>) -> Vec<Check> {
+    CHECKS.iter().flat_map(|check| check(facts)).collect()
+}

@@ -1,0 +1,96 @@
+//! Output of the checks, as text and as JSON.
+
+use std::fmt::Write as _;
+
+use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
+use rocknet_io::terminal::{StandardStream, shows_colour};
+use serde_json::json;
+
+use super::super::print;
+use super::verdict::Check;
+
+/// Prints the checks as text.
+pub(super) fn print_text(checks: &[Check]) {
+    print(text(checks, shows_colour(StandardStream::Output)));
+}
+
+/// Prints the checks as JSON. `repairs`: results of `--fix`.
+pub(super) fn print_json(checks: &[Check], repairs: Option<&[super::fix::Repair]>) {
+    let checks: Vec<DoctorCheck> = checks.iter().map(DoctorCheck::from).collect();
+    let mut output = json!({ "checks": checks });
+    if let Some(repairs) = repairs {
+        output["repairs"] = repairs.iter().map(super::fix::Repair::json).collect();
+    }
+    print(format_args!("{output:#}\n"));
+}
+
+/// Returns the text: a line for each check, a line for the command of a finding, and a summary.
+fn text(checks: &[Check], colour: bool) -> String {
+    let mut out = String::new();
+    for check in checks {
+        let (on, off) = match check.verdict {
+            _ if !colour => ("", ""),
+            DoctorVerdict::Good => ("\x1b[32m", "\x1b[0m"),
+            DoctorVerdict::Fair => ("\x1b[33m", "\x1b[0m"),
+            DoctorVerdict::Bad => ("\x1b[1;31m", "\x1b[0m"),
+            DoctorVerdict::Skipped | DoctorVerdict::Other => ("\x1b[2m", "\x1b[0m"),
+        };
+        // The word `skipped` is longer than the column.
+        let word = match check.verdict {
+            DoctorVerdict::Skipped => "skip",
+            verdict => verdict.name(),
+        };
+        let _ = writeln!(out, "{on}{word:4}{off}  {:14} {}", check.subject, check.found);
+        if !check.code.is_empty() {
+            let command = check.command.as_deref().map(|command| format!("  $ {command}"));
+            let _ = writeln!(out, "      {:14} [{}]{}", "", check.code, command.unwrap_or_default());
+        }
+    }
+    let count = |wanted| checks.iter().filter(|check| check.verdict == wanted).count();
+    let _ = write!(
+        out,
+        "\n{} broken, {} to look at, {} good",
+        count(DoctorVerdict::Bad),
+        count(DoctorVerdict::Fair),
+        count(DoctorVerdict::Good)
+    );
+    let skipped = count(DoctorVerdict::Skipped);
+    if skipped > 0 {
+        let _ = write!(out, ", {skipped} not checked");
+    }
+    out.push('\n');
+    let repairable = checks.iter().filter(|check| check.fix.is_some()).count();
+    if repairable > 0 {
+        let _ = writeln!(out, "`rocknet doctor --fix` can repair {repairable} of them.");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_have_a_code_and_a_command_and_are_counted() {
+        let checks = [
+            Check::good("port", "80 can be bound"),
+            Check::fair("clock", "clock-not-synchronized", "not synchronized").command("timedatectl"),
+            Check::bad("state", "state-not-writable", "/s").fix("repair it", || Ok(String::new())),
+            Check::skipped("folders", "needs-root", "needs root"),
+        ];
+        let expected = "\
+good  port           80 can be bound
+fair  clock          not synchronized
+                     [clock-not-synchronized]  $ timedatectl
+bad   state          /s
+                     [state-not-writable]
+skip  folders        needs root
+                     [needs-root]
+
+1 broken, 1 to look at, 1 good, 1 not checked
+`rocknet doctor --fix` can repair 1 of them.
+";
+        assert_eq!(text(&checks, false), expected);
+        assert!(text(&checks, true).starts_with("\x1b[32mgood\x1b[0m  port"));
+    }
+}
