@@ -41,6 +41,18 @@ pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     system::drop_to(user)
 }
 
+/// Runs `work` with the rights of `user`, on a thread of its own that ends afterwards. The rest of the process keeps
+/// its rights. Meant for commands that determine as root which files an account can access. The thread takes the groups
+/// and IDs of the account, so the kernel decides by modes, access control lists and security modules.
+///
+/// # Errors
+///
+/// Fails if the process is not root, or if a system call or the start of the thread fails. Systems other than Linux
+/// always return an error.
+pub fn with_rights_of<T: Send>(user: &User, work: impl FnOnce() -> T + Send) -> Result<T, PrivilegeError> {
+    system::with_rights_of(user, work)
+}
+
 /// Drops all capabilities except those for starting programs under other accounts and for killing these programs.
 /// Blocks signals such as SIGTERM, with which a service manager or a terminal ends programs. Meant for the account
 /// helper, which ends when its channel to the server closes. Call this function before any thread starts.
@@ -80,6 +92,41 @@ pub(crate) fn pass_on_low_ports() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_with_the_rights_of_another_account_leaves_those_of_the_process() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let user = User {
+            name: "x".into(),
+            uid: 4242,
+            gid: 4242,
+            groups: vec![4242],
+            home: None,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, "x").unwrap();
+        let set_mode = |path: &std::path::Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set_mode(folder.path(), 0o755);
+        set_mode(&file, 0o600);
+        let read = || std::fs::read(&file).map_err(|error| error.kind());
+        if !is_root() {
+            assert!(with_rights_of(&user, read).is_err());
+            return;
+        }
+        assert_eq!(
+            with_rights_of(&user, read).unwrap(),
+            Err(std::io::ErrorKind::PermissionDenied)
+        );
+        assert_eq!(with_rights_of(&user, effective_uid).unwrap(), 4242);
+        assert_eq!((effective_uid(), read()), (0, Ok(b"x".to_vec())));
+        set_mode(&file, 0o644);
+        assert_eq!(with_rights_of(&user, read).unwrap(), Ok(b"x".to_vec()));
+    }
 
     #[test]
     fn refuses_root_and_a_process_with_several_threads() {

@@ -22,6 +22,7 @@ mod persistence;
 mod random;
 mod renewal;
 mod schedule;
+mod stored;
 
 use std::collections::HashMap;
 use std::io;
@@ -37,6 +38,7 @@ use desired_state::DesiredState;
 use name_state::NameState;
 use persistence::StoredCertificate;
 use renewal::RenewalLoop;
+pub use stored::{StoredState, stored_state};
 
 use super::storage::{FileStorage, Storage};
 use super::{Authority, CertificateRequest, CertificateStore, Issuer};

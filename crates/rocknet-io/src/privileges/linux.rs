@@ -54,6 +54,26 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     }
 }
 
+/// Runs `work` on a thread with the groups and IDs of `user`. The kernel removes the capabilities of a thread that
+/// stops being root.
+pub(super) fn with_rights_of<T: Send>(user: &User, work: impl FnOnce() -> T + Send) -> Result<T, PrivilegeError> {
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+    let groups: Vec<Gid> = user.groups.iter().map(|&group| Gid::from_raw(group)).collect();
+    let with_rights = || {
+        // The user comes last, because only root may change the groups.
+        named("setgroups", thread::set_thread_groups(&groups))?;
+        named("setresgid", thread::set_thread_res_gid(gid, gid, gid))?;
+        named("setresuid", thread::set_thread_res_uid(uid, uid, uid))?;
+        Ok(work())
+    };
+    std::thread::scope(|scope| {
+        let started = std::thread::Builder::new().spawn_scoped(scope, with_rights);
+        let started = started.map_err(|error| PrivilegeError::System("clone", error))?;
+        // A panic of `work` continues in the caller.
+        started.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// Drops all capabilities except `PROCESS_CAPABILITIES`, and blocks signals. Fails if the process has several threads.
 pub(super) fn prepare_account_helper() -> Result<(), PrivilegeError> {
     if let Some(count) = threads().filter(|&count| count != 1) {

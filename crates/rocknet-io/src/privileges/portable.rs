@@ -16,6 +16,11 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     ))
 }
 
+/// Fails, because threads of these systems have no rights of their own.
+pub(super) fn with_rights_of<T: Send>(_: &User, _: impl FnOnce() -> T + Send) -> Result<T, PrivilegeError> {
+    Err(PrivilegeError::System("setuid", io::ErrorKind::Unsupported.into()))
+}
+
 /// Fails, because the system has no capabilities.
 pub(super) fn prepare_account_helper() -> Result<(), PrivilegeError> {
     Err(PrivilegeError::System("capset", io::ErrorKind::Unsupported.into()))

@@ -1,13 +1,20 @@
 //! `rocknet doctor`: checks the requirements of a server on this machine, and prints how to fix problems. Each check is
 //! a file of this folder and a line of the table in `registry`.
 
+mod access;
 mod accounts;
+mod certificates;
 mod clock;
 mod configuration;
 mod facts;
 mod fix;
+mod folders;
 mod holder;
+mod hosts_file;
 mod local_ca;
+mod log_folder;
+mod lookup;
+mod names;
 mod open_files;
 mod php;
 mod ports;
@@ -17,17 +24,15 @@ mod report;
 mod sandbox_support;
 mod served;
 mod sockets;
-mod state;
 mod verdict;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rocknet_control::Status;
 use rocknet_control::doctor::DoctorVerdict;
 
 use super::{ExitStatus, Failure, print, search};
 use facts::Facts;
-pub use served::ServedAddresses;
+pub use served::{Running, ServedAddresses};
 pub use verdict::Check;
 
 /// Check the requirements of the server on this machine, and show what is missing
@@ -54,13 +59,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let file = options.file.named().map(Path::to_path_buf).or_else(search::find);
     let file = file.map(|file| search::absolute(&file));
-    let mut checks = check_machine(file.as_ref());
+    let mut checks = check_machine(file.as_deref());
     if !options.json {
         report::print_text(&checks);
     }
     let repairs = options.fix.then(|| fix::repair(&checks, options.yes, options.json));
     if repairs.iter().flatten().any(fix::Repair::is_done) {
-        checks = check_machine(file.as_ref());
+        checks = check_machine(file.as_deref());
         if !options.json {
             print("\nAfter the repairs:\n");
             report::print_text(&checks);
@@ -76,26 +81,26 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// Queries the running server, if there is one, and runs all checks.
-fn check_machine(file: Option<&PathBuf>) -> Vec<Check> {
-    let (status, error) = match served::running_server(file.map(PathBuf::as_path)) {
-        Ok(status) => (status, None),
-        Err(error) => (None, Some(Check::bad("server", "server-does-not-reply", error))),
+fn check_machine(file: Option<&Path>) -> Vec<Check> {
+    let (running, error) = match served::running_server(file) {
+        Ok(running) => (running, None),
+        Err(error) => {
+            let check = Check::bad("server", "server-does-not-reply", error);
+            (Running::default(), Some(check))
+        }
     };
-    let served = status.as_ref().map(|status| ServedAddresses::new(&status.sockets));
-    let mut checks = checks(file.map(PathBuf::as_path), &served.unwrap_or_default(), status.as_ref());
+    let mut checks = checks(file, &running);
     checks.extend(error);
     checks
 }
 
-/// Runs all checks for a configuration. `file`: the configuration, if there is one. `served`: addresses that the
-/// running server of the configuration listens at. `status`: its state, if it is another process.
-pub fn checks(file: Option<&Path>, served: &ServedAddresses, status: Option<&Status>) -> Vec<Check> {
+/// Runs all checks for a configuration. `file`: the configuration, if there is one. `running`: its running server.
+pub fn checks(file: Option<&Path>, running: &Running) -> Vec<Check> {
     let mut checks = Vec::new();
     if let Some(config) = configuration::load(file, &mut checks) {
         checks.extend(registry::run(&Facts {
             config: &config,
-            served,
-            status,
+            running,
         }));
     }
     checks

@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::thread;
 
+use rocknet::inventory;
 use rocknet::server::Server;
 use rocknet_control::api::{ApiError, Reply, Request};
 use rocknet_control::doctor::DoctorCheck;
 
 use super::config_state::StateCache;
-use super::doctor::{self, ServedAddresses};
+use super::doctor::{self, Running, ServedAddresses};
 use super::event::ControlRequest;
 use super::launch::ConfigSource;
 use super::loaded_files::LoadedRevisions;
@@ -46,9 +47,13 @@ pub fn start(
         }
         _ => None,
     };
-    let served = match &request.request {
-        Request::Doctor => ServedAddresses::new(&server.status().sockets),
-        _ => ServedAddresses::default(),
+    let running = match &request.request {
+        Request::Doctor => Running {
+            addresses: ServedAddresses::new(&server.status().sockets),
+            pid: None,
+            certificates: Some(inventory::certificates(server)),
+        },
+        _ => Running::default(),
     };
     let sockets = match &request.request {
         Request::VisitSite(_) => server.status().sockets,
@@ -95,7 +100,7 @@ pub fn start(
             },
             // Only `Request::Doctor` remains, because `is_inspection` is true for the request.
             _ => {
-                let checks = doctor::checks(file.as_deref(), &served, None);
+                let checks = doctor::checks(file.as_deref(), &running);
                 Ok(Reply::Doctor(checks.iter().map(DoctorCheck::from).collect()))
             }
         };

@@ -159,17 +159,30 @@ fn roots(state: &Path, kinds: &[CaKind], missing: MissingCa) -> Result<Vec<RootC
 /// Applies an action for each CA to each trust store. `browsers`: true to leave out the store of the system.
 fn apply_to_stores(roots: &[RootCertificate], action: TrustAction, browsers: bool) -> Vec<StoreResult> {
     let tools = Tools::of_process();
-    // A user without a home directory has no browser stores.
-    let home = Home::of_user(&tools);
-    let mut stores = home.map(|home| browser_stores(&home, &tools)).unwrap_or_default();
-    if !browsers {
-        stores.splice(0..0, system_store(&tools));
-    }
+    let stores = if browsers {
+        stores_of_browsers(&tools)
+    } else {
+        all_stores(&tools)
+    };
     let mut rows = Vec::new();
     for root in roots {
         rows.extend(stores.iter().map(|store| apply(&**store, root, action)));
     }
     rows
+}
+
+/// Returns the stores of the current user's browsers. A user without a home directory has none.
+fn stores_of_browsers(tools: &Tools) -> Vec<Box<dyn TrustStore>> {
+    let home = Home::of_user(tools);
+    home.map(|home| browser_stores(&home, tools)).unwrap_or_default()
+}
+
+/// Returns the store of the system, then those of the current user's browsers.
+fn all_stores(tools: &Tools) -> Vec<Box<dyn TrustStore>> {
+    system_store(tools)
+        .into_iter()
+        .chain(stores_of_browsers(tools))
+        .collect()
 }
 
 /// Applies an action for one CA to one trust store, and determines the state of the store afterwards.
@@ -238,10 +251,45 @@ pub fn inspect(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failur
     }
     let rows = apply_to_stores(&roots, TrustAction::Inspect, false);
     Ok(Some(
-        rows.into_iter()
-            .map(|row| (format!("{} ({})", row.reader, row.path.display()), row.found))
-            .collect(),
+        rows.into_iter().map(|row| (row.store_name(), row.found)).collect(),
     ))
+}
+
+/// Installs the local CA in the trust store with this name, as [`inspect`] returns it. Used by `rocknet doctor --fix`.
+///
+/// # Errors
+///
+/// A message with the reason why the store does not trust the CA afterwards.
+pub fn install(state: &Path, store_name: &str) -> Result<String, String> {
+    let found = roots(state, &[CaKind::Private], MissingCa::LeaveOut);
+    let roots = found.map_err(|_| format!("the local CA in {} cannot be read", state.display()))?;
+    let tools = Tools::of_process();
+    let stores = all_stores(&tools);
+    let rows = roots
+        .iter()
+        .flat_map(|root| stores.iter().map(move |store| (store, root)))
+        .filter(|(store, _)| name_of_store(store.reader(), store.path()) == store_name)
+        .map(|(store, root)| apply(&**store, root, TrustAction::Install));
+    for row in rows {
+        if row.found != TrustState::Trusted {
+            let why = row
+                .trouble
+                .unwrap_or_else(|| "it does not list the CA afterwards".to_owned());
+            return Err(format!("{store_name}: {why}"));
+        }
+    }
+    Ok(format!("the local CA is trusted by {store_name}"))
+}
+
+/// Returns the name of a store in messages.
+fn name_of_store(reader: &str, path: &Path) -> String {
+    format!("{reader} ({})", path.display())
+}
+
+impl StoreResult {
+    fn store_name(&self) -> String {
+        name_of_store(self.reader, &self.path)
+    }
 }
 
 fn print_results(rows: &[StoreResult], roots: &[RootCertificate], json: bool) {

@@ -1,9 +1,17 @@
 //! Findings of `rocknet doctor` with their codes, places and commands, and its repairs.
 
+use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rcgen::{CertificateParams, KeyPair};
+use rocknet_testing::{Need, skip};
 use serde_json::Value;
 
+use crate::accounts::{is_root, make_accessible, uid};
 use crate::program::{ProgramFolder, ProgramOutput};
 
 /// Returns the checks in the output as JSON.
@@ -97,4 +105,160 @@ fn repairs_need_a_terminal_or_a_confirmation() {
     assert!(output.code == Some(2) && output.err.contains("`--yes`"), "{output:?}");
     let output = dir.run(&["doctor", "--yes"]);
     assert!(output.code == Some(2) && output.err.contains("--fix"), "{output:?}");
+}
+
+/// Returns the report as JSON.
+fn report(output: &ProgramOutput) -> Value {
+    serde_json::from_str(&output.out).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// Uses a mount namespace, in which `/etc/hosts` is a file of the test.
+#[test]
+fn names_are_added_to_the_hosts_file_and_resolve_afterwards() {
+    if !is_root() {
+        return;
+    }
+    let in_namespace = Command::new("unshare").args(["--mount", "true"]).output();
+    if !in_namespace.is_ok_and(|output| output.status.success()) {
+        return skip(Need::Root, "no mount namespace can be created");
+    }
+    let site = "[server]\nstate = \"state\"\n\
+                [site.\"doctor-a.test\"]\naliases = [\"doctor-b.test\"]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
+    // The file alone is mounted as in a container, where it cannot be replaced; then the whole folder.
+    for mount in ["mount --bind etc/hosts /etc/hosts", "mount --bind etc /etc"] {
+        let original = "127.0.0.1\tlocalhost # mine\n";
+        let dir = ProgramFolder::new(&[
+            ("www/index.html", ""),
+            ("rocknet.toml", site),
+            ("etc/hosts", original),
+            ("etc/passwd", "root:x:0:0::/:/bin/sh\n"),
+            ("etc/nsswitch.conf", "hosts: files dns\n"),
+        ]);
+        let script = format!("{mount} && exec \"$@\"");
+        let namespace = ["unshare", "--mount", "sh", "-c", &script, "sh"];
+        let output = dir.run_by(&namespace, &["doctor", "--json"]);
+        let found = with_code(&output, "name-unresolved");
+        assert_eq!(found.len(), 1, "{mount}: {output:?}");
+        assert_eq!(found[0]["fix"], true, "{found:?}");
+        assert_eq!(
+            found[0]["command"],
+            "echo '127.0.0.1 doctor-a.test doctor-b.test' | sudo tee -a /etc/hosts"
+        );
+        assert_eq!(dir.read("etc/hosts"), original);
+
+        let output = dir.run_by(&namespace, &["doctor", "--json", "--fix", "--yes"]);
+        let repairs = report(&output)["repairs"].clone();
+        let is_done = |repair: &Value| repair["code"] == "name-unresolved" && repair.get("done").is_some();
+        assert!(
+            repairs.as_array().is_some_and(|all| all.iter().any(is_done)),
+            "{mount}: {output:?}"
+        );
+        let line = "127.0.0.1 doctor-a.test doctor-b.test # added by `rocknet doctor`\n";
+        assert_eq!(dir.read("etc/hosts"), format!("{original}{line}"), "{mount}");
+        assert!(with_code(&output, "name-unresolved").is_empty(), "{output:?}");
+        let is_good = |check: &Value| check["check"] == "host names" && check["verdict"] == "good";
+        assert!(checks(&output).iter().any(is_good), "{output:?}");
+    }
+}
+
+#[test]
+fn a_certificate_file_that_expires_soon_is_reported() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
+    let day = Duration::from_secs(86_400);
+    let site = "[site.\"a.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
+                tls = { cert = \"cert.pem\", key = \"key.pem\" }\n";
+    let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", site)]);
+    let write = |days: u32| {
+        let mut params = CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
+        let epoch = rcgen::date_time_ymd(1970, 1, 1);
+        params.not_before = epoch + (now - day * 80);
+        params.not_after = epoch + (now + day * days + day / 2);
+        let key = KeyPair::generate().expect("a key");
+        dir.write("cert.pem", &params.self_signed(&key).expect("a certificate").pem());
+        set_mode(&dir.write("key.pem", &key.serialize_pem()), 0o600);
+    };
+    write(10);
+    let output = dir.run(&["doctor", "--json"]);
+    let found = with_code(&output, "certificate-expires-soon");
+    assert_eq!(found.len(), 1, "{output:?}");
+    assert_eq!(
+        (found[0]["place"].as_str(), output.code),
+        (Some("a.test"), Some(0)),
+        "{output:?}"
+    );
+    assert!(
+        found[0]["found"]
+            .as_str()
+            .is_some_and(|text| text.contains("in 10 days")),
+        "{found:?}"
+    );
+    // The running server reports the same of the certificate that it serves.
+    let server = dir.serve(&["run"]);
+    assert_eq!(
+        with_code(&dir.run(&["doctor", "--json"]), "certificate-expires-soon").len(),
+        1
+    );
+    drop(server);
+    write(60);
+    let output = dir.run(&["doctor", "--json"]);
+    assert!(with_code(&output, "certificate-expires-soon").is_empty(), "{output:?}");
+    let is_good = |check: &Value| check["check"] == "certificate" && check["verdict"] == "good";
+    assert!(checks(&output).iter().any(is_good), "{output:?}");
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+}
+
+#[test]
+fn folders_that_the_account_of_the_server_cannot_use_are_reported_and_logs_are_repaired() {
+    if !is_root() {
+        return;
+    }
+    let text = "[server]\nstate = \"state\"\nuser = \"daemon\"\n[log]\nerrors = \"logs/error.log\"\n\
+                [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"home/site\"\n";
+    let dir = ProgramFolder::new(&[
+        ("home/site/index.html", ""),
+        ("logs/error.log", ""),
+        ("rocknet.toml", text),
+    ]);
+    for path in ["", "home", "home/site", "logs"] {
+        make_accessible(&dir.path().join(path));
+    }
+    set_mode(&dir.path().join("home"), 0o700);
+    set_mode(&dir.path().join("rocknet.toml"), 0o600);
+    let top = dir.path().canonicalize().expect("a folder");
+    let output = dir.run(&["doctor", "--json", "-c", "rocknet.toml"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    for (code, verdict, place) in [
+        ("root-not-readable", "bad", top.join("home")),
+        ("log-not-writable", "bad", top.join("logs/error.log")),
+        ("config-not-readable", "fair", top.join("rocknet.toml")),
+    ] {
+        let found = with_code(&output, code);
+        assert_eq!(found.len(), 1, "{code}: {output:?}");
+        assert_eq!(found[0]["verdict"], verdict, "{found:?}");
+        assert_eq!(found[0]["place"].as_str(), place.to_str(), "{found:?}");
+        assert!(
+            found[0]["command"]
+                .as_str()
+                .is_some_and(|command| command.starts_with("sudo ")),
+            "{found:?}"
+        );
+    }
+
+    let output = dir.run(&["doctor", "--json", "--fix", "--yes", "-c", "rocknet.toml"]);
+    assert!(with_code(&output, "log-not-writable").is_empty(), "{output:?}");
+    let owner = |path: &str| fs::metadata(dir.path().join(path)).expect("it exists").uid();
+    assert_eq!((owner("logs"), owner("logs/error.log")), (uid("daemon"), uid("daemon")));
+    // The doctor changes neither the folder of a user nor the configuration.
+    assert_eq!((owner("home"), owner("rocknet.toml")), (0, 0));
+    assert_eq!(with_code(&output, "root-not-readable").len(), 1, "{output:?}");
+
+    set_mode(&dir.path().join("home"), 0o711);
+    set_mode(&dir.path().join("rocknet.toml"), 0o644);
+    let output = dir.run(&["doctor", "--json", "-c", "rocknet.toml"]);
+    for code in ["root-not-readable", "log-not-writable", "config-not-readable"] {
+        assert!(with_code(&output, code).is_empty(), "{code}: {output:?}");
+    }
 }

@@ -91,7 +91,7 @@ fn check_state_folder(state: &Path, user: &User) -> Option<Check> {
     let found = format!(
         "scripts of {name} can read or replace {path}: deny access to others (chmod go-rwx {path}), or name another `state`"
     );
-    Some(Check::bad(SUBJECT, "key-readable-by-scripts", found).place(path))
+    Some(Check::bad(SUBJECT, "key-readable-by-scripts", found).place(&path))
 }
 
 /// Reports a key that the account can read, directly or through a group, or a folder above it in which the account can
@@ -109,7 +109,7 @@ fn check_key(key: &Path, user: &User) -> Option<Check> {
         let key = key.display();
         format!("scripts of {name} can replace the private key {key} in the folder {shown}: chmod go-w {shown}")
     };
-    Some(Check::bad(SUBJECT, "key-readable-by-scripts", found).place(shown))
+    Some(Check::bad(SUBJECT, "key-readable-by-scripts", found).place(&shown))
 }
 
 /// Returns the private key files that the configuration names outside the state folder, without duplicates.

@@ -39,7 +39,7 @@ pub(super) fn load(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Confi
                         first.message
                     );
                     Check::fair(SUBJECT, "config-warning", found)
-                        .place(file.display())
+                        .place(&file.display())
                         .command(check_command(file))
                 }
             });
@@ -52,7 +52,7 @@ pub(super) fn load(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Confi
             let found = format!("{}: {first}; `rocknet check` shows all findings", file.display());
             checks.push(
                 Check::bad(SUBJECT, "config-invalid", found)
-                    .place(file.display())
+                    .place(&file.display())
                     .command(check_command(file)),
             );
             None
@@ -84,7 +84,7 @@ fn of_site(finding: &Finding) -> Check {
         Check::fair("site", code, found)
     };
     match &finding.location {
-        Some(location) => check.place(format_args!("{}:{}", location.file.display(), location.line)),
+        Some(location) => check.place(&format_args!("{}:{}", location.file.display(), location.line)),
         None => check,
     }
 }

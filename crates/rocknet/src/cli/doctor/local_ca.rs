@@ -1,5 +1,7 @@
 //! Checks that each trust store of this machine trusts the local CA, if there is one.
 
+use std::path::Path;
+
 use rocknet::certificates::state_folder;
 use rocknet::trust::TrustState;
 
@@ -10,7 +12,8 @@ use super::verdict::Check;
 const SUBJECT: &str = "local CA";
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
-    match trust::inspect(&state_folder(facts.config)) {
+    let state = state_folder(facts.config);
+    match trust::inspect(&state) {
         Ok(None) => vec![Check::good(
             SUBJECT,
             "no local CA exists yet, because no site has needed one",
@@ -24,7 +27,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
         }
         Ok(Some(stores)) => stores
             .into_iter()
-            .map(|(store, found)| of_store(&store, found))
+            .map(|(store, found)| of_store(&state, &store, found))
             .collect(),
         Err(Failure::Failed(why)) => vec![Check::bad(SUBJECT, "ca-damaged", why)],
         // `inspect` returns no other error.
@@ -32,18 +35,22 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
     }
 }
 
-fn of_store(store: &str, found: TrustState) -> Check {
+fn of_store(state: &Path, store: &str, found: TrustState) -> Check {
     match found {
         TrustState::Trusted => Check::good(SUBJECT, format!("trusted by {store}")),
         TrustState::NotTrusted => {
             let found = format!("not trusted by {store}: type `rocknet trust`");
             Check::fair(SUBJECT, "ca-not-trusted", found)
-                .place(store)
+                .place(&store)
                 .command("rocknet trust")
+                .fix(format!("let {store} trust the local CA"), {
+                    let (state, store) = (state.to_owned(), store.to_owned());
+                    move || trust::install(&state, &store)
+                })
         }
         TrustState::Unknown(why) => {
             let found = format!("cannot determine whether {store} trusts it: {why}");
-            Check::fair(SUBJECT, "ca-trust-unknown", found).place(store)
+            Check::fair(SUBJECT, "ca-trust-unknown", found).place(&store)
         }
     }
 }

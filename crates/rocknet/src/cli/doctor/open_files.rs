@@ -22,7 +22,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
     descriptors::raise();
     let own = descriptors::limit();
     // The service manager may give the running server another limit than this terminal has.
-    let running = facts.status.and_then(|status| limit_of_process(status.pid));
+    let running = facts.running.pid.and_then(limit_of_process);
     vec![of_limit(
         running.unwrap_or(own),
         facts.config.limits.connections,

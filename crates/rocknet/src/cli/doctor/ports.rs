@@ -20,7 +20,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
 }
 
 fn check_port(address: &Address, facts: &Facts<'_>) -> Check {
-    if facts.served.tcp.contains(address) {
+    if facts.running.addresses.tcp.contains(address) {
         return Check::good(SUBJECT, format!("{address} is served"));
     }
     let error = match Listener::bind(address, ListenOptions::default()) {
@@ -32,14 +32,14 @@ fn check_port(address: &Address, facts: &Facts<'_>) -> Check {
         // Not `bad`, because the port may belong to a RockNet whose addresses are unknown here: one that this user
         // cannot query, or one with another configuration.
         BindErrorKind::InUse(owner) => {
-            let check = Check::fair(SUBJECT, "port-in-use", found).place(address);
+            let check = Check::fair(SUBJECT, "port-in-use", found).place(&address);
             match (owner, address.port()) {
                 (Some(owner), _) => check.command(holder::command(owner)),
                 (None, Some(port)) => check.command(format!("sudo ss -ltnp 'sport = :{port}'")),
                 (None, None) => check,
             }
         }
-        BindErrorKind::Denied => Check::bad(SUBJECT, "port-denied", found).place(address),
-        _ => Check::bad(SUBJECT, "port-unusable", found).place(address),
+        BindErrorKind::Denied => Check::bad(SUBJECT, "port-denied", found).place(&address),
+        _ => Check::bad(SUBJECT, "port-unusable", found).place(&address),
     }
 }

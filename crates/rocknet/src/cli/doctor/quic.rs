@@ -31,7 +31,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
     let mut has_small_buffers = false;
     let mut checks = Vec::new();
     for address in addresses.into_iter().take(MAX_PORTS) {
-        if facts.served.udp.contains(&address) {
+        if facts.running.addresses.udp.contains(&address) {
             checks.push(Check::good(SUBJECT, format!("UDP port of {address} is served")));
             continue;
         }
@@ -66,7 +66,7 @@ fn in_use(address: &Address) -> Check {
     };
     let by = owner.as_ref().map(|owner| format!(" by {owner}")).unwrap_or_default();
     let found = format!("UDP port of {address} is in use{by}");
-    let check = Check::fair(SUBJECT, "udp-port-in-use", found).place(address);
+    let check = Check::fair(SUBJECT, "udp-port-in-use", found).place(&address);
     match (owner, address.port()) {
         (Some(owner), _) => check.command(holder::command(&owner)),
         (None, Some(port)) => check.command(format!("sudo ss -lunp 'sport = :{port}'")),

@@ -2,7 +2,9 @@
 
 use super::facts::Facts;
 use super::verdict::Check;
-use super::{accounts, clock, local_ca, open_files, php, ports, quic, sandbox_support, sockets, state};
+use super::{
+    accounts, certificates, clock, folders, local_ca, names, open_files, php, ports, quic, sandbox_support, sockets,
+};
 
 /// A check: returns its results, or nothing if the configuration does not need it.
 type CheckFn = fn(&Facts<'_>) -> Vec<Check>;
@@ -11,8 +13,10 @@ type CheckFn = fn(&Facts<'_>) -> Vec<Check>;
 const CHECKS: &[CheckFn] = &[
     ports::check,
     quic::check,
-    state::check,
+    certificates::check,
+    folders::check,
     accounts::check,
+    names::check,
     local_ca::check,
     sockets::check,
     sandbox_support::check,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rocknet::certificates::ServerEnvironment;
 use rocknet_config::Config;
 use rocknet_control::api::Request;
-use rocknet_control::{Client, ClientError, ListeningSocket, Status};
+use rocknet_control::{CertificateSummary, Client, ClientError, ListeningSocket, Status};
 use rocknet_io::socket::Address;
 
 use super::super::{control, search};
@@ -39,16 +39,27 @@ impl ServedAddresses {
     }
 }
 
+/// State of the running server of a configuration; empty without one.
+#[derive(Debug, Default)]
+pub struct Running {
+    /// Addresses that the server listens at.
+    pub addresses: ServedAddresses,
+    /// Process of the server; `None` without a server, and if the server is this process.
+    pub pid: Option<u32>,
+    /// Certificates of the server; `None` without a server.
+    pub certificates: Option<Vec<CertificateSummary>>,
+}
+
 /// Maximum wait for the reply of a server to [`running_server`]. A server replies within milliseconds, unless it hangs.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns the state of the running server of this configuration; `None` if no such server runs, or if this user has
-/// no access to it. Without `file`, queries the server of the default configuration.
+/// Returns the state of the running server of this configuration; an empty state if no such server runs, or if this
+/// user has no access to it. Without `file`, queries the server of the default configuration.
 ///
 /// # Errors
 ///
 /// Returns a message for the operator if a server accepts the connection but does not reply correctly.
-pub fn running_server(file: Option<&Path>) -> Result<Option<Status>, String> {
+pub fn running_server(file: Option<&Path>) -> Result<Running, String> {
     let config = match file {
         Some(file) => rocknet_config::load_despite_errors(file, &ServerEnvironment::new()).ok(),
         None => Some(Config::default()),
@@ -59,7 +70,7 @@ pub fn running_server(file: Option<&Path>) -> Result<Option<Status>, String> {
         Some((socket, client))
     });
     let Some((socket, mut client)) = connected else {
-        return Ok(None);
+        return Ok(Running::default());
     };
     match client.call::<Status>(&Request::Status) {
         Ok(status) => {
@@ -68,10 +79,18 @@ pub fn running_server(file: Option<&Path>) -> Result<Option<Status>, String> {
                 let served = status.config_file.as_deref();
                 served.is_some_and(|served| served != search::absolute(file))
             });
-            Ok((!is_other).then_some(status))
+            if is_other {
+                return Ok(Running::default());
+            }
+            Ok(Running {
+                addresses: ServedAddresses::new(&status.sockets),
+                pid: Some(status.pid),
+                // An older server may not reply. Certificates are then read from their files.
+                certificates: client.call(&Request::Certificates).ok(),
+            })
         }
         // The server has ended in the meantime, or this user has no access to it.
-        Err(ClientError::NotRunning(_) | ClientError::NoAccess(_)) => Ok(None),
+        Err(ClientError::NotRunning(_) | ClientError::NoAccess(_)) => Ok(Running::default()),
         // A read that exceeds the timeout of a socket fails with `WouldBlock`.
         Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(format!(
             "the server at {} accepted a connection, but did not reply within {} s: if this persists, restart it",

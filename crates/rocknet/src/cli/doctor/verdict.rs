@@ -59,7 +59,7 @@ impl Check {
     }
 
     /// Adds the file, address, name or account that the finding is about.
-    pub fn place(self, place: impl ToString) -> Check {
+    pub fn place(self, place: &impl ToString) -> Check {
         Check {
             place: Some(place.to_string()),
             ..self

@@ -1,0 +1,243 @@
+//! Checks the certificates of sites: their expiry, and whether they can be renewed.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rocknet::certificates::acme::stored_state;
+use rocknet::certificates::files::FileSet;
+use rocknet::certificates::storage::FileStorage;
+use rocknet::certificates::{Authority, Certificate, state_folder};
+use rocknet_config::model::{CertificateSource, Config, HostPattern, Site};
+use rocknet_control::CertificateSummary;
+
+use super::facts::Facts;
+use super::verdict::Check;
+
+const SUBJECT: &str = "certificate";
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+/// Days before the expiry from which a certificate file is reported. Programs such as certbot renew a month before.
+const FILE_DAYS: i64 = 21;
+
+/// Share of the validity, as a divisor, from which a certificate that the server renews is reported. The server renews
+/// much earlier.
+const RENEWAL_SHARE: i64 = 8;
+
+/// Days before the expiry from which a certificate that cannot be renewed counts as broken.
+const URGENT_DAYS: i64 = 3;
+
+/// Maximum number of certificates that are read or reported. `rocknet certs` lists all of a running server.
+const MAX_CERTIFICATES: usize = 256;
+
+pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+    match &facts.running.certificates {
+        Some(all) => report(all),
+        None => report(&stored(facts.config)),
+    }
+}
+
+/// Reads the certificates that a server of this configuration would load. Those of the local CA are left out, because
+/// the server signs them when it starts.
+fn stored(config: &Config) -> Vec<CertificateSummary> {
+    let state = state_folder(config);
+    let sites = config
+        .sites
+        .iter()
+        .filter(|site| !site.secure.is_empty())
+        .take(MAX_CERTIFICATES);
+    sites
+        .flat_map(|site| of_site(site, config, &state))
+        .take(MAX_CERTIFICATES)
+        .collect()
+}
+
+fn of_site(site: &Site, config: &Config, state: &Path) -> Vec<CertificateSummary> {
+    let Some(tls) = &site.tls else { return Vec::new() };
+    if let CertificateSource::Files(files) = &tls.source {
+        let set = FileSet::new(files.clone()).certificate_set();
+        // Files that cannot be loaded are findings of the configuration.
+        let loaded = set.iter().flat_map(|set| set.certificates());
+        return loaded.map(|one| summary(site, "files", Some(one), None)).collect();
+    }
+    let storage = FileStorage::new(state);
+    let acme =
+        |name: &&HostPattern| Authority::of(&tls.source, config.server.mode, &text(name)) == Some(Authority::Acme);
+    let of_name = |name: &HostPattern| {
+        let stored = stored_state(&storage, &text(name));
+        let certificate = stored.certificate.as_ref();
+        let mut summary = summary(site, "acme", certificate, stored.error);
+        if certificate.is_none() && summary.fault.is_none() {
+            summary.fault =
+                Some("the state folder has no certificate yet: the server gets one when it runs".to_owned());
+        }
+        summary
+    };
+    site.names.iter().filter(acme).map(of_name).collect()
+}
+
+fn text(name: &HostPattern) -> String {
+    match name {
+        HostPattern::Exact(name) => name.clone(),
+        HostPattern::Wildcard(name) => format!("*.{name}"),
+    }
+}
+
+fn summary(site: &Site, source: &str, found: Option<&Certificate>, fault: Option<String>) -> CertificateSummary {
+    let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let mut summary = CertificateSummary {
+        site: site.name.clone(),
+        source: source.to_owned(),
+        fault,
+        ..CertificateSummary::default()
+    };
+    if let Some(found) = found {
+        summary.names = found.names().to_vec();
+        summary.issuer = found.issuer();
+        (summary.not_before, summary.not_after) = (seconds(found.not_before()), seconds(found.not_after()));
+        let left = i128::from(summary.not_after) - i128::from(seconds(SystemTime::now()));
+        summary.days_left = i64::try_from(left).unwrap_or(i64::MAX).div_euclid(DAY);
+    }
+    summary
+}
+
+/// Returns a check for each certificate with a problem, and one for all others.
+fn report(certificates: &[CertificateSummary]) -> Vec<Check> {
+    let mut checks: Vec<Check> = Vec::new();
+    let mut good: Vec<&CertificateSummary> = Vec::new();
+    for certificate in certificates.iter().take(MAX_CERTIFICATES) {
+        match problem(certificate) {
+            Some(check) => checks.push(check.place(&certificate.site)),
+            None => good.push(certificate),
+        }
+    }
+    if let Some(first) = good.iter().min_by_key(|certificate| certificate.days_left) {
+        let found = format!(
+            "valid: {}; the first to expire is that of {}, in {} days",
+            good.len(),
+            first.site,
+            first.days_left
+        );
+        checks.insert(0, Check::good(SUBJECT, found));
+    }
+    checks
+}
+
+/// Returns the problem of a certificate, if there is one.
+fn problem(certificate: &CertificateSummary) -> Option<Check> {
+    let CertificateSummary {
+        site,
+        names,
+        source,
+        days_left,
+        fault,
+        ..
+    } = certificate;
+    let days = *days_left;
+    let why = fault.as_deref();
+    if names.is_empty() {
+        let why = why.unwrap_or("the server has not got one yet");
+        let found = format!("{site} has none: {why}");
+        return Some(Check::fair(SUBJECT, "certificate-missing", found).command("rocknet certs"));
+    }
+    let remedy = match source.as_str() {
+        "files" => "put a renewed one into its file, which the server loads without a reload",
+        _ => "the error log names the reason why it is not renewed",
+    };
+    if days < 0 {
+        let since = days.unsigned_abs();
+        let why = why.map(|why| format!("; {why}")).unwrap_or_default();
+        let found = format!("that of {site} expired {since} days ago, so browsers refuse it{why}: {remedy}");
+        return Some(Check::bad(SUBJECT, "certificate-expired", found).command(renewal_command(source)));
+    }
+    if let Some(why) = why {
+        let found = format!("that of {site} cannot be renewed, and expires in {days} days: {why}");
+        let check = if days <= URGENT_DAYS {
+            Check::bad(SUBJECT, "certificate-not-renewed", found)
+        } else {
+            Check::fair(SUBJECT, "certificate-not-renewed", found)
+        };
+        return Some(check.command(renewal_command(source)));
+    }
+    let lifetime = certificate.not_after.saturating_sub(certificate.not_before);
+    let days_of_lifetime = i64::try_from(lifetime).unwrap_or(i64::MAX) / DAY;
+    let expires_soon = match source.as_str() {
+        // A certificate of a few days is renewed late in its life.
+        "files" => days <= FILE_DAYS.min(days_of_lifetime / 4),
+        _ => days < days_of_lifetime / RENEWAL_SHARE,
+    };
+    expires_soon.then(|| {
+        let found = format!("that of {site} expires in {days} days: {remedy}");
+        Check::fair(SUBJECT, "certificate-expires-soon", found).command(renewal_command(source))
+    })
+}
+
+/// Returns the command that shows more about a certificate that should have been renewed.
+fn renewal_command(source: &str) -> &'static str {
+    match source {
+        "files" => "rocknet certs",
+        _ => "rocknet logs --only error --contains certificate",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_control::doctor::DoctorVerdict;
+
+    use super::*;
+
+    fn certificate(source: &str, lifetime: u64, days_left: i64, fault: Option<&str>) -> CertificateSummary {
+        CertificateSummary {
+            site: "a.example.com".to_owned(),
+            names: vec!["a.example.com".to_owned()],
+            source: source.to_owned(),
+            not_before: 0,
+            not_after: lifetime * 86_400,
+            days_left,
+            fault: fault.map(str::to_owned),
+            ..CertificateSummary::default()
+        }
+    }
+
+    #[test]
+    fn certificates_are_reported_by_their_source_and_the_days_left() {
+        use DoctorVerdict::{Bad, Fair, Good};
+        for (source, lifetime, days, fault, expected) in [
+            ("files", 90, 60, None, ("", Good)),
+            ("files", 90, 22, None, ("", Good)),
+            ("files", 90, 21, None, ("certificate-expires-soon", Fair)),
+            ("files", 7, 2, None, ("", Good)),
+            ("files", 7, 1, None, ("certificate-expires-soon", Fair)),
+            ("files", 90, 0, None, ("certificate-expires-soon", Fair)),
+            ("files", 90, -1, None, ("certificate-expired", Bad)),
+            ("files", 90, 60, Some("broken"), ("certificate-not-renewed", Fair)),
+            ("acme", 90, 30, None, ("", Good)),
+            ("acme", 90, 10, None, ("certificate-expires-soon", Fair)),
+            ("acme", 90, 60, Some("rate limit"), ("certificate-not-renewed", Fair)),
+            ("acme", 90, 3, Some("rate limit"), ("certificate-not-renewed", Bad)),
+            ("acme", 90, -5, Some("rate limit"), ("certificate-expired", Bad)),
+            ("local", 7, 1, None, ("", Good)),
+        ] {
+            let checks = report(&[certificate(source, lifetime, days, fault)]);
+            let found: Vec<_> = checks.iter().map(|check| (check.code, check.verdict)).collect();
+            assert_eq!(found, [expected], "{source} {lifetime} {days} {fault:?}");
+        }
+        let none = CertificateSummary {
+            site: "b".to_owned(),
+            source: "acme".to_owned(),
+            ..CertificateSummary::default()
+        };
+        let checks = report(&[
+            none,
+            certificate("acme", 90, 60, None),
+            certificate("files", 90, 50, None),
+        ]);
+        assert_eq!(
+            checks[0].found,
+            "valid: 2; the first to expire is that of a.example.com, in 50 days"
+        );
+        assert_eq!(checks[1].code, "certificate-missing");
+        assert!(report(&[]).is_empty());
+    }
+}

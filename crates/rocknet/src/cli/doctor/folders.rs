@@ -1,0 +1,282 @@
+//! Checks that the accounts of the server and of its scripts can use the folders and files that they need: the state
+//! folder, logs, roots, private keys and the configuration.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rocknet::certificates::state_folder;
+use rocknet::certificates::storage::FileStorage;
+use rocknet::gateway::accounts;
+use rocknet_config::model::{CertificateSource, Config, LogTarget, Settings, Site};
+use rocknet_io::privileges::{self, User};
+
+use super::access::{self, Blocked, Need};
+use super::facts::Facts;
+use super::log_folder;
+use super::verdict::Check;
+
+const SUBJECT: &str = "folders";
+
+/// Maximum number of folders and files that are checked for an account.
+const MAX_NEEDS: usize = 256;
+
+/// Use of a folder or file by an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Purpose {
+    /// Root of a site or route, with the name of the site.
+    Root(String),
+    /// Log file.
+    Log,
+    /// Private key of a site.
+    Key(String),
+    /// Configuration file.
+    Configuration,
+}
+
+/// A need that is not met.
+type Denied<'a> = (&'a Purpose, &'a Need, Blocked);
+
+pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+    let config = facts.config;
+    let mut checks = Vec::new();
+    if !privileges::is_root() {
+        checks.push(own_state_folder(config));
+        // A server that is started as root uses another account than this user's.
+        if let Some(account) = other_account(config) {
+            let why = format!(
+                "whether {account} can use the state folder, the logs and the roots: run `sudo rocknet doctor`"
+            );
+            checks.push(Check::skipped(SUBJECT, "needs-root", why).command("sudo rocknet doctor"));
+            return checks;
+        }
+        checks.extend(of_account(None, &needs_of_server(config)));
+        return checks;
+    }
+    let account = accounts::server_account(config).and_then(|name| User::find(&name).ok());
+    let Some(server) = account else {
+        // Root can use all of them. The check of accounts reports an unknown account.
+        checks.push(own_state_folder(config));
+        return checks;
+    };
+    checks.push(state_of_account(config, &server));
+    checks.extend(of_account(Some(&server), &needs_of_server(config)));
+    let scripts = accounts::AccountPlan::from_config(config).accounts(&server);
+    for user in scripts.iter().flat_map(|scripts| &scripts.all) {
+        checks.extend(of_account(Some(user), &needs_of_scripts(config, user)));
+    }
+    checks
+}
+
+/// Returns the configured account of the server if it is not that of this process.
+fn other_account(config: &Config) -> Option<String> {
+    let name = config.server.user.clone()?;
+    let is_own = User::find(&name).is_ok_and(|user| user.uid == privileges::effective_uid());
+    (!is_own).then_some(name)
+}
+
+/// Checks that this process can write to the state folder.
+fn own_state_folder(config: &Config) -> Check {
+    let path = state_folder(config);
+    match FileStorage::new(&path).check_writable() {
+        Ok(()) => Check::good("state", format!("{} can be written", path.display())),
+        Err(error) => {
+            let found = format!(
+                "{} cannot be written: {error}; write state = \"FOLDER\" below [server], or make this user its owner",
+                path.display()
+            );
+            Check::bad("state", "state-not-writable", found).place(&path.display())
+        }
+    }
+}
+
+/// Checks that the account of the server can write to the state folder. A server that starts as root gives the folder
+/// to its account, but one that a service manager starts under the account does not.
+fn state_of_account(config: &Config, server: &User) -> Check {
+    let path = state_folder(config);
+    if !path.exists() {
+        let found = format!("{} does not exist yet; the server creates it", path.display());
+        return Check::good("state", found);
+    }
+    let need = Need::write_folder(&path);
+    let (shown, name) = (path.display(), &server.name);
+    let blocked = match access::first_blocked(Some(server), std::slice::from_ref(&need)) {
+        Ok(mut found) => found.pop().flatten(),
+        Err(why) => return Check::skipped("state", "access-unknown", why),
+    };
+    let Some(blocked) = blocked else {
+        return Check::good("state", format!("{shown} can be written by {name}"));
+    };
+    let found = format!("{name} cannot write to the state folder {shown} ({blocked}): give it to {name}");
+    let command = format!("sudo chown {name} {}", access::quoted(&path));
+    let check = Check::bad("state", "state-not-writable", found)
+        .place(&shown)
+        .command(command);
+    let (uid, gid, account) = (server.uid, server.gid, server.clone());
+    check.fix(format!("give {shown} to {name}"), move || {
+        let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        FileStorage::new(&path)
+            .chown(uid, gid)
+            .map_err(|error| failed(&error))?;
+        match access::first_blocked(Some(&account), &[Need::write_folder(&path)])?
+            .pop()
+            .flatten()
+        {
+            None => Ok(format!("{} belongs to {}", path.display(), account.name)),
+            // The folder has entries of others, so that its owner was kept, or a folder above it is closed.
+            Some(blocked) => Err(failed(&blocked)),
+        }
+    })
+}
+
+/// Returns the needs of the server, without its state folder.
+fn needs_of_server(config: &Config) -> Vec<(Purpose, Need)> {
+    let mut needs = Vec::new();
+    for site in &config.sites {
+        let roots = settings(site).filter_map(|settings| settings.root.as_ref());
+        needs.extend(roots.map(|root| (Purpose::Root(site.name.clone()), Need::read_folder(root))));
+        if let Some(CertificateSource::Files(files)) = site.tls.as_ref().map(|tls| &tls.source) {
+            let keys = files
+                .iter()
+                .map(|files| (Purpose::Key(site.name.clone()), Need::read_file(&files.key)));
+            needs.extend(keys);
+        }
+    }
+    needs.extend(
+        log_files(config)
+            .into_iter()
+            .map(|file| (Purpose::Log, Need::write_log(&file))),
+    );
+    needs.extend(
+        config
+            .files
+            .iter()
+            .map(|file| (Purpose::Configuration, Need::read_file(file))),
+    );
+    unique(needs)
+}
+
+/// Returns the needs of the scripts of an account: the roots of the sites whose programs may run under it.
+fn needs_of_scripts(config: &Config, user: &User) -> Vec<(Purpose, Need)> {
+    let mut needs = Vec::new();
+    for site in &config.sites {
+        let of_account = settings(site).filter(|settings| {
+            let is_other = settings.user.as_ref().is_some_and(|name| *name != user.name);
+            settings.runs_programs() && !is_other
+        });
+        let roots = of_account.filter_map(|settings| settings.root.as_ref());
+        needs.extend(roots.map(|root| (Purpose::Root(site.name.clone()), Need::read_folder(root))));
+    }
+    unique(needs)
+}
+
+fn settings(site: &Site) -> impl Iterator<Item = &Settings> {
+    std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings))
+}
+
+/// Returns the files of all logs.
+fn log_files(config: &Config) -> Vec<PathBuf> {
+    let targets = [&config.log.errors, &config.log.access.target].into_iter();
+    let targets = targets.chain(config.sites.iter().map(|site| &site.access.target));
+    let files = targets.filter_map(|target| match target {
+        LogTarget::File(file) => Some(file.clone()),
+        _ => None,
+    });
+    let mut files: Vec<PathBuf> = files.collect();
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// Removes needs of a path that occurred before, and those beyond the maximum.
+fn unique(needs: Vec<(Purpose, Need)>) -> Vec<(Purpose, Need)> {
+    let mut known = std::collections::BTreeSet::new();
+    let mut needs: Vec<_> = needs
+        .into_iter()
+        .filter(|(_, need)| known.insert(need.path.clone()))
+        .collect();
+    needs.truncate(MAX_NEEDS);
+    needs
+}
+
+/// Checks the needs of an account; `None` for the account of this process. Paths below the same closed folder share a
+/// finding.
+fn of_account(user: Option<&User>, needs: &[(Purpose, Need)]) -> Vec<Check> {
+    let who = user.map_or("this user", |user| &user.name);
+    if needs.is_empty() {
+        return Vec::new();
+    }
+    let only_needs: Vec<Need> = needs.iter().map(|(_, need)| need.clone()).collect();
+    let found = match access::first_blocked(user, &only_needs) {
+        Ok(found) => found,
+        Err(why) => return vec![Check::skipped(SUBJECT, "access-unknown", why)],
+    };
+    // The key is the closed path and the code, so that paths below one folder share a finding.
+    let mut groups: BTreeMap<(PathBuf, &'static str), Vec<Denied<'_>>> = BTreeMap::new();
+    for ((purpose, need), blocked) in needs.iter().zip(found) {
+        if let Some(blocked) = blocked {
+            let code = code(purpose);
+            let group = groups.entry((blocked.path.clone(), code)).or_default();
+            group.push((purpose, need, blocked));
+        }
+    }
+    if groups.is_empty() {
+        return vec![Check::good(
+            SUBJECT,
+            format!("{who} can use {} of them: roots, logs, keys", needs.len()),
+        )];
+    }
+    groups.into_values().map(|group| finding(who, user, &group)).collect()
+}
+
+fn code(purpose: &Purpose) -> &'static str {
+    match purpose {
+        Purpose::Root(_) => "root-not-readable",
+        Purpose::Log => "log-not-writable",
+        Purpose::Key(_) => "key-not-readable",
+        Purpose::Configuration => "config-not-readable",
+    }
+}
+
+/// Returns the finding for needs that the same path blocks.
+fn finding(who: &str, user: Option<&User>, group: &[Denied<'_>]) -> Check {
+    let (purpose, need, blocked) = &group[0];
+    let more = match group.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let path = need.path.display();
+    let place = blocked.path.display();
+    let command = access::command(user, need, blocked);
+    match purpose {
+        Purpose::Root(site) => {
+            let found = format!("{who} cannot read the root {path} of {site}{more} ({blocked}): `{command}`");
+            Check::bad(SUBJECT, "root-not-readable", found)
+                .place(&place)
+                .command(command)
+        }
+        Purpose::Key(site) => {
+            let found = format!(
+                "{who} cannot read the private key {path} of {site}{more} ({blocked}), so a renewed certificate is used \
+                 only after a restart: `{command}`"
+            );
+            Check::fair(SUBJECT, "key-not-readable", found)
+                .place(&place)
+                .command(command)
+        }
+        Purpose::Configuration => {
+            let found = format!("{who} cannot read {path}{more} ({blocked}), so each reload fails: `{command}`");
+            Check::fair(SUBJECT, "config-not-readable", found)
+                .place(&place)
+                .command(command)
+        }
+        Purpose::Log => {
+            let found = format!("{who} cannot write the log {path}{more} ({blocked})");
+            let files: Vec<&Path> = group.iter().map(|(_, need, _)| need.path.as_path()).collect();
+            log_folder::add_remedy(
+                Check::bad(SUBJECT, "log-not-writable", found).place(&place),
+                user,
+                &files,
+            )
+        }
+    }
+}
